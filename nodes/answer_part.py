@@ -1,5 +1,6 @@
 """Answer the next part of a question with the graph of Corrective RAG."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.documents import Document
@@ -29,6 +30,7 @@ class PartUpdate(TypedDict):
     usage: Usage
 
 
+@dataclass(frozen=True)
 class AnswerPart:
     """Run the graph on the first part that was not asked yet, with a share of the model calls.
 
@@ -37,14 +39,13 @@ class AnswerPart:
     hold for each part.
     """
 
-    def __init__(self, graph: Runnable[Any, Any]) -> None:
-        self._graph: Any = graph
+    graph: Runnable[Any, Any]
 
     async def run(self, state: State, settings: Settings) -> PartUpdate:
         """Write the part with its answer, and what it rests on."""
         asked, limited = _next(state, settings)
         inputs = {"question": asked}
-        found = await call(self._graph.invoke, self._graph.ainvoke, inputs, context=limited)
+        found = await call(self.graph.invoke, self.graph.ainvoke, inputs, context=limited)
         return _update(state, asked, found)
 
 

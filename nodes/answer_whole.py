@@ -1,5 +1,6 @@
 """Answer a question that has one part with the graph of Corrective RAG."""
 
+from dataclasses import dataclass
 from typing import Any, cast
 
 from langchain_core.messages import HumanMessage
@@ -13,16 +14,16 @@ _OWN = ("question", "posed", "follow_up", "sub_questions", "messages")
 """What the run itself has written."""
 
 
+@dataclass(frozen=True)
 class AnswerWhole:
     """Run the graph on the question, and write all that it wrote."""
 
-    def __init__(self, graph: Runnable[Any, Any]) -> None:
-        self._graph: Any = graph
+    graph: Runnable[Any, Any]
 
     async def run(self, state: State, settings: Settings) -> State:
         """Write what the graph wrote."""
         inputs, limited = _input(state), _limited(state, settings)
-        found = await call(self._graph.invoke, self._graph.ainvoke, inputs, context=limited)
+        found = await call(self.graph.invoke, self.graph.ainvoke, inputs, context=limited)
         kept: Any = {name: value for name, value in found.items() if name not in _OWN}
         if replies := found.get("messages", [])[1:]:
             kept["messages"] = replies

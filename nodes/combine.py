@@ -1,6 +1,7 @@
 """Write one answer from the answers to the parts of a question."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 from langchain_core.messages import AnyMessage
 
@@ -36,6 +37,7 @@ class CombineUpdate(GenerateUpdate):
     question: str
 
 
+@dataclass(frozen=True)
 class Combine:
     """Answer the whole with one model call over the strips of all parts.
 
@@ -43,27 +45,21 @@ class Combine:
     If no part was answered, neither is the question.
     """
 
-    def __init__(
-        self,
-        model: ChatModel | None,
-        prompts: Prompts = PACKAGED,
-        *,
-        attributor: Attributor | None = None,
-    ) -> None:
-        self._model = model
-        self._prompts = prompts
-        self._attributor = attributor
+    model: ChatModel | None
+    prompts: Prompts = PACKAGED
+    _: KW_ONLY
+    attributor: Attributor | None = None
 
     async def run(self, state: State, settings: Settings) -> CombineUpdate:
         """Write one answer."""
         strips = kept_strips(state, settings)
         reply = None
-        if self._model is not None and _may_ask(state, settings):
-            reply = await aask(self._model, self._prompt(state, strips))
+        if self.model is not None and _may_ask(state, settings):
+            reply = await aask(self.model, self._prompt(state, strips))
         return self._update(state, strips, reply, settings)
 
     def _prompt(self, state: State, strips: Sequence[Strip]) -> list[AnyMessage]:
-        return self._prompts.render(
+        return self.prompts.render(
             "combine",
             question=neutral(state["question"]),
             parts="\n".join(_told(state)),
@@ -83,13 +79,13 @@ class Combine:
             problem = str(reply.detail)
             if reply.problem is None:
                 update = from_reply(
-                    state, reply, knowledge, strips, cites=True, attributor=self._attributor
+                    state, reply, knowledge, strips, cites=True, attributor=self.attributor
                 )
                 problem = _problem(state["question"], update, settings)
                 if not problem:
                     return CombineUpdate(**update, question=state["question"])
             events.append(event("combine_failed", _NODE, problem, _FALLBACK))
-        elif self._model is not None:
+        elif self.model is not None:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model joins the parts"
             events.append(event("budget_exhausted", _NODE, detail, _FALLBACK))
         answer, citations = joined(state["sub_questions"], strips)

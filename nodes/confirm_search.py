@@ -1,6 +1,7 @@
 """Ask a human whether to search the web, and for what."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from langgraph.config import get_config
@@ -28,6 +29,7 @@ class ConfirmSearchUpdate(TypedDict):
     events: list[Event]
 
 
+@dataclass(frozen=True)
 class ConfirmSearch:
     """Interrupt before the search if `confirm_web` is set; otherwise do nothing.
 
@@ -37,15 +39,15 @@ class ConfirmSearch:
     with other settings.
     """
 
-    def __init__(self, *, searches: bool = True, longest: int = LONGEST) -> None:
-        self._searches = searches
-        self._longest = longest
+    _: KW_ONLY
+    searches: bool = True
+    longest: int = LONGEST
 
     def run(self, state: State, settings: Settings) -> ConfirmSearchUpdate:
         """Ask, and write the decision."""
         query = state["query"]
         confirms = settings.confirm_web or state.get("confirms", False)
-        if not (confirms and self._searches and settings.max_searches):
+        if not (confirms and self.searches and settings.max_searches):
             return ConfirmSearchUpdate(query=query, refused=False, events=[])
         if not get_config().get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER):
             detail = "nobody could be asked: confirm_web needs a checkpointer and a thread_id"
@@ -58,7 +60,7 @@ class ConfirmSearch:
             edited = without_operators(str(answer.get("query") or ""))
             if edited:
                 return ConfirmSearchUpdate(
-                    query=cut(edited, self._longest), refused=False, events=[]
+                    query=cut(edited, self.longest), refused=False, events=[]
                 )
             answer = answer.get("decision", answer.get("approve"))
         said = str(answer).strip().lower()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from typing_extensions import TypedDict
@@ -35,6 +36,7 @@ class ContextualizeUpdate(TypedDict):
     usage: Usage
 
 
+@dataclass(frozen=True)
 class Contextualize:
     """Make a follow-up question in a chat self-contained, with one model call.
 
@@ -43,25 +45,24 @@ class Contextualize:
     before is completed by it. The node runs only if there is a history.
     """
 
-    def __init__(self, model: ChatModel | None, prompts: Prompts = PACKAGED) -> None:
-        self._model = model
-        self._prompts = prompts
+    model: ChatModel | None
+    prompts: Prompts = PACKAGED
 
     async def run(self, state: State, settings: Settings) -> ContextualizeUpdate:
         """Write the self-contained question, and what was asked."""
-        if self._model is None or settings.max_llm_calls <= 1:
+        if self.model is None or settings.max_llm_calls <= 1:
             return self._skipped(state, settings)
-        return _read(state, await aask(self._model, self._prompt(state, settings)), settings)
+        return _read(state, await aask(self.model, self._prompt(state, settings)), settings)
 
     def _prompt(self, state: State, settings: Settings) -> list[AnyMessage]:
         lines = _spoken(state["messages"][:-1], settings.history_messages)
-        return self._prompts.render(
+        return self.prompts.render(
             "contextualize", question=neutral(state["question"]), history="\n".join(lines)
         )
 
     def _skipped(self, state: State, settings: Settings) -> ContextualizeUpdate:
         detail = "no chat model is configured to make the question self-contained"
-        if self._model is not None:
+        if self.model is not None:
             detail = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
         skipped = event("contextualize_skipped", "contextualize", detail)
         return _by_rule(state, settings, skipped)

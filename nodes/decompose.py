@@ -1,5 +1,7 @@
 """Split a question into the parts that are looked up one by one."""
 
+from dataclasses import dataclass
+
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
@@ -25,6 +27,7 @@ class PlanUpdate(TypedDict):
     usage: Usage
 
 
+@dataclass(frozen=True)
 class Decompose:
     """Plan the parts of a question, with one model call, or by a rule where there is no model.
 
@@ -32,15 +35,14 @@ class Decompose:
     leaves the question whole, and records it. The tasks of the papers are not split.
     """
 
-    def __init__(self, model: ChatModel | None, prompts: Prompts = PACKAGED) -> None:
-        self._model = model
-        self._prompts = prompts
+    model: ChatModel | None
+    prompts: Prompts = PACKAGED
 
     async def run(self, state: State, settings: Settings) -> PlanUpdate:
         """Write the parts, none of them asked yet."""
         reply = None
-        if self._model is not None and _may_ask(state, settings):
-            reply = await aask(self._model, self._prompt(state, settings))
+        if self.model is not None and _may_ask(state, settings):
+            reply = await aask(self.model, self._prompt(state, settings))
         parts, events = self._parts(state["question"], reply, settings)
         usage = reply.usage if reply else Usage()
         return PlanUpdate(
@@ -49,14 +51,14 @@ class Decompose:
 
     def _prompt(self, state: State, settings: Settings) -> list[AnyMessage]:
         question, most = neutral(state["question"]), str(settings.sub_questions)
-        return self._prompts.render("decompose", question=question, most=most)
+        return self.prompts.render("decompose", question=question, most=most)
 
     def _parts(
         self, question: str, reply: Reply | None, settings: Settings
     ) -> tuple[list[str], list[Event]]:
         if not _splits(settings):
             return [question], []
-        if self._model is None:
+        if self.model is None:
             return parts_by_rule(question, settings.sub_questions), []
         if reply is None:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model plans the parts"

@@ -1,6 +1,7 @@
 """Turn the outcome of reflection into an answer with citations, or an abstention."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
@@ -47,6 +48,7 @@ class FinishReflectionUpdate(TypedDict):
     events: list[Event]
 
 
+@dataclass(frozen=True)
 class FinishReflection:
     """Turn the outcome into the answer, its citations and events.
 
@@ -54,8 +56,7 @@ class FinishReflection:
     Text that the model judged irrelevant or unsupported gets an event instead of a citation.
     """
 
-    def __init__(self, attributor: Attributor | None = None) -> None:
-        self._attributor = attributor
+    attributor: Attributor | None = None
 
     def run(self, state: State, settings: Settings) -> FinishReflectionUpdate:
         """Write the answer, or the reason why there is none."""
@@ -75,7 +76,7 @@ class FinishReflection:
             return update
         available = _every_strip(state, citations)
         judged = attribute(
-            state["question"], answer, available, self._attributor, node=_NODE, add=False
+            state["question"], answer, available, self.attributor, node=_NODE, add=False
         )
         events = [*update["events"], *judged.events]
         return {**update, "sentences": judged.sentences, "events": events}

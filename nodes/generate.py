@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
@@ -56,6 +57,7 @@ _GIVING_WAY: set[EventKind] = {"budget_exhausted", "uncited_answer"}
 """Events of a plan after which no text of a model is shown, whatever is quoted instead."""
 
 
+@dataclass(frozen=True)
 class Generate:
     """Answer the original question with one model call, or by quoting, or abstain.
 
@@ -66,20 +68,12 @@ class Generate:
     way to a quotation that is sure to be it.
     """
 
-    def __init__(
-        self,
-        model: ChatModel | None,
-        quoter: Quoter | None,
-        prompts: Prompts = PACKAGED,
-        *,
-        attributor: Attributor | None = None,
-        own_knowledge: bool = False,
-    ) -> None:
-        self._model = model
-        self._quoter = quoter
-        self._prompts = prompts
-        self._attributor = attributor
-        self._own_knowledge = own_knowledge
+    model: ChatModel | None
+    quoter: Quoter | None
+    prompts: Prompts = PACKAGED
+    _: KW_ONLY
+    attributor: Attributor | None = None
+    own_knowledge: bool = False
 
     async def run(self, state: State, settings: Settings) -> GenerateUpdate:
         """Write the answer with its citations, or an abstention."""
@@ -92,16 +86,16 @@ class Generate:
     def _plan(self, state: State, settings: Settings) -> "_Plan":
         strips = kept_strips(state, settings)
         question = settings.profile.bare_question(state)
-        own_knowledge = self._own_knowledge or settings.allow_own_knowledge
-        if self._model is None or not (strips or own_knowledge):
+        own_knowledge = self.own_knowledge or settings.allow_own_knowledge
+        if self.model is None or not (strips or own_knowledge):
             return _Plan(question, strips, "", None, [], cites=False)
         if state.get("usage", {}).get("llm_calls", 0) >= settings.max_llm_calls:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model writes the answer"
             events = [event("budget_exhausted", "generate", detail)]
             return _Plan(question, strips, "", None, events, cites=False)
         knowledge = fenced(strips) if settings.cites else paper_format(state, settings)
-        messages = _prompt(self._prompts, state, knowledge, settings, strips)
-        call = (_limited(self._model, settings), messages)
+        messages = _prompt(self.prompts, state, knowledge, settings, strips)
+        call = (_limited(self.model, settings), messages)
         return _Plan(question, strips, knowledge, call, [], cites=bool(strips) and settings.cites)
 
     def _second_call(
@@ -116,7 +110,7 @@ class Generate:
             return None
         question = neutral(settings.profile.posed(state)["question"])
         values = {"question": question, "knowledge": plan.knowledge, "not_found": NOT_FOUND}
-        return plan.call[0], self._prompts.render("answer_words", **values)
+        return plan.call[0], self.prompts.render("answer_words", **values)
 
     def _conclude(
         self,
@@ -137,7 +131,7 @@ class Generate:
                 plan.knowledge,
                 plan.strips,
                 cites=plan.cites,
-                attributor=self._attributor,
+                attributor=self.attributor,
             )
             events = [*plan.events, *update["events"]]
             if plan.cites and settings.require_citations and is_uncited(update):
@@ -239,10 +233,10 @@ class Generate:
         self, question: str, strips: list[Strip], threshold: float | None
     ) -> tuple[list[Quotation], list[Event]]:
         quotations: list[Quotation] = []
-        if self._quoter is None or not strips:
+        if self.quoter is None or not strips:
             return quotations, []
         with Attempt("quoter") as attempt:
-            reply = self._quoter.quote(question, deepcopy(strips))
+            reply = self.quoter.quote(question, deepcopy(strips))
             quotations = quotations_of(reply, strips)
         if attempt.error is not None:
             failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")

@@ -1,5 +1,6 @@
 """Judge the retrieved documents and choose the action."""
 
+from dataclasses import dataclass
 from typing import NotRequired
 
 from typing_extensions import TypedDict
@@ -35,6 +36,7 @@ class GradeUpdate(TypedDict):
     usage: Usage
 
 
+@dataclass(frozen=True)
 class Grade:
     """Score all documents in one evaluator call, and judge the set by its best score.
 
@@ -44,8 +46,7 @@ class Grade:
     the whole fares better.
     """
 
-    def __init__(self, evaluator: Evaluator) -> None:
-        self._evaluator = evaluator
+    evaluator: Evaluator
 
     def run(self, state: State, settings: Settings) -> GradeUpdate:
         """Write the scores in the order of the documents, the thresholds in use and the action."""
@@ -53,18 +54,16 @@ class Grade:
         question = settings.profile.bare_question(state)
         parts = state.get("sub_questions", [])
         readings: list[Reading] = []
-        if reads(self._evaluator, settings):
+        if reads(self.evaluator, settings):
             pairs = to_read(question, passages, parts, settings)
-            readings, events, usage = read_pairs(self._evaluator, pairs, node="grade")
+            readings, events, usage = read_pairs(self.evaluator, pairs, node="grade")
             readings, parts = shared_out(readings, parts)
             scores = best_scores(readings, parts) or [LOWEST] * len(passages)
         else:
-            scores, events, usage = score_passages(
-                self._evaluator, question, passages, node="grade"
-            )
+            scores, events, usage = score_passages(self.evaluator, question, passages, node="grade")
         own = _ALL_AMBIGUOUS
         with Attempt("evaluator") as attempt:
-            own = thresholds_of(self._evaluator)
+            own = thresholds_of(self.evaluator)
         if attempt.error is not None:
             fallback = "judge what is between -1 and 1 ambiguous"
             events = [*events, event("evaluator_failed", "grade", attempt.error, fallback)]
@@ -74,7 +73,7 @@ class Grade:
         judged = decided(whole, parts, settings, thresholds)
         action = replaced(judged, settings)
         texts = "\n".join(passage.text for passage in passages)
-        unread_texts = unread("grade", self._evaluator, question, texts)
+        unread_texts = unread("grade", self.evaluator, question, texts)
         update = GradeUpdate(
             scores=scores,
             readings=readings,

@@ -1,6 +1,7 @@
 """Prepare the passages that reflection answers from."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from typing_extensions import TypedDict
@@ -19,6 +20,7 @@ class PreparePassagesUpdate(TypedDict):
     passages: list[OfferedPassage]
 
 
+@dataclass(frozen=True)
 class PreparePassages:
     """Offer documents as they are (Self-RAG), or the knowledge made of them (Self-CRAG).
 
@@ -28,12 +30,12 @@ class PreparePassages:
     offered with the evaluator's grades.
     """
 
-    def __init__(self, *, prepared: bool) -> None:
-        self._prepared = prepared
+    _: KW_ONLY
+    prepared: bool
 
     def run(self, state: State, settings: Settings) -> PreparePassagesUpdate:
         """Write the passages, best first."""
-        if self._prepared and settings.form != "poster":
+        if self.prepared and settings.form != "poster":
             return PreparePassagesUpdate(passages=_knowledge(state, settings))
         return PreparePassagesUpdate(passages=_documents(state))
 

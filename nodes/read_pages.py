@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from typing_extensions import TypedDict
@@ -37,6 +38,7 @@ class ReadPagesUpdate(TypedDict):
     usage: Usage
 
 
+@dataclass(frozen=True)
 class ReadPages:
     """Turn hits into strips: the paragraphs of their pages, or their snippets.
 
@@ -45,12 +47,11 @@ class ReadPages:
     if there is no snippet (official code), and records an event.
     """
 
-    def __init__(self, reader: PageReader | None) -> None:
-        self._reader = reader
+    reader: PageReader | None
 
     async def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
         """Write the paragraphs of the pages, and what came of each page."""
-        reader, limits, given = self._reader, _limits(state, settings), _given(state, settings)
+        reader, limits, given = self.reader, _limits(state, settings), _given(state, settings)
         urls = _urls(state, settings, given)
         pages: list[Page] = []
         start = time.monotonic()
@@ -65,7 +66,7 @@ class ReadPages:
     def _update(
         self, state: State, settings: Settings, given: GivenPages, pages: Pages, start: float
     ) -> ReadPagesUpdate:
-        reads = settings.read_pages and self._reader is not None
+        reads = settings.read_pages and self.reader is not None
         strips: list[Strip] = []
         records: list[PageRecord] = []
         events: list[Event] = []

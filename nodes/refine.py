@@ -1,5 +1,7 @@
 """Refine the retrieved documents into internal knowledge."""
 
+from dataclasses import dataclass
+
 from typing_extensions import TypedDict
 
 from crag.answering.joining import merged
@@ -22,6 +24,7 @@ class InternalUpdate(TypedDict):
     usage: Usage
 
 
+@dataclass(frozen=True)
 class Refine:
     """Decompose all documents, score their strips, keep the best.
 
@@ -30,8 +33,7 @@ class Refine:
     the readings of the documents. A question of several parts keeps the strips of each part too.
     """
 
-    def __init__(self, evaluator: Evaluator) -> None:
-        self._evaluator = evaluator
+    evaluator: Evaluator
 
     def run(self, state: State, settings: Settings) -> InternalUpdate:
         """Write every strip with its score, whether it was kept, and why."""
@@ -46,7 +48,7 @@ class Refine:
             return InternalUpdate(internal=in_context, events=[], usage=Usage())
         question, strips = settings.profile.bare_question(state), _strips(state, settings)
         strips, events, usage = filter_strips(
-            self._evaluator, question, strips, settings, node="refine"
+            self.evaluator, question, strips, settings, node="refine"
         )
         return InternalUpdate(internal=strips, events=events, usage=usage)
 

@@ -1,6 +1,7 @@
 """Find documents for the question."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, NotRequired
 
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -39,6 +40,7 @@ class _Found(NamedTuple):
     events: list[Event]
 
 
+@dataclass(frozen=True)
 class Retrieve:
     """Ask the retriever for the k best documents.
 
@@ -54,16 +56,10 @@ class Retrieve:
     With `in_parts`, documents are also found for each part of a question that has several.
     """
 
-    def __init__(
-        self,
-        retriever: BaseRetriever,
-        reranker: BaseDocumentCompressor | None = None,
-        *,
-        in_parts: bool = False,
-    ) -> None:
-        self._retriever = retriever
-        self._reranker = reranker
-        self._in_parts = in_parts
+    retriever: BaseRetriever
+    reranker: BaseDocumentCompressor | None = None
+    _: KW_ONLY
+    in_parts: bool = False
 
     async def run(self, state: State, settings: Settings) -> RetrieveUpdate:
         """Write the documents, best first."""
@@ -72,7 +68,7 @@ class Retrieve:
         if (meant := await compute(_respelled, found, settings)) != found.question:
             again = await self._found(meant, settings)
             found = again if again.documents else found
-        asked = parts_asked(state, found.question, settings) if self._in_parts else []
+        asked = parts_asked(state, found.question, settings) if self.in_parts else []
         parts = [await self._found(part, settings) for part in asked]
         update = self._update(state, found, settings)
         if parts:
@@ -81,7 +77,7 @@ class Retrieve:
 
     async def _found(self, question: str, settings: Settings) -> _Found:
         documents: list[Document] = []
-        retriever, reranker = self._retriever, self._reranker
+        retriever, reranker = self.retriever, self.reranker
         with Attempt("retriever") as attempt:
             options = self._options(settings)
             reply = await call(retriever.invoke, retriever.ainvoke, question, **options)
@@ -96,15 +92,15 @@ class Retrieve:
         return _Found(question, documents[: settings.k], _events(documents, attempt, reranking))
 
     def _options(self, settings: Settings) -> dict[str, Any]:
-        options = options_of(self._retriever, settings)
+        options = options_of(self.retriever, settings)
         return options | {"k": self._most(settings)} if "k" in options else options
 
     def _most(self, settings: Settings) -> int:
         """Return how many documents the retriever is asked for."""
-        return max(settings.k, settings.rerank_from) if self._reranker else settings.k
+        return max(settings.k, settings.rerank_from) if self.reranker else settings.k
 
     def _update(self, state: State, found: _Found, settings: Settings) -> RetrieveUpdate:
-        unread_question = unread("retrieve", self._retriever, found.question)
+        unread_question = unread("retrieve", self.retriever, found.question)
         events = self._ignored(settings) + unread_question + found.events
         update = RetrieveUpdate(documents=found.documents, events=events)
         posed = settings.profile.posed(state)
@@ -119,10 +115,10 @@ class Retrieve:
     def _ignored(self, settings: Settings) -> list[Event]:
         names: list[str] = []
         with Attempt("retriever"):
-            names = ignored_filters(self._retriever, settings)
+            names = ignored_filters(self.retriever, settings)
         if not names:
             return []
-        detail = f"the retriever {type(self._retriever).__name__} takes no {', '.join(names)}"
+        detail = f"the retriever {type(self.retriever).__name__} takes no {', '.join(names)}"
         return [event("filter_ignored", "retrieve", detail, "search all documents")]
 
 

@@ -1,5 +1,7 @@
 """Rewrite the question into a query for a web search."""
 
+from dataclasses import KW_ONLY, dataclass
+
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
@@ -22,6 +24,7 @@ class RewriteUpdate(TypedDict):
     usage: Usage
 
 
+@dataclass(frozen=True)
 class Rewrite:
     """Extract search keywords with one model call (CRAG, Sec. 4.5), or without a model.
 
@@ -33,36 +36,28 @@ class Rewrite:
     and the branch then counts from zero, since the outer graph adds its counts.
     """
 
-    def __init__(
-        self,
-        model: ChatModel | None,
-        prompts: Prompts = PACKAGED,
-        *,
-        searches: bool = True,
-        longest: int = LONGEST,
-        opens_branch: bool = False,
-    ) -> None:
-        self._model = model
-        self._prompts = prompts
-        self._searches = searches
-        self._longest = longest
-        self._opens_branch = opens_branch
+    model: ChatModel | None
+    prompts: Prompts = PACKAGED
+    _: KW_ONLY
+    searches: bool = True
+    longest: int = LONGEST
+    opens_branch: bool = False
 
     async def run(self, state: State, settings: Settings) -> RewriteUpdate:
         """Write the query."""
         planned = self._without_call(state, settings)
-        if planned is not None or self._model is None:
+        if planned is not None or self.model is None:
             return planned or self._as_it_is(state, settings)
-        return self._read(state, settings, await aask(self._model, self._prompt(state, settings)))
+        return self._read(state, settings, await aask(self.model, self._prompt(state, settings)))
 
     def _without_call(self, state: State, settings: Settings) -> RewriteUpdate | None:
         """Return the update if no model is needed, otherwise None."""
-        if not (settings.rewrite and self._searches) or settings.max_searches == 0:
+        if not (settings.rewrite and self.searches) or settings.max_searches == 0:
             return self._as_it_is(state, settings)
         if settings.profile.query is not None:
             query = settings.profile.query(settings.profile.bare_question(state))
-            return self._update(cut(query, self._longest))
-        if self._model is None:
+            return self._update(cut(query, self.longest))
+        if self.model is None:
             detail = "no chat model is configured to rewrite the question"
             skipped = event("rewrite_skipped", "rewrite", detail, _FALLBACK)
             return self._by_keywords(state, settings, skipped)
@@ -76,12 +71,12 @@ class Rewrite:
     def _prompt(self, state: State, settings: Settings) -> list[AnyMessage]:
         profile = settings.profile
         question = profile.bare_question(state)
-        return self._prompts.render(profile.rewrite_prompt, question=question)
+        return self.prompts.render(profile.rewrite_prompt, question=question)
 
     def _read(self, state: State, settings: Settings, reply: Reply) -> RewriteUpdate:
         detail = reply.detail
         if reply.problem is None:
-            query = read_query(reply.text, self._longest)
+            query = read_query(reply.text, self.longest)
             if query is not None:
                 return self._update(query, usage=reply.usage)
             detail = f"the model's reply is not a search query: {reply.text[:80]!r}"
@@ -91,17 +86,17 @@ class Rewrite:
     def _by_keywords(
         self, state: State, settings: Settings, reason: Event, *, usage: Usage | None = None
     ) -> RewriteUpdate:
-        query = keywords(settings.profile.bare_question(state), self._longest)
+        query = keywords(settings.profile.bare_question(state), self.longest)
         return self._update(query, reason, usage=usage)
 
     def _as_it_is(self, state: State, settings: Settings) -> RewriteUpdate:
         question = " ".join(settings.profile.bare_question(state).split())
-        return self._update(cut(question, self._longest))
+        return self._update(cut(question, self.longest))
 
     def _update(self, query: str, *events: Event, usage: Usage | None = None) -> RewriteUpdate:
         spent = usage or Usage()
         return RewriteUpdate(
             query=query,
             events=list(events),
-            usage=fresh_usage(spent) if self._opens_branch else spent,
+            usage=fresh_usage(spent) if self.opens_branch else spent,
         )

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from typing_extensions import TypedDict
 
@@ -30,6 +31,7 @@ class SearchUpdate(TypedDict):
     usage: Usage
 
 
+@dataclass(frozen=True)
 class Search:
     """Search once, and sort the hits into the order in which they are read (CRAG, Sec. 4.5).
 
@@ -37,13 +39,12 @@ class Search:
     kept. A search that fails, is refused or finds nothing writes no hits.
     """
 
-    def __init__(self, searcher: WebSearcher | None, hint: str = Parts.searcher_hint) -> None:
-        self._searcher = searcher
-        self._hint = hint
+    searcher: WebSearcher | None
+    hint: str = Parts.searcher_hint
 
     async def run(self, state: State, settings: Settings) -> SearchUpdate:
         """Write the hits, in the order in which they are read."""
-        searcher, planned = self._searcher, self._without_search(state, settings)
+        searcher, planned = self.searcher, self._without_search(state, settings)
         if searcher is None or planned is not None:
             return planned or _nothing()
         seconds, limit, query = settings.max_web_seconds, _asked_for(settings), state["query"]
@@ -56,8 +57,8 @@ class Search:
 
     def _without_search(self, state: State, settings: Settings) -> SearchUpdate | None:
         """Return the update if there is nothing to search for, otherwise None."""
-        if self._searcher is None:
-            detail = f"no web search is configured: {self._hint}"
+        if self.searcher is None:
+            detail = f"no web search is configured: {self.hint}"
             return _nothing(event("search_unavailable", "search", detail, _FALLBACK))
         if state.get("refused"):
             return _nothing()

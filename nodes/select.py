@@ -1,5 +1,7 @@
 """Select external knowledge from what was read on the web."""
 
+from dataclasses import dataclass
+
 from typing_extensions import TypedDict
 
 from crag.correction.evidence import kept_best, paragraph_in_context
@@ -21,6 +23,7 @@ class ExternalUpdate(TypedDict):
     usage: Usage
 
 
+@dataclass(frozen=True)
 class Select:
     """Score all paragraphs in one evaluator call and keep the best (CRAG, Sec. 4.5).
 
@@ -29,8 +32,7 @@ class Select:
     scored.
     """
 
-    def __init__(self, evaluator: Evaluator) -> None:
-        self._evaluator = evaluator
+    evaluator: Evaluator
 
     def run(self, state: State, settings: Settings) -> ExternalUpdate:
         """Write every strip with its score, whether it was kept, and why."""
@@ -54,10 +56,10 @@ class Select:
         return ExternalUpdate(external=external, events=events, usage=usage)
 
     def _judged(self, question: str, strips: list[Strip], settings: Settings) -> Filtered:
-        if not reads(self._evaluator, settings):
-            return filter_strips(self._evaluator, question, strips, settings, node="select")
+        if not reads(self.evaluator, settings):
+            return filter_strips(self.evaluator, question, strips, settings, node="select")
         passages = [Passage(strip["source"]["title"], strip["text"]) for strip in strips]
-        readings, events, usage = read_passages(self._evaluator, question, passages, node="select")
+        readings, events, usage = read_passages(self.evaluator, question, passages, node="select")
         if readings:
             strips = list(map(paragraph_in_context, strips, readings))
         else:
