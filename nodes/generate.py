@@ -108,7 +108,7 @@ class Generate:
         spent = state.get("usage", {}).get("llm_calls", 0) + 1
         if plan.call is None or not plan.why_empty(reply) or spent >= settings.max_llm_calls:
             return None
-        question = neutral(settings.profile.posed(state)["question"])
+        question = neutral(plan.question)
         values = {"question": question, "knowledge": plan.knowledge, "not_found": NOT_FOUND}
         return plan.call[0], self.prompts.render("answer_words", **values)
 
@@ -145,7 +145,7 @@ class Generate:
     def _without_reply(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
     ) -> GenerateUpdate:
-        found, quoting = self._quote_parts(state, settings, plan.strips)
+        found, quoting = self._quote_parts(state, settings, plan.question, plan.strips)
         if not any(found):
             quotations, quoting = self._quote(state, settings, plan.question, plan.strips)
             found = [quotations]
@@ -205,7 +205,7 @@ class Generate:
         return quotations, events
 
     def _quote_parts(
-        self, state: State, settings: Settings, strips: list[Strip]
+        self, state: State, settings: Settings, question: str, strips: list[Strip]
     ) -> tuple[list[list[Quotation]], list[Event]]:
         """Quote for the whole question, then for each part, what was read for it; else nothing."""
         parts = state.get("sub_questions", [])
@@ -213,16 +213,15 @@ class Generate:
             return [], []
         external = {place_of(strip) for strip in state.get("external", [])}
         whole, *of_parts = strips_by_question(state, settings)
-        question = settings.profile.bare_question(state)
         asked = [(question, as_read_for(whole, strips, external, again=False))]
         for part, own in zip(parts, of_parts, strict=True):
             kept = [] if part["action"] == "incorrect" else own
             asked.append((part["question"], as_read_for(kept, strips, external, again=True)))
         found: list[list[Quotation]] = []
         events: list[Event] = []
-        for question, read in asked:
+        for part_asked, read in asked:
             quotations, failed = self._quoted(
-                question, list(read.values()), settings.quote_threshold
+                part_asked, list(read.values()), settings.quote_threshold
             )
             places = list(read)
             found.append([one._replace(strip=places[one.strip]) for one in quotations])

@@ -63,14 +63,15 @@ class Retrieve:
 
     async def run(self, state: State, settings: Settings) -> RetrieveUpdate:
         """Write the documents, best first."""
-        found = await self._found(settings.profile.bare_question(state), settings)
+        posed = settings.profile.posed(state)
+        found = await self._found(posed["question"], settings)
         # The model that tells languages is read from disk when it is first needed.
         if (meant := await compute(_respelled, found, settings)) != found.question:
             again = await self._found(meant, settings)
             found = again if again.documents else found
         asked = parts_asked(state, found.question, settings) if self.in_parts else []
         parts = [await self._found(part, settings) for part in asked]
-        update = self._update(state, found, settings)
+        update = self._update(posed, found, settings)
         if parts:
             update["documents"], update["sub_questions"] = _with_parts(found.documents, parts)
         return update
@@ -99,11 +100,10 @@ class Retrieve:
         """Return how many documents the retriever is asked for."""
         return max(settings.k, settings.rerank_from) if self.reranker else settings.k
 
-    def _update(self, state: State, found: _Found, settings: Settings) -> RetrieveUpdate:
+    def _update(self, posed: Posed, found: _Found, settings: Settings) -> RetrieveUpdate:
         unread_question = unread("retrieve", self.retriever, found.question)
         events = self._ignored(settings) + unread_question + found.events
         update = RetrieveUpdate(documents=found.documents, events=events)
-        posed = settings.profile.posed(state)
         if found.question != posed["question"]:
             detail = f"the question is read as {found.question!r}"
             events.append(event("question_respelled", "retrieve", detail))
