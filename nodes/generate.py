@@ -41,7 +41,7 @@ from crag.settings import Settings
 from crag.state import State, Strip, add_usage
 from crag.tasks import published_options, written
 from crag.text.untrusted import neutral
-from crag.text.words import question_words, words
+from crag.text.words import names_in, question_words, words
 from crag.wording import named_instead
 
 _DOUBTFUL = 1 / 6
@@ -193,15 +193,16 @@ class Generate:
     def _quote(
         self, state: State, settings: Settings, question: str, strips: list[Strip]
     ) -> tuple[list[Quotation], list[Event]]:
-        quotations, events = self._quoted(question, strips, settings.quote_threshold)
+        quotations, events = self._quoted(state, question, strips, settings.quote_threshold)
         action = state.get("action")
         if not (quotations or events) and action is not None and branches(action) == ["refine"]:
             # Correct says that the documents hold the answer; nothing found would deny it.
             quotations = [best_of(strips)]
         if quotations and _is_follow_up_by_rule(state):
             best = quotations[0]
-            if _is_said(state, best) or not _names_what_was_asked(state, strips[best.strip]):
-                quotations = [one._replace(sure=False) for one in closest_of(quotations)]
+            passage = _passage(state, strips[best.strip])
+            if _is_said(state, best) or not _names_what_was_added(state, passage):
+                quotations = _unsure(quotations)
         return quotations, events
 
     def _quote_parts(
@@ -221,7 +222,7 @@ class Generate:
         events: list[Event] = []
         for part_asked, read in asked:
             quotations, failed = self._quoted(
-                part_asked, list(read.values()), settings.quote_threshold
+                state, part_asked, list(read.values()), settings.quote_threshold
             )
             places = list(read)
             found.append([one._replace(strip=places[one.strip]) for one in quotations])
@@ -229,7 +230,7 @@ class Generate:
         return found, events
 
     def _quoted(
-        self, question: str, strips: list[Strip], threshold: float | None
+        self, state: State, question: str, strips: list[Strip], threshold: float | None
     ) -> tuple[list[Quotation], list[Event]]:
         quotations: list[Quotation] = []
         if self.quoter is None or not strips:
@@ -244,6 +245,10 @@ class Generate:
             is_sure = quotations[0].score >= threshold
             quotations = quotations if is_sure else closest_of(quotations)
             quotations = [one._replace(sure=is_sure) for one in quotations]
+        if quotations and quotations[0].sure:
+            passage = _passage(state, strips[quotations[0].strip]).casefold()
+            if not all(name.casefold() in passage for name in names_in(question)):
+                quotations = _unsure(quotations)  # It may be about another one of its kind.
         return quotations, []
 
 
@@ -281,7 +286,17 @@ def _with_words(plan: _Plan, reply: Reply, second: Reply | None) -> tuple[_Plan,
     return plan._replace(events=[*plan.events, asked]), second
 
 
-def _names_what_was_asked(state: State, strip: Strip) -> bool:
+def _passage(state: State, strip: Strip) -> str:
+    """Return a strip with what says what it is about."""
+    sections = [
+        str(document.metadata.get("section") or "")
+        for document in state.get("documents", [])
+        if strip["text"] in document.page_content
+    ]
+    return " ".join([strip["text"], strip.get("before", ""), strip["source"]["title"], *sections])
+
+
+def _names_what_was_added(state: State, passage: str) -> bool:
     """Say whether a passage has a word that a follow-up such as "and in Rome?" adds.
 
     Behind the question before, that is easily overlooked, and the earlier answer given again.
@@ -289,14 +304,6 @@ def _names_what_was_asked(state: State, strip: Strip) -> bool:
     follow_up, asked = state.get("follow_up"), state["question"]
     named = named_instead(follow_up["asked"]) if follow_up else ""
     added = {*question_words(named)} - {*words(asked.rpartition(named)[0])} if named else set()
-    sections = [
-        str(document.metadata.get("section") or "")
-        for document in state.get("documents", [])
-        if strip["text"] in document.page_content
-    ]
-    passage = " ".join(
-        [strip["text"], strip.get("before", ""), strip["source"]["title"], *sections]
-    )
     return not added or not added.isdisjoint(words(passage))
 
 
@@ -312,6 +319,10 @@ def _is_follow_up_by_rule(state: State) -> bool:
     kinds = {"contextualize_skipped", "contextualize_failed"}
     by_rule = any(entry["kind"] in kinds for entry in state.get("events", []))
     return by_rule and follow_up is not None and follow_up["asked"] != state["question"]
+
+
+def _unsure(quotations: list[Quotation]) -> list[Quotation]:
+    return [one._replace(sure=False) for one in closest_of(quotations)]
 
 
 def closest_of(quotations: list[Quotation]) -> list[Quotation]:

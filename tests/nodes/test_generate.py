@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableLambda
@@ -453,9 +454,9 @@ def test_a_threshold_of_the_run_says_from_when_on_a_quotation_is_sure(
         ("no, I meant Rome", "contextualize_failed", "unsure"),
         ("and in Munich?", "contextualize_skipped", "answered"),
         ("and in a hotel?", "contextualize_skipped", "answered"),
-        ("and how is Rome?", "contextualize_skipped", "answered"),
+        ("and how is rome?", "contextualize_skipped", "answered"),
         ("why?", "contextualize_skipped", "answered"),
-        ("and in Rome?", "question_respelled", "answered"),
+        ("and in rome?", "question_respelled", "answered"),
     ],
 )
 def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another_thing(
@@ -469,6 +470,33 @@ def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another
     update = blocking(Generate(None, quoter).run(said, Settings()))
     assert update["certainty"] == certainty
     assert "180 euros" in update["answer"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "about", "certainty"),
+    [
+        ("What is the price in Oakham?", "Thornby's museum costs 4 pounds.", "", "unsure"),
+        ("What is the price in Oakham?", "The museum costs 4 pounds.", "Oakham", "answered"),
+        ("What is the price in Oakham?", "Oakham's museum costs 4 pounds.", "", "answered"),
+        ("what is the price in oakham?", "Thornby's museum costs 4 pounds.", "", "answered"),
+        ("What changed in 3.12?", "Python 3.11 is faster.", "", "unsure"),
+        ("Is it a museum? What is its price?", "It costs 4 pounds.", "", "answered"),
+        ("WHAT IS THE PRICE IN OAKHAM?", "It costs 4 pounds.", "", "answered"),
+        ("Was kostet der Eintritt in das Museum?", "It costs 4 pounds.", "", "answered"),
+    ],
+)
+@pytest.mark.parametrize("place", ["title", "section"])
+def test_a_passage_without_a_name_of_the_question_is_not_sure_to_answer_it(
+    asked: str, text: str, about: str, certainty: str, place: str
+) -> None:
+    found = state(text)
+    found["question"] = asked
+    found["documents"] = [Document(text, metadata={"section": about})]
+    if place == "title":
+        found["internal"][0]["source"]["title"] = about
+        found["documents"] = []
+    quoter = ReadingQuoter(sure=True, span=(0, 3))
+    assert blocking(Generate(None, quoter).run(found, Settings()))["certainty"] == certainty
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from itertools import chain, pairwise
 from threading import Lock
 from typing import Any
 
+from crag.text.language import ENGLISH, language_of
+
 VERSION = 2
 """Changes when the same text gets other words, so that stored ones are made again."""
 _SHORTEST_PIECE = 3
@@ -26,6 +28,9 @@ _UNSPACED = re.compile(
 """Scripts without spaces, and Korean, whose words carry their particles."""
 _EXACT = re.compile(r"\d|_|\w[.:@+#]\w|^[-.@$]|[+#]$")
 """What a name has that has to be found as it is written; `on/off` and `long-life` are words."""
+_NAMED = re.compile(r"(?<=\s)(?<![.?!:]\s)(?:[^\W\d_a-z][\w.+#-]*|\w*\d[\w.]*|\w+[A-Z_]\w*)")
+"""A word with a capital letter, a digit or an underscore."""
+_FEWEST_OF_PLURAL = 3
 _CONTRACTED = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b")
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _STOP_WORDS = """
@@ -89,6 +94,23 @@ def asks_for_name(question: str) -> bool:
     False
     """
     return any(_EXACT.search(found[0]) for found in _NAME.finditer(question))
+
+
+def names_in(question: str) -> list[str]:
+    """Return the names, codes and numbers of an English question: what an answer must be about.
+
+    >>> names_in("What does a ticket to Oakham cost on line 7?")
+    ['Oakham', '7']
+
+    The first word of a sentence is none, nor are those of a question in capital letters.
+    """
+    found = [
+        name.removesuffix("s") if len(name) > _FEWEST_OF_PLURAL else name
+        for match in _NAMED.finditer(question)
+        if (name := match[0].rstrip(".-")) != "I"
+    ]
+    is_named = len(found) <= len(question.split()) / 2
+    return found if found and is_named and language_of(question) in {ENGLISH, ""} else []
 
 
 @cache
