@@ -232,6 +232,27 @@ class Generate:
     def _quoted(
         self, state: State, question: str, strips: list[Strip], threshold: float | None
     ) -> tuple[list[Quotation], list[Event]]:
+        """Quote the best; one without a name of the question may be about another of its kind."""
+        quotations, events = self._best(question, strips, threshold)
+        names = [name.casefold() for name in names_in(question)]
+        passages = [_passage(state, strip).casefold() for strip in strips] if names else []
+        named = [
+            place
+            for place, passage in enumerate(passages)
+            if all(name in passage for name in names)
+        ]
+        is_sure = bool(quotations) and quotations[0].sure
+        if not is_sure or not names or quotations[0].strip in named:
+            return quotations, events
+        again, failed = self._best(question, [strips[place] for place in named], threshold)
+        again = [one._replace(strip=named[one.strip]) for one in again]
+        if again and again[0].sure:
+            return again, events
+        return _unsure([*again[:1], *quotations]), events + failed
+
+    def _best(
+        self, question: str, strips: list[Strip], threshold: float | None
+    ) -> tuple[list[Quotation], list[Event]]:
         quotations: list[Quotation] = []
         if self.quoter is None or not strips:
             return quotations, []
@@ -245,10 +266,6 @@ class Generate:
             is_sure = quotations[0].score >= threshold
             quotations = quotations if is_sure else closest_of(quotations)
             quotations = [one._replace(sure=is_sure) for one in quotations]
-        if quotations and quotations[0].sure:
-            passage = _passage(state, strips[quotations[0].strip]).casefold()
-            if not all(name.casefold() in passage for name in names_in(question)):
-                quotations = _unsure(quotations)  # It may be about another one of its kind.
         return quotations, []
 
 

@@ -499,6 +499,14 @@ def test_a_passage_without_a_name_of_the_question_is_not_sure_to_answer_it(
     assert blocking(Generate(None, quoter).run(found, Settings()))["certainty"] == certainty
 
 
+def test_a_passage_with_the_names_of_the_question_answers_it_in_place_of_one_without() -> None:
+    found = state("A ferry leaves.", "A ticket in Oakham costs 5 pounds.", "A ticket costs 4.")
+    found["question"] = "What does a ticket in Oakham cost?"
+    update = blocking(Generate(None, ReadingQuoter(sure=True, span=(0, 3))).run(found, Settings()))
+    assert update["answer"] == "“A ticket in Oakham costs 5 pounds.” [2]"
+    assert update["certainty"] == "answered"
+
+
 @pytest.mark.parametrize(
     ("said", "certainty"), [("“Ada did.” [1]", "unsure"), ("“Bob did.” [1]", "answered")]
 )
