@@ -15,6 +15,7 @@ from crag.answering.emptiness import why_empty
 from crag.answering.in_parts import as_read_for, from_parts, loses_a_part
 from crag.answering.joining import place_of
 from crag.answering.model_calls import Reply, aask
+from crag.answering.naming import lacking, passage
 from crag.answering.outcome import (
     FOUND_NOTHING,
     MOST_CLOSEST,
@@ -41,7 +42,7 @@ from crag.settings import Settings
 from crag.state import State, Strip, add_usage
 from crag.tasks import published_options, written
 from crag.text.untrusted import neutral
-from crag.text.words import names_in, question_words, words
+from crag.text.words import question_words, words
 from crag.wording import named_instead
 
 _DOUBTFUL = 1 / 6
@@ -200,8 +201,7 @@ class Generate:
             quotations = [best_of(strips)]
         if quotations and _is_follow_up_by_rule(state):
             best = quotations[0]
-            passage = _passage(state, strips[best.strip])
-            if _is_said(state, best) or not _names_what_was_added(state, passage):
+            if _is_said(state, best) or not _names_what_was_added(state, strips[best.strip]):
                 quotations = _unsure(quotations)
         return quotations, events
 
@@ -234,16 +234,13 @@ class Generate:
     ) -> tuple[list[Quotation], list[Event]]:
         """Quote the best; one without a name of the question may be about another of its kind."""
         quotations, events = self._best(question, strips, threshold)
-        names = [name.casefold() for name in names_in(question)]
-        passages = [_passage(state, strip).casefold() for strip in strips] if names else []
-        named = [
-            place
-            for place, passage in enumerate(passages)
-            if all(name in passage for name in names)
-        ]
-        is_sure = bool(quotations) and quotations[0].sure
-        if not is_sure or not names or quotations[0].strip in named:
+        if not quotations or not quotations[0].sure:
             return quotations, events
+        if not lacking(state, question, [strips[quotations[0].strip]]):
+            return quotations, events
+        named = [
+            place for place, strip in enumerate(strips) if not lacking(state, question, [strip])
+        ]
         again, failed = self._best(question, [strips[place] for place in named], threshold)
         again = [one._replace(strip=named[one.strip]) for one in again]
         if again and again[0].sure:
@@ -303,17 +300,7 @@ def _with_words(plan: _Plan, reply: Reply, second: Reply | None) -> tuple[_Plan,
     return plan._replace(events=[*plan.events, asked]), second
 
 
-def _passage(state: State, strip: Strip) -> str:
-    """Return a strip with what says what it is about."""
-    sections = [
-        str(document.metadata.get("section") or "")
-        for document in state.get("documents", [])
-        if strip["text"] in document.page_content
-    ]
-    return " ".join([strip["text"], strip.get("before", ""), strip["source"]["title"], *sections])
-
-
-def _names_what_was_added(state: State, passage: str) -> bool:
+def _names_what_was_added(state: State, strip: Strip) -> bool:
     """Say whether a passage has a word that a follow-up such as "and in Rome?" adds.
 
     Behind the question before, that is easily overlooked, and the earlier answer given again.
@@ -321,7 +308,7 @@ def _names_what_was_added(state: State, passage: str) -> bool:
     follow_up, asked = state.get("follow_up"), state["question"]
     named = named_instead(follow_up["asked"]) if follow_up else ""
     added = {*question_words(named)} - {*words(asked.rpartition(named)[0])} if named else set()
-    return not added or not added.isdisjoint(words(passage))
+    return not added or not added.isdisjoint(words(passage(state, strip)))
 
 
 def _is_said(state: State, quotation: Quotation) -> bool:

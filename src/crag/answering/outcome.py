@@ -11,6 +11,7 @@ from crag.answering.citations import validate
 from crag.answering.context import numbered
 from crag.answering.links import without_links
 from crag.answering.model_calls import Reply
+from crag.answering.naming import lacking
 from crag.correction.provenance import source_within
 from crag.events import Event, event
 from crag.parts import Attributor, Quotation
@@ -71,8 +72,8 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     """Take the model's text as the answer, without unknown links.
 
     Where it `cites`, citations are validated, and its sentences attributed to strips. An answer
-    without a sentence that any strip supports counts as uncited; its numbers count only where no
-    `attributor` can tell.
+    counts as uncited if no strip supports most of its sentences, or if no strip that it cites has a
+    name of the question; its numbers count only where no `attributor` can tell.
     """
     if declines(reply.text):
         return abstained(state, knowledge, [], FOUND_NOTHING, reply)
@@ -89,17 +90,23 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     answer, citations, sentences, failed = attribute(
         state["question"], checked, available, attributor
     )
-    statuses = {sentence["status"] for sentence in sentences}
+    unsupported = [one for one in sentences if one["status"] == "unsupported"]
     was_judged = attributor is not None and not failed
-    if not citations or (was_judged and statuses == {"unsupported"}):
-        detail = f"no strip supports a sentence of the model's answer: {reply.text}"
+    missing = lacking(state, state["question"], (strips[one["number"] - 1] for one in citations))
+    problem = ""
+    if not citations or (was_judged and 2 * len(unsupported) > len(sentences)):
+        problem = "no strip supports most sentences of the model's answer"
+    elif missing:
+        problem = f"no strip that the model's answer cites has {', '.join(missing)}"
+    if problem:
+        detail = f"{problem}: {reply.text}"
         events.append(event("uncited_answer", _NODE, detail, "the answer is shown"))
     update = _update(state, answer, knowledge, citations, [*events, *failed], reply)
     return {**update, "sentences": sentences}
 
 
 def is_uncited(update: GenerateUpdate) -> bool:
-    """Return whether no strip supports a sentence of the model's answer."""
+    """Return whether strips do not support the model's answer, or are about something else."""
     return any(entry["kind"] == "uncited_answer" for entry in update["events"])
 
 

@@ -1,0 +1,26 @@
+"""What a passage is about: whether it has the names, codes and numbers of a question."""
+
+from collections.abc import Iterable
+
+from crag.state import State, Strip
+from crag.text.words import names_in
+
+
+def passage(state: State, strip: Strip) -> str:
+    """Return a strip with what says what it is about: what leads it in, its title and section."""
+    sections = [
+        str(document.metadata.get("section") or "")
+        for document in state.get("documents", [])
+        if strip["text"] in document.page_content
+    ]
+    return " ".join([strip["text"], strip.get("before", ""), strip["source"]["title"], *sections])
+
+
+def lacking(state: State, question: str, strips: Iterable[Strip]) -> list[str]:
+    """Return the names of a question that no strip has, nor what says what the strip is about.
+
+    What lacks one may be about another of its kind, such as the ticket of another town.
+    """
+    names = names_in(question)
+    text = " ".join(passage(state, strip) for strip in strips).casefold() if names else ""
+    return [name for name in names if name.casefold() not in text]
