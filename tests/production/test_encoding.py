@@ -56,5 +56,6 @@ def test_a_command_of_a_client() -> None:
 
 
 @pytest.mark.parametrize("config", [None, {}, {"configurable": {"thread_id": "1"}}])
-def test_what_names_no_checkpoint_has_no_address(config: Any) -> None:
-    assert checkpoint_of(config) is None
+def test_what_names_no_checkpoint_has_an_address_without_an_id(config: Any) -> None:
+    thread = (config or {}).get("configurable", {})
+    assert checkpoint_of(config) == {"checkpoint_ns": "", "checkpoint_id": None} | thread

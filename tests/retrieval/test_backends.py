@@ -242,7 +242,7 @@ def test_two_readers_and_threads(filled: Index, location: str) -> None:
             for number, index in enumerate([filled, other] * 12)
             for asked in (["proxy" if number % 3 else [0, 1, 0, 0]])
         ]
-        assert {task.result()[0].id for task in tasks} == {"beta"}
+        assert {task.result()[0] for task in tasks} == {"beta"}
 
 
 def test_a_folder_of_files(location: str, folder: Path, embeddings: Any) -> None:

@@ -314,7 +314,7 @@ def test_what_an_interpreter_shows_is_code_up_to_an_empty_line() -> None:
     assert [text[piece.start : piece.end] for piece in pieces_of(text)] == [
         "Ask it.", shown, "It is so.", "Or so.",
     ]  # fmt: skip
-    assert contexts_of(text, [0, text.index(shown)]) == ["", "Ask it.\n\n"]
+    assert contexts_of(text, list(pieces_of(text)), [0, text.index(shown)]) == ["", "Ask it.\n\n"]
     assert [line.kind for line in lines_of("```\n>>> a\n```\nSo.")] == ["code"] * 3 + ["prose"]
 
 
