@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DPI, _BAR = 130, 0.8
-ROWS = ("no retrieval", "rag, ten documents", "rag, best five", "crag", "crag, the paper's strips")
+ROWS = (
+    "no retrieval", "rag, unchecked", "rag, ten documents", "rag, best five", "crag",
+    "crag, with doubt", "crag, the paper's strips",
+)  # fmt: skip
 
 
 def draw_verdicts(measured: Sequence[Measured], path: Path) -> None:

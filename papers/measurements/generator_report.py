@@ -16,7 +16,7 @@ from crag.papers.experiments.units import ACCURACY
 
 GENERATOR, DEGRADED = "generator", "generator_degraded"
 RIGHT: tuple[Verdict, ...] = ("right", "other words")
-AGAINST = {GENERATOR: "rag, ten documents", DEGRADED: "rag"}
+AGAINST = {GENERATOR: "rag, unchecked", DEGRADED: "rag"}
 """The row that all others are compared with."""
 WHOLE = 1.0
 """Stands for the share of questions with a relevant document where none is withheld."""

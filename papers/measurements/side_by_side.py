@@ -20,8 +20,9 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from itertools import product
 from pathlib import Path
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from langchain_core.documents import Document
@@ -39,7 +40,7 @@ from crag.web.reader import HttpPageReader
 
 QUESTION = "Which strips of a document does corrective retrieval keep, in case {}?"
 WORDS = 100
-_NUMBERS = count(1)
+_CASES = map("".join, product(ascii_lowercase, repeat=4))
 
 
 class Case(NamedTuple):
@@ -180,7 +181,7 @@ async def asked(graph: Graph, case: Case, k: int, questions: int) -> Measured:
         **{**METHODS[case.method].settings, **dict(case.settings)},
         k=k, cache_hours=0, page_seconds=60, max_web_seconds=300, obey_robots=False,
     )  # fmt: skip
-    texts = [f"{QUESTION.format(next(_NUMBERS))} {case.suffix}" for _ in range(questions)]
+    texts = [f"{QUESTION.format(next(_CASES))} {case.suffix}" for _ in range(questions)]
     start, busy = time.perf_counter(), time.process_time()
     states = await asyncio.gather(
         *(graph.ainvoke({"question": text}, context=settings) for text in texts)

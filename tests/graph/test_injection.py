@@ -173,7 +173,11 @@ def test_a_page_of_orders_fills_no_prompt(make_parts: Any, site: Website) -> Non
 
 
 def hostile_hit(site: Website, path: str) -> Hit:
-    return Hit(f"{ORDERS}{FENCES} \" title='x'> {TOKENS}", site.at(path), f"{ORDERS}{TOKENS} {ODD}")
+    return Hit(
+        f"{ORDERS}{FENCES} \" title='x'> {TOKENS}",
+        site.at(path),
+        f"Cape Merrow: {ORDERS}{TOKENS} {ODD}",
+    )
 
 
 @pytest.mark.parametrize("path", ["/page", "/404"])
@@ -181,7 +185,7 @@ def test_orders_in_titles_and_snippets_change_nothing(
     make_parts: Any, site: Website, path: str
 ) -> None:
     """On the second path the page is gone, so that the snippet itself is what the model reads."""
-    clean = run(make_parts, site, "", Hit("A", site.at(path), "About a light on a cape."))
+    clean = run(make_parts, site, "", Hit("A", site.at(path), "About the light of Cape Merrow."))
     seen = run(make_parts, site, "", hostile_hit(site, path))
     assert seen.conduct() == clean.conduct()
     assert [e["kind"] for e in seen.state["events"]] == ["page_failed"] * (path == "/404")
