@@ -51,7 +51,7 @@ class EchoModel(FakeChatModel):
     def _reply(self, messages: list[BaseMessage]) -> str:
         text = messages[-1].text
         if "<passage" not in text:
-            return "When did Ada Lovelace write it?"
+            return "When did Ada write it?"
         asked = next(line for line in text.splitlines()[::-1] if "?" in line)
         return f"To **{asked.strip()}** the file says so [2]."
 

@@ -21,7 +21,7 @@ def test_each_part_is_shown_with_its_action(visit: Callable[..., Any], demo: str
     assert "What is a knowledge strip?" in first
     assert " correct, best score +0." in first
     assert "Pisa" in second
-    assert " incorrect, best score −" in second
+    assert ", best score −0." in second
     assert "; not found" in second
     answer = page.inner_text("#answer-body")
     assert "a small piece of text" in answer
