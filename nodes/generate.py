@@ -97,7 +97,7 @@ class Generate:
         knowledge = fenced(strips) if settings.cites else paper_format(state, settings)
         messages = _prompt(self.prompts, state, knowledge, settings, strips)
         call = (_limited(self.model, settings), messages)
-        return _Plan(question, strips, knowledge, call, [], cites=bool(strips) and settings.cites)
+        return _Plan(question, strips, knowledge, call, [], cites=settings.cites)
 
     def _second_call(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
@@ -107,7 +107,8 @@ class Generate:
         The demand for numbers is what makes a small model write nothing else.
         """
         spent = state.get("usage", {}).get("llm_calls", 0) + 1
-        if plan.call is None or not plan.why_empty(reply) or spent >= settings.max_llm_calls:
+        says_nothing = bool(plan.strips and plan.why_empty(reply))
+        if plan.call is None or not says_nothing or spent >= settings.max_llm_calls:
             return None
         question = neutral(plan.question)
         values = {"question": question, "knowledge": plan.knowledge, "not_found": NOT_FOUND}
@@ -196,7 +197,7 @@ class Generate:
     ) -> tuple[list[Quotation], list[Event]]:
         quotations, events = self._quoted(state, question, strips, settings.quote_threshold)
         action = state.get("action")
-        if not (quotations or events) and action is not None and branches(action) == ["refine"]:
+        if not (quotations or events or not strips) and action and branches(action) == ["refine"]:
             # Correct says that the documents hold the answer; nothing found would deny it.
             quotations = [best_of(strips)]
         if quotations and _is_follow_up_by_rule(state):
@@ -278,7 +279,7 @@ class _Plan(NamedTuple):
     call: _Call | None
     events: list[Event]
     cites: bool
-    """Whether the answer is to cite strips."""
+    """Whether the answer is to cite strips, if there are any."""
 
     def why_empty(self, reply: Reply | None) -> str:
         """Return what is wrong with the reply of a model that was to cite and said nothing."""
@@ -290,7 +291,8 @@ def _with_words(plan: _Plan, reply: Reply, second: Reply | None) -> tuple[_Plan,
     """Put the second reply in the place of one that says nothing."""
     detail = f"the model {plan.why_empty(reply)}: {reply.text}"
     if second is None:
-        detail = f"{detail}; max_llm_calls leaves no call to ask it again"
+        if plan.strips:
+            detail = f"{detail}; max_llm_calls leaves no call to ask it again"
         return plan, reply._replace(problem="wordless", detail=detail)
     second = second._replace(usage=add_usage(reply.usage, second.usage))
     if plan.why_empty(second):

@@ -27,7 +27,7 @@ def test_no_retrieval_asks_the_model_alone(make_parts: Any) -> None:
     assert parts.retriever.questions == []
     assert state["answer"]
     assert state["citations"] == []
-    assert [entry["kind"] for entry in state["events"]] == ["own_knowledge"]
+    assert [entry["kind"] for entry in state["events"]] == ["citation_removed", "own_knowledge"]
 
 
 @pytest.mark.parametrize(

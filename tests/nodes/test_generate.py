@@ -329,6 +329,25 @@ def test_no_knowledge_means_no_call_unless_own_knowledge_is_allowed() -> None:
     assert kinds(update) == ["own_knowledge"]
 
 
+@pytest.mark.parametrize(
+    ("reply", "answer", "events"),
+    [
+        ("Ada, I think [1].", "Ada, I think.", ["citation_removed", "own_knowledge"]),
+        ("[1][2]", NOT_FOUND, ["wordless_answer", "abstained"]),
+    ],
+)
+def test_own_knowledge_cites_nothing(reply: str, answer: str, events: list[str]) -> None:
+    model = FakeChatModel(replies=[reply])
+    update = blocking(Generate(model, None).run(state(), Settings(allow_own_knowledge=True)))
+    assert (update["answer"], kinds(update), len(model.prompts)) == (answer, events, 1)
+    assert "max_llm_calls" not in update["events"][0]["detail"]
+
+
+def test_correct_without_a_strip_abstains() -> None:
+    update = blocking(Generate(None, FakeQuoter()).run(state(action="correct"), Settings()))
+    assert (update["answer"], kinds(update)) == (NOT_FOUND, ["abstained"])
+
+
 def test_a_spent_budget_is_an_event_and_quotation_takes_over() -> None:
     model = FakeChatModel()
     node = Generate(model, FakeQuoter())

@@ -2,15 +2,17 @@
 
 import asyncio
 import json
-from typing import Any, NamedTuple, get_args
+import re
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from crag.answering.citations import marks_in
 from crag.answering.outcome import NOT_FOUND, UNSURE
 from crag.graph_registry import OFFERED
 from crag.parts import Hit, Parts
-from crag.settings import Decomposition, Settings
+from crag.settings import Settings
 from tests.conftest import DOCUMENTS
 from tests.graph.reflective import goes_on, says
 from tests.torture.broken import (
@@ -26,6 +28,7 @@ from tests.torture.broken import (
     Saboteur,
     broken_runnable,
 )
+from tests.torture.drawing import draw_settings
 
 WAYS = ("invoke", "ainvoke", "stream", "astream")
 MODES = ["values", "updates", "messages", "custom"]
@@ -51,6 +54,7 @@ RECORDED: dict[str, frozenset[str]] = {
     "reflection": frozenset({"model_failed"}),
 }  # fmt: skip
 """What a failure of each part is on record as."""
+_QUOTED = re.compile(r"“.*?”", re.DOTALL)
 
 
 class Case(NamedTuple):
@@ -84,19 +88,9 @@ def case(number: int, rate: float = 0.3) -> Case:
         reflection=BrokenReflection(saboteur, candidates),
     )
     graph = draw.choice(list(OFFERED))
-    form = draw.choice(("short", "long", "poster" if graph == "self_crag" else "short"))
-    settings = Settings(
-        form=form,
-        k=draw.choice((1, 2, 10)),
-        strip_scores=draw.choice(("in_context", "alone")),
-        decomposition=draw.choice(get_args(Decomposition)),
-        titles=draw.choice(("every_strip", "passage", "none")),
-        segment_retrieval=draw.choice(("static", "dynamic")),
-        self_crag_knowledge=draw.choice(("routed", "assembled", "distributed")),
-        ambiguous_text=draw.choice(("strips", "joint")),
-        allow_own_knowledge=draw.choice((False, True)),
-        require_citations=draw.choice((False, True)),
-    )
+    settings = draw_settings(draw)
+    if settings.form == "poster" and graph != "self_crag":
+        settings = settings.model_copy(update={"form": "short"})
     text = QUESTION if draw.random() < 0.9 else f"{QUESTION} {SURROGATES}"
     if graph == "decomposed":
         text = f"What did Babbage design? {text}"
@@ -129,7 +123,21 @@ class Outcome(NamedTuple):
         for part, what in self.case.saboteur.told:
             if not kinds & RECORDED[part]:
                 return f"no event tells that the {part} {what}"
-        return _not_plain(state)
+        return self._contradiction() or _not_plain(state)
+
+    def _contradiction(self) -> str:
+        """Return which keys of the state contradict each other or the settings."""
+        state, settings = self.state, self.case.settings
+        if state["abstained"] != (state["certainty"] in {"unsure", "nothing_found"}):
+            return f"abstained is {state['abstained']}, certainty {state['certainty']}"
+        own_words = _QUOTED.sub("", state["answer"])
+        marks = {number for mark in marks_in(own_words) for number in mark.numbers}
+        if settings.cites and not marks <= {one["number"] for one in state["citations"]}:
+            return f"the answer cites {marks}: {state['answer']}"
+        calls = state["usage"].get("llm_calls", 0)
+        if "reflection" not in OFFERED[self.case.graph].needs and calls > settings.max_llm_calls:
+            return f"the model was asked {calls} times"
+        return ""
 
 
 def _not_plain(state: dict[str, Any]) -> str:

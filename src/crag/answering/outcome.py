@@ -71,9 +71,9 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
 ) -> GenerateUpdate:
     """Take the model's text as the answer, without unknown links.
 
-    Where it `cites`, citations are validated, and its sentences attributed to strips. An answer
-    counts as uncited if no strip supports most of its sentences, or if no strip that it cites has a
-    name of the question; its numbers count only where no `attributor` can tell.
+    Where it `cites`, citations are validated, and its sentences attributed to strips, if there are
+    any. An answer counts as uncited if no strip supports most of its sentences, or if no strip that
+    it cites has a name of the question; its numbers count only where no `attributor` can tell.
     """
     if declines(reply.text):
         return abstained(state, knowledge, [], FOUND_NOTHING, reply)
@@ -87,6 +87,8 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
         marks = ", ".join(map(as_mark, removed))
         detail = f"the answer cited {marks}, but there are {len(strips)} strips"
         events.append(event("citation_removed", _NODE, detail, "the citation was removed"))
+    if not strips:
+        return _update(state, checked, knowledge, [], events, reply)
     answer, citations, sentences, failed = attribute(
         state["question"], checked, available, attributor
     )
