@@ -1,5 +1,6 @@
 """The documentation site has every document and every public name; `make site` builds it."""
 
+import re
 import subprocess
 import textwrap
 from importlib.util import module_from_spec, spec_from_file_location
@@ -45,6 +46,21 @@ def test_the_navigation_has_every_document_once() -> None:
         name for name in LISTED if not name.startswith("api/") and not (ROOT / name).exists()
     ]
     assert missing == []
+
+
+def test_every_link_within_the_documents_leads_somewhere() -> None:
+    texts = {name: (ROOT / name).read_text("utf-8") for name in LISTED if name[:4] != "api/"}
+    broken: list[str] = []
+    for name, text in texts.items():
+        for place, anchor in re.findall(r"\]\(([^)\s:#]*)#([^)\s]+)\)", text):
+            target = (ROOT / name).parent.joinpath(place).resolve() if place else ROOT / name
+            headings = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), re.MULTILINE)
+            slugs = [
+                re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
+            ]
+            if anchor not in slugs:
+                broken.append(f"{name}: {place}#{anchor}")
+    assert broken == []
 
 
 def test_every_public_module_has_a_page() -> None:
