@@ -13,6 +13,7 @@ from crag.answering.links import without_links
 from crag.answering.model_calls import Reply, aask
 from crag.answering.outcome import (
     NOT_FOUND,
+    UNSURE,
     GenerateUpdate,
     abstained,
     chat_reply,
@@ -42,7 +43,7 @@ class Combine:
     """Answer the whole with one model call over the strips of all parts.
 
     Without a model, or if its reply cannot be used, the answers to the parts follow one another.
-    If no part was answered, neither is the question.
+    If no part was answered, the closest passages of the parts are shown.
     """
 
     model: ChatModel | None
@@ -70,7 +71,9 @@ class Combine:
     def _update(
         self, state: State, strips: Sequence[Strip], reply: Reply | None, settings: Settings
     ) -> CombineUpdate:
-        if all(part["abstained"] for part in state["sub_questions"]):
+        is_answered = _is_answered(state)
+        answer, citations = joined(state["sub_questions"], strips)
+        if not answer:
             update = abstained(state, "", [], "no part of the question was answered")
             return CombineUpdate(**update, question=state["question"])
         events: list[Event] = []
@@ -85,15 +88,19 @@ class Combine:
                 if not problem:
                     return CombineUpdate(**update, question=state["question"])
             events.append(event("combine_failed", _NODE, problem, _FALLBACK))
-        elif self.model is not None:
+        elif self.model is not None and is_answered:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model joins the parts"
             events.append(event("budget_exhausted", _NODE, detail, _FALLBACK))
-        answer, citations = joined(state["sub_questions"], strips)
         answer, links = without_links(answer, numbered(strips))
         events += links_removed(_NODE, links)
+        if not is_answered:
+            detail = "no part of the question has a sure answer"
+            events.append(event("abstained", _NODE, detail, "show the closest passages"))
+            answer = f"{UNSURE}\n\n{answer}"
         return CombineUpdate(
-            question=state["question"], knowledge=knowledge, answer=answer, abstained=False,
-            certainty="answered", citations=citations, further=[], sentences=[],
+            question=state["question"], knowledge=knowledge, answer=answer,
+            abstained=not is_answered, certainty="answered" if is_answered else "unsure",
+            citations=citations, further=[], sentences=[],
             messages=chat_reply(state, answer, citations), events=events,
             usage=reply.usage if reply else Usage(),
         )  # fmt: skip
@@ -108,10 +115,13 @@ def _told(state: State) -> list[str]:
     ]
 
 
+def _is_answered(state: State) -> bool:
+    return not all(part["abstained"] for part in state["sub_questions"])
+
+
 def _may_ask(state: State, settings: Settings) -> bool:
     spent = state.get("usage", {}).get("llm_calls", 0)
-    answered = not all(part["abstained"] for part in state["sub_questions"])
-    return answered and spent < settings.max_llm_calls
+    return _is_answered(state) and spent < settings.max_llm_calls
 
 
 def _problem(question: str, update: GenerateUpdate, settings: Settings) -> str:

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from crag.answering.attribution import attribute
 from crag.answering.citations import attributed, numbered_passages, validate, with_number
 from crag.answering.links import without_links
-from crag.answering.outcome import NOT_FOUND, chat_reply, declines, links_removed
+from crag.answering.outcome import NOT_FOUND, UNSURE, chat_reply, declines, links_removed
 from crag.events import Event, EventKind, event
 from crag.parts import Attributor
 from crag.reflection.rules import WITHOUT_PASSAGE
@@ -53,7 +53,8 @@ class FinishReflection:
     """Turn the outcome into the answer, its citations and events.
 
     Each ``[n]`` cites the strip of a passage that shares most words with the sentence before it.
-    Text that the model judged irrelevant or unsupported gets an event instead of a citation.
+    Text that the model judged irrelevant or unsupported gets an event instead of a citation. Where
+    nothing is sure, which only a back end that quotes says, the closest passages are shown.
     """
 
     attributor: Attributor | None = None
@@ -71,6 +72,12 @@ class FinishReflection:
             return _update(state, NOT_FOUND, [], [*events, why], abstained=True)
         answer, citations, links = _cited(state, reflection, chosen, settings)
         events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
+        if settings.cites and chosen and all("unsure" in one["flags"] for one in chosen):
+            detail = "no passage that was offered is sure to answer the question"
+            events.append(event("abstained", _NODE, detail, "show the closest passages"))
+            answer = f"{UNSURE}\n\n{answer}"
+            update = _update(state, answer, citations, events, abstained=True)
+            return {**update, "certainty": "unsure"}
         update = _update(state, answer, citations, events)
         if not settings.cites or _RELEASED & settings.compat:
             return update

@@ -10,12 +10,14 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 import crag.graph
+from crag.answering.outcome import UNSURE
 from crag.errors import CragError, SettingsError
 from crag.graph_registry import GRAPHS, OFFERED, Need, graph_named
 from crag.nodes.open_run import REFLECTED
 from crag.parts import Parts
+from crag.reflection.backends.embedded import EmbeddedReflection
 from crag.settings_form import GROUPS
-from crag.testing import FakeChatModel, FakeQuoter, FakeReflection
+from crag.testing import FakeChatModel, FakeEvaluator, FakeQuoter, FakeReflection
 from tests.graph.reflective import goes_on, plain, state_by
 
 
@@ -105,6 +107,19 @@ def test_every_graph_that_quotes_is_as_sure_as_the_run_asks(make_parts: Any) -> 
     quoting = [name for name in GRAPHS if certainty(name, 1.0) == "answered"]
     assert "crag" in quoting
     assert {certainty(name, 1.1) for name in quoting} == {"unsure"}
+
+
+@pytest.mark.parametrize("name", OFFERED)
+@pytest.mark.parametrize("question", ["Who wrote it?", "Who wrote it? Who designed the engine?"])
+def test_no_graph_is_surer_than_what_it_quotes(make_parts: Any, name: str, question: str) -> None:
+    quoter = FakeQuoter(sure=False)
+    reflection = EmbeddedReflection(FakeEvaluator(0.9), quoter)
+    parts = make_parts(model=None, quoter=quoter, reflection=reflection)
+    state = OFFERED[name].build(parts).invoke({"question": question})
+    assert (state["certainty"], state["abstained"]) == ("unsure", True)
+    assert state["answer"].startswith(f"{UNSURE}\n\n")
+    assert state["citations"]
+    assert state["events"][-1]["kind"] == "abstained"
 
 
 def test_needs_are_parts() -> None:

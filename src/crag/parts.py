@@ -263,6 +263,8 @@ class Candidate(NamedTuple):
     """Of the token that ended it; None if none did, or the back end does not know."""
     retrieve: tuple[Probabilities, ...] = ()
     """Of each Retrieve token within `text`, in order, the distribution of its group there."""
+    sure: bool = True
+    """Whether it is an answer; a back end that quotes may have nothing but the closest passage."""
 
 
 class SegmentLimits(NamedTuple):

@@ -37,8 +37,8 @@ Flag = Literal[
     "relevance_missing", "support_missing", "utility_missing", "retrieve_missing", "member_missing",
     "no_support_token", "no_utility_token", "no_sequence_score", "no_retrieval_score", "empty",
     "cut", "merged", "invented_passage", "no_passages", "duplicate_passages", "passages_used_up",
-    "not_generated", "constraint_fallback", "repeated_segment", "all_removed", "depth_limit",
-    "token_limit", "time_limit", "model_failed",
+    "not_generated", "unsure", "constraint_fallback", "repeated_segment", "all_removed",
+    "depth_limit", "token_limit", "time_limit", "model_failed",
 ]  # fmt: skip
 """Something irregular in a reflection, each with a defined result:
 
@@ -52,6 +52,7 @@ Flag = Literal[
 - ``invented_passage``: the model went on to make up a passage, which is removed;
 - ``no_passages``, ``passages_used_up``: answered without a passage, for lack of one;
 - ``not_generated``: nothing was generated with the passage: IsRel and IsSup None, the rest 0;
+- ``unsure``: a quotation that is not sure to answer; alone it is shown as a closest passage;
 - ``constraint_fallback``: hard constraints left nothing, so the soft ranking counts;
 - ``repeated_segment``, ``all_removed``: assembly left out a segment, or the whole answer;
 - ``…_limit``, ``model_failed``: the search ended early, and the best answer so far is returned.

@@ -181,15 +181,17 @@ class FakeReader:
 
 
 class FakeQuoter:
-    """Quote the first strip whole, or nothing."""
+    """Quote the first strip whole, sure or not, or nothing."""
 
-    def __init__(self, *, finds: bool = True) -> None:
-        self._finds = finds
+    def __init__(self, *, finds: bool = True, sure: bool = True) -> None:
+        self._finds, self._sure = finds, sure
 
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
         """Return one quotation, or none."""
         del question
-        return [Quotation(strips[0]["text"], 0, 1.0)] if self._finds and strips else []
+        if not (self._finds and strips):
+            return []
+        return [Quotation(strips[0]["text"], 0, 1.0, sure=self._sure)]
 
 
 class FakeChatModel(BaseChatModel):

@@ -12,10 +12,11 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from crag.answering.outcome import UNSURE, UNSURE_OF_PART
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag, build_decomposed
-from crag.parts import Parts
+from crag.parts import Parts, Quotation
 from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeQuoter, FakeSearcher
 from tests.conftest import HITS
@@ -118,6 +119,36 @@ def test_a_part_that_is_not_found_is_told_and_searched_for_alone() -> None:
     assert not nothing["abstained"]
     assert [part["abstained"] for part in nothing["sub_questions"]] == [False, True]
     assert any(event["detail"].startswith("part 2: ") for event in nothing["events"])
+
+
+class SureOf:
+    """Quotes the first strip, which is sure only where it has the word."""
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+
+    def quote(self, question: str, strips: Any) -> list[Quotation]:
+        del question
+        text = strips[0]["text"]
+        return [Quotation(text, 0, 0.9, (0, len(text)), sure=self._word in text)]
+
+
+def test_a_part_that_is_not_sure_shows_its_closest_passage() -> None:
+    state = build_decomposed(parts(quoter=SureOf("bakery"))).invoke({"question": TWO})
+    assert state["certainty"] == "answered"
+    assert state["answer"] == (
+        f"When does the ferry leave? {UNSURE_OF_PART}\n\n“{SHELVES['ferry']}” [1]\n\n"
+        f"“{SHELVES['bakery']}” [2]"
+    )
+    assert [one["source"]["id"] for one in state["citations"]] == ["ferry", "bakery"]
+
+
+def test_where_no_part_is_sure_the_closest_passages_are_shown() -> None:
+    state = build_decomposed(parts(quoter=SureOf("nothing"))).invoke({"question": TWO})
+    assert (state["certainty"], state["abstained"]) == ("unsure", True)
+    assert state["answer"] == f"{UNSURE}\n\n“{SHELVES['ferry']}” [1]\n\n“{SHELVES['bakery']}” [2]"
+    assert [one["source"]["id"] for one in state["citations"]] == ["ferry", "bakery"]
+    assert kinds(state)[-1] == "abstained"
 
 
 def test_where_no_part_is_found_the_run_abstains() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
+from crag.answering.outcome import UNSURE
 from crag.nodes.finish_reflection import FinishReflection
 from crag.parts import Passage
 from crag.reflection.scoring import critique_of, score
@@ -23,8 +24,10 @@ def passage(text: str, *strips: str, title: str = "T") -> OfferedPassage:
     return OfferedPassage(title=title, text=text, label="document", grade="", strips=made)
 
 
-def critique(place: int | None = 0, *, segment: int = 0, **shares: Any) -> Critique:
-    candidate = fake_candidate("It was Ada.", **shares)
+def critique(
+    place: int | None = 0, *, segment: int = 0, sure: bool = True, **shares: Any
+) -> Critique:
+    candidate = fake_candidate("It was Ada.", **shares)._replace(sure=sure)
     scored = score(candidate, ReflectionSettings(), has_passage=place is not None)
     shown = None if place is None else (place, Passage("T", "text"))
     made = critique_of(candidate, scored, shown, segment=segment)
@@ -194,6 +197,25 @@ def test_it_abstains_and_says_why(replaced: Any, why: str) -> None:
     assert update["answer"] == "I could not find this in the documents."
     assert update["citations"] == []
     assert (update["events"][-1]["kind"], update["events"][-1]["detail"]) == ("abstained", why)
+
+
+@pytest.mark.parametrize(
+    ("sure", "certainty"), [((False, False), "unsure"), ((False, True), "answered")]
+)
+def test_an_answer_of_which_nothing_is_sure_is_the_closest_passage(
+    sure: tuple[bool, ...], certainty: str
+) -> None:
+    chosen = [critique(segment=at, sure=is_sure) for at, is_sure in enumerate(sure)]
+    update = concluded(state(critiques=chosen))
+    assert (update["certainty"], update["abstained"]) == (certainty, certainty == "unsure")
+    assert update["answer"].startswith(UNSURE) == update["abstained"]
+    assert [one["number"] for one in update["citations"]] == [1]
+    assert ("abstained" in kinds(update)) == update["abstained"]
+
+
+def test_the_papers_tasks_take_what_is_unsure_as_an_answer() -> None:
+    update = concluded(state(critiques=[critique(sure=False)]), task="popqa")
+    assert (update["certainty"], update["answer"]) == ("answered", "It was Ada.")
 
 
 def test_own_knowledge_is_an_answer_where_it_is_allowed_or_was_chosen() -> None:

@@ -174,6 +174,7 @@ def critique_of(
     hypothesis: int = 0,
 ) -> Critique:
     """Record how a candidate was scored; whether it is kept is added later."""
+    unsure: list[Flag] = [] if candidate.sure else ["unsure"]
     return Critique(
         segment=segment,
         hypothesis=hypothesis,
@@ -189,7 +190,7 @@ def critique_of(
         kept=False,
         chosen=False,
         why="",
-        flags=list(scored.flags),
+        flags=[*scored.flags, *unsure],
     )
 
 

@@ -47,6 +47,7 @@ from crag.reflection_tokens import (
 from crag.runtime.attempt import Attempt
 from crag.runtime.evaluator_calls import score_passages
 from crag.state import Ending, Source, Strip
+from crag.text.words import names_in
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class EmbeddedReflection:
     - IsSup: certain for sentences that occur in the passage. For any other text it is the share of
       its words that the passage holds, times the evaluator's degree with the text as the question.
     - IsUse: the best quotation's score. The quoter scores on the evaluator's scale.
+    - A text is sure if one of its quotations is, and the passage has the names of the question.
     - The mean log-probability, of which exp is the sequence score: the same degree.
 
     For each prefix the evaluator is asked once for all passages (IsRel) and, since it takes one
@@ -162,6 +164,9 @@ class EmbeddedReflection:
         if attempt.error is not None:
             described = event("evaluator_failed", "reflect", attempt.error)["detail"]
             raise ModelError(_NAME, "failed", described)
+        about = f"{passage.title} {passage.section} {passage.text}".casefold()
+        if any(name.casefold() not in about for name in names_in(question)):
+            return [quoted._replace(sure=False) for quoted in quotations]
         return quotations
 
     def _supported(self, drafts: "Sequence[_Draft]") -> list[float]:
@@ -192,6 +197,7 @@ class EmbeddedReflection:
             mean_log_probability=log(max(useful, _LEAST)),
             tokens=len(draft.text.split()),
             ending=draft.ending,
+            sure=draft.sure,
         )
 
 
@@ -216,6 +222,7 @@ class _Draft(NamedTuple):
     score: float
     text: str
     best: float
+    sure: bool
     ending: Ending
 
 
@@ -232,7 +239,8 @@ def _draft(
         given, every = Passage("", text), (one for each in readings for one in each.quotations)
         if any(not is_quoted(quotation.text, given) for quotation in every):
             ending = "retrieve"
-    return _Draft(reading.passage, reading.score, text, best, ending)
+    sure = any(quotation.sure for quotation in quoted) or not quoted
+    return _Draft(reading.passage, reading.score, text, best, sure, ending)
 
 
 def _fitting(quotations: Sequence[Quotation], limits: SegmentLimits) -> list[Quotation]:
