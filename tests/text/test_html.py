@@ -215,3 +215,26 @@ def test_what_serves_to_find_or_use_a_page_is_no_text() -> None:
     beside = f"<main><p>Search</p></main>{article}"
     assert as_file(beside).endswith(read)
     assert as_file(beside).startswith("Search")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "<div class='navheader'><table><tr><th>Dams<tr><td><a>Prev</a><td><a>Up</a></table></div>",
+        "<div class=navfooter><table><tr><td><a>Prev</a> <tr><td>Mills</table></div>",
+        "<ul class=docnav><li class=previous><a><strong>Prev</strong>8.7. Dams</a></ul>",
+        "<div class='nav-panel'><p>Next: <a>Dams</a>, Up: <a>Mills</a> [<a>X</a>]</p></div>",
+        "<div class=toc><p>Contents</p><dl class=toc><dt><a href=a.html>Dams</a></dl></div>",
+        "<div><div><a href='#a'>1. A</a></div><p><a href='#b'>B</a><p><a href='#c'>C</a></div>",
+        "<div><ul><li><a href=/>Home</a><li><a href=/docs>Docs</a><li><a>News</a></ul></div>",
+    ],
+)  # fmt: skip
+def test_what_leads_to_other_pages_of_a_manual_is_no_text(frame: str) -> None:
+    assert as_file(f"{frame}<h1>Wheels</h1><p>{FILLER}") == f"# Wheels\n\n{FILLER.strip()}"
+
+
+def test_lists_of_links_that_a_page_consists_of_are_text() -> None:
+    links = "<ul><li><a>Wheels</a><li><a>Dams</a><li><a>Ponds</a></ul>"
+    assert as_file(links) == "- Wheels\n- Dams\n- Ponds"
+    assert as_file(f"<h1>Mills</h1>{links}") == "# Mills\n\n- Wheels\n- Dams\n- Ponds"
+    assert as_file("<h2 class=toc>Mills</h2>") == "## Mills"  # Listed in the contents, not one.

@@ -31,8 +31,10 @@ _APART = ["nav", "form", "title"]
 """Elements that are not part of the text of a page."""
 _ROLES_APART = frozenset({"navigation", "search", "dialog", "alertdialog"})
 _BANNER = re.compile(r"\bcookie-?_?(?:banner|bar|consent|notice|popup)\b", re.IGNORECASE)
-_FEWEST_OF_CONTENTS = 3
-"""Links into the page, and nothing else, that make a list its table of contents."""
+_NAMES_APART = frozenset({"navheader", "navfooter", "docnav", "nav-panel", "toc"})
+"""Classes and ids of what DocBook, Publican, Texinfo and AsciiDoc put around a page."""
+_FEWEST_LINKS = 3
+"""Links, and nothing else, that make a list one of contents or a menu."""
 _LEAST_MAIN = 0.25
 """Share of a page's characters above which a main element is what the page says; below it, the
 element is a frame, such as that of a search, and the text stands beside it."""
@@ -69,7 +71,7 @@ def read_whole_html(text: str) -> HtmlText:
     links = (link.get("href", "") for link in canonical)
     url = next((url for url in links if url.startswith(("http://", "https://"))), "")
     strip_elements(tree, *_APART, with_tail=False)
-    for element in [one for one in tree.iter() if _is_apart(one)]:
+    for element in [*filter(_is_apart, tree.iter()), *_menus(tree)]:
         if element.getparent() is not None:
             element.drop_tree()
     mains = [one for one in tree.iter() if one.tag == "main" or one.get("role") == "main"]
@@ -86,21 +88,34 @@ def _is_apart(element: "HtmlElement") -> bool:
     names = f"{element.get('id', '')} {element.get('class', '')}"
     if element.get("role") in _ROLES_APART or _BANNER.search(names):
         return True
+    if not _NAMES_APART.isdisjoint(names.split()):
+        return _HEADING.fullmatch(tag) is None  # One that is listed in the contents.
     if tag == "button":
         holders = {str(one.tag) for one in element.iterancestors("h1", "h2", "h3", "h4", "dt")}
         return not holders and element.get("aria-expanded") is None  # One that opens a text.
     if tag == "a":
         return element.get("href", "").startswith("#") and not _WORD.search(_text(element))
-    return tag in {"ul", "ol"} and _is_contents(element)
+    return tag in {"ul", "ol", "dl", "div"} and _holds_only_links(element, "#")
 
 
-def _is_contents(items: "HtmlElement") -> bool:
-    links = list(items.iter("a"))
-    within = all(link.get("href", "").startswith("#") for link in links)
-    if len(links) < _FEWEST_OF_CONTENTS or not within:
+def _holds_only_links(element: "HtmlElement", to: str = "") -> bool:
+    links = list(element.iter("a"))
+    leads_there = all(link.get("href", "").startswith(to) for link in links)
+    if len(links) < _FEWEST_LINKS or not leads_there:
         return False
-    linked, whole = ("".join("".join(map(_text, ones)).split()) for ones in (links, [items]))
+    linked, whole = ("".join("".join(map(_text, ones)).split()) for ones in (links, [element]))
     return linked == whole
+
+
+def _menus(tree: "HtmlElement") -> list["HtmlElement"]:
+    """Return the lists of links above the first heading: they lead to the rest of a site."""
+    lists: list[HtmlElement] = []
+    for element in tree.iter("ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6"):
+        if _HEADING.fullmatch(str(element.tag)):
+            return lists
+        if _holds_only_links(element):
+            lists.append(element)
+    return []  # Such as a page that is nothing but a list of pages.
 
 
 def table_rows(rows: Sequence[Sequence[str]]) -> str:
