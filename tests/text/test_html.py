@@ -238,3 +238,13 @@ def test_lists_of_links_that_a_page_consists_of_are_text() -> None:
     assert as_file(links) == "- Wheels\n- Dams\n- Ponds"
     assert as_file(f"<h1>Mills</h1>{links}") == "# Mills\n\n- Wheels\n- Dams\n- Ponds"
     assert as_file("<h2 class=toc>Mills</h2>") == "## Mills"  # Listed in the contents, not one.
+
+
+def test_what_follows_a_note_belongs_to_the_section_around_it() -> None:
+    note = "<div class=note><h3 class=title>Note</h3><p>It floods.</p></div>"
+    assert as_file(f"<h2>Wheels</h2>{note}<p>It turns.") == (
+        "## Wheels\n\nNote:\n\nIt floods.\n\nIt turns."
+    )
+    assert as_file(f"<dl><dt>race<dd>{note}<p>Water.</p></dl>") == (
+        "- race\n\n  Note:\n\n  It floods.\n\n  Water."
+    )

@@ -35,6 +35,8 @@ _NAMES_APART = frozenset({"navheader", "navfooter", "docnav", "nav-panel", "toc"
 """Classes and ids of what DocBook, Publican, Texinfo and AsciiDoc put around a page."""
 _FEWEST_LINKS = 3
 """Links, and nothing else, that make a list one of contents or a menu."""
+_NOTES = frozenset({"note", "tip", "important", "caution", "warning"})
+"""Classes of what DocBook puts between paragraphs, with a heading that is none of the page's."""
 _LEAST_MAIN = 0.25
 """Share of a page's characters above which a main element is what the page says; below it, the
 element is a frame, such as that of a search, and the text stands beside it."""
@@ -74,6 +76,7 @@ def read_whole_html(text: str) -> HtmlText:
     for element in [*filter(_is_apart, tree.iter()), *_menus(tree)]:
         if element.getparent() is not None:
             element.drop_tree()
+    _lower_titles_of_notes(tree)
     mains = [one for one in tree.iter() if one.tag == "main" or one.get("role") == "main"]
     is_main = len(mains) == 1 and len(_text(mains[0])) > _LEAST_MAIN * len(_text(tree))
     main = mains[0] if is_main else tree
@@ -116,6 +119,15 @@ def _menus(tree: "HtmlElement") -> list["HtmlElement"]:
         if _holds_only_links(element):
             lists.append(element)
     return []  # Such as a page that is nothing but a list of pages.
+
+
+def _lower_titles_of_notes(tree: "HtmlElement") -> None:
+    """Let a note's title announce the note: as a heading it would name what follows the note."""
+    for element in [one for one in tree.iter() if _HEADING.fullmatch(str(one.tag))]:
+        if not _NOTES.isdisjoint(element.getparent().get("class", "").split()):
+            title = _text(element).rstrip(":")
+            element.clear(keep_tail=True)
+            element.tag, element.text = "p", f"{title}:" if title else ""
 
 
 def table_rows(rows: Sequence[Sequence[str]]) -> str:
