@@ -248,3 +248,17 @@ def test_what_follows_a_note_belongs_to_the_section_around_it() -> None:
     assert as_file(f"<dl><dt>race<dd>{note}<p>Water.</p></dl>") == (
         "- race\n\n  Note:\n\n  It floods.\n\n  Water."
     )
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>up to 2<sup><small>31</small></sup>-1, O(N<sup>2</sup>), 10<sup>−9</sup>",
+         "up to 2^31-1, O(N^2), 10^−9"),
+        ("<p>in 1999<sup><a href='#n'>2</a></sup>, 1998<a><sup>3</sup></a>, so<sup>4</sup>",
+         "in 19992, 19983, so4"),
+        ("<p>the 5<sup>th</sup>", "the 5th"),
+    ],
+)  # fmt: skip
+def test_powers_of_numbers_are_told_from_their_digits(html: str, text: str) -> None:
+    assert as_file(html) == text

@@ -37,6 +37,7 @@ _FEWEST_LINKS = 3
 """Links, and nothing else, that make a list one of contents or a menu."""
 _NOTES = frozenset({"note", "tip", "important", "caution", "warning"})
 """Classes of what DocBook puts between paragraphs, with a heading that is none of the page's."""
+_BASE, _POWER = re.compile(r"(?:\d|\b[^\W_])\Z"), re.compile(r"[-+\N{MINUS SIGN}]?(?:\d+|[^\W_])")
 _LEAST_MAIN = 0.25
 """Share of a page's characters above which a main element is what the page says; below it, the
 element is a frame, such as that of a search, and the text stands beside it."""
@@ -76,6 +77,7 @@ def read_whole_html(text: str) -> HtmlText:
     for element in [*filter(_is_apart, tree.iter()), *_menus(tree)]:
         if element.getparent() is not None:
             element.drop_tree()
+    _mark_powers(tree)
     _lower_titles_of_notes(tree)
     mains = [one for one in tree.iter() if one.tag == "main" or one.get("role") == "main"]
     is_main = len(mains) == 1 and len(_text(mains[0])) > _LEAST_MAIN * len(_text(tree))
@@ -128,6 +130,16 @@ def _lower_titles_of_notes(tree: "HtmlElement") -> None:
             title = _text(element).rstrip(":")
             element.clear(keep_tail=True)
             element.tag, element.text = "p", f"{title}:" if title else ""
+
+
+def _mark_powers(tree: "HtmlElement") -> None:
+    """Write 2 to the power of 31 as 2^31: without its place above the line it would be 231."""
+    for element in tree.iter("sup"):
+        before = element.getprevious()
+        text = (element.getparent().text if before is None else before.tail) or ""
+        is_note = next(element.iter("a"), None) is not None or element.getparent().tag == "a"
+        if _BASE.search(text) and not is_note and _POWER.fullmatch(_text(element)):
+            element.text = f"^{(element.text or '').lstrip()}"
 
 
 def table_rows(rows: Sequence[Sequence[str]]) -> str:
@@ -278,6 +290,7 @@ def read_html(text: str, url: str) -> tuple[str, list[str]]:
     is one paragraph, and so is a table. Headings within the text are left out.
     """
     tree = visible_tree(text)
+    _mark_powers(tree)
     title = _title(tree, url)
     paragraphs = _main_content(tree) or [_text(element) for element in tree.iter("p")]
     return title, paragraphs
