@@ -77,6 +77,10 @@ _NO_TEXT = frozenset(
 """What is no document, so that no folder is about it."""
 
 
+_OF_SPHINX = "searchindex.js"
+"""A file in each folder of pages that Sphinx made."""
+
+
 @dataclass
 class Found:
     """The files under the given paths."""
@@ -261,6 +265,8 @@ def _walk(root: Path, refused: list[Skipped]) -> Iterator[Path]:
             continue
         entered.add(real)
         shown = (name for name in sorted(names) if not name.startswith("."))
+        if _OF_SPHINX in files:  # It copies what its pages are made of to a folder beside them.
+            shown = (name for name in shown if name != "_sources")
         names[:] = [name for name in shown if accepted(Path(folder, name))]
         for name in sorted(files):
             path = Path(folder, name)

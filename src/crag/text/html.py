@@ -31,8 +31,10 @@ _APART = ["nav", "form", "title"]
 """Elements that are not part of the text of a page."""
 _ROLES_APART = frozenset({"navigation", "search", "dialog", "alertdialog"})
 _BANNER = re.compile(r"\bcookie-?_?(?:banner|bar|consent|notice|popup)\b", re.IGNORECASE)
-_NAMES_APART = frozenset({"navheader", "navfooter", "docnav", "nav-panel", "toc"})
-"""Classes and ids of what DocBook, Publican, Texinfo and AsciiDoc put around a page."""
+_NAMES_APART = frozenset(
+    "navheader navfooter docnav nav-panel toc toctree-wrapper indexdiv genindextable".split()  # noqa: SIM905
+)
+"""Classes and ids of what DocBook, Publican, Texinfo, AsciiDoc and Sphinx add to find pages by."""
 _FEWEST_LINKS = 3
 """Links, and nothing else, that make a list one of contents or a menu."""
 _NOTES = frozenset({"note", "tip", "important", "caution", "warning"})
@@ -98,8 +100,8 @@ def _is_apart(element: "HtmlElement") -> bool:
     if tag == "button":
         holders = {str(one.tag) for one in element.iterancestors("h1", "h2", "h3", "h4", "dt")}
         return not holders and element.get("aria-expanded") is None  # One that opens a text.
-    if tag == "a":
-        return element.get("href", "").startswith("#") and not _WORD.search(_text(element))
+    if tag == "a" and element.get("href", "").startswith("#"):
+        return not _WORD.search(_text(element))
     return tag in {"ul", "ol", "dl", "div"} and _holds_only_links(element, "#")
 
 
