@@ -254,6 +254,20 @@ def test_what_follows_a_note_belongs_to_the_section_around_it() -> None:
 
 
 @pytest.mark.parametrize(
+    "mark",
+    [
+        "<a class='footnote-reference brackets' href='#f' role=doc-noteref>2</a>",
+        "<a href='#ftn.f' class=footnote><sup class=footnote>[2]</sup></a>",
+        "<sup><a class=footnote-ref href='#f'>2</a></sup>",
+    ],
+)
+def test_marks_of_footnotes_are_no_text(mark: str) -> None:
+    assert as_file(f"<p>It takes 30 minutes {mark}.<p>[2] Or more.") == (
+        "It takes 30 minutes .\n\n[2] Or more."
+    )
+
+
+@pytest.mark.parametrize(
     ("html", "text"),
     [
         ("<p>up to 2<sup><small>31</small></sup>-1, O(N<sup>2</sup>), 10<sup>−9</sup>",

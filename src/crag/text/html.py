@@ -35,6 +35,7 @@ _NAMES_APART = frozenset(
     "navheader navfooter docnav nav-panel toc toctree-wrapper indexdiv genindextable".split()  # noqa: SIM905
 )
 """Classes and ids of what DocBook, Publican, Texinfo, AsciiDoc and Sphinx add to find pages by."""
+_NOTE_MARKS = frozenset({"footnote", "footnoteref", "footnote-ref", "footnote-reference"})
 _FEWEST_LINKS = 3
 """Links, and nothing else, that make a list one of contents or a menu."""
 _NOTES = frozenset({"note", "tip", "important", "caution", "warning"})
@@ -101,7 +102,7 @@ def _is_apart(element: "HtmlElement") -> bool:
         holders = {str(one.tag) for one in element.iterancestors("h1", "h2", "h3", "h4", "dt")}
         return not holders and element.get("aria-expanded") is None  # One that opens a text.
     if tag == "a" and element.get("href", "").startswith("#"):
-        return not _WORD.search(_text(element))
+        return not _WORD.search(_text(element)) or not _NOTE_MARKS.isdisjoint(names.split())
     return tag in {"ul", "ol", "dl", "div"} and _holds_only_links(element, "#")
 
 
