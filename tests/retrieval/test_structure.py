@@ -50,6 +50,26 @@ def test_a_long_item_is_cut_between_those_within_it() -> None:
     assert all(chunk.page_content.startswith("  - method") for chunk in others)
 
 
+@pytest.mark.parametrize("term", ["- socket (string)", "2. Its socket", "- server\n\n  - socket"])
+def test_each_part_of_a_long_item_repeats_its_term(term: str) -> None:
+    line = term.rpartition("\n")[2]
+    margin = " " * (len(line) - len(line.lstrip()) + 3)
+    pages = "".join(f"{margin}Page {number}. {PROSE * 4}\n\n" for number in range(9))
+    port = f"- port (integer)\n\n  {PROSE * 6}\n\n"
+    *before, last = chunks_of(f"{port}{term}\n\n{pages}- last\n\n  {PROSE}")
+    parts = [chunk.page_content for chunk in (*before, last) if "Page" in chunk.page_content]
+    assert len(parts) > 2
+    assert all(line in part for part in parts)
+    assert not any(chunk.page_content.endswith(line) for chunk in before)
+    assert not any("server" in part for part in parts[1:])
+
+
+def test_a_sentence_that_opens_a_long_item_is_not_repeated() -> None:
+    pages = "".join(f"  Page {number}. {PROSE * 4}\n\n" for number in range(9))
+    chunks = chunks_of(f"- Open the gate.\n\n{pages}")
+    assert sum("Open the gate." in chunk.page_content for chunk in chunks) == 1
+
+
 def test_what_leads_in_the_items_within_one_ends_no_chunk() -> None:
     inner = "\n".join(f"  - argument {number}: {PROSE}" for number in range(30))
     for length in range(40, 100, 3):

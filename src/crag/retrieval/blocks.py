@@ -12,7 +12,8 @@ Kind = Literal["prose", "list", "table", "code"]
 Markup = Literal["", "markdown", "rst", "code"]
 """How a text is written: plain, as Markdown, as reStructuredText, or as a program."""
 
-_ITEM = re.compile(r"[ \t]*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])[ \t]+\S")
+ITEM = re.compile(r"[ \t]*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])[ \t]+\S")
+"""How a line begins that opens an item of a list."""
 _ROW = re.compile(r"[ \t]*[|+].*[|+][ \t]*$")
 _PARAGRAPH = re.compile(r"(?:^[^\S\n]*\S.*(?:\n|\Z))+", re.MULTILINE)
 _OTHER_BREAKS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -70,7 +71,7 @@ def kind_of(paragraph: str) -> Kind:
 
 def is_item(line: str) -> bool:
     """Say whether a line begins an item of a list."""
-    return _ITEM.match(line) is not None
+    return ITEM.match(line) is not None
 
 
 def title_of(blocks: Iterable[Block]) -> str:

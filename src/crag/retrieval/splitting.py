@@ -3,11 +3,12 @@
 A chunk holds whole blocks of one section where they fit; small sections under one heading share a
 chunk. Of a block that does not fit, a list is cut between items, a table between rows, code between
 lines and prose between sentences. A part of a list or of code repeats the sentence that announces
-it, a part of a table its header, and prose the sentence before it; nothing else overlaps.
+it, a part of an item its term, a part of a table its header, and prose the sentence before it;
+nothing else overlaps.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from functools import cached_property, partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from crag.retrieval.blocks import Block, Kind, blocks_of, is_item, line_offsets, section_paths
+from crag.retrieval.blocks import ITEM, Block, Kind, blocks_of, is_item, line_offsets, section_paths
 from crag.retrieval.documents import SourceText, digest
 from crag.text.markup import without_markup
 from crag.text.places import lines_written, places_written
@@ -48,6 +49,10 @@ _ROW = re.compile(
     r"|[ \t]*\* - .*(?:\n(?!\s*\* - ).*)*(?:\n|\Z)"  # of a list-table
     r"|.*\n|.+"
 )
+_ITEM_AND_NEXT = re.compile(
+    rf"^({ITEM.pattern}.*?)[ \t]*$(?=(?:\n[ \t]*\n([ \t]+\S))?)", re.MULTILINE
+)
+"""The first line of an item, and where the text of a paragraph below it begins."""
 _STANZA = re.compile(r"(?:[ \t]*\S.*(?:\n|\Z))+(?:[ \t]*\n)*|(?:[ \t]*\n)+")
 _LONGEST_PARAGRAPH = 20_000
 """Characters; a longer paragraph is a log or data, which is cut between lines."""
@@ -284,14 +289,48 @@ def _structured(text: str, block: Block, lead: Span | None) -> Iterator[_Atom]:
     taken = sum(_length(text[start:end]) for (start, end), _ in context)
     room = max(CHUNK_SIZE - taken, LEAST_ROOM)
     *most, last = _cut(text, (block.start, block.end), _WAYS[kind], room)
+    items = _items(text, block) if kind == "list" else {}
     tail = (block.tail, block.end) if block.tail else None
     for number, span in enumerate(most):
-        repeated = tuple(context) if number else ()
-        atom = _atom(text, kind, span)._replace(context=repeated, glue=glue, tail=tail)
-        leads_in = kind == "list" and _ends_with_colon(text, span)
+        repeated = [*(context if number else ()), *_term_above(text, items, span)]
+        atom = _atom(text, kind, span)._replace(context=tuple(repeated), glue=glue, tail=tail)
+        leads_in = kind == "list" and (_ends_with_colon(text, span) or items.get(span, False))
         # A head says nothing without more, nor does what leads in the items within one.
         yield atom._replace(announces=leads_in or span[1] <= block.head)
-    yield _atom(text, kind, last)._replace(context=tuple(context), glue=glue)
+    repeated = [*context, *_term_above(text, items, last)]
+    yield _atom(text, kind, last)._replace(context=tuple(repeated), glue=glue)
+
+
+def _items(text: str, block: Block) -> Mapping[Span, bool]:
+    """Return the first line of each item of a list, and whether it names what is below it."""
+    items: dict[Span, bool] = {}
+    for match in _ITEM_AND_NEXT.finditer(text, block.start, block.end):
+        start, end = match.span(1)
+        below = match[2]
+        is_apart = below is not None and _indentation(below) > _indentation(match[1])
+        items[start, end] = is_apart and end - start <= OVERLAP and match[1][-1] not in ".!?:;,"
+    return items
+
+
+def _term_above(text: str, items: Mapping[Span, bool], span: Span) -> list[_Piece]:
+    """Return the term of the item that a span is from the middle of, unless it names itself."""
+    starts = list(items)
+    number = bisect_left(starts, (span[0], 0))
+    depth = _indentation(text[text.rfind("\n", 0, span[0]) + 1 : span[1]])
+    if number < len(starts) and starts[number][0] == span[0] and items[starts[number]]:
+        return []
+    for start, end in map(starts.__getitem__, range(number - 1, -1, -1)):
+        if depth == 0:
+            break
+        if _indentation(text[start:end]) < depth:
+            depth = _indentation(text[start:end])
+            if items[start, end]:
+                return [_Piece((start, end))]
+    return []
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t"))
 
 
 def _atom(text: str, kind: Kind, span: Span) -> _Atom:
