@@ -162,6 +162,14 @@ def test_what_a_strip_needs_is_not_repeated_where_it_is_quoted_already() -> None
     assert sum(one.text.count("One may") for one in found) == 1
 
 
+def test_what_documents_say_in_two_formats_is_quoted_once() -> None:
+    evaluator = FakeReadingEvaluator(0.9, "The answer is")
+    formats = [strip("The answer is in git bisect."), strip("The answer is in `git bisect`.")]
+    assert len(ExtractiveAnswerer(evaluator).quote("What?", formats)) == 1
+    others = [strip("The answer is in git bisect."), strip("The answer is in git bisects.")]
+    assert len(ExtractiveAnswerer(evaluator).quote("What?", others)) == 2
+
+
 def test_of_a_text_that_was_not_read_only_the_best_strips_are_quoted() -> None:
     filler = "Nothing is said of it here. " * 9
     page = f"{filler}\n\nThe answer is here. It is forty-two.\n\n{filler}"

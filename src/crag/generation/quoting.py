@@ -49,7 +49,7 @@ _OPEN_ENDS = ("?", "!", ".", ":")
 _FEWEST_ALONE: Final = 3
 """Words up to which a quotation is not understood without its heading, such as "Yes."."""
 _BULLET = re.compile(r"\A[-*+•‣–]\s+")
-_WORD = re.compile(r"\w")
+_WORD, _WHOLE_WORD = re.compile(r"\w"), re.compile(r"\w+")
 _ITEM = re.compile(r"[ \t]*\n\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])[ \t]+\S")
 """The end of a line before an item of a list."""
 _LEFT_OUT = "…"
@@ -255,8 +255,16 @@ def _anchor(reading: Reading) -> int:
 
 
 def _repeats(candidate: _QuotedStrip, better: Sequence[_QuotedStrip]) -> bool:
-    """Return whether a better quotation contains this one, or the other way round."""
-    return any(candidate.text in other.text or other.text in candidate.text for other in better)
+    """Return whether a better quotation says all of this one, or the other way round.
+
+    Markup makes no difference: documents are often there in two formats.
+    """
+    said = _bare(candidate.text)
+    return any(said in bare or bare in said for bare in (_bare(one.text) for one in better))
+
+
+def _bare(text: str) -> str:
+    return f" {' '.join(_WHOLE_WORD.findall(text))} "
 
 
 def _after_headings(text: str) -> int:
