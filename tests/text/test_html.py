@@ -225,6 +225,7 @@ def test_what_serves_to_find_or_use_a_page_is_no_text() -> None:
         "<ul class=docnav><li class=previous><a><strong>Prev</strong>8.7. Dams</a></ul>",
         "<div class='nav-panel'><p>Next: <a>Dams</a>, Up: <a>Mills</a> [<a>X</a>]</p></div>",
         "<div class=toc><p>Contents</p><dl class=toc><dt><a href=a.html>Dams</a></dl></div>",
+        "<div class=nosearch><div class=tagline>Small. Fast.<br>Choose any three.</div></div>",
         "<div class='toctree-wrapper compound'><ul><li><a>Dams</a></ul></div>",
         "<div class=indexdiv><dl><dt>dam, <a>Dams</a></dl></div>",
         "<table class='indextable genindextable'><tr><td><a>dam</a></table>",

@@ -32,9 +32,11 @@ _APART = ["nav", "form", "title"]
 _ROLES_APART = frozenset({"navigation", "search", "dialog", "alertdialog"})
 _BANNER = re.compile(r"\bcookie-?_?(?:banner|bar|consent|notice|popup)\b", re.IGNORECASE)
 _NAMES_APART = frozenset(
-    "navheader navfooter docnav nav-panel toc toctree-wrapper indexdiv genindextable".split()  # noqa: SIM905
-)
-"""Classes and ids of what DocBook, Publican, Texinfo, AsciiDoc and Sphinx add to find pages by."""
+    {"navheader", "navfooter", "docnav", "nav-panel", "toc", "toctree-wrapper", "indexdiv",
+     "genindextable", "nosearch"}
+)  # fmt: skip
+"""Classes and ids of what DocBook, Publican, Texinfo, AsciiDoc and Sphinx add to find pages by, and
+of what sites leave out of their own search."""
 _NOTE_MARKS = frozenset({"footnote", "footnoteref", "footnote-ref", "footnote-reference"})
 _FEWEST_LINKS = 3
 """Links, and nothing else, that make a list one of contents or a menu."""
