@@ -15,7 +15,7 @@ from crag.answering.emptiness import why_empty
 from crag.answering.in_parts import as_read_for, from_parts, loses_a_part
 from crag.answering.joining import place_of
 from crag.answering.model_calls import Reply, aask
-from crag.answering.naming import lacking, passage
+from crag.answering.naming import is_of_another, lacking, passage
 from crag.answering.outcome import (
     FOUND_NOTHING,
     MOST_CLOSEST,
@@ -235,16 +235,21 @@ class Generate:
     ) -> tuple[list[Quotation], list[Event]]:
         """Quote the best; one without a name of the question may be about another of its kind."""
         quotations, events = self._best(question, strips, threshold)
-        if not quotations or not quotations[0].sure:
+        if not quotations:
             return quotations, events
-        if not lacking(state, question, [strips[quotations[0].strip]]):
+        best = quotations[0]
+        if not (
+            lacking(state, question, [strips[best.strip]]) or is_of_another(question, best.text)
+        ):
             return quotations, events
         named = [
-            place for place, strip in enumerate(strips) if not lacking(state, question, [strip])
+            place
+            for place, strip in enumerate(strips)
+            if place != best.strip and not lacking(state, question, [strip])
         ]
         again, failed = self._best(question, [strips[place] for place in named], threshold)
         again = [one._replace(strip=named[one.strip]) for one in again]
-        if again and again[0].sure:
+        if again and again[0].sure and not is_of_another(question, again[0].text):
             return again, events
         return _unsure([*again[:1], *quotations]), events + failed
 

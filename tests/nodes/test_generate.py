@@ -554,6 +554,35 @@ def test_a_passage_with_the_names_of_the_question_answers_it_in_place_of_one_wit
 
 
 @pytest.mark.parametrize(
+    ("asked", "first", "second", "certainty"),
+    [
+        ("most_slots", "spare_slots (integer)\n\nLess than most_slots.",
+         "2.1. Slots:\n\nmost_slots\n\nThe default is 100.", "answered"),
+        ("most_slots", "spare_slots (integer)\n\nLess than most_slots.",
+         "free_slots\n\nLess than most_slots.", "unsure"),
+        ("most slots", "spare_slots (integer)\n\nLess than most slots.", "Slots.", "answered"),
+    ],
+)  # fmt: skip
+def test_an_entry_about_another_name_is_not_sure_to_answer_for_the_one_it_mentions(
+    asked: str, first: str, second: str, certainty: str
+) -> None:
+    found = state(first, second)
+    found["question"] = f"What is the default of {asked}?"
+    update = blocking(Generate(None, ReadingQuoter(sure=True, span=(0, 3))).run(found, Settings()))
+    assert update["certainty"] == certainty
+    if "_" in asked and certainty == "answered":
+        assert "100" in update["answer"]
+
+
+def test_the_closest_passage_with_the_names_of_the_question_is_shown_first() -> None:
+    found = state("A ferry leaves.", "A ticket in Oakham costs 5 pounds.", "A ticket costs 4.")
+    found["question"] = "What does a ticket in Oakham cost?"
+    update = blocking(Generate(None, ReadingQuoter(sure=False, span=(0, 3))).run(found, Settings()))
+    assert update["certainty"] == "unsure"
+    assert update["answer"].partition("\n\n")[2].startswith("“A ticket in Oakham")
+
+
+@pytest.mark.parametrize(
     ("said", "certainty"), [("“Ada did.” [1]", "unsure"), ("“Bob did.” [1]", "answered")]
 )
 def test_what_was_said_before_is_not_sure_to_answer_a_follow_up(said: str, certainty: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from crag.state import State, Strip
-from crag.text.words import names_in
+from crag.text.words import asks_for_name, names_in
 
 
 def passage(state: State, strip: Strip) -> str:
@@ -24,3 +24,16 @@ def lacking(state: State, question: str, strips: Iterable[Strip]) -> list[str]:
     names = names_in(question)
     text = " ".join(passage(state, strip) for strip in strips).casefold() if names else ""
     return [name for name in names if name.casefold() not in text]
+
+
+def is_of_another(question: str, quoted: str) -> bool:
+    """Return whether a quotation begins with a term that is another name than the question's.
+
+    Then it is about that one, and no more than mentions the other.
+    """
+    term, gap, _ = quoted.partition("\n\n")
+    names = [name.casefold() for name in names_in(question) if asks_for_name(name)]
+    first = term.partition(" ")[0]
+    is_name = asks_for_name(first) and any(map(str.isalpha, first))  # Not the number of a section.
+    is_term = bool(gap) and "\n" not in term and is_name
+    return bool(names) and is_term and not any(name in term.casefold() for name in names)
