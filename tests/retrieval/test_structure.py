@@ -64,6 +64,18 @@ def test_each_part_of_a_long_item_repeats_its_term(term: str) -> None:
     assert not any("server" in part for part in parts[1:])
 
 
+def test_code_within_a_long_item_stays_whole_where_it_fits_a_chunk() -> None:
+    code = "  ```\n  a = 1\n\n  b = 2\n\n  c = 3\n  ```\n\n"
+    for length in range(8, 16):
+        chunks = chunks_of(f"- run()\n\n  {PROSE * length}\n\n{code}  {PROSE * 6}\n\n")
+        assert len(chunks) > 1
+        assert sum(code.strip() in chunk.page_content for chunk in chunks) == 1
+    long = "  ```\n" + "".join(f"  a{n} = '{PROSE}'\n\n" for n in range(40)) + "  ```\n\n"
+    _, *parts, _ = chunks_of(f"- run()\n\n{long}  {PROSE * 6}\n\n- last\n\n  {PROSE}")
+    assert parts
+    assert not any("run()" in part.page_content for part in parts if "```" not in part.page_content)
+
+
 def test_a_sentence_that_opens_a_long_item_is_not_repeated() -> None:
     pages = "".join(f"  Page {number}. {PROSE * 4}\n\n" for number in range(9))
     chunks = chunks_of(f"- Open the gate.\n\n{pages}")

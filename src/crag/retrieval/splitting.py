@@ -54,6 +54,11 @@ _ITEM_AND_NEXT = re.compile(
 )
 """The first line of an item, and where the text of a paragraph below it begins."""
 _STANZA = re.compile(r"(?:[ \t]*\S.*(?:\n|\Z))+(?:[ \t]*\n)*|(?:[ \t]*\n)+")
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
+_CODE_OR_STANZA = re.compile(
+    rf"(?P<fence>[ \t]*(?:`{{3,}}|~{{3,}})).*\n(?:.*\n)*?(?P=fence)[ \t]*(?:\n|\Z)(?:[ \t]*\n)*"
+    rf"|{_STANZA.pattern}"
+)
 _LONGEST_PARAGRAPH = 20_000
 """Characters; a longer paragraph is a log or data, which is cut between lines."""
 _DEEPEST = 4
@@ -313,7 +318,10 @@ def _items(text: str, block: Block) -> Mapping[Span, bool]:
 
 
 def _term_above(text: str, items: Mapping[Span, bool], span: Span) -> list[_Piece]:
-    """Return the term of the item that a span is from the middle of, unless it names itself."""
+    """Return the term of the item that a span is from the middle of, unless it names itself.
+
+    In the middle of code, it would be a line of the code.
+    """
     starts = list(items)
     number = bisect_left(starts, (span[0], 0))
     depth = _indentation(text[text.rfind("\n", 0, span[0]) + 1 : span[1]])
@@ -325,7 +333,8 @@ def _term_above(text: str, items: Mapping[Span, bool], span: Span) -> list[_Piec
         if _indentation(text[start:end]) < depth:
             depth = _indentation(text[start:end])
             if items[start, end]:
-                return [_Piece((start, end))]
+                is_within_code = len(_FENCE.findall(text, end, span[0])) % 2
+                return [] if is_within_code else [_Piece((start, end))]
     return []
 
 
@@ -483,7 +492,14 @@ _BY_WORD = (_by(re.compile(r"\s*\S+\s*")), _by(re.compile(r"[\s\S]{1,60}")))
 _BY_LINE = (_by(_LINE), *_BY_WORD)
 _WAYS: Mapping[Kind, Sequence[_Way]] = {
     "prose": (_by_sentence, *_BY_WORD),
-    "list": (_by_item, *[_by_inner_item] * _DEEPEST, _by(_STANZA), _by_sentence, *_BY_WORD),
+    "list": (
+        _by_item,
+        *[_by_inner_item] * _DEEPEST,
+        _by(_CODE_OR_STANZA),
+        _by(_STANZA),
+        _by_sentence,
+        *_BY_WORD,
+    ),
     "table": (_by(_ROW), *_BY_LINE),
     "code": (_by(_STANZA), *_BY_LINE),
 }
