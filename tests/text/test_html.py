@@ -244,11 +244,32 @@ def test_lists_of_links_that_a_page_consists_of_are_text() -> None:
     assert as_file("<h2 class=toc>Mills</h2>") == "## Mills"  # Listed in the contents, not one.
 
 
+@pytest.mark.parametrize(
+    ("named", "headings", "title"),
+    [
+        ("wheels — All of them — Mills 3.2 documentation", "<h1>wheels — All of them</h1>",
+         "wheels — All of them"),
+        ("Wheels | Mills", f"<h1>Mills</h1><main><h1>Wheels<a href='#w'>¶</a></h1>{FILLER}</main>",
+         "Wheels"),
+        ("Wheels of mills | Mills", "<h1>Wheels</h1>", "Wheels of mills | Mills"),
+        ("Mills | Wheels", "<h1>Mills</h1><h1>Wheels</h1>", "Mills | Wheels"),
+        ("Mills: Wheels", "<h1>Wheels</h1>", "Mills: Wheels"),
+        ("Wheels", "<h1>Wheels</h1>", "Wheels"),
+    ],
+)  # fmt: skip
+def test_the_title_of_a_file_is_its_heading_without_the_site(
+    named: str, headings: str, title: str
+) -> None:
+    assert read_whole_html(f"<title>{named}</title>{headings}<p>{FILLER}").title == title
+
+
 def test_what_follows_a_note_belongs_to_the_section_around_it() -> None:
     note = "<div class=note><h3 class=title>Note</h3><p>It floods.</p></div>"
     assert as_file(f"<h2>Wheels</h2>{note}<p>It turns.") == (
         "## Wheels\n\nNote:\n\nIt floods.\n\nIt turns."
     )
+    of_sphinx = "<div class=note><p class='admonition-title'>Note</p><p>It floods.</div>"
+    assert as_file(f"{of_sphinx}<p class=note>It turns.") == "Note:\n\nIt floods.\n\nIt turns."
     assert as_file(f"<dl><dt>race<dd>{note}<p>Water.</p></dl>") == (
         "- race\n\n  Note:\n\n  It floods.\n\n  Water."
     )

@@ -83,11 +83,20 @@ def read_whole_html(text: str) -> HtmlText:
         if element.getparent() is not None:
             element.drop_tree()
     _mark_powers(tree)
-    _lower_titles_of_notes(tree)
+    _announce_notes(tree)
     mains = [one for one in tree.iter() if one.tag == "main" or one.get("role") == "main"]
     is_main = len(mains) == 1 and len(_text(mains[0])) > _LEAST_MAIN * len(_text(tree))
     main = mains[0] if is_main else tree
-    return HtmlText(title, url, _marked_text(main))
+    return HtmlText(_title_of_page(title, main), url, _marked_text(main))
+
+
+def _title_of_page(title: str, main: "HtmlElement") -> str:
+    """Return a page's title without what it says of the site after the page's own heading."""
+    headings = list(map(_text, main.iter("h1")))
+    if len(headings) == 1 and headings[0] and title.startswith(headings[0]):
+        is_followed = _SEPARATOR.match(title, len(headings[0])) is not None
+        return headings[0] if is_followed else title
+    return title
 
 
 def _is_apart(element: "HtmlElement") -> bool:
@@ -128,13 +137,17 @@ def _menus(tree: "HtmlElement") -> list["HtmlElement"]:
     return []  # Such as a page that is nothing but a list of pages.
 
 
-def _lower_titles_of_notes(tree: "HtmlElement") -> None:
+def _announce_notes(tree: "HtmlElement") -> None:
     """Let a note's title announce the note: as a heading it would name what follows the note."""
-    for element in [one for one in tree.iter() if _HEADING.fullmatch(str(one.tag))]:
-        if not _NOTES.isdisjoint(element.getparent().get("class", "").split()):
-            title = _text(element).rstrip(":")
+    for element in [*tree.iter("p", "h1", "h2", "h3", "h4", "h5", "h6")]:
+        title = _text(element).rstrip(":")
+        if element.tag == "p":
+            is_title = "admonition-title" in element.get("class", "").split()  # Of Sphinx.
+        else:
+            is_title = not _NOTES.isdisjoint(element.getparent().get("class", "").split())
+        if title and is_title:
             element.clear(keep_tail=True)
-            element.tag, element.text = "p", f"{title}:" if title else ""
+            element.tag, element.text = "p", f"{title}:"
 
 
 def _mark_powers(tree: "HtmlElement") -> None:
