@@ -119,6 +119,19 @@ def test_a_strip_names_all_places_that_it_is_from(chunked: tuple[str, list[Docum
             assert re.fullmatch(rf"{unit}s? (\d+-)?{held[0]}(-{held[0] + 1})?", position)
 
 
+def test_what_leads_in_a_part_of_a_list_is_not_its_place(tmp_path: Path) -> None:
+    items = "".join(f"<dt>-{n}<dd>{'The light turns. ' * 6}" for n in range(40))
+    (tmp_path / "a.html").write_text(f"<h1>Lights</h1><p>The options are:<dl>{items}</dl>")
+    (loaded,) = load(tmp_path / "a.html")
+    assert isinstance(loaded, SourceText)
+    for chunk in split(loaded, "/")[1:]:
+        text = chunk.page_content
+        assert text.startswith("The options are:")
+        source = source_within(source_of(chunk, 0), text, 0, text.index("turns"))
+        first = int(re.findall(r"- -(\d+)", text)[0])
+        assert source["position"] == f"paragraphs {2 * first + 3}-{2 * first + 4}"
+
+
 def test_an_answer_cites_the_place(chunked: tuple[str, list[Document]]) -> None:
     unit, chunks = chunked
     parts = Parts(

@@ -10,7 +10,7 @@ from crag.parts import Page, Passage
 from crag.state import FoundHit, OfferedPassage, Source, Strip
 from crag.text.places import lines_between, lines_of_part
 
-_FIRST_LINE = re.compile(r"lines? (\d{1,9})")
+_FIRST_PLACE = re.compile(r"[a-z]+ (\d{1,9})")
 _CLOSING_FENCE = re.compile(r"\n[ \t>]*(?:`{3,}|~{3,})\s*\Z")
 
 
@@ -60,11 +60,13 @@ def source_within(source: Source, text: str, start: int, end: int) -> Source:
 def _without_repeated(
     first: int, last: int, inner: str, position: str, text: str
 ) -> tuple[int, int]:
-    """Leave out the lines that a part of a table or of code repeats: what opens and closes it."""
-    own = _FIRST_LINE.match(position)
-    if own and first < int(own[1]) <= last:
-        first = int(own[1])
+    """Leave out what a part of a list, a table or code repeats: what opens and closes it."""
     *others, closing = inner.split()
+    if (own := _FIRST_PLACE.match(position)) and first < int(own[1]) <= last:
+        places = [int(one.partition("*")[0]) for one in others if "*" in one]
+        before = max((place for place in places if place < int(own[1])), default=0)
+        # The sentence before, on the page before, is no repetition from afar.
+        first = first if before == int(own[1]) - 1 else int(own[1])
     if others and closing == str(last) and _CLOSING_FENCE.search(text):
         before = int(others[-1].rpartition("-")[2])
         last = before if before >= first else last
