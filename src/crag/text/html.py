@@ -33,7 +33,7 @@ _ROLES_APART = frozenset({"navigation", "search", "dialog", "alertdialog"})
 _BANNER = re.compile(r"\bcookie-?_?(?:banner|bar|consent|notice|popup)\b", re.IGNORECASE)
 _NAMES_APART = frozenset(
     {"navheader", "navfooter", "docnav", "nav-panel", "toc", "toctree-wrapper", "indexdiv",
-     "genindextable", "nosearch"}
+     "indextable", "nosearch"}
 )  # fmt: skip
 """Classes and ids of what DocBook, Publican, Texinfo, AsciiDoc and Sphinx add to find pages by, and
 of what sites leave out of their own search."""
