@@ -144,6 +144,13 @@ def test_code_that_was_cut_has_both_fences(cut: str, balanced: str) -> None:
     assert with_fences(cut) == balanced
 
 
+def test_code_that_was_cut_within_an_item_ends_within_it() -> None:
+    cut = "- run()\n\n  ```\n  a = 1"
+    assert with_fences(cut) == as_read(cut) == f"{cut}\n  ```"
+    assert as_read(f"{cut}\n  b") == f"{cut}\n  b\n  ```"
+    assert with_fences("  a = 1\n  ```\n\n  More.") == "  ```\n  a = 1\n  ```\n\n  More."
+
+
 @given(st.lists(st.sampled_from(
     ["```", "```{note}", ":::", "text", "", "    more", ".. note:: x", "!!! tip", "a::", "-----",
      "`a", "[b](c", "{% x", "<!--"]

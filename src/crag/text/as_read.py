@@ -182,7 +182,7 @@ def with_fences(text: str) -> str:
     """
     lines = text.split("\n")
     matches = ((at, FENCE.match(line)) for at, line in enumerate(lines))
-    fences = [(at, mark[1]) for at, mark in matches if mark and not underlines_title(lines, at)]
+    fences = [(at, mark[0]) for at, mark in matches if mark and not underlines_title(lines, at)]
     if len(fences) % 2 == 0:
         return text
     (first, fence), (_, last) = fences[0], fences[-1]
@@ -301,7 +301,8 @@ def _fenced(
     elif fence["fence"].startswith(":"):
         yield from _titled(fence["rest"].strip(" :").capitalize(), body)
     elif end > start:
-        last = lines[end] if _closes(lines[end], fence["fence"]) else fence["fence"]
+        opening = lines[start][: fence.end("fence")]  # With its margin, as within an item.
+        last = lines[end] if _closes(lines[end], fence["fence"]) else opening
         yield from (_ShownLine(line, code=True) for line in [lines[start], *body, last])
 
 
