@@ -229,7 +229,7 @@ def test_what_serves_to_find_or_use_a_page_is_no_text() -> None:
         "<div class='toctree-wrapper compound'><ul><li><a>Dams</a></ul></div>",
         "<div class=indexdiv><dl><dt>dam, <a>Dams</a></dl></div>",
         "<table class='indextable modindextable'><tr><td><a>dam</a></table>",
-        "<div><div><a href='#a'>1. A</a></div><p><a href='#b'>B</a><p><a href='#c'>C</a></div>",
+        "<div><div><a href='#a'>1. A</a></div>\n <p><a href='#b'>B</a><p><a href='#c'>C</a></div>",
         "<div><ul><li><a href=/>Home</a><li><a href=/docs>Docs</a><li><a>News</a></ul></div>",
     ],
 )  # fmt: skip

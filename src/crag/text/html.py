@@ -122,8 +122,8 @@ def _holds_only_links(element: "HtmlElement", to: str = "") -> bool:
     leads_there = all(link.get("href", "").startswith(to) for link in links)
     if len(links) < _FEWEST_LINKS or not leads_there:
         return False
-    linked, whole = ("".join("".join(map(_text, ones)).split()) for ones in (links, [element]))
-    return linked == whole
+    linked = "".join(text for link in links for text in link.itertext())
+    return "".join(linked.split()) == "".join("".join(element.itertext()).split())
 
 
 def _menus(tree: "HtmlElement") -> list["HtmlElement"]:
@@ -140,12 +140,11 @@ def _menus(tree: "HtmlElement") -> list["HtmlElement"]:
 def _announce_notes(tree: "HtmlElement") -> None:
     """Let a note's title announce the note: as a heading it would name what follows the note."""
     for element in [*tree.iter("p", "h1", "h2", "h3", "h4", "h5", "h6")]:
-        title = _text(element).rstrip(":")
         if element.tag == "p":
             is_title = "admonition-title" in element.get("class", "").split()  # Of Sphinx.
         else:
             is_title = not _NOTES.isdisjoint(element.getparent().get("class", "").split())
-        if title and is_title:
+        if is_title and (title := _text(element).rstrip(":")):
             element.clear(keep_tail=True)
             element.tag, element.text = "p", f"{title}:"
 
