@@ -144,6 +144,11 @@ def test_code_that_was_cut_has_both_fences(cut: str, balanced: str) -> None:
     assert with_fences(cut) == balanced
 
 
+def test_what_a_term_of_asciidoc_means_is_no_code() -> None:
+    assert as_read("port::\n\tIts number,\n\tor name.\n") == "port: Its number, or name."
+    assert as_read("port::\n\n    a = 1") == "port:\n```\na = 1\n```"
+
+
 def test_code_that_was_cut_within_an_item_ends_within_it() -> None:
     cut = "- run()\n\n  ```\n  a = 1"
     assert with_fences(cut) == as_read(cut) == f"{cut}\n  ```"

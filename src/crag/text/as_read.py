@@ -207,9 +207,7 @@ def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
             yield from _titled(title, body)
         elif line.rstrip().endswith("::") and _indented(lines, at)[0]:
             body, at = _indented(lines, at)
-            if led := line.rstrip().removesuffix(":").removesuffix(":").rstrip():
-                yield _ShownLine(f"{led}:")
-            yield from _code("", body)
+            yield from _led_in(line, body)
         elif not _BLOCK.match(line) and shows_code(lines, at):
             body, at = _indented(lines, at)
             yield from (_ShownLine(line), _ShownLine(""), *_code("", body))
@@ -221,6 +219,19 @@ def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
         else:
             yield from _plain_line(lines, at)
             at += 1
+
+
+def _led_in(line: str, body: Sequence[str]) -> Iterator[_ShownLine]:
+    """Yield a line that ends with two colons, and the code that it leads in.
+
+    What stands right below the line is no code, nor is it to docutils: a term of AsciiDoc means it.
+    """
+    if led := line.rstrip().removesuffix(":").removesuffix(":").rstrip():
+        yield _ShownLine(f"{led}:")
+    if body[0].strip():
+        yield from _shown_lines(dedent("\n".join(body)).split("\n"))
+    else:
+        yield from _code("", body)
 
 
 def _plain_line(lines: Sequence[str], at: int) -> Iterator[_ShownLine]:
