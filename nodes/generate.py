@@ -42,7 +42,7 @@ from crag.settings import Settings
 from crag.state import State, Strip, add_usage
 from crag.tasks import published_options, written
 from crag.text.untrusted import neutral
-from crag.text.words import question_words, words
+from crag.text.words import bare, question_words, words
 from crag.wording import named_instead
 
 _DOUBTFUL = 1 / 6
@@ -321,7 +321,8 @@ def _names_what_was_added(state: State, strip: Strip) -> bool:
 def _is_said(state: State, quotation: Quotation) -> bool:
     """Say whether an earlier answer of the chat quoted the same, which another question gets."""
     said = (one.text for one in state.get("messages", []) if isinstance(one, AIMessage))
-    return any(quotation.text in text for text in said)
+    quoted = bare(quotation.text)  # An answer escapes what would be markup in what it quotes.
+    return any(quoted in bare(text) for text in said)
 
 
 def _is_follow_up_by_rule(state: State) -> bool:

@@ -583,10 +583,15 @@ def test_the_closest_passage_with_the_names_of_the_question_is_shown_first() -> 
 
 
 @pytest.mark.parametrize(
-    ("said", "certainty"), [("“Ada did.” [1]", "unsure"), ("“Bob did.” [1]", "answered")]
+    ("said", "certainty"),
+    [
+        ("“<Ada> did.” [1]", "unsure"),
+        (r"“\<Ada> did.” [1]", "unsure"),
+        ("“Bob did.” [1]", "answered"),
+    ],
 )
 def test_what_was_said_before_is_not_sure_to_answer_a_follow_up(said: str, certainty: str) -> None:
-    chat = state("Ada did.")
+    chat = state("<Ada> did.")
     chat["question"] = "Who wrote it? how do I ask her?"
     chat["messages"] = [HumanMessage("Who wrote it?"), AIMessage(said), HumanMessage("how?")]
     chat["follow_up"] = {"message_id": "1", "asked": "how do I ask her?"}

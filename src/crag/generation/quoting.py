@@ -19,7 +19,7 @@ from crag.reading import Reading
 from crag.state import Strip
 from crag.text.as_read import as_read, on_few_lines
 from crag.text.wholes import excerpt_at, is_head_of_simple_table, lines_of, pieces_of
-from crag.text.words import question_words, words
+from crag.text.words import bare, question_words, words
 
 MOST_WORDS: Final = 60
 """Words of a quotation, and of all those that an answer leads with; a block is never cut."""
@@ -49,7 +49,7 @@ _OPEN_ENDS = ("?", "!", ".", ":")
 _FEWEST_ALONE: Final = 3
 """Words up to which a quotation is not understood without its heading, such as "Yes."."""
 _BULLET = re.compile(r"\A[-*+•‣–]\s+")
-_WORD, _WHOLE_WORD = re.compile(r"\w"), re.compile(r"\w+")
+_WORD = re.compile(r"\w")
 _ITEM = re.compile(r"[ \t]*\n\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])[ \t]+\S")
 """The end of a line before an item of a list."""
 _LEFT_OUT = "…"
@@ -259,12 +259,8 @@ def _repeats(candidate: _QuotedStrip, better: Sequence[_QuotedStrip]) -> bool:
 
     Markup makes no difference: documents are often there in two formats.
     """
-    said = _bare(candidate.text)
-    return any(said in bare or bare in said for bare in (_bare(one.text) for one in better))
-
-
-def _bare(text: str) -> str:
-    return f" {' '.join(_WHOLE_WORD.findall(text))} "
+    said = bare(candidate.text)
+    return any(said in other or other in said for other in (bare(one.text) for one in better))
 
 
 def _after_headings(text: str) -> int:

@@ -21,6 +21,7 @@ _SIGNS = "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u0900-\u096
 _LETTERS = rf"[\w{_SIGNS}]+"
 _NAME = re.compile(rf"(?:--?|[.@$])?{_LETTERS}(?:[.:/@+\-]+{_LETTERS})*(?:\+\+|#)?")
 _PART = re.compile(rf"(?:[^\W_]|[{_SIGNS}])+")
+_BARE = re.compile(_LETTERS)
 _CAMEL = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED = re.compile(
     r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+)"
@@ -53,6 +54,15 @@ def words(text: str) -> Iterator[str]:
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", _CONTRACTED.sub("", text)))
     for found in _NAME.finditer(unicodedata.normalize("NFKC", plain)):
         yield from _words_of_name(found[0])
+
+
+def bare(text: str) -> str:
+    """Return the words of a text as they are written, a space around each: without its markup.
+
+    >>> bare("Run `git bisect` now.")
+    ' Run git bisect now '
+    """
+    return f" {' '.join(_BARE.findall(text))} "
 
 
 @lru_cache(maxsize=100_000)
