@@ -1,6 +1,7 @@
 """A citation from a presentation, a PDF or a book names the slide, page or chapter it is from."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -92,6 +93,41 @@ def strips_of(chunks: Sequence[Document]) -> list[tuple[str, Source]]:
         for text in [chunk.page_content]
         for start, end in located(text, decompose(text))
     ]
+
+
+SPLIT_BOOKS = {
+    "a title page": ["<h1>Lights</h1>", "<h1>1. Oil</h1><p>A</p>", "<h1>2. Gas</h1><p>B</p>"],
+    "two chapters in a file": ["<h1>Oil</h1><p>A</p><h1>Gas</h1><p>B</p>", "<h1>End</h1>"],
+    "a chapter in two files": [
+        "<h1>Oil</h1>", "<h2>Of whales</h2><p>A</p>", "<h1>Gas</h1><p>B</p>",
+    ],
+    "chapters in parts": [
+        "<h1>I</h1><h2>Chapter I</h2><p>A</p><h2>Chapter II</h2><p>B</p>", "<h1>II</h1>",
+    ],
+    "appendices that count anew": [
+        "<h1>1. Oil</h1><p>A</p>", "<h1>2. Gas</h1><p>B</p>", "<h1>1. More</h1><p>C</p>",
+    ],
+    "an unnumbered one between": [
+        "<h1>1. Oil</h1><p>A</p>", "<h1>Pictures</h1>", "<h1>2. Gas</h1><p>B</p>",
+    ],
+}  # fmt: skip
+"""What the files of books hold whose chapters are not their files."""
+
+
+@pytest.mark.parametrize("files", SPLIT_BOOKS.values(), ids=SPLIT_BOOKS)
+def test_chapters_are_counted_as_their_headings_do(files: list[str], tmp_path: Path) -> None:
+    (loaded,) = load(write_epub(tmp_path / "a.epub", files))
+    assert isinstance(loaded, SourceText)
+    numbers = [bisect_right(loaded.pages, loaded.text.index(word)) for word in ("\nA", "\nB")]
+    assert numbers == [1, 2]
+    if "\nC" in loaded.text:
+        assert bisect_right(loaded.pages, loaded.text.index("\nC")) == 3
+
+
+def test_files_are_the_chapters_of_a_book_without_headings(tmp_path: Path) -> None:
+    (loaded,) = load(write_epub(tmp_path / "a.epub", ["<p>A</p>", "<p>B</p>"]))
+    assert isinstance(loaded, SourceText)
+    assert list(loaded.pages) == [0, 3]
 
 
 def test_each_of_fifty_quotations_names_its_place(chunked: tuple[str, list[Document]]) -> None:

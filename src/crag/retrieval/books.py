@@ -4,7 +4,9 @@ import json
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from crag.errors import SourceError
-from crag.retrieval.blocks import blocks_of, title_of
+from crag.retrieval.blocks import Block, blocks_of, title_of
 from crag.retrieval.documents import BREAK, SourceText, joined
 from crag.retrieval.markdown import readable_markdown
 from crag.retrieval.texts import check_archive, read_bytes, reading
@@ -21,6 +23,12 @@ from crag.text.html import read_whole_html
 
 _NAMESPACE = re.compile(r"\{[^}]*\}")
 _SHOWN = ("From", "To", "Cc", "Date")
+_CHAPTER = re.compile(
+    r"(?P<word>(?:chapter|chapitre|kapitel|cap[ií]tulo|capitolo)\s+)?"
+    r"(?:(?P<number>\d{1,3})(?![.\d]*\d)|(?(word)\w|(?!)))",
+    re.IGNORECASE,
+)
+"""How the heading of a chapter begins that has its number, unlike "5.1." of a section."""
 
 
 def load_notebook(path: Path) -> Iterator[SourceText]:
@@ -57,8 +65,11 @@ def load_epub(path: Path) -> Iterator[SourceText]:
             title, chapters = _book(archive)
     except (zipfile.BadZipFile, LxmlError, AttributeError, LookupError, ValueError) as error:
         raise SourceError(str(path), "not an EPUB file, or damaged") from error
-    title = title or path.stem
-    yield joined(chapters, source=str(path), title=title, unit="chapter", markup="markdown")
+    book = joined(
+        chapters, source=str(path), title=title or path.stem, unit="chapter", markup="markdown"
+    )
+    headings = [block for block in blocks_of(book.text, "markdown") if block.level]
+    yield replace(book, pages=_chapter_starts(headings, title) or book.pages)
 
 
 def load_mail(path: Path) -> Iterator[SourceText]:
@@ -105,6 +116,36 @@ def _book(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
     return " ".join(title.split()), [
         read_whole_html(decoded(one, "text/html")).text for one in pages
     ]
+
+
+def _chapter_starts(headings: Sequence[Block], title: str) -> list[int]:
+    """Return where the chapters of a book begin: a file can hold several, or a part of one.
+
+    They are counted as their headings do, if these have numbers. What stands before the first one
+    belongs to it, and what follows the last one is counted on. Without headings it is empty.
+    """
+    marked = [(one, _CHAPTER.match(one.title)) for one in headings if one.title != title]
+    named = Counter(heading.level for heading, mark in marked if mark and mark["word"])
+    level = _shallowest(named) or _shallowest(Counter(heading.level for heading, _ in marked))
+    starts, others = list[int](), list[int]()
+    begins_again = False
+    for heading, mark in marked:
+        if heading.level != level:
+            continue
+        number = int(mark["number"] or len(starts) + 1) if mark else 0
+        begins_again |= bool(starts) and number == 1  # As appendices do.
+        if number == len(starts) + 1 and not begins_again:
+            starts.append(heading.start)
+            others.clear()
+        else:
+            others.append(heading.start)
+    starts += others
+    return [0, *starts[1:]] if starts else []
+
+
+def _shallowest(levels: Counter[int]) -> int:
+    """Return the first level that has two headings, or 0."""
+    return min((level for level, count in levels.items() if count > 1), default=0)
 
 
 def _xml(body: bytes) -> list[Any]:
