@@ -75,6 +75,27 @@ def test_no_row_of_a_long_table_is_cut(lengths: list[int]) -> None:
     assert all(len(strip.split()) <= 120 for strip in strips)
 
 
+@pytest.mark.parametrize("gap", ["\n", "\n\n"], ids=["at the margin", "after empty lines"])
+@pytest.mark.parametrize(
+    "code",
+    ["```python\n{}\n```", "It is done so::\n\n    {}\n\nSo much."],
+    ids=["a fence", "a literal block"],
+)
+def test_long_code_is_cut_where_a_part_of_it_begins(code: str, gap: str) -> None:
+    functions = [f"def name{n}(\n    word,\n):\n    return {'word + ' * 10}1" for n in range(30)]
+    margin = code[: code.index("{")].rpartition("\n")[2]
+    strips = decompose(code.format(gap.join(functions).replace("\n", f"\n{margin}")))
+    assert len(strips) > 4
+    assert all(strip.lstrip().startswith(("def", code[:5], "So")) for strip in strips)
+    assert all(len(strip.split()) <= 125 for strip in strips)
+
+
+def test_a_session_of_an_interpreter_is_cut_before_what_was_typed() -> None:
+    strips = decompose("\n".join(f">>> call({n})\n{'word ' * 7}\nof it" for n in range(50)))
+    assert len(strips) > 4
+    assert all(strip.startswith(">>> ") for strip in strips)
+
+
 def test_a_list_is_one_strip_and_a_long_one_is_cut_between_its_items() -> None:
     steps = [f"{n}. Press the button {n}:\n\n   ```\n   run {n}\n   ```" for n in range(1, 31)]
     assert decompose("\n\n".join(steps[:5])) == ["\n\n".join(steps[:5])]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
 from crag.text.untrusted import neutral
-from crag.text.wholes import Range, TextPiece, pieces_of
+from crag.text.wholes import DOCTEST, Range, TextPiece, pieces_of
 
 SENTENCES_PER_STRIP = 3
 """The paper says a few sentences; the official excerption joins three."""
@@ -21,6 +21,7 @@ the one that it refers to."""
 FIXED_WORDS, SHORTEST_REMAINDER = 50, 10
 EXCERPT_MINIMUM_WORDS = 5
 _BREAKS = re.compile(r"[\n\t]")
+_EMPTY_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _LINE, _WORD = re.compile(r".*\n|.+"), re.compile(r"\S+")
 _SIZES = {"heading": 0, "term": 0, "sentence": 1, "block": SENTENCES_PER_STRIP}
 """How many sentences each kind of piece counts as."""
@@ -174,14 +175,33 @@ def _cut_long(text: str, piece: TextPiece) -> Iterator[TextPiece]:
     for line in _LINE.finditer(text, piece.start, piece.end):
         size = items.get(line.start(), len(line[0].split()))
         if count and count + size > LONGEST_SENTENCE:
-            yield piece._replace(start=start, end=_last(text, line.start()))
-            start, count = line.start(), 0
+            is_block = piece.kind == "block" and not piece.items
+            most_after = min(count // 2, LONGEST_SENTENCE - size)
+            cut = _cut_before(text, start, line, most_after) if is_block else line.start()
+            yield piece._replace(start=start, end=_last(text, cut))
+            start, count = cut, len(text[cut : line.start()].split())
         for word in _WORD.finditer(text, *line.span()):
             if count == LONGEST_SENTENCE:
                 yield piece._replace(start=start, end=_last(text, word.start()))
                 start, count = word.start(), 0
             count += 1
     yield piece._replace(start=start)
+
+
+def _cut_before(text: str, start: int, line: re.Match[str], most: int) -> int:
+    """Return where to cut a block that has no room for a line: where a part of code begins.
+
+    A part begins after an empty line, or else at the margin. Between the cut and the line are at
+    most `most` words; without such a place the cut is before the line.
+    """
+    rows = [row for row in text[start : line.end()].split("\n")[1:] if row.strip()]
+    margin = min(len(row) - len(row.lstrip()) for row in rows)
+    first = ">>>" if any(map(DOCTEST.match, rows)) else r"[^\s)\]}]"
+    for begins in (_EMPTY_LINES, re.compile(rf"\n(?=[ \t]{{{margin}}}{first})")):
+        for part in reversed(list(begins.finditer(text, start, line.end()))):
+            if part.end() <= line.start() and len(text[part.end() : line.start()].split()) <= most:
+                return part.end()
+    return line.start()
 
 
 def _last(text: str, end: int) -> int:
