@@ -253,11 +253,43 @@ def test_code_in_markdown_shows_what_would_be_markup_elsewhere(folder: Path) -> 
     code = (
         "Names are `{prefix}:{name}` and `{a}`.\n\n"
         '```jinja\n{% extends "a.html" %}\n{% block body %}\n{% endblock %}\n```\n\n'
-        '```python\ntext = f"""In all {:d}\n"""\n```\n'
+        '```python\ntext = f"""In all {:d}\n"""\n```\n\n'
+        "!!! example\n\n    ```md\n    ::: mill.Wheel\n    ![A](a.png)\n    ```\n"
     )
     assert read(folder, "a.md", code).text == code
     markup = '{% include "a.html" %}\nSee {ref}`a`, {class}`!b`.\n{: .big}\n'
     assert read(folder, "a.md", markup).text == "\nSee `a`, `b`.\n\n"
+
+
+def test_roles_of_myst_show_their_labels_and_comments_nothing(folder: Path) -> None:
+    markup = "See {doc}`the water\nwheel <wheel>`, {ref}`one\n<x>`, {pep}`8`.\n\n% to do\n% more\n"
+    text = read(folder, "a.md", markup).text
+    assert text.count("\n") == markup.count("\n")
+    assert text.split() == ["See", "the", "water", "wheel,", "one,", "PEP", "8."]
+
+
+def test_blocks_of_pymdownx_are_notes_and_titles(folder: Path) -> None:
+    page = (
+        "/// tip | Mind\n    open: True\n\nIt turns.\n///\n\n"
+        "//// details | Why?\n/// html | div.x\nBecause.\n///\n////\n\n/// note\n\nSo.\n\n///\n"
+    )
+    text = read(folder, "a.md", page).text
+    assert text.count("\n") == page.count("\n")
+    assert [line for line in text.split("\n") if line] == [
+        '!!! tip "Mind"', "    It turns.", "**Why?**", "Because.", "!!! note", "    So.",
+    ]  # fmt: skip
+
+
+def test_tables_without_bars_around_them_are_tables(folder: Path) -> None:
+    page = (
+        "Option | Type\n-------|:---\n`a` | A \\| b\n`b` | B |\n\n"
+        "- c\n\n  d | e\n  - | -\n  f | g\n\nNo | x\n"
+    )
+    text = read(folder, "a.md", page).text
+    assert text == (
+        "| Option | Type |\n| -------|:--- |\n| `a` | A \\| b |\n| `b` | B |\n\n"
+        "- c\n\n  | d | e |\n  | - | - |\n  | f | g |\n\nNo | x\n"
+    )
 
 
 def test_pages_of_mdx_without_what_draws_them(folder: Path) -> None:
@@ -334,6 +366,7 @@ def test_links_of_several_lines_cut_no_paragraph(folder: Path) -> None:
     )
 
 
+WIDE_GRID = f"+------+{'-' * 150}+\n| name | what{' ' * 146}|\n+======+{'=' * 150}+\n"
 GRID = "+------+-----------+\n| name | what      |\n+======+===========+\n"
 LIST = ".. list-table::\n   :header-rows: 1\n\n   * - name\n     - what\n"
 
@@ -342,9 +375,10 @@ LIST = ".. list-table::\n   :header-rows: 1\n\n   * - name\n     - what\n"
     ("head", "row"),
     [
         (GRID, "| {:4} | the flour |\n|      | of {:6} |\n+------+-----------+\n"),
+        (WIDE_GRID, "| {:4} | the flour |\n|      | of {:6} |\n+------+-----------+\n"),
         (LIST, "   * - {}\n     - the flour\n       of {}\n"),
     ],
-    ids=["grid", "list"],
+    ids=["grid", "wide grid", "list"],
 )
 def test_tables_of_restructured_text_are_cut_between_rows_and_keep_their_head(
     head: str, row: str
@@ -360,20 +394,25 @@ def test_restructured_text_without_what_is_no_text(folder: Path) -> None:
     loaded = read(
         folder,
         "a.rst",
-        ":orphan:\n\n.. _mills:\n\n|ci| |pypi|_\n\n=====\nMills\n=====\n\n"
+        ":orphan:\n:author: A. B.\n   C.\n\n.. _mills:\n..  _inns:\n\n|ci| |pypi|_\n\n"
+        "=====\nMills\n=====\n\n"
         ".. toctree::\n   :maxdepth: 2\n\n   a\n   b\n\n"
         ".. include:: /links.rst\n\n.. A comment\n   of two lines.\n\n"
         ".. [[[cog\n   show()\n.. ]]]\n\n.. rst-class:: wide\n\n"
-        "See :ref:`the water\nwheel <wheel>`, :pep:`8` and ``:pep:`7```.\n\n"
+        ".. |v| replace:: 1.2\n\n"
+        "See :ref:`the water\nwheel <wheel>`, :PEP:`8` of |v| or |w| and ``:pep:`7```.\n\n"
         ".. unknown:: argument\n   :option: 1\n\n   Its content.\n\n"
         "Parts\n-----\n\n* .. _mill:\n\n  mill\n* store\n",
     )
     assert loaded.title == "Mills"
     assert "Parts\n-----\n\n\n\n* mill\n* store" in loaded.text
     (chunk,) = split(loaded, "/")
-    assert "See the water\nwheel, PEP 8 and ``:pep:`7```." in chunk.page_content
+    assert "See the water\nwheel, PEP 8 of 1.2 or |w| and ``:pep:`7```." in chunk.page_content
     assert "Its content." in chunk.page_content
-    for gone in ("toctree", "include", "comment", "_mills", "orphan", "|ci|", "cog", "wide"):
+    for gone in (
+        "toctree", "include", "comment", "_mills", "_inns", "orphan", "A. B.", "C.", "|ci|", "cog",
+        "wide",
+    ):  # fmt: skip
         assert gone not in chunk.page_content
     at = chunk.page_content.index("* store")
     lines = lines_between(chunk.page_content, chunk.metadata["lines"], at, at + 7)

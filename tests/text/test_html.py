@@ -203,7 +203,9 @@ def test_lists_in_the_cells_of_a_table_with_a_head_stay_in_their_row() -> None:
 def test_what_serves_to_find_or_use_a_page_is_no_text() -> None:
     article = (
         "<h2>Mills<a href='#mills'>¶</a></h2><ul><li><a href='#a'>A</a><ol><li><a href='#b'>B</a>"
-        "</ol><li><a href='#c'>C</a></ul><p>See <a href='#a'>A</a>.<div><button>Copy</button></div>"
+        "</ol><li><a href='#c'>C</a></ul><dl><dt><a href='#a'>A</a></dt><dd><dl><dt>"
+        "<a href='#b'>B</a></dt></dl></dd><dt><a href='#c'>C</a></dt></dl>"
+        "<p>See <a href='#a'>A</a>.<div><button>Copy</button></div>"
         "<pre>run</pre><h3><button aria-expanded=true>Why?</button></h3><p>So."
     )
     read = "## Mills\n\nSee A.\n\n```\nrun\n```\n\n### Why?\n\nSo."

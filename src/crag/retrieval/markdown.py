@@ -33,22 +33,28 @@ _NOT_TEXT = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,})\{(?:toctree|contents|currentmodule|include|literalinclude|image"
     r"|index|tableofcontents)\}(?:.*\n)*?[ \t]*(?P=fence)[ \t]*$"
     r"|^\([\w .:-]+\)=[ \t]*$"  # MyST: targets
+    r"|(?:\A|(?<=\n\n))%[ \t].*(?:\n%.*)*"  # and comments
     r"|^[ \t]*\{\*.*\*\}[ \t]*$"  # FastAPI's includes
-    r"|^[ \t]*[-;]{1,2}8<[-]{2,}.*$"  # pymdownx snippets
     r"|^[ \t]*\.\. (?:include|literalinclude)::.*$"
     r"|^[ \t]*::: [\w.]+[ \t]*$"  # mkdocstrings
     r"|^[ \t]*\[{1,2}_?toc_?\]{1,2}[ \t]*$|^[ \t]*\[TOC\][ \t]*$"
-    rf"|^(?:[ \t]*(?:{_PICTURE}|\[{_PICTURE}\]{_TARGET}))+[ \t]*$"  # pictures alone, and badges
-    r"|\{%-? *(?:raw|endraw)\b[^%]*%\}",
+    rf"|^(?:[ \t]*(?:{_PICTURE}|\[{_PICTURE}\]{_TARGET}))+[ \t]*$",  # pictures alone, and badges
     re.MULTILINE,
 )
+"""What is no text but within code, which may show just that."""
+_INCLUDED = re.compile(
+    r"^[ \t]*[-;]{1,2}8<[-]{2,}.*$|\{%-? *(?:raw|endraw)\b[^%]*%\}", re.MULTILINE
+)
+"""Snippets of pymdownx and marks of Jinja, which are read within code too."""
 _TEXT_IN_CODE = re.compile(
-    r"\{[a-z][\w:-]*\}(?P<role>`)(?:[~!](?=\w))?"  # MyST
+    r"\{(?P<series>pep|rfc)\}`(?P<number>\d+)[^`\n]*`"  # MyST
+    r"|\{[a-z][\w:-]*\}`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`"
+    r"|\{[a-z][\w:-]*\}(?P<role>`)(?:[~!](?=\w))?"
     r"|\{%-? *(?:include|import|from|extends|image|end\w+|block|assign|set)\b[^%]*%\}"
     r"|(?:(?<![ \t])[ \t]+)?\{:[^{}\n]*\}[ \t]*$",  # attributes of kramdown
     re.MULTILINE,
 )
-"""What is no text but within code, which may show just that, as `{prefix}:{name}` does."""
+"""Roles and the like outside of code, which may show just that, as `{prefix}:{name}` does."""
 _LINK_DEFINITION = re.compile(
     r"^ {0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]*(?:<[^<>\n]*>|[^\s<]\S*)"
     r"(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$",
@@ -86,10 +92,13 @@ _HTML_BLOCK = re.compile(
 )
 _LINES_APART = re.compile(r"<(?:dd|dt|li|pre|td|th)\b", re.IGNORECASE)
 _CONTAINER = re.compile(
-    r"(?P<margin>[ \t]*)(?P<fence>:{3,})[ \t]*(?:(?P<name>[a-zA-Z][\w-]*)(?:[ \t]*\{[^{}\n]*\})?"
-    r"[ \t]*(?:\[(?P<label>[^\]\n]*)\]|(?P<title>[^\[\]{}\n]*)))?(?:[ \t]*\{[^{}\n]*\})?[ \t]*"
+    r"(?P<margin>[ \t]*)(?P<fence>:{3,}|/{3,})[ \t]*"
+    r"(?:(?P<name>[a-zA-Z][\w-]*)(?:[ \t]*\{[^{}\n]*\})?[ \t]*"
+    r"(?:\[(?P<label>[^\]\n]*)\]|\|(?P<of_block>[^\n]*)|(?P<title>[^\[\]{}\n]*)))?"
+    r"(?:[ \t]*\{[^{}\n]*\})?[ \t]*"
 )
-"""What opens a container of Docusaurus or VitePress, such as a note, or closes it."""
+"""What opens a container of Docusaurus or VitePress, or a block of pymdownx, or closes it."""
+_BLOCK_OPTION = re.compile(r"[ \t]{4,}[\w-]+:[ \t].*")
 _NOTES = {"note", "tip", "info", "warning", "danger", "caution", "important", "success", "hint",
           "error", "question", "example"}  # fmt: skip
 _CODE_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
@@ -97,14 +106,20 @@ _DEEPEST, _MOST_COMPONENTS = 8, 20
 """Containers within each other, and names of components, that are looked at."""
 _INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 _TAGS = re.compile(
-    r"</?(?:a|abbr|article|aside|b|big|blockquote|br|button|caption|center|code|colgroup|col|dd|del|"
-    r"details|div|dl|dt|em|figcaption|figure|font|footer|h[1-6]|header|hr|i|iframe|img|ins|kbd|li|"
+    r"</?(?:a|abbr|article|aside|b|big|blockquote|br|button|caption|center|cite|code|colgroup|col|dd|"
+    r"del|details|div|dl|dt|em|figcaption|figure|font|footer|h[1-6]|header|hr|i|iframe|img|ins|kbd|li|"
     r"main|mark|nav|ol|p|picture|pre|s|samp|script|section|small|source|span|strike|strong|style|sub|"
     r"summary|sup|svg|table|tbody|td|tfoot|th|thead|tr|tt|u|ul|video)(?:[ \t\n/][^<>]{0,500})?>",
     re.IGNORECASE,
 )
 _APART = re.compile(r"</?(?:br|dd|div|dt|h[1-6]|li|p|td|th|tr)\b", re.IGNORECASE)
 """Tags that keep the words around them apart."""
+_BARE_TABLE = re.compile(
+    r"^(?![ \t]*[|>#])[^\n|]*\|.*\n[ \t]*:?-+:?[ \t]*\|[-:| \t]*(?:\n|\Z)"
+    r"(?:(?![ \t]*\|)[^\n|]*\|.*(?:\n|\Z))*",
+    re.MULTILINE,
+)
+_ROW_WITHOUT_BARS = re.compile(r"^(?P<margin>[ \t]*)(?P<cells>\S.*?)[ \t]*$", re.MULTILINE)
 _WIDE_ROW = re.compile(r"^[ \t]*\|(?=.{120}).*\|[ \t]*$", re.MULTILINE)
 _PADDING = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)|(?<=---)-+")
 _CODE = re.compile(
@@ -155,8 +170,9 @@ def readable_markdown(text: str) -> tuple[str, str]:
     text = _outside_code(text, _PROGRAM)
     text = _outside_code(text, _CONTENTS)
     text = _with_notes(text)
-    text = _NOT_TEXT.sub(_blank, text)
-    text = _outside_code(text, _TEXT_IN_CODE, lambda found: found["role"] or _blank(found))
+    text = _INCLUDED.sub(_blank, _outside_code(text, _NOT_TEXT))
+    text = _outside_code(text, _TEXT_IN_CODE, _shown_role)
+    text = _outside_code(text, _BARE_TABLE, _between_bars)
     text = _without_components(text)
     text = _outside_code(text, _TABLE, _as_markdown)
     text = _outside_code(text, _SUMMARY, lambda summary: _in_bold(summary, summary["words"]))
@@ -210,7 +226,7 @@ def _outside_code(
     code = [match.span() for match in _CODE.finditer(text)]
 
     def replaced(match: re.Match[str]) -> str:
-        within = any(start <= match.start() < end for start, end in code)
+        within = any(start < match.start() < end for start, end in code)
         return match[0] if within else (by or _blank)(match)
 
     return pattern.sub(replaced, text)
@@ -240,7 +256,12 @@ def _with_notes(text: str) -> str:
     """Write containers between colons as MkDocs does notes, others as their titles in bold."""
     lines = text.split("\n")
     for first, last, opening in _containers(lines):
-        title = (opening["label"] or opening["title"] or "").strip().replace('"', "'")
+        title = opening["label"] or opening["of_block"] or opening["title"] or ""
+        title = "" if opening["name"] == "html" else title.strip().replace('"', "'")
+        at = first + 1
+        while opening["fence"][0] == "/" and _BLOCK_OPTION.fullmatch(lines[at]):
+            lines[at] = ""
+            at += 1
         if (name := opening["name"].lower()) in _NOTES:
             titled = f' "{title}"' if title else ""
             lines[first] = f"{opening['margin']}!!! {name}{titled}"
@@ -295,6 +316,26 @@ def _as_markdown(table: re.Match[str]) -> str:
 def _at_margin(block: re.Match[str]) -> str:
     """Move lines of HTML to the margin, as they would be code; items and cells stay apart."""
     return block[0] if _LINES_APART.search(block[0]) else _INDENTATION.sub("", block[0])
+
+
+def _shown_role(found: re.Match[str]) -> str:
+    """Return what readers see of a role; its lines stay, and what it has as code is code."""
+    if found["series"]:
+        return f"{found['series'].upper()} {found['number']}"
+    if not (label := found["label"]):
+        return found["role"] or _blank(found)
+    if label.count("\n") == found[0].count("\n"):
+        return label
+    words, space, last = label.rpartition(" ")
+    return f"{words}\n{last}" if space else f"\n{label}"
+
+
+def _between_bars(table: re.Match[str]) -> str:
+    """Write the rows of a table with bars around them, as all of a table has that is cut."""
+    return _ROW_WITHOUT_BARS.sub(
+        lambda row: f"{row['margin']}| {row['cells']}{'' if row['cells'].endswith('|') else ' |'}",
+        table[0],
+    )
 
 
 def _blank_tag(tag: re.Match[str]) -> str:

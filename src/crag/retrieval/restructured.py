@@ -20,12 +20,15 @@ _LOOKS = {"rst-class", "cssclass"}
 """Directives that say how what comes next looks, or what they hold."""
 _DIRECTIVE = re.compile(r"(?P<indent>[ \t]*)\.\. (?:\|[^|\n]+\| )?(?P<name>[\w:.+-]+?)::(?:\s|$)")
 _TARGET = re.compile(
-    r"[ \t]*\.\. (?:_[^\n]*:|\[[^\]\n]*\]$|\|[^|\n]+\| )|[ \t]*__ "
+    r"[ \t]*\.\. +(?:_[^\n]*:|\[[^\]\n]*\]$|\|[^|\n]+\| )|[ \t]*__ "
     r"|:(?:orphan|nosearch|no-search|nocomments|tocdepth):"
 )
 """Targets, definitions, and what a file says of itself."""
+_FIELDS_OF_FILE = re.compile(r"\s*(?::[a-zA-Z][^:\n]*:.*\n(?:[ \t]+\S.*\n)*)+(?=[ \t]*\n\s*\S)")
+"""What a file says of itself before its title, such as its author."""
+_SUBSTITUTED = re.compile(r"^[ \t]*\.\. \|([^|\n]+)\| replace::[ \t]+(\S.*)$", re.MULTILINE)
 _BADGES = re.compile(r"(?:[ \t]*\|(?! )[^|\n]+(?<! )\|_{0,2})+[ \t]*$")
-_NAMED_TARGET = re.compile(r"[ \t]*\.\. _([^:`\n]+):")
+_NAMED_TARGET = re.compile(r"[ \t]*\.\. +_([^:`\n]+):")
 _TARGET_OF_ITEM = re.compile(
     r"^([ \t]*(?:[*+-]|#\.|\d{1,3}\.)[ \t]+)\.\. _[^\n]*:[ \t]*\n((?:[ \t]*\n)?)[ \t]+(?=\S)",
     re.MULTILINE,
@@ -39,6 +42,7 @@ _INLINE = re.compile(
     r"|(?P<escape>\\(?=[ \n]) ?)"  # which joins words, or takes a break out
     r"|:(?P<role>[a-zA-Z][\w:.+-]{0,100}):`(?P<text>[^`]+)`"
     r"|(?<![`:\w])`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`__?"  # a link
+    r"|(?<![\w`|])\|(?P<substituted>[^|\s`](?:[^|\n`]{0,60}[^|\s`])?)\|(?![\w`|])"
     r"|(?<![\w`.-])(?P<name>[A-Za-z\d](?:[\w.-]{0,60}[A-Za-z\d])?)_(?![\w`])",  # to a target
     re.DOTALL,
 )
@@ -79,6 +83,9 @@ def readable_rst(text: str) -> str:
 
     Roles and links keep what readers see of them; every line keeps its number.
     """
+    replacements = dict(_SUBSTITUTED.findall(text))
+    if fields := _FIELDS_OF_FILE.match(text):
+        text = "\n" * fields[0].count("\n") + text[fields.end() :]
     lines = _TARGET_OF_ITEM.sub(r"\n\2\1", text).split("\n")
     literal = set(_literal(lines))
     targets = {name[1].casefold() for name in map(_NAMED_TARGET.match, lines) if name}
@@ -92,6 +99,8 @@ def readable_rst(text: str) -> str:
             return match[0]
         if match["escape"]:
             return ""
+        if match["substituted"]:
+            return replacements.get(match["substituted"], match[0])
         if name := match["name"]:
             return name if name.casefold() in targets else match[0]
         label = match["label"] or _shown_label(match["text"], match["role"])
@@ -328,5 +337,5 @@ def _end_of_indented(lines: list[str], at: int) -> int:
 def _shown_label(text: str, role: str) -> str:
     if labelled := _LABELLED.match(text):
         return labelled["label"].lstrip("~!")
-    series = _SERIES.get(role, "")
+    series = _SERIES.get(role.lower(), "")
     return f"{series} {text.partition('#')[0]}" if series else text.lstrip("~!")

@@ -59,6 +59,8 @@ _CODE_OR_STANZA = re.compile(
     rf"(?P<fence>[ \t]*(?:`{{3,}}|~{{3,}})).*\n(?:.*\n)*?(?P=fence)[ \t]*(?:\n|\Z)(?:[ \t]*\n)*"
     rf"|{_STANZA.pattern}"
 )
+_RULES = re.compile(r"[-=+| ]{2,}")
+"""What a head has besides words, however wide its table is."""
 _LONGEST_PARAGRAPH = 20_000
 """Characters; a longer paragraph is a log or data, which is cut between lines."""
 _DEEPEST = 4
@@ -288,7 +290,8 @@ def _structured(text: str, block: Block, lead: Span | None) -> Iterator[_Atom]:
     if lead is not None and lead[1] - lead[0] <= LONGEST_CONTEXT:
         context.append(_Piece(lead))
     glue: Literal["\n", "\n\n"] = "\n\n"
-    if block.head and block.head - block.start <= LONGEST_CONTEXT:
+    head = _RULES.sub("", text[block.start : block.head])
+    if head and len(head) <= LONGEST_CONTEXT:
         context.append(_Piece((block.start, len(text[: block.head].rstrip()))))
         glue = "\n\n" if text.startswith("\n", block.head) else "\n"
     taken = sum(_length(text[start:end]) for (start, end), _ in context)
