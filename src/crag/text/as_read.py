@@ -19,6 +19,7 @@ from crag.text.wholes import (
     shows_code,
     simple_table_end,
     underlines_title,
+    without_blanks,
 )
 
 _FENCE = re.compile(
@@ -30,7 +31,7 @@ _ALERT = re.compile(r"\s*>\s*\[!(?P<name>\w[\w-]*)\][+-]?[ \t]*(?P<title>.*?)\s*
 _QUOTED = re.compile(r"\s*> ?")
 _TAB = re.compile(r'\s*===\+?\s+"(?P<title>[^"]*)"\s*$')
 _DIRECTIVE = re.compile(r"\s*\.\. (?:\|[^|]+\| )?(?P<name>[\w:.+-]+?)::(?:\s+(?P<rest>.*))?$")
-_TARGET = re.compile(r"\s*\.\. _.*:|\s*\([\w-]+\)=\s*$")
+_TARGET = re.compile(r"\s*\.\. +_.*:|\s*\([\w-]+\)=\s*$")
 _OPTION = re.compile(r"\s*:[\w-]+:")
 _UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*$")
 _NUMBERED = re.compile(r"^(\s*)#\.(?=\s)")
@@ -41,6 +42,9 @@ _FOOTNOTE = re.compile(r"^\s*(?:\[\^[\w-]+\]:|\.\. \[(?:#?[\w.-]*|\*)\])\s+(?=\S
 _DEFINED = re.compile(r"(?<=[^\s:])[ \t]*\n(?:[ \t]*\n)? {0,3}:[ \t]+(?=\S)")
 """Between a term and what it means."""
 _FIELD = re.compile(r"^(\s*):([a-zA-Z][\w -]{0,40}):(?=\s+\S)")
+_FIELD_ALONE = re.compile(r"\s*:[a-zA-Z][\w -]{0,40}:\s*$")
+_OPENS_LITERAL = re.compile(r"\s[\w)`*\"']+::\s*$")
+"""The end of a sentence of reStructuredText that leads code in."""
 _GRID, _GRID_RULE = re.compile(r"\s*[+|].*[+|]\s*$"), re.compile(r"\s*\+[-=+]+\+\s*$")
 _LIST_ROW = re.compile(r"(?P<row>\* )?(?P<cell>[ ]*- ?)?(?P<text>.*)$")
 _UNSEEN = {"toctree", "contents", "include", "literalinclude", "raw", "index", "image", "figure",
@@ -67,7 +71,7 @@ _LABELS = {
 }
 _NOTES = {"note", "tip", "hint", "warning", "important", "caution", "danger", "attention", "error",
           "info", "todo", "seealso"}  # fmt: skip
-_TAGS = "a|abbr|b|br|code|details|div|em|i|img|kbd|p|small|span|strong|sub|summary|sup|u"
+_TAGS = "a|abbr|b|br|cite|code|details|div|em|i|img|kbd|p|small|span|strong|sub|summary|sup|u"
 _INLINE = re.compile(
     r"(?P<rst_literal>(?<!`)``(?!`)[^`]+``(?!`))"
     r"|:[a-zA-Z][\w:.+-]{0,60}:`(?P<role>[^`]{1,300})`"
@@ -79,7 +83,8 @@ _INLINE = re.compile(
     r"|(?<![\w\]])\[(?P<text>(?:[^\]\n]|\n(?!\s*\n)){0,200})\]\((?P<target>\{%[^%\n]*%\}[^()\s]*"
     r"|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"\n]*\")?\)"
     r"|(?<![\w\]])\[(?P<named>(?:[^\]\n]|\n(?!\s*\n)){1,200})\]\[[^\]\n]{0,500}\](?!\[)"
-    r"|(?P<footnote>\[\^(?:\d{1,3}|[A-Za-z]\w+)\](?![*+?{(:])| ?\[(?:#[\w-]*|\*|\d{1,3})\]_(?!\w))"
+    r"|(?P<footnote>\[\^(?:\d{1,3}|[A-Za-z]\w+(?:-\w{2,})*)\](?![*+?{(:])"
+    r"| ?\[(?:#[\w-]*|\*|\d{1,3})\]_(?!\w))"
     r"|(?P<cited>\[[A-Za-z][\w.-]{0,60}\])_(?!\w)"
     r"|(?P<comment><!--(?:(?!-->)[\s\S]){0,500}-->)"
     r"|(?P<attributes>\{ ?(?::\s|#[\w-]|\.[a-z])[^{}\n]{0,300}\}|\{%[^%\n]{0,500}%\})"
@@ -101,8 +106,14 @@ _DEFINITION = re.compile(rf"({_TERM})\n({_EXPLANATION})")
 _DEFINITIONS = re.compile(rf"(?:{_TERM}\n{_EXPLANATION})+")
 """Terms, each with what it means indented below it."""
 _ENDS_OF_SENTENCES = (".", "!", "?", "。")
-_ENTRIES = re.compile(r"(?:\S{1,30}(?: \S{1,30}){0,3}(?<![.,;:!?])[ \t]*(?:\n|\Z)){3,}")
+_ENTRIES = re.compile(
+    r"(?:(?:\S{1,30}(?: \S{1,30}){0,3}|\S{31,120})(?<![.,;:!?])[ \t]*(?:\n|\Z)){3,}"
+)
 """A list without marks, such as requirements: short lines that end as no sentence does."""
+_SENTENCES = r"(?:(?!\n[ \t]*\n)[^*`])*?[.!?]"
+_CLOSED_ONLY = re.compile(rf"\A({_SENTENCES})\*{{1,3}}(?=\n[ \t]*\n|\Z)")
+_OPENED_ONLY = re.compile(rf"(\A|\n\n)\*{{1,3}}(?=[A-Z])({_SENTENCES})\Z")
+"""A first or last paragraph that has one of the two marks of what it emphasises."""
 _BREAK, _HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|\\)\n(?=.)"), "  \n"
 """The end of a line that is kept, as that of an address."""
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
@@ -122,10 +133,17 @@ def as_read(text: str) -> str:
     """
     lines = list(_shown_lines(with_fences(text).split("\n")))
     parts = []
+    after_block = False
     for code, group in groupby(lines, key=lambda line: line.code):
         part = "\n".join(line.text for line in group)
-        parts.append(part if code else _apart(part, _prose_as_read(part)))
-    return _without_rules_around("\n".join(parts).strip())
+        parts.append(part if code else _apart(part, _prose_as_read(part, after_block)))
+        after_block |= not code and _BLOCK.search(part) is not None
+    return _with_emphasis_in_pairs(_without_rules_around("\n".join(parts).strip()))
+
+
+def _with_emphasis_in_pairs(text: str) -> str:
+    """Leave out the mark that began or ended the emphasis of sentences, where these were cut."""
+    return _OPENED_ONLY.sub(r"\1\2", _CLOSED_ONLY.sub(r"\1", text, count=1), count=1)
 
 
 def _without_rules_around(text: str) -> str:
@@ -137,18 +155,19 @@ def _without_rules_around(text: str) -> str:
     return "\n".join(rows[next((at for at, seen in enumerate(is_read) if seen), 0) :])
 
 
-def _prose_as_read(part: str) -> str:
-    return on_few_lines(_INLINE.sub(_shown, _DEFINED.sub(": ", part)))
+def _prose_as_read(part: str, after_block: bool) -> str:
+    return on_few_lines(_INLINE.sub(_shown, _DEFINED.sub(": ", part)), after_block=after_block)
 
 
-def on_few_lines(text: str) -> str:
+def on_few_lines(text: str, *, after_block: bool = False) -> str:
     """Join the lines of each paragraph of prose; lists and tables keep theirs.
 
-    What is indented below a list goes on with it, and keeps its lines as well.
+    What is indented below a list, which may stand `after_block`, before the text, goes on with it,
+    and keeps its lines as well.
     """
     parts: list[str] = []
-    after_block = False
-    for part in _BETWEEN.split(text.strip()):
+    text = text[without_blanks(text, 0, len(text))[0] :].rstrip() if after_block else text.strip()
+    for part in _BETWEEN.split(text):
         is_block = _BLOCK.search(part) is not None
         goes_on = after_block and part[:1].isspace()
         parts.append(part if is_block or goes_on else _paragraph(part))
@@ -236,9 +255,14 @@ def _led_in(line: str, body: Sequence[str]) -> Iterator[_ShownLine]:
 
 def _plain_line(lines: Sequence[str], at: int) -> Iterator[_ShownLine]:
     """Yield a line that is no block; a field is a paragraph of its own."""
-    if _FIELD.match(lines[at]) and at and lines[at - 1].strip():
+    line, is_last = lines[at], not any(map(str.strip, lines[at + 1 :]))
+    if _FIELD.match(line) and at and lines[at - 1].strip():
         yield _ShownLine("")
-    yield _ShownLine(_FIELD.sub(r"\1\2:", _NUMBERED.sub(r"\1-", lines[at], count=1), count=1))
+    if _FIELD_ALONE.match(line) and _indented(lines, at)[0]:
+        line = line.replace(":", "", 1)
+    if is_last and _OPENS_LITERAL.search(line):
+        line = line.rstrip()[:-1]
+    yield _ShownLine(_FIELD.sub(r"\1\2:", _NUMBERED.sub(r"\1-", line, count=1), count=1))
 
 
 def _block_at(lines: Sequence[str], at: int) -> tuple[list[_ShownLine], int] | None:
@@ -457,6 +481,8 @@ def _shown(match: re.Match[str]) -> str:
             seen = _linked(groups["label"].strip(), groups["address"])
         case "target":
             seen = _linked(_INLINE.sub(_shown, groups["text"]), groups["target"])
+        case "named":
+            seen = _INLINE.sub(_shown, groups["named"])
         case "entity":
             shown = re.sub(r"\s", " ", unescape(groups["entity"]))
             is_whole = not shown.endswith(";")  # Else it only begins with the name of one.
@@ -465,7 +491,7 @@ def _shown(match: re.Match[str]) -> str:
         case "tag":
             seen = " " if groups["tag"].startswith("<br") else ""
         case _:
-            shown_alone = ("reference", "named", "picture", "cited")
+            shown_alone = ("reference", "picture", "cited")
             seen = next((groups[name] for name in shown_alone if groups[name]), "")
     return seen
 
