@@ -375,7 +375,12 @@ LIST = ".. list-table::\n   :header-rows: 1\n\n   * - name\n     - what\n"
     ("head", "row"),
     [
         (GRID, "| {:4} | the flour |\n|      | of {:6} |\n+------+-----------+\n"),
-        (WIDE_GRID, "| {:4} | the flour |\n|      | of {:6} |\n+------+-----------+\n"),
+        (
+            WIDE_GRID,
+            f"| {{:4}} | the flour{' ' * 140}|\n|      | of {{:6}}{' ' * 140}|\n+------+"
+            + "-" * 150
+            + "+\n",
+        ),
         (LIST, "   * - {}\n     - the flour\n       of {}\n"),
     ],
     ids=["grid", "wide grid", "list"],
@@ -390,12 +395,36 @@ def test_tables_of_restructured_text_are_cut_between_rows_and_keep_their_head(
         assert chunk.page_content.count("flour") == chunk.page_content.count("of ")
 
 
+def test_a_quoted_list_without_ends_of_sentences_is_cut_between_its_lines() -> None:
+    lines = [f"> - [mill {n}](https://example.org/{'a' * 60})" for n in range(40)]
+    chunks = chunks_of("\n".join(lines))
+    assert len(chunks) > 1
+    assert {line for one in chunks for line in one.page_content.split("\n")} == set(lines)
+
+
+def test_a_comment_that_code_shows_hides_nothing_below_it(folder: Path) -> None:
+    page = (
+        "```{include} a.md\n:end-before: <!-- end\n```\n\nSeen.\n\n"
+        "<!-- [[[cog\na -->b\n]]] -->\nx\n"
+    )
+    assert read(folder, "a.md", page).text.split() == ["Seen.", "x"]
+
+
+def test_a_doctest_of_myst_is_cut_as_code_is() -> None:
+    code = "\n".join(f">>> step({number}, {PROSE!r})" for number in range(30))
+    chunks = chunks_of(f"```{{doctest}}\n{code}\n```\n")
+    assert len(chunks) > 1
+    assert all(one.page_content.startswith("```{doctest}\n>>> step") for one in chunks)
+    assert all(one.page_content.endswith("\n```") for one in chunks)
+
+
 def test_restructured_text_without_what_is_no_text(folder: Path) -> None:
     loaded = read(
         folder,
         "a.rst",
         ":orphan:\n:author: A. B.\n   C.\n\n.. _mills:\n..  _inns:\n\n|ci| |pypi|_\n\n"
-        "=====\nMills\n=====\n\n"
+        "=====\nMills\n=====\n\nMade |ci| so.\n\n.. |ci| image:: a.svg\n\n"
+        "..  only:: html\n\n    ..  code-block:: sh\n\n        ls\n\n"
         ".. toctree::\n   :maxdepth: 2\n\n   a\n   b\n\n"
         ".. include:: /links.rst\n\n.. A comment\n   of two lines.\n\n"
         ".. [[[cog\n   show()\n.. ]]]\n\n.. rst-class:: wide\n\n"
@@ -409,6 +438,7 @@ def test_restructured_text_without_what_is_no_text(folder: Path) -> None:
     (chunk,) = split(loaded, "/")
     assert "See the water\nwheel, PEP 8 of 1.2 or |w| and ``:pep:`7```." in chunk.page_content
     assert "Its content." in chunk.page_content
+    assert "\n    .. code-block:: sh\n\n        ls\n" in loaded.text
     for gone in (
         "toctree", "include", "comment", "_mills", "_inns", "orphan", "A. B.", "C.", "|ci|", "cog",
         "wide",

@@ -127,7 +127,12 @@ CORPORA = ROOT.parent / "shared/data/docs/corpus"
          "1. Do:\n\n   ```\n   a\n   ```\n\n   ...but not\n   so.\n2. End."),
         ("src/crag/a/very/long/path/of/a_file.py\ndocs/a.md\nb.md",
          "src/crag/a/very/long/path/of/a_file.py\ndocs/a.md\nb.md"),
-        ("..  _the-mill:\n\nIt grinds.", "It grinds."),
+        (r"mill\_wheel and a.\_b, but \*nix.", r"mill_wheel and a._b, but \*nix."),
+        ("![CI][x] [`Mill[A]`](https://a.b/c) is.", "CI `Mill[A]` (https://a.b/c) is."),
+        ("$$ a \\\\\nb $$", "$$ a \\\\ b $$"),
+        ("So[^1].\n\n[^1]:\n    Due to it.", "So.\n\nDue to it."),
+        ("So [3]_.\n\n.. [3]", "So."),
+        ("Install it directly::\n\nOr by cloning.", "Install it directly:\n\nOr by cloning."),
         (":end-of-life: After\nfive years.", "end-of-life: After five years."),
         (".. list-table::\n   :header-rows: 1\n\n   * - N\n     - B\n   * - a\n       b\n     - c",
          "| N | B |\n| --- | --- |\n| a b | c |"),
@@ -149,6 +154,8 @@ def test_markup_becomes_what_it_says(written: str, read: str) -> None:
         ("Do so:\n\n~~~py\nrun()", "Do so:\n\n~~~py\nrun()\n~~~"),
         ("run()\n```\n\nor\n\n```py\nrun(1)\n```", "```\nrun()\n```\n\nor\n\n```py\nrun(1)\n```"),
         ("```\nrun()\n```", "```\nrun()\n```"),
+        ("```\n\nOr so:\n\n```py\nrun(1)\n```", "\nOr so:\n\n```py\nrun(1)\n```"),
+        ("It is.\n\n```", "It is.\n"),
     ],
 )
 def test_code_that_was_cut_has_both_fences(cut: str, balanced: str) -> None:

@@ -340,6 +340,30 @@ def test_a_simple_table_is_one_block_and_its_rows_are_read_with_their_head() -> 
     assert contexts(text, [0, text.index("b     two")]) == ["", SIMPLE]
 
 
+GRID = "+----+-------+\n| no | what  |\n+====+=======+\n"
+COLUMNS = "==  =====\nno  what\n==  =====\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "end"),
+    [
+        (GRID, "| {0:2} | first |\n|    | more{0} |\n+----+-------+\n", ""),
+        (COLUMNS, "{0:2}  first\n    more{0}\n", "==  =====\n"),
+    ],
+    ids=["grid", "columns"],
+)
+@pytest.mark.parametrize("word", ["first", "more7"])
+def test_a_row_of_several_lines_is_quoted_whole(head: str, row: str, end: str, word: str) -> None:
+    rows = [row.format(number) for number in range(40)]
+    text = head + "".join(rows) + end
+    place = text.index(word, text.index(rows[7]))
+    quoted = "\n".join(text[low:high] for low, high in excerpt_at(text, place, 20))
+    assert quoted == head + rows[7].partition("\n+")[0].rstrip("\n")
+    strips = decompose(text)
+    assert len(strips) > 1
+    assert [one for one in strips if one.lstrip().startswith(("|    |", "more"))] == []
+
+
 def test_tables_without_an_end_and_many_options_are_read_once() -> None:
     (table,) = pieces_of("== ==\nx\n" * 20_000)
     assert table.start == 0

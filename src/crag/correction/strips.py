@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
 from crag.text.untrusted import neutral
-from crag.text.wholes import DOCTEST, Range, TextPiece, pieces_of
+from crag.text.wholes import DOCTEST, GRID_RULE, Range, TextPiece, pieces_of
 
 SENTENCES_PER_STRIP = 3
 """The paper says a few sentences; the official excerption joins three."""
@@ -22,6 +22,7 @@ FIXED_WORDS, SHORTEST_REMAINDER = 50, 10
 EXCERPT_MINIMUM_WORDS = 5
 _BREAKS = re.compile(r"[\n\t]")
 _EMPTY_LINES = re.compile(r"\n(?:[ \t]*\n)+")
+_ROWS_OF_GRID = re.compile(r"(?<=\+)[ \t]*\n(?=[ \t]*\|)")
 _LINE, _WORD = re.compile(r".*\n|.+"), re.compile(r"\S+")
 _SIZES = {"heading": 0, "term": 0, "sentence": 1, "block": SENTENCES_PER_STRIP}
 """How many sentences each kind of piece counts as."""
@@ -189,15 +190,18 @@ def _cut_long(text: str, piece: TextPiece) -> Iterator[TextPiece]:
 
 
 def _cut_before(text: str, start: int, line: re.Match[str], most: int) -> int:
-    """Return where to cut a block that has no room for a line: where a part of code begins.
+    """Return where to cut a block that has no room for a line: where a part of it begins.
 
-    A part begins after an empty line, or else at the margin. Between the cut and the line are at
-    most `most` words; without such a place the cut is before the line.
+    A part of code begins after an empty line, or else at the margin, and a row of a grid after a
+    rule. Between the cut and the line are at most `most` words; without such a place the cut is
+    before the line.
     """
     rows = [row for row in text[start : line.end()].split("\n")[1:] if row.strip()]
     margin = min(len(row) - len(row.lstrip()) for row in rows)
     first = ">>>" if any(map(DOCTEST.match, rows)) else r"[^\s)\]}]"
-    for begins in (_EMPTY_LINES, re.compile(rf"\n(?=[ \t]{{{margin}}}{first})")):
+    at_margin = re.compile(rf"\n(?=[ \t]{{{margin}}}{first})")
+    is_grid = any(map(GRID_RULE.match, rows))
+    for begins in (_ROWS_OF_GRID,) if is_grid else (_EMPTY_LINES, at_margin):
         for part in reversed(list(begins.finditer(text, start, line.end()))):
             if part.end() <= line.start() and len(text[part.end() : line.start()].split()) <= most:
                 return part.end()

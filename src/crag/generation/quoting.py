@@ -18,7 +18,7 @@ from crag.parts import Quotation
 from crag.reading import Reading
 from crag.state import Strip
 from crag.text.as_read import as_read, on_few_lines
-from crag.text.wholes import excerpt_at, is_head_of_simple_table, lines_of, pieces_of
+from crag.text.wholes import excerpt_at, is_head_of_ruled_table, lines_of, pieces_of
 from crag.text.words import bare, question_words, words
 
 MOST_WORDS: Final = 60
@@ -146,7 +146,7 @@ def _as_quoted(text: str, ranges: Sequence[tuple[int, int]], before: str = "") -
         cut = _indented if _opens_literal(lead) else _at_margin
         written = lead + cut(text, begin, end)
         lead = ""
-        if number + 1 < len(ranges) and is_head_of_simple_table(written):
+        if number + 1 < len(ranges) and is_head_of_ruled_table(written):
             lead = f"{written}\n"  # Its columns tell what the cells of the rows are.
         else:
             pieces.append(as_read(written))
@@ -172,7 +172,7 @@ def _indented(text: str, begin: int, end: int) -> str:
 
 def _needs_opening(before: str) -> bool:
     """Return whether what stands before a strip tells what it is, such as code."""
-    return _opens_literal(before) or is_head_of_simple_table(before.rstrip())
+    return _opens_literal(before) or is_head_of_ruled_table(before.rstrip())
 
 
 def _opens_literal(before: str) -> bool:

@@ -1,6 +1,7 @@
 """Markdown: its blocks, and a text without what readers of the page do not see."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cache
 from textwrap import dedent
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crag.retrieval.blocks import Block, Kind, line_offsets, with_line_feeds_only
 from crag.text.html import tables_in
-from crag.text.wholes import without_blanks
+from crag.text.wholes import CODE_DIRECTIVES, without_blanks
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -60,7 +61,8 @@ _LINK_DEFINITION = re.compile(
     r"(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$",
     re.MULTILINE,
 )
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_COMMENT = re.compile(r"<!--(?:\s*\[\[\[.*?\]\]\])?.*?(?:-->|\Z)", re.DOTALL)
+"""With the program in one that cog runs."""
 _CONTENTS = re.compile(
     r"(?:^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\[[^\n]*\]\(#[^()\s]*\)[ \t]*(?:\n|\Z)){3,}",
     re.MULTILINE,
@@ -197,7 +199,8 @@ def _block(token: "Token", text: str, start: int, end: int) -> Block:
     if kind == "table":
         return Block(kind, start, end, head=start + lines[min(_TABLE_HEAD, len(lines) - 1)])
     if token.type == "fence":
-        if token.info.startswith("{") and not re.match(r"\{(?:eval-rst|code)", token.info):
+        directive = re.match(r"\{([\w-]+)", token.info)
+        if directive and directive[1] not in CODE_DIRECTIVES | {"eval-rst", "code-cell"}:
             kind = "prose"  # MyST: a note, a warning.
         closing = start + lines[-2]
         closed = text[closing:end].lstrip(" \t>").startswith(token.markup)
@@ -224,12 +227,17 @@ def _outside_code(
 ) -> str:
     """Replace what matches, except where it begins within code; without `by`, blank it."""
     code = [match.span() for match in _CODE.finditer(text)]
-
-    def replaced(match: re.Match[str]) -> str:
-        within = any(start < match.start() < end for start, end in code)
-        return match[0] if within else (by or _blank)(match)
-
-    return pattern.sub(replaced, text)
+    parts: list[str] = []
+    at = begin = 0
+    while match := pattern.search(text, at):
+        within = bisect_left(code, (match.start(),)) - 1
+        if within >= 0 and match.start() < code[within][1]:
+            at = code[within][1]  # What begins in code does not end outside of it.
+            continue
+        parts += [text[begin : match.start()], (by or _blank)(match)]
+        begin = match.end()
+        at = begin + (match.end() == match.start())
+    return "".join([*parts, text[begin:]])
 
 
 def _without_components(text: str) -> str:

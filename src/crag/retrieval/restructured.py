@@ -20,15 +20,19 @@ _LOOKS = {"rst-class", "cssclass"}
 """Directives that say how what comes next looks, or what they hold."""
 _DIRECTIVE = re.compile(r"(?P<indent>[ \t]*)\.\. (?:\|[^|\n]+\| )?(?P<name>[\w:.+-]+?)::(?:\s|$)")
 _TARGET = re.compile(
-    r"[ \t]*\.\. +(?:_[^\n]*:|\[[^\]\n]*\]$|\|[^|\n]+\| )|[ \t]*__ "
+    r"[ \t]*\.\. (?:_[^\n]*:|\[[^\]\n]*\]$|\|[^|\n]+\| )|[ \t]*__ "
     r"|:(?:orphan|nosearch|no-search|nocomments|tocdepth):"
 )
 """Targets, definitions, and what a file says of itself."""
 _FIELDS_OF_FILE = re.compile(r"\s*(?::[a-zA-Z][^:\n]*:.*\n(?:[ \t]+\S.*\n)*)+(?=[ \t]*\n\s*\S)")
 """What a file says of itself before its title, such as its author."""
-_SUBSTITUTED = re.compile(r"^[ \t]*\.\. \|([^|\n]+)\| replace::[ \t]+(\S.*)$", re.MULTILINE)
+_SUBSTITUTED = re.compile(
+    r"^[ \t]*\.\. \|([^|\n]+)\| (?:replace::[ \t]+(\S.*)|image::.*)$", re.MULTILINE
+)
 _BADGES = re.compile(r"(?:[ \t]*\|(?! )[^|\n]+(?<! )\|_{0,2})+[ \t]*$")
-_NAMED_TARGET = re.compile(r"[ \t]*\.\. +_([^:`\n]+):")
+_WIDE_MARK = re.compile(r"^([ \t]*\.\.) {2,}(?=_|\[|[\w:.+|-]+::)", re.MULTILINE)
+"""Two dots with several spaces, which begin what they do with one."""
+_NAMED_TARGET = re.compile(r"[ \t]*\.\. _([^:`\n]+):")
 _TARGET_OF_ITEM = re.compile(
     r"^([ \t]*(?:[*+-]|#\.|\d{1,3}\.)[ \t]+)\.\. _[^\n]*:[ \t]*\n((?:[ \t]*\n)?)[ \t]+(?=\S)",
     re.MULTILINE,
@@ -83,6 +87,7 @@ def readable_rst(text: str) -> str:
 
     Roles and links keep what readers see of them; every line keeps its number.
     """
+    text = _WIDE_MARK.sub(r"\1 ", text)
     replacements = dict(_SUBSTITUTED.findall(text))
     if fields := _FIELDS_OF_FILE.match(text):
         text = "\n" * fields[0].count("\n") + text[fields.end() :]
@@ -100,7 +105,8 @@ def readable_rst(text: str) -> str:
         if match["escape"]:
             return ""
         if match["substituted"]:
-            return replacements.get(match["substituted"], match[0])
+            shown = replacements.get(match["substituted"], match[0])
+            return shown or " " * len(match[0])  # A picture; what stands in a table stays there.
         if name := match["name"]:
             return name if name.casefold() in targets else match[0]
         label = match["label"] or _shown_label(match["text"], match["role"])

@@ -59,6 +59,7 @@ _CODE_OR_STANZA = re.compile(
     rf"(?P<fence>[ \t]*(?:`{{3,}}|~{{3,}})).*\n(?:.*\n)*?(?P=fence)[ \t]*(?:\n|\Z)(?:[ \t]*\n)*"
     rf"|{_STANZA.pattern}"
 )
+_RULE_OF_GRID = re.compile(r"\+[-=+]{3,}\+")
 _RULES = re.compile(r"[-=+| ]{2,}")
 """What a head has besides words, however wide its table is."""
 _LONGEST_PARAGRAPH = 20_000
@@ -494,7 +495,7 @@ _by_inner_item = partial(_by_item, within=True)
 _BY_WORD = (_by(re.compile(r"\s*\S+\s*")), _by(re.compile(r"[\s\S]{1,60}")))
 _BY_LINE = (_by(_LINE), *_BY_WORD)
 _WAYS: Mapping[Kind, Sequence[_Way]] = {
-    "prose": (_by_sentence, *_BY_WORD),
+    "prose": (_by_sentence, *_BY_LINE),
     "list": (
         _by_item,
         *[_by_inner_item] * _DEEPEST,
@@ -509,6 +510,10 @@ _WAYS: Mapping[Kind, Sequence[_Way]] = {
 
 
 def _length(text: str) -> int:
-    """Measure in characters, weighted for scripts and notations that take more tokens."""
+    """Measure in characters, weighted for scripts and notations that take more tokens.
+
+    Rules between the rows of a grid are not embedded, and do not count.
+    """
+    text = _RULE_OF_GRID.sub("", text)
     tokens = sum(1 for _ in _TOKEN.finditer(text))
     return max(len(text), _CHARACTERS_PER_TOKEN * tokens)

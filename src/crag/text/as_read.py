@@ -31,14 +31,14 @@ _ALERT = re.compile(r"\s*>\s*\[!(?P<name>\w[\w-]*)\][+-]?[ \t]*(?P<title>.*?)\s*
 _QUOTED = re.compile(r"\s*> ?")
 _TAB = re.compile(r'\s*===\+?\s+"(?P<title>[^"]*)"\s*$')
 _DIRECTIVE = re.compile(r"\s*\.\. (?:\|[^|]+\| )?(?P<name>[\w:.+-]+?)::(?:\s+(?P<rest>.*))?$")
-_TARGET = re.compile(r"\s*\.\. +_.*:|\s*\([\w-]+\)=\s*$")
+_TARGET = re.compile(r"\s*\.\. _.*:|\s*\([\w-]+\)=\s*$")
 _OPTION = re.compile(r"\s*:[\w-]+:")
 _UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*$")
 _NUMBERED = re.compile(r"^(\s*)#\.(?=\s)")
 """An item that Sphinx numbers."""
 _TRANSITION = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
 """A rule between parts of a page."""
-_FOOTNOTE = re.compile(r"^\s*(?:\[\^[\w-]+\]:|\.\. \[(?:#?[\w.-]*|\*)\])\s+(?=\S)")
+_FOOTNOTE = re.compile(r"^\s*(?:\[\^[\w-]+\]:|\.\. \[(?:#?[\w.-]*|\*)\])(?:\s+(?=\S)|\s*$)")
 _DEFINED = re.compile(r"(?<=[^\s:])[ \t]*\n(?:[ \t]*\n)? {0,3}:[ \t]+(?=\S)")
 """Between a term and what it means."""
 _FIELD = re.compile(r"^(\s*):([a-zA-Z][\w -]{0,40}):(?=\s+\S)")
@@ -80,12 +80,14 @@ _INLINE = re.compile(
     r"|(?<![`\w])`(?P<reference>[^`]{1,300})`__?(?!\w)"
     r"|(?P<literal>(?<!`)`[^`\n]+`(?!`))"
     r"|\[?!\[(?P<picture>[^\]\n]{0,200})\]\([^()\n]{0,1000}\)(?:\]\([^()\n]{0,1000}\))?"
-    r"|(?<![\w\]])\[(?P<text>(?:[^\]\n]|\n(?!\s*\n)){0,200})\]\((?P<target>\{%[^%\n]*%\}[^()\s]*"
+    r"|!\[(?P<badge>[^\]\n]{0,200})\]\[[^\]\n]{0,500}\]"
+    r"|(?<![\w\]])\[(?P<text>(?:`[^`\n]{1,100}`|[^\]\n]|\n(?!\s*\n)){0,400})\]\((?P<target>\{%[^%\n]*%\}[^()\s]*"
     r"|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"\n]*\")?\)"
     r"|(?<![\w\]])\[(?P<named>(?:[^\]\n]|\n(?!\s*\n)){1,200})\]\[[^\]\n]{0,500}\](?!\[)"
     r"|(?P<footnote>\[\^(?:\d{1,3}|[A-Za-z]\w+(?:-\w{2,})*)\](?![*+?{(:])"
     r"| ?\[(?:#[\w-]*|\*|\d{1,3})\]_(?!\w))"
     r"|(?P<cited>\[[A-Za-z][\w.-]{0,60}\])_(?!\w)"
+    r"|(?P<escaped>(?<=[\w.])\\_(?=\w))"
     r"|(?P<comment><!--(?:(?!-->)[\s\S]){0,500}-->)"
     r"|(?P<attributes>\{ ?(?::\s|#[\w-]|\.[a-z])[^{}\n]{0,300}\}|\{%[^%\n]{0,500}%\})"
     r"|(?P<icon>[ \t]?:(?:fontawesome|material|octicons|simple)-[\w-]{1,60}:)"
@@ -114,7 +116,7 @@ _SENTENCES = r"(?:(?!\n[ \t]*\n)[^*`])*?[.!?]"
 _CLOSED_ONLY = re.compile(rf"\A({_SENTENCES})\*{{1,3}}(?=\n[ \t]*\n|\Z)")
 _OPENED_ONLY = re.compile(rf"(\A|\n\n)\*{{1,3}}(?=[A-Z])({_SENTENCES})\Z")
 """A first or last paragraph that has one of the two marks of what it emphasises."""
-_BREAK, _HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|\\)\n(?=.)"), "  \n"
+_BREAK, _HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|(?<!\\)\\)\n(?=.)"), "  \n"
 """The end of a line that is kept, as that of an address."""
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
 """What stands between two paragraphs."""
@@ -197,7 +199,8 @@ def _apart(part: str, read: str) -> str:
 def with_fences(text: str) -> str:
     """Open or close the fence of code that was cut, as it would swallow what follows.
 
-    A fence opens code if it names a language, or stands first or after a blank line.
+    A fence opens code if it names a language, or stands first or after a blank line; but one that
+    ends the text, or stands first and before one that names a language, closed what is left out.
     """
     lines = text.split("\n")
     matches = ((at, FENCE.match(line)) for at, line in enumerate(lines))
@@ -207,6 +210,10 @@ def with_fences(text: str) -> str:
     (first, fence), (_, last) = fences[0], fences[-1]
     names_language = bool(lines[first].strip("`~> \t"))
     after_blank = first == 0 or not lines[first - 1].strip()
+    next_names = len(fences) > 1 and bool(lines[fences[1][0]].strip("`~> \t"))
+    is_end = not "".join(lines[first + 1 :]).strip()
+    if not names_language and after_blank and (is_end or (first == 0 and next_names)):
+        return "\n".join([*lines[:first], *lines[first + 1 :]])
     return f"{text}\n{last}" if names_language or after_blank else f"{fence}\n{text}"
 
 
@@ -255,12 +262,12 @@ def _led_in(line: str, body: Sequence[str]) -> Iterator[_ShownLine]:
 
 def _plain_line(lines: Sequence[str], at: int) -> Iterator[_ShownLine]:
     """Yield a line that is no block; a field is a paragraph of its own."""
-    line, is_last = lines[at], not any(map(str.strip, lines[at + 1 :]))
+    line, ends = lines[at], not "".join(lines[at + 1 : at + 2]).strip()
     if _FIELD.match(line) and at and lines[at - 1].strip():
         yield _ShownLine("")
     if _FIELD_ALONE.match(line) and _indented(lines, at)[0]:
         line = line.replace(":", "", 1)
-    if is_last and _OPENS_LITERAL.search(line):
+    if ends and _OPENS_LITERAL.search(line):
         line = line.rstrip()[:-1]
     yield _ShownLine(_FIELD.sub(r"\1\2:", _NUMBERED.sub(r"\1-", line, count=1), count=1))
 
@@ -488,10 +495,12 @@ def _shown(match: re.Match[str]) -> str:
             is_whole = not shown.endswith(";")  # Else it only begins with the name of one.
             is_seen = is_whole and shown.isprintable() and shown not in _MARKS
             seen = shown if is_seen else groups["entity"]
+        case "escaped":
+            seen = "_"
         case "tag":
             seen = " " if groups["tag"].startswith("<br") else ""
         case _:
-            shown_alone = ("reference", "picture", "cited")
+            shown_alone = ("reference", "picture", "badge", "cited")
             seen = next((groups[name] for name in shown_alone if groups[name]), "")
     return seen
 

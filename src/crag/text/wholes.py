@@ -31,6 +31,8 @@ _SHOWS_CODE = re.compile(
 """What opens code: a fence, or a directive with its options and the empty line below them."""
 _COLUMNS = re.compile(r"[ \t]*=+(?:[ \t]+=+)+[ \t]*$")
 """A rule of a simple table of reStructuredText, which shows where its columns are."""
+GRID_RULE = re.compile(r"[ \t]*\+[-=+]+\+[ \t]*$", re.MULTILINE)
+"""A rule of a grid, which stands between its rows."""
 _LONGEST_HEAD = 10
 """Lines of the head of a simple table, with its rules."""
 _MOST_RULES = 3
@@ -361,11 +363,13 @@ def _first_rows(text: str, unit: TextPiece, most: int, place: int) -> int:
     The head alone says nothing; it is 0 elsewhere.
     """
     end = below = 0
+    is_grid = GRID_RULE.match(text, unit.start, unit.end) is not None
     for line in _LINE.finditer(text, unit.start, unit.end):
         if below:
             if end and _count(text, unit.start, line.end()) > most:
                 break
-            end = line.end()
+            if not is_grid or GRID_RULE.match(line[0]):
+                end = line.end()
         elif line.start() > place and not _ROW.match(line[0]):
             break
         elif line.start() > unit.start and _ROW.match(line[0]) and not _WORDS.search(line[0]):
@@ -447,10 +451,12 @@ def lines_of(text: str) -> Iterator[Line]:
         start += len(raw) + 1
 
 
-def is_head_of_simple_table(text: str) -> bool:
-    """Return whether a text is no more than the rules and names of the columns of such a table."""
+def is_head_of_ruled_table(text: str) -> bool:
+    """Return whether a text is no more than the head of a table of reStructuredText."""
     first, *others = text.split("\n")
-    return bool(others) and all(_COLUMNS.match(row) for row in (first, others[-1]))
+    return bool(others) and any(
+        rule.match(first) and rule.match(others[-1]) for rule in (_COLUMNS, GRID_RULE)
+    )
 
 
 def simple_table_end(rows: Sequence[str], at: int) -> int:
@@ -571,10 +577,34 @@ def _row(text: str, lines: Sequence[Line], at: int) -> list[Range]:
     while head < at and head + 1 < len(lines) and not _is_separator(text, lines[head + 1]):
         head += 1
     has_head = head + 1 < len(lines) and _is_separator(text, lines[head + 1])
-    row = (lines[at].start, lines[at].end)
+    row = _row_of_lines(text, lines, at)
     if not has_head or at <= head + 1:
         return [row]
     return [(lines[first].start, lines[head + 1].end), row]
+
+
+def _row_of_lines(text: str, lines: Sequence[Line], at: int) -> Range:
+    """Return where the row is that holds a line.
+
+    In a grid it is what stands between rules, in a simple table what begins in the first column.
+    """
+    first, last = _run(lines, at)
+    opening = text[lines[first].start : lines[first].end].lstrip()
+    low = high = at
+    if GRID_RULE.match(opening):
+        while low > first and not _is_separator(text, lines[low - 1]):
+            low -= 1
+        while high < last and not _is_separator(text, lines[high + 1]):
+            high += 1
+    elif _COLUMNS.match(opening):
+        column = _depth(text, lines[first]) + len(opening.split()[0])
+        while low > first and not text[lines[low].start : lines[low].start + column].strip():
+            low -= 1
+        while (
+            high < last and not text[lines[high + 1].start : lines[high + 1].start + column].strip()
+        ):
+            high += 1
+    return lines[low].start, lines[high].end
 
 
 def _is_separator(text: str, line: Line) -> bool:
