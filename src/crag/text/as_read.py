@@ -51,7 +51,7 @@ _UNSEEN = {"toctree", "contents", "include", "literalinclude", "raw", "index", "
            "currentmodule", "module", "py:module", "meta", "role", "program", "autosummary",
            "automodule"}  # fmt: skip
 _TITLED = {"admonition", "topic", "rubric", "sidebar", "dropdown", "tab-item", "card", "details",
-           "tab", "collapse", "grid-item-card", "table"}  # fmt: skip
+           "tab", "group-tab", "collapse", "grid-item-card", "table"}  # fmt: skip
 """Directives whose first line is a title, and not text."""
 _SIGNATURES = re.compile(
     r"(?:py|c|cpp|js|http|std):[\w-]+|auto\w+|(?:[\w-]+:)?(?:function|class|method|attribute|data"
@@ -87,7 +87,7 @@ _INLINE = re.compile(
     r"|(?P<footnote>\[\^(?:\d{1,3}|[A-Za-z]\w+(?:-\w{2,})*)\](?![*+?{(:])"
     r"| ?\[(?:#[\w-]*|\*|\d{1,3})\]_(?!\w))"
     r"|(?P<cited>\[[A-Za-z][\w.-]{0,60}\])_(?!\w)"
-    r"|(?P<escaped>(?<=[\w.])\\_(?=\w))"
+    r"|(?P<escaped>(?<=[\w.])\\_(?=\w)|(?<=\w)\\\.(?=\s|\Z))"
     r"|(?P<comment><!--(?:(?!-->)[\s\S]){0,500}-->)"
     r"|(?P<attributes>\{ ?(?::\s|#[\w-]|\.[a-z])[^{}\n]{0,300}\}|\{%[^%\n]{0,500}%\})"
     r"|(?P<icon>[ \t]?:(?:fontawesome|material|octicons|simple)-[\w-]{1,60}:)"
@@ -367,7 +367,7 @@ def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_ShownLine
         yield from _shown_lines(dedent("\n".join(body)).split("\n"))
     elif short in _ROWS_OF_LISTS and (rows := _of_list_table(body)):
         yield from map(_ShownLine, [*([rest, ""] if rest else []), *rows])
-    elif short in _HOLDERS or (body and _DIRECTIVE.match(body[0])):
+    elif short in _HOLDERS or any(map(_DIRECTIVE.match, body)):
         yield from _titled("", body)
     else:
         yield from _code("", body)
@@ -496,7 +496,7 @@ def _shown(match: re.Match[str]) -> str:
             is_seen = is_whole and shown.isprintable() and shown not in _MARKS
             seen = shown if is_seen else groups["entity"]
         case "escaped":
-            seen = "_"
+            seen = groups["escaped"][1:]
         case "tag":
             seen = " " if groups["tag"].startswith("<br") else ""
         case _:
