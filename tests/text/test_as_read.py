@@ -133,7 +133,7 @@ CORPORA = ROOT.parent / "shared/data/docs/corpus"
         ("So[^1].\n\n[^1]:\n    Due to it.", "So.\n\nDue to it."),
         ("So [3]_.\n\n.. [3]", "So."),
         ("Install it directly::\n\nOr by cloning.", "Install it directly:\n\nOr by cloning."),
-        (".. tabs::\n\n   .. group-tab:: Unix\n\n      Do:\n\n      .. code-block:: sh\n\n         ls",
+        (".. tabs::\n\n  .. group-tab:: Unix\n\n    Do:\n\n    .. code-block:: sh\n\n      ls",
          "Unix: Do:\n\n```sh\nls\n```"),
         (".. mill::\n\n   It turns.\n\n   .. note:: Mind.", "It turns.\n\nNote: Mind."),
         (":end-of-life: After\nfive years.", "end-of-life: After five years."),
