@@ -396,14 +396,20 @@ def test_no_excerpt_ends_with_a_term() -> None:
     [
         "So it does set aside a chunk of\n    Time",
         "On\n  the other hand",
-        ":returns: A\n  B",
         "|\n  B",
         "add_library(\n  B",
     ],
 )
-def test_the_rest_of_a_sentence_and_a_field_are_no_terms(text: str) -> None:
+def test_the_rest_of_a_sentence_is_no_term(text: str) -> None:
     (piece,) = pieces_of(text)
     assert piece.kind == "sentence"
+
+
+def test_fields_are_items() -> None:
+    text = ":returns: A\n  or more.\n:raises ValueError: C.\n\nEnd."
+    block, _ = pieces_of(text)
+    assert block.kind == "block"
+    assert [text[low:high][:4] for low, high in block.items] == [":ret", ":rai"]
 
 
 def test_a_sentence_on_this_or_that_leans_on_the_one_before() -> None:

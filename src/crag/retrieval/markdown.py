@@ -32,7 +32,7 @@ _TARGET = r"(?:\([^)\n]*\)|\[[^\]\n]*\])"
 _PICTURE = rf"!\[[^\]\n]*\]{_TARGET}"
 _NOT_TEXT = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,})\{(?:toctree|contents|currentmodule|include|literalinclude|image"
-    r"|index|tableofcontents)\}(?:.*\n)*?[ \t]*(?P=fence)[ \t]*$"
+    r"|index|tableofcontents|testsetup|testcleanup)\}(?:.*\n)*?[ \t]*(?P=fence)[ \t]*$"
     r"|^\([\w .:-]+\)=[ \t]*$"  # MyST: targets
     r"|(?:\A|(?<=\n\n))%[ \t].*(?:\n%.*)*"  # and comments
     r"|^[ \t]*\{\*.*\*\}[ \t]*$"  # FastAPI's includes

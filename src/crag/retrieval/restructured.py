@@ -15,7 +15,8 @@ _TABLES = {"table", "list-table", "csv-table", "flat-table"}
 _NOT_TEXT = {"toctree", "contents", "include", "literalinclude", "raw", "index", "image",
              "highlight", "currentmodule", "module", "py:module", "py:currentmodule", "meta",
              "default-role", "role", "program", "tabularcolumns", "sectnum",
-             "autosummary", "automodule", "youtube", "activate-tab", "title"}  # fmt: skip
+             "autosummary", "automodule", "youtube", "activate-tab", "title", "testsetup",
+             "testcleanup"}  # fmt: skip
 _LOOKS = {"rst-class", "cssclass"}
 """Directives that say how what comes next looks, or what they hold."""
 _DIRECTIVE = re.compile(r"(?P<indent>[ \t]*)\.\. (?:\|[^|\n]+\| )?(?P<name>[\w:.+-]+?)::(?:\s|$)")
@@ -27,7 +28,7 @@ _TARGET = re.compile(
 _FIELDS_OF_FILE = re.compile(r"\s*(?::[a-zA-Z][^:\n]*:.*\n(?:[ \t]+\S.*\n)*)+(?=[ \t]*\n\s*\S)")
 """What a file says of itself before its title, such as its author."""
 _SUBSTITUTED = re.compile(
-    r"^[ \t]*\.\. \|([^|\n]+)\| (?:replace::[ \t]+(\S.*)|image::.*)$", re.MULTILINE
+    r"^[ \t]*\.\. \|([^|\n]+)\|[ \t]+(?:replace::[ \t]+(\S.*)|image::.*)$", re.MULTILINE
 )
 _BADGES = re.compile(r"(?:[ \t]*\|(?! )[^|\n]+(?<! )\|_{0,2})+[ \t]*$")
 _WIDE_MARK = re.compile(r"^([ \t]*\.\.) {2,}(?=_|\[|[\w:.+|-]+::)", re.MULTILINE)
