@@ -37,6 +37,32 @@ def test_a_strip_is_quoted_with_its_place_and_the_span() -> None:
     assert PROSE[slice(*one.span)] == "The answer is\nforty-two indeed."
 
 
+@pytest.mark.parametrize(
+    ("places", "shown"),
+    [
+        ("1*4 2*1", "The mill is old.\n\nIt grinds."),
+        ("1*2 2*3", "It grinds.\n\nThe inn is new."),
+        ("", "The mill is old.\n\nIt grinds.\n\nThe inn is new."),
+        ("page", "The mill is old.\n\nIt grinds.\n\nThe inn is new."),
+    ],
+)
+def test_a_quotation_ends_with_the_page_that_the_answer_is_on(places: str, shown: str) -> None:
+    text = "The mill is old.\n\nIt grinds.\n\nThe inn is new."
+    assert quoted_on(places, text, "grinds")[0].text == shown
+
+
+def test_a_sentence_that_goes_on_over_the_page_is_quoted_whole() -> None:
+    text = "The mill grinds\nthe flour. It is old."
+    assert quoted_on("1*1 2*1", text, "flour")[0].text == "The mill grinds the flour. It is old."
+
+
+def quoted_on(places: str, text: str, *evidence: str) -> list[Quotation]:
+    """Quote a strip that knows the page of each of its lines."""
+    known = strip(text)
+    known["source"]["places"] = places
+    return ExtractiveAnswerer(FakeReadingEvaluator(0.9, *evidence)).quote("What?", [known])
+
+
 def test_a_list_keeps_its_lines_and_what_announces_it() -> None:
     reading = FakeReadingEvaluator(0.9, "a lamp").read("What?", [Passage("", LIST)])[0]
     known: Strip = {**strip(LIST), "score": 0.9, "reading": reading}

@@ -18,6 +18,7 @@ from crag.parts import Quotation
 from crag.reading import Reading
 from crag.state import Strip
 from crag.text.as_read import as_read, on_few_lines
+from crag.text.places import line_numbers
 from crag.text.wholes import excerpt_at, is_head_of_ruled_table, lines_of, pieces_of
 from crag.text.words import bare, question_words, words
 
@@ -44,6 +45,7 @@ _HEADINGS = re.compile(
 )
 _HEADING = re.compile(r"^(?:(?P<marks>#{1,6})[ \t]++)?(?!<!--)(?P<words>.*[^\W_].*)$", re.MULTILINE)
 _CLOSING_MARK = re.compile(r"[ \t]#+\Z")
+_ENDED = re.compile(r"[.!?:…][\"'”’)\]*_]*\Z")
 _OPEN_ENDS = ("?", "!", ".", ":")
 """Ends of headings that no colon follows."""
 _NAMES = re.compile(r"(?:`[^`\n]+`\s*)+")
@@ -118,12 +120,15 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
     if before.startswith("#"):
         headings, before = before + headings, ""
     is_headed = bool(asked) and asked <= frozenset(words(text[:start]))
+    anchor = _anchor(reading)
+    low, high = _page_around(strip, anchor)
+    low = max(start, low)
     ranges = [
-        (begin + start, end + start)
+        (begin + low, end + low)
         for begin, end in excerpt_at(
-            text[start:], max(0, _anchor(reading) - start), MOST_WORDS, MOST_WORDS_WITH_BLOCK
+            text[low:high], max(0, anchor - low), MOST_WORDS, MOST_WORDS_WITH_BLOCK
         )
-    ] or [(start, len(text))]
+    ] or [(low, high)]
     odds = _odds(strip) + _HEADING_WEIGHT * is_headed
     alone = _without_bullet(_as_quoted(text, ranges))
     is_name = text[start:].lstrip().startswith(".. ") and _NAMES.fullmatch(alone)
@@ -140,6 +145,28 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
         return candidate
     whole = _as_quoted(text, ranges, before)
     return candidate._replace(text=whole, before=as_read(before), alone=alone)
+
+
+def _page_around(strip: Strip, place: int) -> tuple[int, int]:
+    """Return where the page, slide or chapter begins and ends that a place in a strip is on.
+
+    It is all of the strip where a sentence goes on over the end of a page.
+    """
+    text, whole = strip["text"], (0, len(strip["text"]))
+    lines = text.split("\n")
+    try:
+        pages = line_numbers(strip["source"].get("places", ""), len(lines))
+    except ValueError:  # Another program may write this metadata key otherwise.
+        return whole
+    at = text.count("\n", 0, place)
+    if at >= len(pages) or len(set(pages)) == 1:
+        return whole
+    here = [number for number, page in enumerate(pages) if page == pages[at]]
+    low = sum(len(line) + 1 for line in lines[: here[0]])
+    high = min(sum(len(line) + 1 for line in lines[: here[-1] + 1]), len(text))
+    parts = (text[:low], text[low:high] if high < len(text) else "")
+    is_apart = all(_ENDED.search(part.rstrip()) for part in parts if part.strip())
+    return (low, high) if is_apart else whole
 
 
 def _as_quoted(text: str, ranges: Sequence[tuple[int, int]], before: str = "") -> str:
