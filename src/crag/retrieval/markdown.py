@@ -61,7 +61,7 @@ _LINK_DEFINITION = re.compile(
     r"(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$",
     re.MULTILINE,
 )
-_COMMENT = re.compile(r"<!--(?:\s*\[\[\[.*?\]\]\])?.*?(?:-->|\Z)", re.DOTALL)
+_COMMENT = re.compile(r"<!--(?:\s?\[\[\[.{0,3000}?\]\]\])?.*?(?:-->|\Z)", re.DOTALL)
 """With the program in one that cog runs."""
 _CONTENTS = re.compile(
     r"(?:^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\[[^\n]*\]\(#[^()\s]*\)[ \t]*(?:\n|\Z)){3,}",
@@ -121,7 +121,7 @@ _BARE_TABLE = re.compile(
     r"(?:(?![ \t]*\|)[^\n|]*\|.*(?:\n|\Z))*",
     re.MULTILINE,
 )
-_ROW_WITHOUT_BARS = re.compile(r"^(?P<margin>[ \t]*)(?P<cells>\S.*?)[ \t]*$", re.MULTILINE)
+_ROW_WITHOUT_BARS = re.compile(r"^(?P<margin>[ \t]*)(?P<cells>\S.*)$", re.MULTILINE)
 _WIDE_ROW = re.compile(r"^[ \t]*\|(?=.{120}).*\|[ \t]*$", re.MULTILINE)
 _PADDING = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)|(?<=---)-+")
 _CODE = re.compile(
@@ -341,8 +341,7 @@ def _shown_role(found: re.Match[str]) -> str:
 def _between_bars(table: re.Match[str]) -> str:
     """Write the rows of a table with bars around them, as all of a table has that is cut."""
     return _ROW_WITHOUT_BARS.sub(
-        lambda row: f"{row['margin']}| {row['cells']}{'' if row['cells'].endswith('|') else ' |'}",
-        table[0],
+        lambda row: f"{row['margin']}| {row['cells'].removesuffix('|').rstrip()} |", table[0]
     )
 
 
