@@ -48,8 +48,6 @@ _CLOSING_MARK = re.compile(r"[ \t]#+\Z")
 _ENDED = re.compile(r"[.!?:…][\"'”’)\]*_]*\Z")
 _OPEN_ENDS = ("?", "!", ".", ":")
 """Ends of headings that no colon follows."""
-_NAMES = re.compile(r"(?:`[^`\n]+`\s*)+")
-"""What is shown of directives that document code where that code is not there."""
 _FEWEST_ALONE: Final = 3
 """Words up to which a quotation is not understood without its heading, such as "Yes."."""
 _BULLET = re.compile(r"\A[-*+•‣–]\s+")
@@ -131,10 +129,6 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
     ] or [(low, high)]
     odds = _odds(strip) + _HEADING_WEIGHT * is_headed
     alone = _without_bullet(_as_quoted(text, ranges))
-    is_name = text[start:].lstrip().startswith(".. ") and _NAMES.fullmatch(alone)
-    kinds = {line.kind for line in lines_of(text) if line.kind != "blank"}
-    if is_name or (kinds == {"heading"} and not text.lstrip().startswith("#")):
-        alone = ""  # It says nothing of what it names.
     if _needs_heading(text[start:], ranges[0][0] - start, ranges[-1][1] - start, alone):
         alone = _below_heading(headings, alone)
     candidate = _QuotedStrip(index, odds, alone, ranges[-1])
