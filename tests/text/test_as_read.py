@@ -136,6 +136,8 @@ CORPORA = ROOT.parent / "shared/data/docs/corpus"
         (".. tabs::\n\n  .. group-tab:: Unix\n\n    Do:\n\n    .. code-block:: sh\n\n      ls",
          "Unix: Do:\n\n```sh\nls\n```"),
         (".. mill::\n\n   It turns.\n\n   .. note:: Mind.", "It turns.\n\nNote: Mind."),
+        (".. list-table::\n\n   * - | `a`\n       | `b`\n     - c",
+         "| `a`, `b` | c |\n| --- | --- |"),
         ('![A map](a.png){ width="460" } here.', "A map here."),
         (":end-of-life: After\nfive years.", "end-of-life: After five years."),
         (".. list-table::\n   :header-rows: 1\n\n   * - N\n     - B\n   * - a\n       b\n     - c",

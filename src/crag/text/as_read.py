@@ -426,9 +426,11 @@ def _of_list_table(body: Sequence[str]) -> list[str]:
         if found["row"]:
             table.append([])
         if found["cell"]:
-            table[-1].append(found["text"].strip())
+            table[-1].append(found["text"].strip().removeprefix("| "))
         elif table[-1]:
-            table[-1][-1] = f"{table[-1][-1]} {line.strip()}".strip()
+            more = line.strip()
+            between = "," if more.startswith("| ") else ""  # Lines that keep their breaks.
+            table[-1][-1] = f"{table[-1][-1]}{between} {more.removeprefix('| ')}".strip()
     rows = [f"| {' | '.join(row)} |" for row in table]
     return [*rows[:1], f"|{' --- |' * len(table[0])}", *rows[1:]] if table else []
 
