@@ -72,7 +72,8 @@ class FinishReflection:
             return _update(state, NOT_FOUND, [], [*events, why], abstained=True)
         answer, citations, links = _cited(state, reflection, chosen, settings)
         events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
-        if settings.cites and chosen and all("unsure" in one["flags"] for one in chosen):
+        is_ours = settings.cites and not settings.compat  # No released program has a third outcome.
+        if is_ours and chosen and all("unsure" in one["flags"] for one in chosen):
             detail = "no passage that was offered is sure to answer the question"
             events.append(event("abstained", _NODE, detail, "show the closest passages"))
             answer = f"{UNSURE}\n\n{answer}"

@@ -213,9 +213,11 @@ def test_an_answer_of_which_nothing_is_sure_is_the_closest_passage(
     assert ("abstained" in kinds(update)) == update["abstained"]
 
 
-def test_the_papers_tasks_take_what_is_unsure_as_an_answer() -> None:
-    update = concluded(state(critiques=[critique(sure=False)]), task="popqa")
-    assert (update["certainty"], update["answer"]) == ("answered", "It was Ada.")
+@pytest.mark.parametrize("as_published", [{"task": "popqa"}, {"compat": {"released_ratio"}}])
+def test_papers_and_released_programs_take_what_is_unsure_as_an_answer(as_published: Any) -> None:
+    update = concluded(state(critiques=[critique(sure=False)]), **as_published)
+    assert update["certainty"] == "answered"
+    assert update["answer"].startswith("It was Ada")
 
 
 def test_own_knowledge_is_an_answer_where_it_is_allowed_or_was_chosen() -> None:
