@@ -73,7 +73,7 @@ class FinishReflection:
         answer, citations, links = _cited(state, reflection, chosen, settings)
         events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
         is_ours = settings.cites and not settings.compat  # No released program has a third outcome.
-        if is_ours and chosen and all("unsure" in one["flags"] for one in chosen):
+        if is_ours and chosen and not any(_is_sure(one, settings) for one in chosen):
             detail = "no passage that was offered is sure to answer the question"
             events.append(event("abstained", _NODE, detail, "show the closest passages"))
             answer = f"{UNSURE}\n\n{answer}"
@@ -128,6 +128,14 @@ def _doubted(critique: Critique) -> str:
     if argmax("support", shares.get("support")) == NO_SUPPORT:
         return f"its text not supported by {critique['title']!r}"
     return ""
+
+
+def _is_sure(critique: Critique, settings: Settings) -> bool:
+    """Say whether a candidate is an answer; one that a model wrote always is."""
+    score = critique.get("quotation_score")
+    if score is None or settings.quote_threshold is None:
+        return "unsure" not in critique["flags"]
+    return score >= settings.quote_threshold
 
 
 def _doubts(state: State, chosen: Sequence[Critique]) -> list[Event]:

@@ -265,6 +265,8 @@ class Candidate(NamedTuple):
     """Of each Retrieve token within `text`, in order, the distribution of its group there."""
     sure: bool = True
     """Whether it is an answer; a back end that quotes may have nothing but the closest passage."""
+    quotation_score: float | None = None
+    """Of its best quotation; where the setting `quote_threshold` is given, it decides instead."""
 
 
 class SegmentLimits(NamedTuple):

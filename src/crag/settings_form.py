@@ -64,7 +64,7 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     },
     "Answer": {
         "doubt": Shown("Ask cautiously if strips score low", "generate"),
-        "quote_threshold": Shown("Threshold of a sure quotation", "generate"),
+        "quote_threshold": Shown("Threshold of a sure quotation", "generate reflect"),
         "require_citations": Shown("Require citations", "generate combine"),
         "allow_own_knowledge": Shown("Allow the model's own knowledge", "generate reflect"),
     },

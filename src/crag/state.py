@@ -208,6 +208,8 @@ class Critique(TypedDict):
     """It is part of the answer, or has the same text as one that is."""
     why: str
     flags: list[Flag]
+    quotation_score: NotRequired[float]
+    """Of its best quotation, where the text is quoted and the passage has the question's names."""
 
 
 class PassageRecord(TypedDict):

@@ -175,7 +175,7 @@ def critique_of(
 ) -> Critique:
     """Record how a candidate was scored; whether it is kept is added later."""
     unsure: list[Flag] = [] if candidate.sure else ["unsure"]
-    return Critique(
+    critique = Critique(
         segment=segment,
         hypothesis=hypothesis,
         passage=passage[0] if passage else None,
@@ -192,6 +192,9 @@ def critique_of(
         why="",
         flags=[*scored.flags, *unsure],
     )
+    if candidate.quotation_score is not None:
+        critique["quotation_score"] = candidate.quotation_score
+    return critique
 
 
 def _relevance(probabilities: Probabilities, rules: ScoreRules, flags: list[Flag]) -> float:

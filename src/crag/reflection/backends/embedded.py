@@ -135,7 +135,7 @@ class EmbeddedReflection:
         drafts = [_draft(reading, readings, limits) for reading in readings]
         supported = self._supported(drafts)
         return {
-            draft.passage: self._candidate(draft, degree)
+            draft.passage: self._candidate(draft, degree, names_in(prefix.question))
             for draft, degree in zip(drafts, supported, strict=True)
         }
 
@@ -164,9 +164,6 @@ class EmbeddedReflection:
         if attempt.error is not None:
             described = event("evaluator_failed", "reflect", attempt.error)["detail"]
             raise ModelError(_NAME, "failed", described)
-        about = f"{passage.title} {passage.section} {passage.text}".casefold()
-        if any(name.casefold() not in about for name in names_in(question)):
-            return [quoted._replace(sure=False) for quoted in quotations]
         return quotations
 
     def _supported(self, drafts: "Sequence[_Draft]") -> list[float]:
@@ -182,11 +179,14 @@ class EmbeddedReflection:
                 shares[text, passage] *= degree_of(score, self._evaluator.thresholds)
         return [shares.get((draft.text, draft.passage), 1.0) for draft in drafts]
 
-    def _candidate(self, draft: "_Draft", supported: float) -> Candidate:
+    def _candidate(self, draft: "_Draft", supported: float, names: Sequence[str]) -> Candidate:
         thresholds = self._evaluator.thresholds
         useful = degree_of(draft.best, thresholds) if draft.text else 0.0
         relevant = relevance(degree_of(draft.score, thresholds))
         supports = support(supported) if draft.text else None
+        passage = draft.passage
+        about = f"{passage.title} {passage.section} {passage.text}".casefold() if names else ""
+        is_named = all(name.casefold() in about for name in names)
         # A model with the tokens writes IsUse once, where its answer ends.
         uses = utility(useful) if draft.ending == "end" else None
         return Candidate(
@@ -197,7 +197,8 @@ class EmbeddedReflection:
             mean_log_probability=log(max(useful, _LEAST)),
             tokens=len(draft.text.split()),
             ending=draft.ending,
-            sure=draft.sure,
+            sure=draft.sure and is_named,
+            quotation_score=draft.best if is_named else None,
         )
 
 
