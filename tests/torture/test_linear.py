@@ -113,6 +113,8 @@ FOUND = [
     ("decoded", shape(LENGTH, " ")),
     ("likeliest", shape(5 * LENGTH, "<")),
     ("readable_markdown", shape(LENGTH, " ", "{:", "x")),
+    ("readable_markdown", shape(2 * LENGTH, "```{a}\n")),
+    ("readable_markdown", shape(4 * LENGTH, "```{toctree}\n")),
     ("readable_rst", shape(LENGTH, ":a")),
     ("web_html", shape(LENGTH, " ", "<p style='clip:rect(0", "x'>a</p>")),
     ("web_markdown", shape(LENGTH, " ", "# a", "b")),

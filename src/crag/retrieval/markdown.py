@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from textwrap import dedent
 from typing import TYPE_CHECKING
@@ -32,7 +32,8 @@ _TARGET = r"(?:\([^)\n]*\)|\[[^\]\n]*\])"
 _PICTURE = rf"!\[[^\]\n]*\]{_TARGET}"
 _NOT_TEXT = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,})\{(?:toctree|contents|currentmodule|include|literalinclude|image"
-    r"|index|tableofcontents|testsetup|testcleanup)\}(?:.*\n)*?[ \t]*(?P=fence)[ \t]*$"
+    r"|index|tableofcontents|testsetup|testcleanup)\}.*\n(?:(?![ \t]*(?P=fence)\{).*\n)*?"
+    r"[ \t]*(?P=fence)[ \t]*$"
     r"|^\([\w .:-]+\)=[ \t]*$"  # MyST: targets
     r"|(?:\A|(?<=\n\n))%[ \t].*(?:\n%.*)*"  # and comments
     r"|^[ \t]*\{\*.*\*\}[ \t]*$"  # FastAPI's includes
@@ -124,11 +125,10 @@ _BARE_TABLE = re.compile(
 _ROW_WITHOUT_BARS = re.compile(r"^(?P<margin>[ \t]*)(?P<cells>\S.*)$", re.MULTILINE)
 _WIDE_ROW = re.compile(r"^[ \t]*\|(?=.{120}).*\|[ \t]*$", re.MULTILINE)
 _PADDING = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)|(?<=---)-+")
-_CODE = re.compile(
-    r"^(?P<fence>[ \t>]*+(?:`{3,}+|~{3,}+)).*\n(?:.*\n)*?(?P=fence)[ \t]*$"
-    r"|(?<!`)(?P<ticks>`+)(?!`)(?:[^`]|(?!(?P=ticks)(?!`))`)*?(?P=ticks)(?!`)",
-    re.MULTILINE,
-)
+_FENCE = r"^(?P<fence>[ \t>]*+(?:`{3,}+|~{3,}+))"
+_CLOSING_FENCE = re.compile(rf"{_FENCE}[ \t]*$", re.MULTILINE)
+_CODE_WITHIN = re.compile(r"(?<!`)(?P<ticks>`+)(?!`)(?:[^`]|(?!(?P=ticks)(?!`))`)*?(?P=ticks)(?!`)")
+_CODE = re.compile(rf"{_FENCE}|{_CODE_WITHIN.pattern}", re.MULTILINE)
 _HEADING_TAIL = re.compile(r"(?<![ \t])[ \t]+\{#[^{}]*\}$")
 
 
@@ -226,7 +226,7 @@ def _outside_code(
     text: str, pattern: re.Pattern[str], by: Callable[[re.Match[str]], str] | None = None
 ) -> str:
     """Replace what matches, except where it begins within code; without `by`, blank it."""
-    code = [match.span() for match in _CODE.finditer(text)]
+    code = list(_code_in(text))
     parts: list[str] = []
     at = begin = 0
     while match := pattern.search(text, at):
@@ -238,6 +238,26 @@ def _outside_code(
         begin = match.end()
         at = begin + (match.end() == match.start())
     return "".join([*parts, text[begin:]])
+
+
+def _code_in(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where code begins and ends; a fence that no other closes may be code within a line."""
+    closings: dict[str, list[tuple[int, int]]] = {}
+    for closing in _CLOSING_FENCE.finditer(text):
+        closings.setdefault(closing["fence"], []).append(closing.span())
+    at = 0
+    while code := _CODE.search(text, at):
+        start, at = code.span()
+        if fence := code["fence"]:
+            closing_it = closings.get(fence, [])
+            nth = bisect_left(closing_it, (at,))
+            if nth < len(closing_it):
+                _, at = closing_it[nth]
+            elif within := _CODE_WITHIN.match(text, at - len(fence.lstrip(" \t>"))):
+                start, at = within.span()
+            else:
+                continue
+        yield start, at
 
 
 def _without_components(text: str) -> str:
