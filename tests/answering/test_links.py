@@ -88,6 +88,7 @@ def test_what_once_came_through_is_not_drawn(said: str) -> None:
         ("Run setup.py, as README.md says.", "Run `setup.py`, as README.md says."),
         ("Write to a@b.example.", "Write to (link removed)."),
         (f"({KNOWN}). **{KNOWN}**", f"({KNOWN}). **{KNOWN}**"),
+        (f"**a ({KNOWN})**: b", f"**a ({KNOWN})**: b"),
         (f"{KNOWN}。And {KNOWN}[1]", f"<{KNOWN}>。And <{KNOWN}>[1]"),
         ("h&#116;tps://docs.example.org/a", f"<{KNOWN}>"),
         (f"```\ncode {EVIL}\n\nSo [1]. {EVIL}", f"```\ncode {EVIL}\n```\n\nSo [1]. (link removed)"),

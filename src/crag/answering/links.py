@@ -56,7 +56,7 @@ _CERTAIN = re.compile(r"(?:[!#-&*-;=?-Z_a-z~]|\([!#-&*-;=?-Z_a-z~]*\))*")
 """What every client takes for a part of an address."""
 _AFTER = ".,:;!?*_~'\"”»…"
 _TARGET = re.compile(r"\]\(")
-_TAIL = re.compile(r"[)*_~'\"”»]*[.,;!?…]?")
+_TAIL = re.compile(r"[*_~'\"”»]*(?:\)[):*_~'\"”»]*)?[.,;!?…]?")
 """Punctuation that no client takes for a part of the address before it; of two such marks, some
 clients take the first."""
 _PATH = re.compile(r"[/?#:][^\s<]*")
