@@ -41,6 +41,7 @@ from crag.runtime.waiting import compute
 from crag.settings import Settings
 from crag.state import State, Strip, add_usage
 from crag.tasks import published_options, written
+from crag.text.as_read import as_read, only_names
 from crag.text.untrusted import neutral
 from crag.text.words import bare, question_words, words
 from crag.wording import named_instead
@@ -343,10 +344,11 @@ def closest_of(quotations: list[Quotation]) -> list[Quotation]:
 
 
 def best_of(strips: list[Strip]) -> Quotation:
-    """Return the strip with the highest score as a quotation."""
-    best = max(range(len(strips)), key=lambda index: score_of(strips[index]))
-    text = strips[best]["text"]
-    return Quotation(text, best, score_of(strips[best]), place=(0, len(text)), sure=False)
+    """Return the strip with the highest score, as it is read; one with words of its own first."""
+    named = [only_names(strip["text"]) for strip in strips]
+    best = max(range(len(strips)), key=lambda at: (not named[at], score_of(strips[at])))
+    text, score = strips[best]["text"], score_of(strips[best])
+    return Quotation(as_read(text), best, score, place=(0, len(text)), sure=False)
 
 
 def _prompt(

@@ -180,6 +180,15 @@ def test_a_row_of_a_simple_table_is_quoted_in_one_with_its_head() -> None:
 
 def test_a_heading_alone_is_not_quoted() -> None:
     assert quoted("Logging\n-------\n\n.. image:: a.png\n", "Logging") == []
+    assert quoted("Logging\n-------", "Logging") == []
+
+
+def test_names_of_code_that_is_documented_elsewhere_are_not_quoted() -> None:
+    names = ".. autoclass:: Mill\n   :members:\n\n   .. automethod:: grind\n"
+    assert quoted(names, "Mill") == []
+    assert quoted(f"Mills\n-----\n\n{names}", "Mill") == []
+    assert quoted(f"{names}\n   It grinds.\n", "Mill")
+    assert quoted("- `Mill`", "Mill")
 
 
 def test_what_a_strip_needs_is_not_repeated_where_it_is_quoted_already() -> None:

@@ -348,6 +348,21 @@ def test_correct_without_a_strip_abstains() -> None:
     assert (update["answer"], kinds(update)) == (NOT_FOUND, ["abstained"])
 
 
+@pytest.mark.parametrize(
+    ("texts", "shown"),
+    [
+        (("Mills\n-----", ".. autoclass:: Mill", "See :doc:`mills`."), "“See mills.” [3]"),
+        (("Mills\n-----", ".. autoclass:: Mill"), "“Mills” [1]"),
+    ],
+)
+def test_correct_without_a_quotation_shows_the_best_strip_with_words_of_its_own_as_it_is_read(
+    texts: tuple[str, ...], shown: str
+) -> None:
+    node = Generate(None, FakeQuoter(finds=False))
+    update = blocking(node.run(state(*texts, action="correct"), Settings()))
+    assert update["answer"].endswith(f":\n\n{shown}")
+
+
 def test_a_spent_budget_is_an_event_and_quotation_takes_over() -> None:
     model = FakeChatModel()
     node = Generate(model, FakeQuoter())

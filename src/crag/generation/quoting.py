@@ -17,7 +17,7 @@ from crag.correction.strips import score_of
 from crag.parts import Quotation
 from crag.reading import Reading
 from crag.state import Strip
-from crag.text.as_read import as_read, on_few_lines
+from crag.text.as_read import as_read, on_few_lines, only_names
 from crag.text.places import line_numbers
 from crag.text.wholes import excerpt_at, is_head_of_ruled_table, lines_of, pieces_of
 from crag.text.words import bare, question_words, words
@@ -79,11 +79,15 @@ def quotations_in(
     least `threshold` and does not end before what it leads in, such as a picture; otherwise at most
     two are returned, as the closest passages, if it scores at least `closest`. Those after the
     first that would make an answer longer than `MOST_WORDS` follow as `further`. No text is quoted
-    twice, and none without words.
+    twice, and none without words, or with names and titles alone.
     """
     asked = frozenset(question_words(question))
     ranked = sorted(
-        (_candidate(index, strip, asked) for index, strip in enumerate(strips)),
+        (
+            _candidate(index, strip, asked)
+            for index, strip in enumerate(strips)
+            if not only_names(strip["text"])
+        ),
         key=lambda candidate: -candidate.odds,
     )
     ranked = [candidate for candidate in ranked if _WORD.search(candidate.text)]

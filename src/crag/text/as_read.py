@@ -16,6 +16,7 @@ from crag.text.wholes import (
     DOCTEST,
     FENCE,
     is_term,
+    lines_of,
     shows_code,
     simple_table_end,
     underlines_title,
@@ -119,6 +120,8 @@ _OPENED_ONLY = re.compile(rf"(\A|\n\n)\*{{1,3}}(?=[A-Z])({_SENTENCES})\Z")
 """A first or last paragraph that has one of the two marks of what it emphasises."""
 _BREAK, _HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|(?<!\\)\\)\n(?=.)"), "  \n"
 """The end of a line that is kept, as that of an address."""
+_NAMES = re.compile(r"(?:`[^`\n]+`\s*)+")
+"""What is shown of directives that document code where that code is not there."""
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
 """What stands between two paragraphs."""
 
@@ -142,6 +145,18 @@ def as_read(text: str) -> str:
         parts.append(part if code else _apart(part, _prose_as_read(part, after_block)))
         after_block |= not code and _BLOCK.search(part) is not None
     return _with_emphasis_in_pairs(_without_rules_around("\n".join(parts).strip()))
+
+
+def only_names(text: str) -> bool:
+    """Return whether a piece of reStructuredText has titles alone, or no more than names of code.
+
+    What is said of these stands in the code itself. Headings of Markdown may be whole sentences.
+    """
+    lines = [text[line.start : line.end] for line in lines_of(text) if line.kind != "heading"]
+    said = "\n".join(lines).strip()
+    if not said:
+        return not text.lstrip().startswith("#")
+    return said.startswith(".. ") and _NAMES.fullmatch(as_read(said)) is not None
 
 
 def _with_emphasis_in_pairs(text: str) -> str:
