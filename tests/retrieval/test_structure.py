@@ -90,6 +90,14 @@ def test_what_leads_in_the_items_within_one_ends_no_chunk() -> None:
             assert not chunk.page_content.endswith("takes:")
 
 
+def test_a_list_that_leads_code_in_ends_no_chunk() -> None:
+    for length in range(40, 100, 3):
+        before = " ".join(f"word{number}." for number in range(length))
+        code = "x = 1\n" * 60
+        for chunk in chunks_of(f"{before}\n\n- Example:\n```py\n{code}```\n"):
+            assert not chunk.page_content.endswith("Example:")
+
+
 def test_a_long_table_keeps_its_header() -> None:
     rows = "\n".join(f"| {number} | {PROSE}|" for number in range(30))
     chunks = chunks_of(f"| no | what |\n| --- | --- |\n{rows}\n")

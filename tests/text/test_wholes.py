@@ -308,6 +308,20 @@ def test_code_below_the_second_line_of_an_item_belongs_to_it() -> None:
     assert [text[piece.start : piece.end] for piece in pieces_of(text)] == [text]
 
 
+@pytest.mark.parametrize(("end", "count"), [(":", 2), (":**", 2), (".", 5)])
+def test_code_at_the_margin_belongs_to_the_item_that_leads_it_in(end: str, count: int) -> None:
+    text = f"- Kind\n- So{end}\n```sh\nask\n```\n- Or{end}\n```sh\npack\n```\n\nEnd."
+    assert len(list(pieces_of(text))) == count
+
+
+def test_what_says_since_when_stays_with_the_sentence_before_it_and_the_code_after_it() -> None:
+    text = "One may ask:\n\n.. versionadded:: 1.2\n\n.. code-block:: sh\n\n   ask"
+    more = "\n\nThe mill is old and it grinds."
+    assert decompose(text + more) == [text, more.strip()]
+    assert excerpt_at(text + more, 3, 12) == [(0, len(text))]
+    assert len(decompose(text.replace(":", ".", 1))) > 1
+
+
 def test_what_an_interpreter_shows_is_code_up_to_an_empty_line() -> None:
     shown = "  >>> ask(me)\n  ... # Who? Me.\n  1. No"
     text = f"Ask it.\n\n{shown}\n\nIt is so. Or so."

@@ -285,7 +285,8 @@ def _structured(text: str, block: Block, lead: Span | None) -> Iterator[_Atom]:
     kind: Kind = "prose" if block.kind == "heading" else block.kind
     whole = _atom(text, kind, (block.start, block.end))
     if whole.length <= CHUNK_SIZE:
-        yield whole
+        leads_in = kind == "list" and _ends_with_colon(text, whole.span)
+        yield whole._replace(announces=leads_in)
         return
     context: list[_Piece] = []
     if lead is not None and lead[1] - lead[0] <= LONGEST_CONTEXT:

@@ -41,6 +41,8 @@ _ROW = re.compile(rf"\s*[|+].*[|+]\s*$|{_COLUMNS.pattern}")
 _ITEM = re.compile(r"\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)]|:[a-zA-Z][\w ./*-]{0,40}:)\s+\S")
 """How an item of a list begins, or a field of reStructuredText."""
 _ADMONITION = re.compile(r"\s*(?:!!!|\?\?\?\+?|\.\. [\w:-]+::)")
+_SINCE = re.compile(r"\.\. (?:versionadded|versionchanged|deprecated)::[ \t]*\S*")
+"""What tells no more than since when there is what stands before and after it."""
 _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (_ADMONITION, "admonition"), (_HEADING, "heading"), (_ROW, "row"), (_ITEM, "item"),
 )  # fmt: skip
@@ -136,8 +138,20 @@ def pieces_of(text: str) -> Iterator[TextPiece]:
                     if line.kind == "item"
                 )
                 yield TextPiece(start, end, "block", items=tuple(items))
+            case _ if _SINCE.fullmatch(text, start, end) and _is_led_in(text, lines, first):
+                yield TextPiece(start, end, "sentence", leads_in=True)
             case _ if start < end:  # Else it holds nothing but empty lines.
                 yield TextPiece(start, end, "block")
+
+
+def _is_led_in(text: str, lines: Sequence[Line], first: int) -> bool:
+    """Return whether a sentence that ends with a colon stands right before a line."""
+    near = [line for line in lines[max(0, first - _NEAR) : first] if line.kind != "blank"]
+    return any(line.kind == "prose" for line in near[-1:]) and _ends_with_colon(text, near[-1])
+
+
+def _ends_with_colon(text: str, line: Line) -> bool:
+    return text[line.start : line.end].rstrip("*_ ").endswith(":")
 
 
 def _sentences_within(text: str, start: int, end: int, before_block: bool) -> Iterator[TextPiece]:
@@ -393,7 +407,7 @@ def _units(text: str) -> list[TextPiece]:
     units: list[TextPiece] = []
     for piece in pieces_of(text):
         led_in = units and units[-1].kind == "sentence" and units[-1].leads_in
-        if led_in and piece.kind == "block":
+        if led_in and (piece.kind == "block" or _SINCE.match(text, piece.start)):
             piece = piece._replace(start=units.pop().start, leads_in=True)  # noqa: PLW2901
         units.append(piece)
     return units
@@ -656,7 +670,8 @@ def _held_end(text: str, lines: Sequence[Line], item: int, *, items: bool = Fals
         if not text[line.start : line.end].strip():  # Within code, too.
             continue
         goes_on = at == last + 1 and line.kind == "prose" and before.kind in {"item", "prose"}
-        is_fenced = line.block == before.block and line.kind == "code"
+        is_led_in = at == last + 1 and line.block > before.block and _ends_with_colon(text, before)
+        is_fenced = line.kind == "code" and (line.block == before.block or is_led_in)
         is_next = items and line.kind == "item"
         if not (goes_on or is_fenced or is_next or _depth(text, line) > margin):
             break
