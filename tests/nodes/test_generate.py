@@ -279,6 +279,16 @@ def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:
     assert kinds(update) == ["link_removed"]
 
 
+def test_a_link_that_is_quoted_from_before_a_strip_stays() -> None:
+    said = "Ask [her](https://a.example/b)."
+    found = state("She knows.")
+    found["internal"][0]["before"] = f"{said} "
+    quoted = "Ask her (https://a.example/b). She knows."
+    update = from_quotations(found, [Quotation(quoted, 0, 0.9, (0, 10))], found["internal"], [])
+    assert update["answer"] == f"“{quoted}” [1]"
+    assert update["citations"][0]["quotes"][0]["text"] == quoted
+
+
 def test_a_model_that_finds_nothing_abstains() -> None:
     model = FakeChatModel(replies=["I could not find this in the documents"])
     update = blocking(Generate(model, None).run(state("Other."), Settings()))

@@ -134,7 +134,7 @@ def from_quotations(
     shown = [quoted for quoted in quotations if not quoted.further]
     further = [quoted for quoted in quotations if quoted.further]
     sure = not declined and all(quoted.sure for quoted in shown)
-    answer, links = without_links(quoted_text(shown, apart=not sure), numbered(strips))
+    answer, links = without_links(quoted_text(shown, apart=not sure), _with_lead_ins(strips))
     events = [*events, *links_removed(_NODE, links)]
     if not sure:
         detail = FOUND_NOTHING if declined else _NOT_SURE
@@ -152,13 +152,17 @@ def from_quotations(
 
 def _quoted(quotations: Sequence[Quotation], strips: Sequence[Strip]) -> list[Citation]:
     """Return the citations of the strips that are quoted, with what is quoted of them."""
-    available = numbered(strips)
+    available, known = numbered(strips), _with_lead_ins(strips)
     used = sorted({quotation.strip for quotation in quotations})
     for index in used:
-        _show_quotes(
-            available[index], [quotation for quotation in quotations if quotation.strip == index]
-        )
+        quoted = [quotation for quotation in quotations if quotation.strip == index]
+        _show_quotes(available[index], quoted, known[index])
     return [available[index] for index in used]
+
+
+def _with_lead_ins(strips: Sequence[Strip]) -> list[Citation]:
+    """Number strips with what is quoted before them, of which addresses may be shown as well."""
+    return numbered([{**one, "text": f"{one.get('before', '')} {one['text']}"} for one in strips])
 
 
 def quoted_text(quotations: Sequence[Quotation], *, apart: bool = False) -> str:
@@ -179,11 +183,14 @@ def _fenced_apart(text: str) -> str:
     return f"{before}{text}{after}"
 
 
-def _show_quotes(citation: Citation, quotations: Sequence[Quotation]) -> None:
-    """Add to a citation what is quoted of it, and make its source point at the quotations."""
+def _show_quotes(citation: Citation, quotations: Sequence[Quotation], known: Citation) -> None:
+    """Add to a citation what is quoted of it, and make its source point at the quotations.
+
+    Addresses stay that the `known` citation has.
+    """
     source, text = citation["source"], citation["text"]
     placed = [
-        (quotation.place, quotation.span, without_links(quotation.text, [citation])[0])
+        (quotation.place, quotation.span, without_links(quotation.text, [known])[0])
         for quotation in quotations
         if quotation.place is not None
     ]
