@@ -15,7 +15,7 @@ from crag.answering.emptiness import why_empty
 from crag.answering.in_parts import as_read_for, from_parts, loses_a_part
 from crag.answering.joining import place_of
 from crag.answering.model_calls import Reply, aask
-from crag.answering.naming import is_of_another, lacking, passage
+from crag.answering.naming import is_about_another, lacking, passage
 from crag.answering.outcome import (
     FOUND_NOTHING,
     MOST_CLOSEST,
@@ -239,9 +239,7 @@ class Generate:
         if not quotations:
             return quotations, events
         best = quotations[0]
-        if not (
-            lacking(state, question, [strips[best.strip]]) or is_of_another(question, best.text)
-        ):
+        if not is_about_another(state, question, strips[best.strip], best.text):
             return quotations, events
         named = [
             place
@@ -250,8 +248,10 @@ class Generate:
         ]
         again, failed = self._best(question, [strips[place] for place in named], threshold)
         again = [one._replace(strip=named[one.strip]) for one in again]
-        if again and again[0].sure and not is_of_another(question, again[0].text):
-            return again, events
+        if again and again[0].sure:
+            best = again[0]
+            if not is_about_another(state, question, strips[best.strip], best.text):
+                return again, events
         return _unsure([*again[:1], *quotations]), events + failed
 
     def _best(

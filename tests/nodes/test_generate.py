@@ -599,6 +599,29 @@ def test_an_entry_about_another_name_is_not_sure_to_answer_for_the_one_it_mentio
         assert "100" in update["answer"]
 
 
+class LastLineQuoter:
+    """Quotes the last line of the first strip, and is sure."""
+
+    def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
+        del question
+        return [Quotation(strips[0]["text"].rpartition("\n")[2], 0, 0.9)] if strips else []
+
+
+@pytest.mark.parametrize(
+    ("text", "certainty"),
+    [
+        ("In Oakham it is closed.\n\nA ticket costs 5 pounds.", "unsure"),
+        ("# Oakham\n\nA ticket costs 5 pounds.", "answered"),
+        ("Come.\n\nA ticket in Oakham costs 5 pounds.", "answered"),
+    ],
+)
+def test_a_name_elsewhere_in_the_strip_makes_no_quotation_sure(text: str, certainty: str) -> None:
+    found = state(text)
+    found["question"] = "What does a ticket in Oakham cost?"
+    update = blocking(Generate(None, LastLineQuoter()).run(found, Settings()))
+    assert (update["certainty"], "5 pounds" in update["answer"]) == (certainty, True)
+
+
 def test_the_closest_passage_with_the_names_of_the_question_is_shown_first() -> None:
     found = state("A ferry leaves.", "A ticket in Oakham costs 5 pounds.", "A ticket costs 4.")
     found["question"] = "What does a ticket in Oakham cost?"

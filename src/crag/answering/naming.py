@@ -3,17 +3,22 @@
 from collections.abc import Iterable
 
 from crag.state import State, Strip
+from crag.text.wholes import lines_of
 from crag.text.words import asks_for_name, names_in
 
 
 def passage(state: State, strip: Strip) -> str:
     """Return a strip with what says what it is about: what leads it in, its title and section."""
+    return f"{strip['text']} {_subject(state, strip)}"
+
+
+def _subject(state: State, strip: Strip) -> str:
     sections = [
         str(document.metadata.get("section") or "")
         for document in state.get("documents", [])
         if strip["text"] in document.page_content
     ]
-    return " ".join([strip["text"], strip.get("before", ""), strip["source"]["title"], *sections])
+    return " ".join([strip.get("before", ""), strip["source"]["title"], *sections])
 
 
 def lacking(state: State, question: str, strips: Iterable[Strip]) -> list[str]:
@@ -26,7 +31,20 @@ def lacking(state: State, question: str, strips: Iterable[Strip]) -> list[str]:
     return [name for name in names if name.casefold() not in text]
 
 
-def is_of_another(question: str, quoted: str) -> bool:
+def is_about_another(state: State, question: str, strip: Strip, quoted: str) -> bool:
+    """Return whether a quotation may be about another thing than the names of the question.
+
+    They must stand in what is quoted, or in what says what it is about: elsewhere in its strip they
+    may belong to something else.
+    """
+    lines = (line for line in lines_of(strip["text"]) if line.kind == "heading")
+    headings = [strip["text"][line.start : line.end] for line in lines]
+    said = " ".join([quoted, *headings, _subject(state, strip)]).casefold()
+    is_named = all(name.casefold() in said for name in names_in(question))
+    return not is_named or _is_of_another(question, quoted)
+
+
+def _is_of_another(question: str, quoted: str) -> bool:
     """Return whether a quotation begins with a term that is another name than the question's.
 
     Then it is about that one, and no more than mentions the other.
