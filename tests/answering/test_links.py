@@ -20,10 +20,14 @@ from tests.torture.shapes import shape, shapes
 
 SOURCE = Source(id="1", title="", url="", position="")
 AVAILABLE = [
-    Citation(number=1, text=f"See {KNOWN}, it says, and README.md.", source=SOURCE),
+    Citation(
+        number=1,
+        text=f"See {KNOWN}, it says, and README.md, git@known.example:me/x.",
+        source=SOURCE,
+    ),
     Citation(number=2, text="x", source={**SOURCE, "url": "https://example.org/page"}),
 ]
-ALLOWED = {KNOWN, "https://example.org/page", "http://README.md"}
+ALLOWED = {KNOWN, "https://example.org/page", "http://README.md", "mailto:git@known.example"}
 
 
 def client(*, tables: bool, linkify: bool) -> MarkdownIt:
@@ -89,6 +93,7 @@ def test_what_once_came_through_is_not_drawn(said: str) -> None:
         ("Write to a@b.example.", "Write to (link removed)."),
         (f"({KNOWN}). **{KNOWN}**", f"({KNOWN}). **{KNOWN}**"),
         (f"**a ({KNOWN})**: b", f"**a ({KNOWN})**: b"),
+        ("Clone git@known.example:me/x.", "Clone git@known.example:me/x."),
         (f"{KNOWN}。And {KNOWN}[1]", f"<{KNOWN}>。And <{KNOWN}>[1]"),
         ("h&#116;tps://docs.example.org/a", f"<{KNOWN}>"),
         (f"```\ncode {EVIL}\n\nSo [1]. {EVIL}", f"```\ncode {EVIL}\n```\n\nSo [1]. (link removed)"),

@@ -59,6 +59,7 @@ _TARGET = re.compile(r"\]\(")
 _TAIL = re.compile(r"[*_~'\"”»]*(?:\)[):*_~'\"”»]*)?[.,;!?…]?")
 """Punctuation that no client takes for a part of the address before it; of two such marks, some
 clients take the first."""
+_PATH_OR_PORT = re.compile(r"[/:]")
 _PATH = re.compile(r"[/?#:][^\s<]*")
 _NAMED = re.compile(r"(?<!/)/(?!/)|[(\[{\"\s]")
 """Characters that the name of a host cannot contain."""
@@ -154,7 +155,7 @@ class _KnownAddresses:
                 for name in _NAME.findall(text):
                     if "://" not in name:
                         whole = name.rstrip(_AFTER)
-                        names |= {whole, *whole.split("/")}
+                        names |= {whole, *whole.split("/"), *_PATH_OR_PORT.split(whole)}
         return frozenset(names)
 
 
