@@ -139,6 +139,7 @@ CORPORA = ROOT.parent / "shared/data/docs/corpus"
         (".. list-table::\n\n   * - | `a`\n       | `b`\n     - c",
          "| `a`, `b` | c |\n| --- | --- |"),
         ('![A map](a.png){ width="460" } here.', "A map here."),
+        ("Use `#!css :is()` or `#!/bin/sh -e`.", "Use `:is()` or `#!/bin/sh -e`."),
         (":end-of-life: After\nfive years.", "end-of-life: After five years."),
         (".. list-table::\n   :header-rows: 1\n\n   * - N\n     - B\n   * - a\n       b\n     - c",
          "| N | B |\n| --- | --- |\n| a b | c |"),

@@ -98,6 +98,8 @@ _INLINE = re.compile(
 )
 _MARKS = frozenset("*_`[]#|~\\")
 """Characters that an entity stands for so that they are no markup."""
+_LANGUAGE_OF_CODE = re.compile(r"\A`#!\w+ +(?=\S)")
+"""How code within a line begins that pymdownx colours."""
 _ROLE_TARGET = re.compile(r"\s*<[^<>]*>\s*\Z")
 _BLOCK = re.compile(
     r"^\s*(?:[-*+•]\s|[|>]|#{1,6}\s|\d{1,3}[.)]\s|```|~~~|\s{4}|[-*_]{3,}\s*$|==+ +==)",
@@ -498,7 +500,7 @@ def _shown(match: re.Match[str]) -> str:
         case "rst_literal":
             seen = f"`{groups['rst_literal'][2:-2]}`"
         case "literal":
-            seen = groups["literal"]
+            seen = _LANGUAGE_OF_CODE.sub("`", groups["literal"])
         case "role" | "myst":
             role = groups["role"] or groups["myst"]
             seen = _ROLE_TARGET.sub("", role).lstrip("~!") or role
