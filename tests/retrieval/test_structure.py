@@ -513,6 +513,17 @@ def test_escaped_spaces_are_gone_and_code_keeps_what_looks_like_markup(folder: P
     assert text == f"``try``...``except``...\n``else``, {code}"
 
 
+def test_the_target_of_a_name_without_a_role_is_no_text(folder: Path) -> None:
+    text = "Call `grind\n<mill.Mill.grind>` or `~mill.Mill`, not `mill <file>` or ``a <b.c>``.\n"
+    assert read(folder, "a.rst", text).text == text.replace("\n<mill.Mill.grind>` ", "`\n", 1)
+
+
+def test_a_label_that_is_a_link_by_itself_has_no_brackets(folder: Path) -> None:
+    text = "It is [PEP 440], as [x] says, `[PEP 440]`.\n\n[pep 440]: https://example.org\n"
+    shown = "It is PEP 440, as [x] says, `[PEP 440]`.\n\n\n"
+    assert read(folder, "a.md", text).text == shown
+
+
 def test_a_line_of_substitutions_with_more_is_text(folder: Path) -> None:
     text = "|Mill|\n======\n\n|wheel|\n   It turns.\n\nBuilt by\n|owner|\nand others.\n"
     assert read(folder, "a.rst", text).text == text

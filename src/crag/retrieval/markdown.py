@@ -58,10 +58,11 @@ _TEXT_IN_CODE = re.compile(
 )
 """Roles and the like outside of code, which may show just that, as `{prefix}:{name}` does."""
 _LINK_DEFINITION = re.compile(
-    r"^ {0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]*(?:<[^<>\n]*>|[^\s<]\S*)"
+    r"^ {0,3}\[(?!\^)(?P<label>[^\]\n]{1,200})\]:[ \t]*(?:<[^<>\n]*>|[^\s<]\S*)"
     r"(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$",
     re.MULTILINE,
 )
+_LABEL_ALONE = re.compile(r"(?<![\]\\!\w])\[(?P<label>[^\[\]\n]{1,200})\](?![\[(:])")
 _COMMENT = re.compile(r"<!--(?:\s?\[\[\[.{0,3000}?\]\]\])?.*?(?:-->|\Z)", re.DOTALL)
 """With the program in one that cog runs."""
 _CONTENTS = re.compile(
@@ -168,7 +169,7 @@ def readable_markdown(text: str) -> tuple[str, str]:
         title = _TAGS.sub("", named[1]).strip().strip("\"'") if named else ""
         text = _blank(match) + text[match.end() :]
     text = _outside_code(text, _COMMENT)
-    text = _outside_code(text, _LINK_DEFINITION)
+    text = _with_labels_of_links(text)
     text = _outside_code(text, _PROGRAM)
     text = _outside_code(text, _CONTENTS)
     text = _with_notes(text)
@@ -181,6 +182,20 @@ def readable_markdown(text: str) -> tuple[str, str]:
     text = _outside_code(text, _HTML_BLOCK, _at_margin)
     text = _outside_code(text, _TAGS, _blank_tag)
     return title, _outside_code(text, _WIDE_ROW, lambda row: _PADDING.sub(_narrow, row[0]))
+
+
+def _with_labels_of_links(text: str) -> str:
+    """Blank the definitions of links, and show the labels that are links by them alone."""
+    defined: set[str] = set()
+
+    def blank(definition: re.Match[str]) -> str:
+        defined.add(definition["label"].casefold())
+        return _blank(definition)
+
+    def shown(link: re.Match[str]) -> str:
+        return link["label"] if link["label"].casefold() in defined else link[0]
+
+    return _outside_code(_outside_code(text, _LINK_DEFINITION, blank), _LABEL_ALONE, shown)
 
 
 def _quotes_code(tokens: "Sequence[Token]", opening: int) -> bool:

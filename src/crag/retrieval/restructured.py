@@ -47,6 +47,7 @@ _INLINE = re.compile(
     r"|(?P<escape>\\(?=[ \n]) ?)"  # which joins words, or takes a break out
     r"|:(?P<role>[a-zA-Z][\w:.+-]{0,100}):`(?P<text>[^`]+)`"
     r"|(?<![`:\w])`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`__?"  # a link
+    r"|(?<![`:\w])(?P<referred>`[^`<]*[^`<\s])\s*<[!~]?\w+(?:\.\w+)+>`(?![`_\w])"  # to a name
     r"|(?<![\w`|])\|(?P<substituted>[^|\s`](?:[^|\n`]{0,60}[^|\s`])?)\|(?![\w`|])"
     r"|(?<![\w`.-])(?P<name>[A-Za-z\d](?:[\w.-]{0,60}[A-Za-z\d])?)_(?![\w`])",  # to a target
     re.DOTALL,
@@ -110,7 +111,10 @@ def readable_rst(text: str) -> str:
             return shown or " " * len(match[0])  # A picture; what stands in a table stays there.
         if name := match["name"]:
             return name if name.casefold() in targets else match[0]
-        label = match["label"] or _shown_label(match["text"], match["role"])
+        if referred := match["referred"]:
+            label = f"{referred}`"
+        else:
+            label = match["label"] or _shown_label(match["text"], match["role"])
         ends = re.findall(r"\n([ \t]*)", match[0])
         return label + "".join(f"\x00{indent}\x01" for indent in ends[label.count("\n") :])
 
