@@ -399,6 +399,11 @@ def test_a_sentence_that_speaks_of_what_follows_leads_it_in() -> None:
     assert text[first[0] : items[1]] == text[: text.index("\n\nThe")]
 
 
+def test_a_line_in_bold_leads_in_the_block_that_it_names() -> None:
+    text = "One may ask.\n\n**Usage**\n\n```sh\nask\n```\n\n**Mind** this.\n\n**All**\n\nSo."
+    assert [text[piece.start :][:7] for piece in pieces_of(text) if piece.leads_in] == ["**Usage"]
+
+
 def test_no_excerpt_ends_with_a_term() -> None:
     text = "These are all of them:\n\nErrors\n  They are bad."
     for most, end in ((6, text.index("\n\n")), (9, len(text))):

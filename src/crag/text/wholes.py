@@ -78,6 +78,8 @@ _QUESTION = re.compile(r"[*_ ]*(?:Q|Question)(?: ?\d{1,3})?[.:)]")
 """How the questions of a list of them are marked where the answer goes on in the line."""
 _FIELD = re.compile(r"[ \t]*([*_]{1,2})\w[\w -]{0,30}(?::\1|\1:)(?=\s)")
 """How a line begins that tells one thing of what stands above it, such as its default."""
+_IN_BOLD = re.compile(r"\*\*[^*\n]{1,60}\*\*|__[^_\n]{1,60}__")
+"""A line that names what stands below it, as the title of a tab."""
 _FOLLOWING = re.compile(r"\bfollowing\b|\b(?:as follows|below)\.?$", re.IGNORECASE)
 
 
@@ -172,8 +174,9 @@ def _sentences_within(text: str, start: int, end: int, before_block: bool) -> It
 
 
 def _leads_in(sentence: str, *, before_block: bool) -> bool:
-    """Return whether a sentence ends with a colon, or speaks of the block that follows it."""
-    return sentence.rstrip("*_ ").endswith(":") or (before_block and names_next(sentence))
+    """Return whether a sentence ends with a colon, or speaks of, or names, the block after it."""
+    names = names_next(sentence) or _IN_BOLD.fullmatch(sentence) is not None
+    return sentence.rstrip("*_ ").endswith(":") or (before_block and names)
 
 
 def _with_question_apart(sentences: Sequence[str]) -> list[str]:
