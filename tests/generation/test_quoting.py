@@ -187,6 +187,7 @@ def test_names_of_code_that_is_documented_elsewhere_are_not_quoted() -> None:
     names = ".. autoclass:: Mill\n   :members:\n\n   .. automethod:: grind\n"
     assert quoted(names, "Mill") == []
     assert quoted(f"Mills\n-----\n\n{names}", "Mill") == []
+    assert quoted(f"# Mills\n\n```{{eval-rst}}\n{names}```\n", "Mill") == []
     assert quoted(f"{names}\n   It grinds.\n", "Mill")
     assert quoted("- `Mill`", "Mill")
 

@@ -158,7 +158,7 @@ def only_names(text: str) -> bool:
     said = "\n".join(lines).strip()
     if not said:
         return not text.lstrip().startswith("#")
-    return said.startswith(".. ") and _NAMES.fullmatch(as_read(said)) is not None
+    return said.startswith((".. ", "```{")) and _NAMES.fullmatch(as_read(said)) is not None
 
 
 def _with_emphasis_in_pairs(text: str) -> str:
