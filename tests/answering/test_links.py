@@ -22,12 +22,18 @@ SOURCE = Source(id="1", title="", url="", position="")
 AVAILABLE = [
     Citation(
         number=1,
-        text=f"See {KNOWN}, it says, and README.md, git@known.example:me/x.",
+        text=f"See {KNOWN}, it says, and README.md, git@known.example:me/x, https://known.example/a%20b.py.",
         source=SOURCE,
     ),
     Citation(number=2, text="x", source={**SOURCE, "url": "https://example.org/page"}),
 ]
-ALLOWED = {KNOWN, "https://example.org/page", "http://README.md", "mailto:git@known.example"}
+ALLOWED = {
+    KNOWN,
+    "https://example.org/page",
+    "http://README.md",
+    "mailto:git@known.example",
+    "https://known.example/a%20b.py",
+}
 
 
 def client(*, tables: bool, linkify: bool) -> MarkdownIt:
@@ -93,6 +99,8 @@ def test_what_once_came_through_is_not_drawn(said: str) -> None:
         ("Write to a@b.example.", "Write to (link removed)."),
         (f"({KNOWN}). **{KNOWN}**", f"({KNOWN}). **{KNOWN}**"),
         (f"**a ({KNOWN})**: b", f"**a ({KNOWN})**: b"),
+        ("See https://known.example/a%20b.py now.", "See https://known.example/a%20b.py now."),
+        ("See https://evil.example/a%20b.py now.", "See (link removed) now."),
         ("Clone git@known.example:me/x.", "Clone git@known.example:me/x."),
         (f"{KNOWN}。And {KNOWN}[1]", f"<{KNOWN}>。And <{KNOWN}>[1]"),
         ("h&#116;tps://docs.example.org/a", f"<{KNOWN}>"),

@@ -335,9 +335,14 @@ def _of_names(
     cursor, later = 0, iter(spans)
     start, end = next(later, (len(content), len(content)))
     for name in names:
-        while (at := content.find(name, cursor)) >= start and at >= 0:
-            cursor = max(cursor, end)
-            start, end = next(later, (len(content), len(content)))
+        while (at := content.find(name, cursor)) >= 0:
+            if at >= start:
+                cursor = max(cursor, end)
+                start, end = next(later, (len(content), len(content)))
+            elif _is_within_known(content, at, known):
+                cursor = at + len(name)
+            else:
+                break
         if at < 0:
             continue
         cursor = at + len(name)
@@ -347,6 +352,15 @@ def _of_names(
             mark = "`" * _unused(content)
             escape = "\\" if content[:at].endswith("\\") else ""
             yield _Edit(place, after, f"{escape}{mark}{name}{mark}")
+
+
+def _is_within_known(content: str, at: int, known: _KnownAddresses) -> bool:
+    """Return whether a place is within an address that a strip holds whole."""
+    start = content.rfind("http", 0, at)
+    if start < 0 or content[max(start - 1, 0) : start].isalnum():
+        return False
+    run = _RUN.match(content, start)
+    return run is not None and run.end() > at and known.holds(_trimmed(run[0]))
 
 
 def _names(content: str) -> Iterator[str]:
