@@ -276,6 +276,15 @@ def test_roles_of_myst_show_their_labels_and_comments_nothing(folder: Path) -> N
     assert text.split() == ["See", "the", "water", "wheel,", "one,", "PEP", "8."]
 
 
+def test_notes_of_myst_are_text_and_its_code_is_code(folder: Path) -> None:
+    role = "{meth}`run` is gone."
+    shown, note = f"```{{code-block}} md\n{role}\n```", f"```{{note}}\n{role}\n```"
+    text = read(folder, "a.md", f"{note}\n\n{shown}\n\n{note}").text
+    assert text.split("\n\n") == [
+        "```{note}\n`run` is gone.\n```", shown, "```{note}\n`run` is gone.\n```",
+    ]  # fmt: skip
+
+
 def test_blocks_of_pymdownx_are_notes_and_titles(folder: Path) -> None:
     page = (
         "/// tip | Mind\n    open: True\n\nIt turns.\n///\n\n"

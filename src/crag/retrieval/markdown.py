@@ -126,10 +126,13 @@ _BARE_TABLE = re.compile(
 _ROW_WITHOUT_BARS = re.compile(r"^(?P<margin>[ \t]*)(?P<cells>\S.*)$", re.MULTILINE)
 _WIDE_ROW = re.compile(r"^[ \t]*\|(?=.{120}).*\|[ \t]*$", re.MULTILINE)
 _PADDING = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)|(?<=---)-+")
+_CODE_OF_MYST = CODE_DIRECTIVES | {"eval-rst", "code-cell"}
 _FENCE = r"^(?P<fence>[ \t>]*+(?:`{3,}+|~{3,}+))"
 _CLOSING_FENCE = re.compile(rf"{_FENCE}[ \t]*$", re.MULTILINE)
 _CODE_WITHIN = re.compile(r"(?<!`)(?P<ticks>`+)(?!`)(?:[^`]|(?!(?P=ticks)(?!`))`)*?(?P=ticks)(?!`)")
 _CODE = re.compile(rf"{_FENCE}|{_CODE_WITHIN.pattern}", re.MULTILINE)
+_NOTE = re.compile(rf"\{{(?!(?:{'|'.join(sorted(_CODE_OF_MYST))})\}})[a-z][\w:-]*\}}")
+"""What opens text of MyST within a fence, such as a note, which is no code."""
 _HEADING_TAIL = re.compile(r"(?<![ \t])[ \t]+\{#[^{}]*\}$")
 
 
@@ -215,7 +218,7 @@ def _block(token: "Token", text: str, start: int, end: int) -> Block:
         return Block(kind, start, end, head=start + lines[min(_TABLE_HEAD, len(lines) - 1)])
     if token.type == "fence":
         directive = re.match(r"\{([\w-]+)", token.info)
-        if directive and directive[1] not in CODE_DIRECTIVES | {"eval-rst", "code-cell"}:
+        if directive and directive[1] not in _CODE_OF_MYST:
             kind = "prose"  # MyST: a note, a warning.
         closing = start + lines[-2]
         closed = text[closing:end].lstrip(" \t>").startswith(token.markup)
@@ -256,16 +259,24 @@ def _outside_code(
 
 
 def _code_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where code begins and ends; a fence that no other closes may be code within a line."""
+    """Yield where code begins and ends; a fence that no other closes may be code within a line.
+
+    What a note of MyST holds is text, though fences stand around it.
+    """
     closings: dict[str, list[tuple[int, int]]] = {}
     for closing in _CLOSING_FENCE.finditer(text):
         closings.setdefault(closing["fence"], []).append(closing.span())
-    at = 0
+    at, ends_of_notes = 0, set[int]()
     while code := _CODE.search(text, at):
         start, at = code.span()
         if fence := code["fence"]:
             closing_it = closings.get(fence, [])
             nth = bisect_left(closing_it, (at,))
+            if start in ends_of_notes:
+                continue
+            if nth < len(closing_it) and _NOTE.match(text, at):
+                ends_of_notes.add(closing_it[nth][0])
+                continue
             if nth < len(closing_it):
                 _, at = closing_it[nth]
             elif within := _CODE_WITHIN.match(text, at - len(fence.lstrip(" \t>"))):
