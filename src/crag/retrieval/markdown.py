@@ -30,9 +30,13 @@ _FRONT_MATTER = re.compile(
 _TITLE = re.compile(r"^title[ \t]*[:=](.+)$", re.MULTILINE | re.IGNORECASE)
 _TARGET = r"(?:\([^)\n]*\)|\[[^\]\n]*\])"
 _PICTURE = rf"!\[[^\]\n]*\]{_TARGET}"
+_UNSEEN = (
+    "toctree|contents|currentmodule|include|literalinclude|image|index|tableofcontents|testsetup"
+    "|testcleanup"
+)
+"""Directives of MyST that readers of the page do not see."""
 _NOT_TEXT = re.compile(
-    r"^[ \t]*(?P<fence>`{3,}|~{3,})\{(?:toctree|contents|currentmodule|include|literalinclude|image"
-    r"|index|tableofcontents|testsetup|testcleanup)\}.*\n(?:(?![ \t]*(?P=fence)\{).*\n)*?"
+    rf"^[ \t]*(?P<fence>`{{3,}}|~{{3,}})\{{(?:{_UNSEEN})\}}.*\n(?:(?![ \t]*(?P=fence)\{{).*\n)*?"
     r"[ \t]*(?P=fence)[ \t]*$"
     r"|^\([\w .:-]+\)=[ \t]*$"  # MyST: targets
     r"|(?:\A|(?<=\n\n))%[ \t].*(?:\n%.*)*"  # and comments
@@ -131,7 +135,7 @@ _FENCE = r"^(?P<fence>[ \t>]*+(?:`{3,}+|~{3,}+))"
 _CLOSING_FENCE = re.compile(rf"{_FENCE}[ \t]*$", re.MULTILINE)
 _CODE_WITHIN = re.compile(r"(?<!`)(?P<ticks>`+)(?!`)(?:[^`]|(?!(?P=ticks)(?!`))`)*?(?P=ticks)(?!`)")
 _CODE = re.compile(rf"{_FENCE}|{_CODE_WITHIN.pattern}", re.MULTILINE)
-_NOTE = re.compile(rf"\{{(?!(?:{'|'.join(sorted(_CODE_OF_MYST))})\}})[a-z][\w:-]*\}}")
+_NOTE = re.compile(rf"\{{(?!(?:{_UNSEEN}|{'|'.join(sorted(_CODE_OF_MYST))})\}})[a-z][\w:-]*\}}")
 """What opens text of MyST within a fence, such as a note, which is no code."""
 _HEADING_TAIL = re.compile(r"(?<![ \t])[ \t]+\{#[^{}]*\}$")
 
