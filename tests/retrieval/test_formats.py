@@ -3,6 +3,7 @@
 import json
 import zipfile
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -244,6 +245,30 @@ def test_grouped_shapes_and_lines_of_a_slide(folder: Path) -> None:
     inner.shapes.add_textbox(0, 0, 9, 9).text_frame.text = "its axle"
     deck.save(str(folder / "a.pptx"))
     assert only(folder / "a.pptx").text == "The wheel\n\nits axle"
+
+
+def test_items_of_a_slide_stand_below_those_they_belong_to(folder: Path) -> None:
+    deck = Presentation()
+    frame = deck.slides.add_slide(deck.slide_layouts[1]).placeholders[1].text_frame
+    for level, text in [(1, "Opens"), (0, "Mill"), (2, "grinds"), (1, "waits"), (0, "Oven")]:
+        paragraph = frame.add_paragraph()
+        paragraph.level, paragraph.text = level, text
+    deck.save(str(folder / "a.pptx"))
+    assert only(folder / "a.pptx").text == ("- Opens\n- Mill\n  - grinds\n  - waits\n- Oven")
+
+
+def test_the_footer_date_and_number_of_a_slide_are_left_out(folder: Path) -> None:
+    deck = Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[1])
+    slide.placeholders[1].text = "It grinds."
+    for shape in deck.slide_layouts[1].placeholders:
+        if shape.placeholder_format.idx >= 10:
+            slide.shapes._spTree.append(deepcopy(shape.element))  # noqa: SLF001
+    for shape in slide.placeholders:
+        if shape.placeholder_format.idx >= 10:
+            shape.text_frame.text = "Confidential"
+    deck.save(str(folder / "a.pptx"))
+    assert only(folder / "a.pptx").text == "It grinds."
 
 
 def test_workbook(folder: Path) -> None:

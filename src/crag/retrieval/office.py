@@ -2,7 +2,7 @@
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
@@ -159,10 +159,20 @@ def _slide(slide: Any) -> Iterator[str]:
     if title is not None and title.text_frame.text.strip():
         yield f"## {' '.join(title.text_frame.text.split())}"
     for shape in slide.shapes:
-        if title is None or shape.shape_id != title.shape_id:
+        if not _is_on_each_slide(shape) and (title is None or shape.shape_id != title.shape_id):
             yield from _shape(shape)
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
         yield from filter(None, [slide.notes_slide.notes_text_frame.text.strip()])
+
+
+def _is_on_each_slide(shape: Any) -> bool:
+    """Return whether a shape is the header, footer, date or number of a slide."""
+    from pptx.enum.shapes import PP_PLACEHOLDER
+
+    return shape.is_placeholder and shape.placeholder_format.type in {
+        PP_PLACEHOLDER.HEADER, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.DATE,
+        PP_PLACEHOLDER.SLIDE_NUMBER,
+    }  # fmt: skip
 
 
 def _shape(shape: Any) -> Iterator[str]:
@@ -170,13 +180,24 @@ def _shape(shape: Any) -> Iterator[str]:
         for inner in shape.shapes:
             yield from _shape(inner)
     elif shape.has_text_frame:
-        lines = [" ".join(paragraph.text.split()) for paragraph in shape.text_frame.paragraphs]
-        lines = [line for line in lines if line]
-        yield from filter(
-            None, ["\n".join(f"- {line}" for line in lines) if lines[1:] else "".join(lines)]
-        )
+        paragraphs = shape.text_frame.paragraphs
+        lines = [(one.level, " ".join(one.text.split())) for one in paragraphs if one.text.strip()]
+        if lines[1:]:
+            yield "\n".join(_nested(lines))
+        else:
+            yield from (line for _, line in lines)
     elif getattr(shape, "has_table", False):
         yield table_rows([[cell.text for cell in row.cells] for row in shape.table.rows])
+
+
+def _nested(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
+    """Write each line as an item, below the nearest one before it of a lower level."""
+    levels = list[int]()
+    for level, line in lines:
+        while levels and levels[-1] >= level:
+            levels.pop()
+        yield f"{'  ' * len(levels)}- {line}"
+        levels.append(level)
 
 
 def _docx_blocks(document: "Document") -> Iterator[str]:
