@@ -81,6 +81,19 @@ def test_what_most_pages_begin_or_end_with_is_no_text() -> None:
     assert without_running_heads(feet) == [f"Paid by {'x' * n}." for n in numbers]
 
 
+def test_book_and_chapter_by_turns_are_no_text() -> None:
+    chapters = ["Mills"] * 4 + ["Ovens"] * 4
+    heads = [
+        f"{at + 9} On Engines" if at % 2 else f"Chapter {1 + at // 4}: {chapter} {at + 9}"
+        for at, chapter in enumerate(chapters)
+    ]
+    texts = [f"It has {'x' * at} parts.\nFigure {at}{at}" for at in range(8)]
+    pages = [f"{head}\n{text}" for head, text in zip(heads, texts, strict=True)]
+    assert without_running_heads(pages) == texts
+    slides = [f"{at} Part {'x' * at}\nIt is {'y' * at}." for at in range(1, 9)]
+    assert without_running_heads(slides) == slides
+
+
 def test_words_that_are_only_set_apart_stay_apart() -> None:
     """LaTeX writes no spaces, but moves on; columns and cells stand at their places."""
     file = io.BytesIO()

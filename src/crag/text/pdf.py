@@ -25,6 +25,7 @@ _HYPHEN_OF_PDFIUM = "\ufffe"
 _ENCRYPTED = "an encrypted PDF: save a copy without password"
 _DAMAGED = "a damaged PDF"
 _NUMBER = re.compile(r"(?<!\S)\d{1,4}(?!\S)")
+_BESIDE = re.compile(r"(?P<first>#-?\d+)(?: .*)?|.* (?P<last>#-?\d+)")
 _FEWEST_HEADS, _MOST_HEADS, _MOST_BEFORE = 3, 2, 20
 """Pages that a running head stands on at least, lines of one at the top or bottom of a page, and
 pages before the first one that has a number."""
@@ -65,7 +66,11 @@ def read_pdf(body: bytes) -> PdfText:
 
 
 def without_running_heads(pages: Sequence[str]) -> list[str]:
-    """Leave out the lines that most pages begin or end with, the number of the page apart."""
+    """Leave out the lines that most pages begin or end with, the number of the page apart.
+
+    Where most pages have their number beside a title, as books do that name book and chapter by
+    turns, such a line is left out if two pages have it.
+    """
     keys = [[_keys(line, at) for line in page.split("\n")] for at, page in enumerate(pages)]
     edges = Counter(
         key
@@ -73,7 +78,17 @@ def without_running_heads(pages: Sequence[str]) -> list[str]:
         for key in frozenset[str]().union(*page[:_MOST_HEADS], *page[-_MOST_HEADS:])
     )
     fewest = max(_FEWEST_HEADS, len(pages) // 2 + 1)
-    running = {key for key, count in edges.items() if key and count >= fewest}
+    numbers = Counter(
+        number
+        for page in keys
+        for number in {_number_beside(key) for key in page[0] | page[-1]}
+        if number
+    )
+    running = {
+        key
+        for key, count in edges.items()
+        if key and (count >= fewest or (count > 1 and numbers[_number_beside(key)] >= fewest))
+    }
     return [
         _within_edges(page, *one) for page, one in zip(pages, _edges(keys, running), strict=True)
     ]
@@ -88,6 +103,12 @@ def _keys(line: str, page: int) -> set[str]:
         if abs(distance) <= _MOST_BEFORE:
             keys.add(f"{line[: number.start()]}#{distance}{line[number.end() :]}")
     return keys
+
+
+def _number_beside(key: str) -> str:
+    """Return the number of the page that a line begins or ends with, as `_keys` writes it."""
+    found = _BESIDE.fullmatch(key)
+    return (found["first"] or found["last"]) if found else ""
 
 
 def _edges(
