@@ -11,6 +11,9 @@ from typing import Any
 import docx
 import pytest
 from docx.enum.style import WD_STYLE_TYPE
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from docx.oxml import parse_xml
 from pptx import Presentation
 from pptx.enum.shapes import MSO_CONNECTOR
@@ -174,6 +177,44 @@ def test_what_a_word_document_hides_is_left_out(folder: Path) -> None:
     path = folder / "letter.docx"
     document.save(str(path))
     assert only(path).text == "The mill is old.\n\n|  | A cell |"
+
+
+def test_notes_of_a_word_document_stand_below_what_they_are_about(folder: Path) -> None:
+    document = docx.Document()
+    first, last = document.add_paragraph("It runs by day."), document.add_paragraph("It waits.")
+    for kind, paragraph, name in [
+        ("footnote", first, RELATIONSHIP_TYPE.FOOTNOTES),
+        ("endnote", last, RELATIONSHIP_TYPE.ENDNOTES),
+    ]:
+        reference = f"<w:r {WORD}><w:{kind}Reference w:id='2'/></w:r>"
+        paragraph.runs[0].element.addnext(parse_xml(reference))
+        notes = "".join(
+            f"<w:{kind} w:id='{at}'><w:p><w:r><w:{kind}Ref/></w:r><w:r><w:t> {text}</w:t></w:r>"
+            f"<w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p></w:{kind}>"
+            for at, text in [("1", ""), ("2", f"Not in the {kind}.")]
+        )
+        content = f"<w:{kind}s {WORD}>{notes}</w:{kind}s>".encode()
+        place = PackURI(f"/word/{kind}s.xml")
+        part = Part(place, f"application/{kind}+xml", content, document.part.package)
+        document.part.relate_to(part, name)
+    document.save(str(folder / "letter.docx"))
+    assert only(folder / "letter.docx").text == (
+        "It runs by day.  \nNot in the footnote.\n\nIt waits.  \nNot in the endnote."
+    )
+
+
+def test_cells_over_several_columns_of_a_word_document_keep_those_after_them_in_theirs(
+    folder: Path,
+) -> None:
+    document = docx.Document()
+    table = document.add_table(2, 3)
+    for cell, text in zip(table._cells, ["days", "", "notice", "5", "7", "9"], strict=True):  # noqa: SLF001
+        cell.text = text
+    table.cell(0, 0).merge(table.cell(0, 1))
+    document.save(str(folder / "letter.docx"))
+    assert only(folder / "letter.docx").text == (
+        "| days |  | notice |\n| --- | --- | --- |\n| 5 | 7 | 9 |"
+    )
 
 
 def test_text_boxes_controls_and_tracked_changes_of_a_word_document(folder: Path) -> None:

@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from crag.text.html import table_rows
 
 if TYPE_CHECKING:
     from docx.document import Document
+    from docx.text.run import Run
     from lxml.etree import _Element
     from python_calamine import CalamineSheet
 
@@ -29,10 +31,11 @@ _HEAD = 4096
 _MARK = re.compile(r"\d{1,9}[.)]")
 """A number that begins an item of a list in Markdown."""
 _HARD_BREAK = "  \n"
+_NOTE_ID = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}id"
 
 
 def load_docx(path: Path) -> Iterator[SourceText]:
-    """Load a Word document with its headings, lists and tables; hidden text is left out.
+    """Load a Word document with its headings, lists, tables and notes; hidden text is left out.
 
     Raises:
         SourceError: it is damaged or encrypted.
@@ -232,19 +235,50 @@ def _docx_blocks(document: "Document") -> Iterator[str]:
 
 
 def _docx_paragraphs(document: "Document") -> "dict[_Element, str]":
-    """Return what each paragraph says, in order; those that say nothing are left out."""
+    """Return what each paragraph says, in order, with its notes; those that say nothing are not."""
+    notes = _docx_notes(document)
+    said: dict[_Element, str] = {}
+    for paragraph, runs in _docx_runs(document.element.body, document).items():
+        inner = (element for run in runs for element in run.element)
+        marks = ((element.tag, element.get(_NOTE_ID, "")) for element in inner)
+        parts = ["".join(run.text for run in runs).strip(), *(notes.get(mark) for mark in marks)]
+        if text := "\n".join(filter(None, parts)):
+            said[paragraph] = text
+    return said
+
+
+def _docx_notes(document: "Document") -> dict[tuple[str, str], str]:
+    """Return what footnotes and endnotes say, by the tag and id of what refers to them."""
+    from docx.opc.constants import RELATIONSHIP_TYPE
+    from docx.oxml import parse_xml
+
+    notes = dict[tuple[str, str], str]()
+    for kind in (RELATIONSHIP_TYPE.FOOTNOTES, RELATIONSHIP_TYPE.ENDNOTES):
+        try:
+            part = document.part.part_related_by(kind)
+        except KeyError:
+            continue
+        for note in parse_xml(part.blob):
+            runs = chain.from_iterable(_docx_runs(note, document).values())
+            text = " ".join("".join(run.text for run in runs).split())
+            notes[f"{note.tag}Reference", note.get(_NOTE_ID, "")] = text
+    return notes
+
+
+def _docx_runs(root: "_Element", document: "Document") -> "dict[_Element, list[Run]]":
+    """Return the runs of each paragraph that are shown."""
     from docx.oxml.ns import qn
     from docx.text.run import Run
 
-    pieces: dict[_Element, list[str]] = {}
-    for element in document.element.body.iter(qn("w:r")):
+    gone = {qn("w:del"), qn("w:moveFrom"), FALLBACK}
+    shown: dict[_Element, list[Run]] = {}
+    for element in root.iter(qn("w:r")):
         run, around = Run(element, document), list(element.iterancestors())
         hidden = run.font.hidden or (element.style is not None and run.style.font.hidden)
-        if not hidden and not any(one.tag in {qn("w:moveFrom"), FALLBACK} for one in around):
+        if not hidden and not any(one.tag in gone for one in around):
             paragraph = next(one for one in around if one.tag == qn("w:p"))
-            pieces.setdefault(paragraph, []).append(run.text)
-    said = {paragraph: "".join(texts).strip() for paragraph, texts in pieces.items()}
-    return {paragraph: text for paragraph, text in said.items() if text}
+            shown.setdefault(paragraph, []).append(run)
+    return shown
 
 
 def _docx_rows(
@@ -258,8 +292,12 @@ def _docx_rows(
 
     rows = [
         [
-            " ".join(shown(one) for one in cell.iter(qn("w:p")) if one in said)
+            text
             for cell in row.iterchildren(qn("w:tc"))
+            for text in (
+                " ".join(shown(one) for one in cell.iter(qn("w:p")) if one in said),
+                *[""] * (cell.grid_span - 1),
+            )
         ]
         for row in table.iterchildren(qn("w:tr"))
     ]
