@@ -327,6 +327,20 @@ def test_workbook(folder: Path) -> None:
     assert [chunk.metadata["position"] for chunk in chunks] == ["sheet 1"]
 
 
+def test_titles_above_the_table_of_a_sheet_are_not_its_head(folder: Path) -> None:
+    with Workbook(folder / "a.xlsx") as workbook:
+        sheet = workbook.add_worksheet("Parts")
+        for number, row in enumerate(
+            [["Parts"], ["in June"], ["part", "kg"], ["mill", 7], ["End"]]
+        ):
+            sheet.write_row(number, 0, row)
+        workbook.add_worksheet("People").write_column(0, 0, ["Ada", "Max"])
+    assert only(folder / "a.xlsx").text == (
+        "## Parts\n\nParts\n\nin June\n\n| part | kg |\n| --- | --- |\n| mill | 7 |\n| End |  |\n\n"
+        "## People\n\n| Ada |\n| --- |\n| Max |"
+    )
+
+
 def test_notebook_with_megabytes_of_output(folder: Path) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# Engines\n", "\n", "How they run."]},

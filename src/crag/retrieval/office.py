@@ -2,10 +2,10 @@
 
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +94,7 @@ def load_workbook(path: Path) -> Iterator[SourceText]:
         file.seek(0)
         workbook = CalamineWorkbook.from_filelike(file)
         sheets = [
-            f"## {name}\n\n{table_rows(_cells(workbook.get_sheet_by_name(name)))}"
+            "\n\n".join([f"## {name}", *_sheet(_cells(workbook.get_sheet_by_name(name)))])
             for name in workbook.sheet_names
         ]
     yield joined(sheets, source=str(path), title=path.stem, unit="sheet", markup="markdown")
@@ -134,6 +134,15 @@ def _check_dimensions(path: Path) -> None:
 
 def _column(letters: str) -> int:
     return reduce(lambda number, letter: number * 26 + ord(letter) - 64, letters, 0)
+
+
+def _sheet(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the titles above a table, which are rows of one cell, and the table."""
+    titles = list(takewhile(lambda row: len(list(filter(None, row))) == 1, rows))
+    if len(titles) == len(rows):  # Such as a list.
+        titles = []
+    yield from ("".join(row) for row in titles)
+    yield table_rows(rows[len(titles) :])
 
 
 def _cells(sheet: "CalamineSheet") -> list[list[str]]:
