@@ -381,13 +381,14 @@ def test_epub(folder: Path) -> None:
 def test_mail(folder: Path, subtype: str) -> None:
     message = EmailMessage()
     message["Subject"], message["From"] = "The mill", "ada@example.org"
+    message["To"] = "max@example.org"
     text = "It grinds again, dès demain."
     message.set_content(f"<p>{text}</p>" if subtype == "html" else text, subtype=subtype)
     message.add_attachment(b"\0\1", maintype="application", subtype="zip", filename="a.zip")
     (folder / "a.eml").write_bytes(bytes(message))
     loaded = only(folder / "a.eml")
     assert loaded.title == "The mill"
-    assert loaded.text == f"From: ada@example.org\n\n{text}"
+    assert loaded.text == f"From: ada@example.org  \nTo: max@example.org\n\n{text}"
 
 
 def test_a_mail_of_attachments_alone_has_its_head(folder: Path) -> None:

@@ -159,9 +159,9 @@ def test_csv_without_a_text_column(folder: Path, delimiter: str) -> None:
     rows = [("name", "born"), ("Ada", "1815"), ("Charles", ""), ("Luigi", "1809", "extra")]
     path.write_bytes("\n".join(map(delimiter.join, rows)).encode("utf-16"))
     assert [document.text for document in texts(path)] == [
-        "name: Ada\nborn: 1815",
+        "name: Ada  \nborn: 1815",
         "name: Charles",
-        "name: Luigi\nborn: 1809",
+        "name: Luigi  \nborn: 1809",
     ]
 
 
@@ -170,7 +170,7 @@ def test_csv_in_an_older_encoding(folder: Path) -> None:
     row = "Die Maschine läuft für Königin und Käufer;so heißt es in der Straße"
     path.write_bytes("\n".join(["Gerät;Zweck", *[row] * 9]).encode("cp1252"))
     assert texts(path)[0].text == (
-        "Gerät: Die Maschine läuft für Königin und Käufer\nZweck: so heißt es in der Straße"
+        "Gerät: Die Maschine läuft für Königin und Käufer  \nZweck: so heißt es in der Straße"
     )
 
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from crag.errors import SourceError
 from crag.retrieval.blocks import Block, blocks_of, title_of
-from crag.retrieval.documents import BREAK, SourceText, joined
+from crag.retrieval.documents import BREAK, HARD_BREAK, SourceText, joined
 from crag.retrieval.markdown import readable_markdown
 from crag.retrieval.texts import check_archive, read_bytes, reading
 from crag.text.encodings import decoded
@@ -81,7 +81,7 @@ def load_mail(path: Path) -> Iterator[SourceText]:
         title = " ".join(str(message["Subject"] or "").split())
     except (AttributeError, LookupError, ValueError) as error:
         raise SourceError(str(path), f"not a mail message, or damaged ({error})") from error
-    text = BREAK.join(filter(None, ["\n".join(head), text]))
+    text = BREAK.join(filter(None, [HARD_BREAK.join(head), text]))
     yield SourceText(source=str(path), title=title or path.stem, text=text, unit="paragraph")
 
 

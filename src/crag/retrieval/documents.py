@@ -17,6 +17,8 @@ _FORMAT = "crag-3"
 _SEPARATOR = "\0"
 BREAK = "\n\n"
 """Stands between the parts of a document."""
+HARD_BREAK = "  \n"
+"""The end of a line that quotations keep."""
 
 
 @dataclass(frozen=True, kw_only=True)

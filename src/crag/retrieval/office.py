@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from crag.errors import SourceError
 from crag.extras import require
-from crag.retrieval.documents import SourceText, joined
+from crag.retrieval.documents import HARD_BREAK, SourceText, joined
 from crag.retrieval.texts import check_archive, reading
 from crag.retrieval.word_numbers import FALLBACK, Item, items_of
 from crag.text.html import table_rows
@@ -30,7 +30,6 @@ _HEAD = 4096
 """Bytes of a sheet within which its dimension stands."""
 _MARK = re.compile(r"\d{1,9}[.)]")
 """A number that begins an item of a list in Markdown."""
-_HARD_BREAK = "  \n"
 _NOTE_ID = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}id"
 
 
@@ -234,7 +233,7 @@ def _docx_blocks(document: "Document") -> Iterator[str]:
             yield "\n".join(items)
             items, margins = [], []
         if table is None:
-            words = " ".join(text.split()) if heading else text.replace("\n", _HARD_BREAK)
+            words = " ".join(text.split()) if heading else text.replace("\n", HARD_BREAK)
             yield heading + (f"{item.number} " if item and item.number else "") + words
         elif table not in seen:
             seen.add(table)

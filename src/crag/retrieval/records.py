@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crag.errors import SourceError
-from crag.retrieval.documents import Loaded, SourceText, Unit, Unusable, record_source
+from crag.retrieval.documents import HARD_BREAK, Loaded, SourceText, Unit, Unusable, record_source
 from crag.retrieval.texts import encoding_of, read_bytes, reading
 
 TEXT_FIELDS = ("text", "content", "page_content")
@@ -143,7 +143,7 @@ def _csv_record(row: Mapping[str | None, Any], number: int, names: _Names) -> Lo
     if field is None:
         source = names.of("", number)
         shown = {name.strip(): row[name] for name in row if name and row[name]}
-        text = "\n".join(f"{name}: {value}" for name, value in shown.items())
+        text = HARD_BREAK.join(f"{name}: {value}" for name, value in shown.items())
         cells = {}
     else:
         source = names.of(cells.get("id"), number)
