@@ -70,3 +70,5 @@ def test_titles_and_rows_of_a_page_without_empty_lines_stand_apart() -> None:
         "\n\n1. Open.\n2. Shut."
     )
     assert with_paragraphs_apart("a\n\nb\nc") == "a\n\nb\nc"
+    code = "\n".join(["turn(wheel, 2)"] * 9)
+    assert with_paragraphs_apart(f"{code}\nOn Wheels of Mills\n{long}").endswith(f"\n\n{long}")

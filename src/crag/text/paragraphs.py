@@ -31,8 +31,8 @@ def paragraphs_of(text: str) -> tuple[str, ...]:
 def with_paragraphs_apart(page: str) -> str:
     """Put an empty line between the paragraphs, rows and titles of a page that has none.
 
-    A line goes on in the next one if it ends within a sentence, and either is about as long as most
-    lines of prose are, or is followed by a small letter.
+    A line goes on in the next one if it ends within a sentence, and either is about as long as that
+    one and as most lines of prose are, or is followed by a small letter.
     """
     lines = page.split("\n")
     if _BREAK.search(page) or not lines[1:]:
@@ -40,7 +40,8 @@ def with_paragraphs_apart(page: str) -> str:
     longer = sorted(len(line.rstrip()) for line in lines)[_USUAL * len(lines) // 100]
     parts = [lines[0]]
     for before, line in pairwise(lines):
-        is_full = len(before.rstrip()) >= _FULL * longer or line[:1].islower()
+        fits = max(longer, min(len(line.rstrip()), WIDEST_LINE))
+        is_full = len(before.rstrip()) >= _FULL * fits or line[:1].islower()
         goes_on = is_full and not _SENTENCE_END.search(before.rstrip()) and not _ITEM.match(line)
         is_near = goes_on or (_ITEM.match(line) and _ITEM.match(before))
         parts += ["\n" if is_near else "\n\n", line]
