@@ -188,6 +188,19 @@ def test_an_item_has_its_number_and_holds_its_blocks(html: str, text: str) -> No
     assert as_file(html) == text
 
 
+def test_cells_over_several_rows_and_columns_keep_the_others_in_their_columns() -> None:
+    table = (
+        "<tr><th rowspan=2>Mill<th colspan=2>Days<th rowspan=2>Notice<tr><th>Paid<th>Unpaid"
+        "<tr><td>Old<td>5<td>7<td rowspan=2>None<tr><td>New<td>1<td>0<tr><td>Last<td>2<td>3<td>One"
+    )
+    assert read_whole_html(f"<table>{table}</table>").text.splitlines() == [
+        "| Mill | Days |  | Notice |", "| --- | --- | --- | --- |", "|  | Paid | Unpaid |  |",
+        "| Old | 5 | 7 | None |", "| New | 1 | 0 |  |", "| Last | 2 | 3 | One |",
+    ]  # fmt: skip
+    far = "<td colspan=999999999 rowspan=0>a<tr><td colspan=x>b"
+    assert read_whole_html(f"<table>{far}</table>").text.count("|") < 500
+
+
 def test_lists_in_the_cells_of_a_table_with_a_head_stay_in_their_row() -> None:
     lists = "<ul><li>bed<li>desk, <b>large</b></ul><td>For<ol><li>Ada<li>Ben<ul><li>hers</ul></ol>"
     table = f"<tr><td>Blue<td>{lists}</table>"

@@ -27,6 +27,8 @@ _BLOCK = re.compile(
 )
 _HEADING, _ITEM_MARK = re.compile("h[1-6]"), re.compile(r" *(?:-|\d+\.) ")
 _NUMBER = re.compile("[0-9]{1,9}")
+_MOST_SPANNED = 100
+"""Rows and columns of one cell; more are no table that anybody reads."""
 _APART = ["nav", "form", "title"]
 """Elements that are not part of the text of a page."""
 _ROLES_APART = frozenset({"navigation", "search", "dialog", "alertdialog"})
@@ -287,11 +289,26 @@ def _holds_data(table: "HtmlElement") -> bool:
 
 
 def _rows(table: "HtmlElement") -> list[list[str]]:
-    rows = [
-        [_text(cell, marked=True) for cell in row if cell.tag in {"td", "th"}]
-        for row in table.iter("tr")
-    ]
+    """Return the cells of each row, with empty ones where a cell goes over several."""
+    rows: list[list[str]] = []
+    going_on: dict[int, int] = {}
+    for row in table.iter("tr"):
+        cells: list[str] = []
+        for cell in [*(one for one in row if one.tag in {"td", "th"}), None]:
+            while going_on.get(len(cells), 0):
+                going_on[len(cells)] -= 1
+                cells.append("")
+            if cell is not None:
+                width, height = (_spanned(cell, name) for name in ("colspan", "rowspan"))
+                going_on |= dict.fromkeys(range(len(cells), len(cells) + width), height - 1)
+                cells += [_text(cell, marked=True), *[""] * (width - 1)]
+        rows.append(cells)
     return [row for row in rows if any(row)]
+
+
+def _spanned(cell: "HtmlElement", name: str) -> int:
+    number = cell.get(name, "")
+    return min(max(int(number), 1), _MOST_SPANNED) if _NUMBER.fullmatch(number) else 1
 
 
 def _fenced(element: "HtmlElement") -> str:
