@@ -327,6 +327,21 @@ def test_workbook(folder: Path) -> None:
     assert [chunk.metadata["position"] for chunk in chunks] == ["sheet 1"]
 
 
+def test_hidden_sheets_are_left_out_and_counted(folder: Path) -> None:
+    with Workbook(folder / "a.xlsx") as workbook:
+        workbook.add_worksheet("Parts").write(0, 0, "mill")
+        for hide in ("hide", "very_hidden"):
+            sheet = workbook.add_worksheet(hide)
+            sheet.write(0, 0, "Secret")
+            getattr(sheet, hide)()
+        workbook.add_worksheet("People").write(0, 0, "Ada")
+    loaded = only(folder / "a.xlsx")
+    assert loaded.text.split("\n\n") == [
+        "## Parts", "| mill |", "", "", "## People", "| Ada |"
+    ]  # fmt: skip
+    assert len(loaded.pages) == 4
+
+
 def test_titles_above_the_table_of_a_sheet_are_not_its_head(folder: Path) -> None:
     with Workbook(folder / "a.xlsx") as workbook:
         sheet = workbook.add_worksheet("Parts")

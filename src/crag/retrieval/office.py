@@ -2,7 +2,7 @@
 
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from itertools import chain, takewhile
@@ -77,14 +77,14 @@ def load_pptx(path: Path) -> Iterator[SourceText]:
 
 
 def load_workbook(path: Path) -> Iterator[SourceText]:
-    """Load each sheet of a workbook (XLSX, XLS, ODS) as a table below the sheet's name.
+    """Load the sheets of a workbook (XLSX, XLS, ODS) as tables below their names, but hidden ones.
 
     Raises:
         SourceError: it is damaged or encrypted.
         MissingPackageError: the extra `office` is not installed.
     """
     require("office", "reading workbooks", "python_calamine")
-    from python_calamine import CalamineError, CalamineWorkbook
+    from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 
     with _office_errors(path, "workbook", CalamineError), reading(path), path.open("rb") as file:
         if zipfile.is_zipfile(file):
@@ -93,8 +93,10 @@ def load_workbook(path: Path) -> Iterator[SourceText]:
         file.seek(0)
         workbook = CalamineWorkbook.from_filelike(file)
         sheets = [
-            "\n\n".join([f"## {name}", *_sheet(_cells(workbook.get_sheet_by_name(name)))])
-            for name in workbook.sheet_names
+            "\n\n".join(_sheet(workbook.get_sheet_by_name(sheet.name)))
+            if sheet.visible == SheetVisibleEnum.Visible
+            else ""
+            for sheet in workbook.sheets_metadata
         ]
     yield joined(sheets, source=str(path), title=path.stem, unit="sheet", markup="markdown")
 
@@ -135,8 +137,10 @@ def _column(letters: str) -> int:
     return reduce(lambda number, letter: number * 26 + ord(letter) - 64, letters, 0)
 
 
-def _sheet(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the titles above a table, which are rows of one cell, and the table."""
+def _sheet(sheet: "CalamineSheet") -> Iterator[str]:
+    """Yield the name of a sheet, the titles above its table, which are rows of one cell, and it."""
+    yield f"## {sheet.name}"
+    rows = _cells(sheet)
     titles = list(takewhile(lambda row: len(list(filter(None, row))) == 1, rows))
     if len(titles) == len(rows):  # Such as a list.
         titles = []
