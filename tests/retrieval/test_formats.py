@@ -179,6 +179,17 @@ def test_what_a_word_document_hides_is_left_out(folder: Path) -> None:
     assert only(path).text == "The mill is old.\n\n|  | A cell |"
 
 
+def test_the_table_of_contents_of_a_word_document_is_left_out(folder: Path) -> None:
+    document = docx.Document()
+    document.styles.add_style("toc 1", WD_STYLE_TYPE.PARAGRAPH)
+    document.add_paragraph("Contents", style="TOC Heading")
+    document.add_paragraph("Mills\t3", style="toc 1")
+    document.add_heading("Mills", 1)
+    document.add_paragraph("They grind.")
+    document.save(str(folder / "letter.docx"))
+    assert only(folder / "letter.docx").text == "# Mills\n\nThey grind."
+
+
 def test_notes_of_a_word_document_stand_below_what_they_are_about(folder: Path) -> None:
     document = docx.Document()
     first, last = document.add_paragraph("It runs by day."), document.add_paragraph("It waits.")

@@ -225,6 +225,8 @@ def _docx_blocks(document: "Document") -> Iterator[str]:
     for paragraph, text in said.items():
         table = _outermost(paragraph, qn("w:tbl"))
         style = _docx_style(paragraph, document)
+        if style.lower().startswith("toc "):  # The table of contents.
+            continue
         heading = _docx_level(style)
         item = numbered.get(paragraph) or (Item(0, "") if style.startswith("List") else None)
         if table is None and item is not None and not heading:
