@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 from pypdf import PdfReader, PdfWriter
+from pypdf.generic import NameObject, StreamObject
 from reportlab.pdfgen.canvas import Canvas
 
 from crag.errors import ContentError
@@ -51,6 +52,19 @@ def test_titles_that_are_none(read: Read, title: str) -> None:
 @READERS
 def test_words_cut_at_line_ends_are_whole_again(read: Read) -> None:
     assert read(written(["A water-\nwheel of A-\nB."])).pages == ["A waterwheel of A-\nB."]
+
+
+def test_bullets_of_latex_are_bullets() -> None:
+    """Fonts of LaTeX, such as SFRM1000, have them at 136, and often do not tell what they are."""
+    writer = PdfWriter(PdfReader(io.BytesIO(written(["~ The mill\n~ The store"]))))
+    read_as, file = StreamObject(), io.BytesIO()
+    read_as.set_data(
+        b"1 begincodespacerange <00> <ff> endcodespacerange\n1 beginbfchar <7e> <0088> endbfchar"
+    )
+    for font in writer.pages[0]["/Resources"]["/Font"].values():  # type: ignore[index]
+        font.get_object()[NameObject("/ToUnicode")] = writer._add_object(read_as)  # noqa: SLF001
+    writer.write(file)
+    assert read_pdf(file.getvalue()).pages == ["• The mill\n• The store"]
 
 
 def test_all_of_it_or_its_beginning() -> None:

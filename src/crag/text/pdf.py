@@ -22,6 +22,8 @@ _HYPHENATED = re.compile(r"(?<=[a-zà-ÿ])-\n(?=[a-zà-ÿ])")
 _NO_TITLES = frozenset({"untitled", "(anonymous)", "(unspecified)"})
 _HYPHEN_OF_PDFIUM = "\ufffe"
 """Stands for a hyphen and the end of its line."""
+_BULLET_OF_LATEX = "\x88"
+"""What PDFium reads where a font of LaTeX does not tell that this is a bullet."""
 _ENCRYPTED = "an encrypted PDF: save a copy without password"
 _DAMAGED = "a damaged PDF"
 _NUMBER = re.compile(r"(?<!\S)\d{1,4}(?!\S)")
@@ -173,7 +175,8 @@ def _page_of(document: Any, number: int, *, with_ocr: bool) -> str:
     if with_ocr and not content.strip() and next(page.get_objects(max_depth=1), None) is not None:
         content = recognised(page.render(scale=LONGEST_SIDE / max(page.get_size())).to_numpy())
     page.close()
-    return content.replace("\r\n", "\n").replace(_HYPHEN_OF_PDFIUM, "-\n")
+    content = content.replace("\r\n", "\n").replace(_HYPHEN_OF_PDFIUM, "-\n")
+    return content.replace(_BULLET_OF_LATEX, "•")
 
 
 def _until(most: int, pages: Iterable[str]) -> Iterator[str]:
