@@ -4,6 +4,7 @@ import contextlib
 import gc
 import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -25,6 +26,11 @@ class Done(NamedTuple):
     stdout: str
     stderr: str
     returncode: int
+
+
+def heeds_ctrl_c() -> None:
+    """Undo what a shell does to commands that it starts in the background: they ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def variables(added: Mapping[str, str]) -> dict[str, str]:

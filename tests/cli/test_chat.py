@@ -4,13 +4,12 @@ import contextlib
 import signal
 import subprocess
 import threading
-from functools import partial
 from pathlib import Path
 from typing import IO
 
 import pytest
 
-from tests.commands import CRAG, crag, variables
+from tests.commands import CRAG, crag, heeds_ctrl_c, variables
 from tests.loopback import serving
 from tests.openai_replies import streamed
 
@@ -58,8 +57,7 @@ def test_ctrl_c_cancels_the_answer_and_then_ends_the_chat(folder: Path) -> None:
         with subprocess.Popen(
             [CRAG, "chat"], cwd=folder, env=variables(names), text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            # Who started the tests in the background may have let them ignore it.
-            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+            preexec_fn=heeds_ctrl_c,  # noqa: PLW1509 - no thread of ours runs yet
         ) as chat:  # fmt: skip
             guard = threading.Timer(200, chat.kill)
             guard.start()

@@ -20,6 +20,7 @@ from crag.retrieval.documents import SourceText, Unusable
 from crag.retrieval.isolated import HARMLESS, IsolatedReader
 from crag.retrieval.loaders import LOADERS, load
 from crag.retrieval.splitting import split
+from tests.commands import heeds_ctrl_c
 from tests.torture.bombs import workbook_of
 from tests.web.site import PARAGRAPHS, pdf
 
@@ -242,7 +243,10 @@ def test_no_process_outlives_its_caller(tmp_path: Path, ending: signal.Signals) 
         "list(IsolatedReader().read(Path(sys.argv[1]), held=()))"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "slow.rst")]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as caller:
+    with subprocess.Popen(
+        command, stderr=subprocess.DEVNULL,
+        preexec_fn=heeds_ctrl_c,  # noqa: PLW1509 - no thread of ours runs yet
+    ) as caller:  # fmt: skip
         process = psutil.Process(caller.pid)
         started = _first_child(process)
         time.sleep(0.5)

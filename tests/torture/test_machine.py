@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import CRAG, Done, crag, variables
+from tests.commands import CRAG, Done, crag, heeds_ctrl_c, variables
 from tests.repeating import times
 from tests.torture.telling import tell
 
@@ -113,11 +113,6 @@ def test_nobody_needs_a_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("HOME", "/nonexistent")
     done = crag("ask", QUESTION, "--index", home / "index")
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def heeds_ctrl_c() -> None:
-    """Undo what a shell does to commands that it starts in the background: they ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.slow
