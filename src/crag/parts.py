@@ -266,7 +266,8 @@ class Candidate(NamedTuple):
     sure: bool = True
     """Whether it is an answer; a back end that quotes may have nothing but the closest passage."""
     quotation_score: float | None = None
-    """Of its best quotation; where the setting `quote_threshold` is given, it decides instead."""
+    """Of its best quotation, on the evaluator's scale; the setting `quote_threshold`, if given,
+    decides by it instead of `sure`. None for written text, or where names of the question lack."""
 
 
 class SegmentLimits(NamedTuple):

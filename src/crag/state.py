@@ -209,7 +209,8 @@ class Critique(TypedDict):
     why: str
     flags: list[Flag]
     quotation_score: NotRequired[float]
-    """Of its best quotation, where the text is quoted and the passage has the question's names."""
+    """Of its best quotation, on the evaluator's scale, where the text is quoted and the passage has
+    the question's names."""
 
 
 class PassageRecord(TypedDict):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from crag.state import State, Strip
 from crag.text.wholes import lines_of
-from crag.text.words import asks_for_name, names_in
+from crag.text.words import asks_for_name, names_in, names_lacking
 
 
 def passage(state: State, strip: Strip) -> str:
@@ -26,9 +26,7 @@ def lacking(state: State, question: str, strips: Iterable[Strip]) -> list[str]:
 
     What lacks one may be about another of its kind, such as the ticket of another town.
     """
-    names = names_in(question)
-    text = " ".join(passage(state, strip) for strip in strips).casefold() if names else ""
-    return [name for name in names if name.casefold() not in text]
+    return names_lacking(question, " ".join(passage(state, strip) for strip in strips))
 
 
 def is_about_another(state: State, question: str, strip: Strip, quoted: str) -> bool:
@@ -39,9 +37,8 @@ def is_about_another(state: State, question: str, strip: Strip, quoted: str) -> 
     """
     lines = (line for line in lines_of(strip["text"]) if line.kind == "heading")
     headings = [strip["text"][line.start : line.end] for line in lines]
-    said = " ".join([quoted, *headings, _subject(state, strip)]).casefold()
-    is_named = all(name.casefold() in said for name in names_in(question))
-    return not is_named or _is_of_another(question, quoted)
+    said = " ".join([quoted, *headings, _subject(state, strip)])
+    return bool(names_lacking(question, said)) or _is_of_another(question, quoted)
 
 
 def _is_of_another(question: str, quoted: str) -> bool:

@@ -123,6 +123,12 @@ def names_in(question: str) -> list[str]:
     return found if found and is_named and language_of(question) in {ENGLISH, ""} else []
 
 
+def names_lacking(question: str, text: str) -> list[str]:
+    """Return the names of a question that a text does not have, in any case of letters."""
+    said = text.casefold()
+    return [name for name in names_in(question) if name.casefold() not in said]
+
+
 @cache
 def _stop_words() -> frozenset[str]:
     return frozenset(words(_STOP_WORDS))

@@ -47,7 +47,7 @@ from crag.reflection_tokens import (
 from crag.runtime.attempt import Attempt
 from crag.runtime.evaluator_calls import score_passages
 from crag.state import Ending, Source, Strip
-from crag.text.words import names_in
+from crag.text.words import names_lacking
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +135,7 @@ class EmbeddedReflection:
         drafts = [_draft(reading, readings, limits) for reading in readings]
         supported = self._supported(drafts)
         return {
-            draft.passage: self._candidate(draft, degree, names_in(prefix.question))
+            draft.passage: self._candidate(draft, degree, prefix.question)
             for draft, degree in zip(drafts, supported, strict=True)
         }
 
@@ -179,14 +179,14 @@ class EmbeddedReflection:
                 shares[text, passage] *= degree_of(score, self._evaluator.thresholds)
         return [shares.get((draft.text, draft.passage), 1.0) for draft in drafts]
 
-    def _candidate(self, draft: "_Draft", supported: float, names: Sequence[str]) -> Candidate:
+    def _candidate(self, draft: "_Draft", supported: float, question: str) -> Candidate:
         thresholds = self._evaluator.thresholds
         useful = degree_of(draft.best, thresholds) if draft.text else 0.0
         relevant = relevance(degree_of(draft.score, thresholds))
         supports = support(supported) if draft.text else None
         passage = draft.passage
-        about = f"{passage.title} {passage.section} {passage.text}".casefold() if names else ""
-        is_named = all(name.casefold() in about for name in names)
+        about = f"{passage.title} {passage.section} {passage.text}"
+        is_named = not names_lacking(question, about)
         # A model with the tokens writes IsUse once, where its answer ends.
         uses = utility(useful) if draft.ending == "end" else None
         return Candidate(
