@@ -365,10 +365,23 @@ def _prompt(
     }
     if not strips:
         return prompts.render(profile.own_prompt, **values)
-    name = profile.answer_prompt
-    if profile.doubtful_prompt and _is_doubtful(state, strips, settings):
-        name = profile.doubtful_prompt
+    name = _wording(prompts, state, settings, strips)
     return prompts.render(name, **values, knowledge=knowledge, not_found=NOT_FOUND)
+
+
+def _wording(prompts: Prompts, state: State, settings: Settings, strips: Sequence[Strip]) -> str:
+    """Return the prompt that asks for the answer, by what the evaluator says of the knowledge.
+
+    A small model that may decline does so for a third of what its passages say. Who wrote a prompt
+    of their own for all answers is asked with no other one.
+    """
+    profile = settings.profile
+    if profile.doubtful_prompt and _is_doubtful(state, strips, settings):
+        return profile.doubtful_prompt
+    own = prompts.replaces(profile.answer_prompt) and not prompts.replaces(profile.correct_prompt)
+    if profile.correct_prompt and state.get("action") == "correct" and not own:
+        return profile.correct_prompt
+    return profile.answer_prompt
 
 
 def _is_doubtful(state: State, strips: Sequence[Strip], settings: Settings) -> bool:

@@ -43,6 +43,7 @@ _FACT = ("fact", "knowledge")
 USES: Mapping[str, Use] = MappingProxyType(
     {
         "answer_default": Use("generate, task default", _TASK, ("not_found",)),
+        "answer_correct": Use("generate, if the action is Correct, default", _TASK),
         "answer_doubtful": Use("generate, if strips score low, default", _TASK, ("not_found",)),
         "answer_words": Use("generate again, after an answer without words", _TASK, ("not_found",)),
         "answer_popqa": Use("generate, task popqa", _TASK),
@@ -144,6 +145,10 @@ class Prompts:
     def prompt(self, name: str) -> Prompt:
         """Return a prompt as it was read."""
         return self._replaced.get(name) or _PACKAGED[name]
+
+    def replaces(self, name: str) -> bool:
+        """Say whether a prompt stands in the place of the packaged one of this name."""
+        return name in self._replaced
 
     @property
     def identity(self) -> str:

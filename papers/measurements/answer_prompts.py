@@ -1,13 +1,14 @@
 r"""Compare wordings of the prompt that asks for the answer, with a chat model of yours.
 
     python papers/measurements/answer_prompts.py DATA FOLDER [--model NAME --url URL] \
-        [--only VARIANT…]
+        [--only VARIANT…] [--all]
 
 Documents and kept strips do not depend on the prompt, so they are computed once, in FOLDER, as the
 graph `crag` computes them without the web; only the answer is asked again. Asked are questions over
 documentation whose kept strips are not empty: four answerable and two unanswerable ones of each of
-six corpora. Each variant is a file in `answer_prompts/`, with a layout of the strips if its name
-has one after a plus sign. Replies are kept in FOLDER too, so that a killed run goes on.
+six corpora, or all of them. Each variant is a file in `answer_prompts/`, with a layout of the
+strips if its name has one after a plus sign. Replies are kept in FOLDER too, so that a killed run
+goes on.
 """
 
 import argparse
@@ -81,12 +82,14 @@ def main() -> None:
     parser.add_argument("--model", default="local")
     parser.add_argument("--url", default="http://127.0.0.1:8080/v1")
     parser.add_argument("--only", nargs="*", default=[], help="variants to ask")
+    parser.add_argument("--all", action="store_true", help="ask all questions that have strips")
     parser.add_argument("--limit", type=int, help="ask only the first so many questions")
     parser.add_argument("--details", action="store_true", help="print every reply")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     loaded = load("docs", given.data, given.folder / "docs.json")
-    chosen = spread(kept(loaded, given.folder))[: given.limit]
+    cases = [case for case in kept(loaded, given.folder) if case.strips]
+    chosen = (cases if given.all else spread(cases))[: given.limit]
     cache = Cache(given.folder / "replies.sqlite")
     asked = load_chat_model(given.model, base_url=given.url, timeout=1800, retries=0)
     model = metered(asked, cache, Meter())
@@ -114,7 +117,7 @@ def kept(examples: Sequence[Example], folder: Path) -> list[Case]:
 
 
 def spread(cases: Sequence[Case]) -> list[Case]:
-    """Choose the first so many cases of each corpus that have strips, in turns."""
+    """Choose the first so many cases of each corpus, in turns."""
     taken: Counter[tuple[object, bool]] = Counter()
     chosen = []
     for case in cases:
@@ -122,7 +125,7 @@ def spread(cases: Sequence[Case]) -> list[Case]:
         place, most = (case.example.extra["corpus"], answerable), UNANSWERABLE
         if answerable:
             most = ANSWERABLE
-        if case.strips and taken[place] < most:
+        if taken[place] < most:
             chosen.append((taken[place] / most, case))
             taken[place] += 1
     return [case for _, case in sorted(chosen, key=lambda ranked: ranked[0])]
@@ -164,10 +167,10 @@ def variant(name: str) -> tuple[Prompt, str]:
 
 
 def laid_out(strips: Sequence[Strip], layout: str) -> list[Strip]:
-    """Order and choose strips: `best` first, `three` or `five` best ones, `untitled`."""
+    """Order and choose strips: `best` first or `last`, `three` or `five` best ones, `untitled`."""
     found = list(strips)
-    if layout in {"best", "three", "five"}:
-        found.sort(key=score_of, reverse=True)
+    if layout in {"best", "last", "three", "five"}:
+        found.sort(key=score_of, reverse=layout != "last")
     most = {"three": 3, "five": 5}.get(layout)
     if layout == "untitled":
         found = [{**strip, "source": {**strip["source"], "title": ""}} for strip in found]

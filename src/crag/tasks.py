@@ -50,6 +50,9 @@ class TaskProfile:
     cites: bool = False
     """Whether answers refer to strips by number; the prompts of CRAG's tasks do not ask so."""
     answer_prompt: str = "answer_default"
+    correct_prompt: str = ""
+    """Asked in its place where the action is Correct: it leaves no way to decline, since the
+    documents hold the answer; empty: none."""
     doubtful_prompt: str = ""
     """Asked in its place where it is doubtful that the knowledge holds the answer; empty: none."""
     own_prompt: str = "answer_own_knowledge"
@@ -174,6 +177,7 @@ TASKS: Mapping[str, TaskProfile] = MappingProxyType(
     {
         "default": TaskProfile(
             cites=True,
+            correct_prompt="answer_correct",
             doubtful_prompt="answer_doubtful",
             rewrite_prompt="rewrite_turns",
             split=split_courtesies,

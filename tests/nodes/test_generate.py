@@ -16,7 +16,7 @@ from crag.answering.support import WordAttributor
 from crag.events import event
 from crag.nodes.generate import Generate
 from crag.parts import Quotation
-from crag.prompts import Prompts
+from crag.prompts import PACKAGED, Prompts, parse
 from crag.reflection.prompt_format import base_prompt
 from crag.runtime.waiting import blocking
 from crag.settings import Settings
@@ -417,15 +417,20 @@ def test_a_tuned_model_is_asked_as_it_was_trained(task: Any) -> None:
 
 
 def asked(
-    scores: list[float | None], settings: Settings | None = None, *, lower: float | None = -0.5
+    scores: list[float | None],
+    settings: Settings | None = None,
+    *,
+    lower: float | None = -0.5,
+    prompts: Prompts = PACKAGED,
+    **more: Any,
 ) -> str:
     model = FakeChatModel(replies=["Ada did [1]."])
-    given = state(*("Ada did." for _ in scores))
+    given = state(*("Ada did." for _ in scores), **more)
     if lower is not None:
         given["thresholds"] = {"upper": 0.5, "lower": lower}
     for one, score in zip(given["internal"], scores, strict=True):
         one["score"] = score
-    blocking(Generate(model, None).run(given, settings or Settings()))
+    blocking(Generate(model, None, prompts=prompts).run(given, settings or Settings()))
     return "\n".join(str(message.content) for message in model.prompts[0])
 
 
@@ -446,8 +451,35 @@ def test_the_papers_tasks_have_one_prompt(task: str) -> None:
     assert asked([-0.9], settings) == asked([0.9], settings)
 
 
-def test_without_doubt_there_is_one_prompt() -> None:
-    assert asked([-0.9]) == asked([0.9])
+def test_without_doubt_and_without_correct_there_is_one_prompt() -> None:
+    assert asked([-0.9]) == asked([0.9]) == asked([0.9], action="ambiguous")
+
+
+def test_where_the_action_is_correct_the_model_is_not_offered_to_decline() -> None:
+    may_decline, has_to_answer = asked([0.9]), asked([0.9], action="correct")
+    assert NOT_FOUND in may_decline
+    assert NOT_FOUND not in has_to_answer
+    assert asked([-0.9], Settings(doubt=True), action="correct") == asked(
+        [-0.9], Settings(doubt=True)
+    ), "no strip bears out what the documents promised"
+
+
+def test_who_replaces_the_prompt_is_asked_with_no_other_one() -> None:
+    own, correct = (
+        parse(f"[user]\n{text}: $question\n$knowledge", "answer_default")
+        for text in ("Mine", "Mine, if Correct")
+    )
+    mine = Prompts({"answer_default": own})
+    assert asked([0.9], prompts=mine, action="correct").startswith("Mine: ")
+    both = Prompts({"answer_default": own, "answer_correct": correct})
+    assert asked([0.9], prompts=both, action="correct").startswith("Mine, if Correct: ")
+    assert asked([0.9], prompts=both).startswith("Mine: ")
+
+
+@pytest.mark.parametrize("task", get_args(PaperTask))
+def test_the_papers_prompts_do_not_depend_on_the_action(task: Any) -> None:
+    settings = Settings(task=task)
+    assert asked([0.9], settings, action="correct") == asked([0.9], settings)
 
 
 class FoundQuotations:
