@@ -96,9 +96,28 @@ class Generate:
             events = [event("budget_exhausted", "generate", detail)]
             return _Plan(question, strips, "", None, events, cites=False)
         knowledge = fenced(strips) if settings.cites else paper_format(state, settings)
-        messages = _prompt(self.prompts, state, knowledge, settings, strips)
+        name = self._wording(state, settings, strips)
+        messages = _prompt(self.prompts, name, state, knowledge, settings)
         call = (_limited(self.model, settings), messages)
         return _Plan(question, strips, knowledge, call, [], cites=settings.cites)
+
+    def _wording(self, state: State, settings: Settings, strips: Sequence[Strip]) -> str:
+        """Return the prompt that asks for the answer, by what the evaluator says of the knowledge.
+
+        Where the action is Correct, a small model that may decline still does, and one that is to
+        write numbers writes little else: so it may not, and attribution finds the numbers. Whoever
+        replaced the prompt for all answers is asked with no other.
+        """
+        profile, prompts = settings.profile, self.prompts
+        if not strips:
+            return profile.own_prompt
+        if profile.doubtful_prompt and _is_doubtful(state, strips, settings):
+            return profile.doubtful_prompt
+        name = profile.correct_prompt
+        usable = name and self.attributor is not None and state.get("action") == "correct"
+        if usable and (prompts.replaces(name) or not prompts.replaces(profile.answer_prompt)):
+            return name
+        return profile.answer_prompt
 
     def _second_call(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
@@ -352,7 +371,7 @@ def best_of(strips: list[Strip]) -> Quotation:
 
 
 def _prompt(
-    prompts: Prompts, state: State, knowledge: str, settings: Settings, strips: Sequence[Strip]
+    prompts: Prompts, name: str, state: State, knowledge: str, settings: Settings
 ) -> list[AnyMessage]:
     profile = settings.profile
     posed = profile.posed(state)
@@ -363,25 +382,7 @@ def _prompt(
         "published_options": published_options(posed["options"]),
         "instruction": profile.instruction,
     }
-    if not strips:
-        return prompts.render(profile.own_prompt, **values)
-    name = _wording(prompts, state, settings, strips)
     return prompts.render(name, **values, knowledge=knowledge, not_found=NOT_FOUND)
-
-
-def _wording(prompts: Prompts, state: State, settings: Settings, strips: Sequence[Strip]) -> str:
-    """Return the prompt that asks for the answer, by what the evaluator says of the knowledge.
-
-    A small model that may decline does so for a third of what its passages say. Who wrote a prompt
-    of their own for all answers is asked with no other one.
-    """
-    profile = settings.profile
-    if profile.doubtful_prompt and _is_doubtful(state, strips, settings):
-        return profile.doubtful_prompt
-    own = prompts.replaces(profile.answer_prompt) and not prompts.replaces(profile.correct_prompt)
-    if profile.correct_prompt and state.get("action") == "correct" and not own:
-        return profile.correct_prompt
-    return profile.answer_prompt
 
 
 def _is_doubtful(state: State, strips: Sequence[Strip], settings: Settings) -> bool:

@@ -51,8 +51,8 @@ class TaskProfile:
     """Whether answers refer to strips by number; the prompts of CRAG's tasks do not ask so."""
     answer_prompt: str = "answer_default"
     correct_prompt: str = ""
-    """Asked in its place where the action is Correct: it leaves no way to decline, since the
-    documents hold the answer; empty: none."""
+    """Asked in its place where the action is Correct, if attribution finds the citations that it
+    does not ask for; it leaves no way to decline. Empty: none."""
     doubtful_prompt: str = ""
     """Asked in its place where it is doubtful that the knowledge holds the answer; empty: none."""
     own_prompt: str = "answer_own_knowledge"

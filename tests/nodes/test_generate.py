@@ -15,7 +15,7 @@ from crag.answering.outcome import NOT_FOUND, from_quotations
 from crag.answering.support import WordAttributor
 from crag.events import event
 from crag.nodes.generate import Generate
-from crag.parts import Quotation
+from crag.parts import Attributor, Quotation
 from crag.prompts import PACKAGED, Prompts, parse
 from crag.reflection.prompt_format import base_prompt
 from crag.runtime.waiting import blocking
@@ -422,6 +422,7 @@ def asked(
     *,
     lower: float | None = -0.5,
     prompts: Prompts = PACKAGED,
+    attributor: Attributor | None = WordAttributor(),  # noqa: B008 - it holds nothing
     **more: Any,
 ) -> str:
     model = FakeChatModel(replies=["Ada did [1]."])
@@ -430,7 +431,8 @@ def asked(
         given["thresholds"] = {"upper": 0.5, "lower": lower}
     for one, score in zip(given["internal"], scores, strict=True):
         one["score"] = score
-    blocking(Generate(model, None, prompts=prompts).run(given, settings or Settings()))
+    node = Generate(model, None, prompts=prompts, attributor=attributor)
+    blocking(node.run(given, settings or Settings()))
     return "\n".join(str(message.content) for message in model.prompts[0])
 
 
@@ -459,6 +461,8 @@ def test_where_the_action_is_correct_the_model_is_not_offered_to_decline() -> No
     may_decline, has_to_answer = asked([0.9]), asked([0.9], action="correct")
     assert NOT_FOUND in may_decline
     assert NOT_FOUND not in has_to_answer
+    unattributed = asked([0.9], action="correct", attributor=None)
+    assert unattributed == may_decline, "nothing finds the numbers that it would not be asked for"
     assert asked([-0.9], Settings(doubt=True), action="correct") == asked(
         [-0.9], Settings(doubt=True)
     ), "no strip bears out what the documents promised"
@@ -474,6 +478,8 @@ def test_who_replaces_the_prompt_is_asked_with_no_other_one() -> None:
     both = Prompts({"answer_default": own, "answer_correct": correct})
     assert asked([0.9], prompts=both, action="correct").startswith("Mine, if Correct: ")
     assert asked([0.9], prompts=both).startswith("Mine: ")
+    alone = Prompts({"answer_correct": correct})
+    assert asked([0.9], prompts=alone, action="correct").startswith("Mine, if Correct: ")
 
 
 @pytest.mark.parametrize("task", get_args(PaperTask))
