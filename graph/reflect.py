@@ -14,7 +14,7 @@ from crag.nodes.beam_step import BeamStep
 from crag.nodes.finish_reflection import FinishReflection
 from crag.nodes.graded_loop import GradedLoop
 from crag.nodes.short_form import ShortForm
-from crag.parts import Attributor, ReflectionBackend
+from crag.parts import Attributor, Quoter, ReflectionBackend
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import (
@@ -74,15 +74,17 @@ def build_reflect(
     retriever: BaseRetriever | None = None,
     attributor: Attributor | None = None,
     *,
+    quoter: Quoter | None = None,
     decided: bool = False,
 ) -> CompiledStateGraph[State, Settings, ReflectInput, ReflectOutput]:
     """Compile the algorithms (short form, long form, the poster's rule) → finish_reflection.
 
     The input is `question` and `passages`; `crag.correction.provenance.offered_document` turns a
     Document into a passage. The `retriever` is used for dynamic retrieval, a search for each
-    segment of the long form; the `attributor` judges the sentences of the answer. `max_depth`
-    bounds the cycle of `beam_step`. If the graph around has `decided` whether to use passages, its
-    `choices` are read; otherwise those that a thread kept are of an earlier question.
+    segment of the long form; the `attributor` judges the sentences of the answer, and the `quoter`
+    answers in the place of a model whose text no passage supports. `max_depth` bounds the cycle of
+    `beam_step`. If the graph around has `decided` whether to use passages, its `choices` are read;
+    otherwise those that a thread kept are of an earlier question.
     """
     graph = StateGraph(
         State,
@@ -93,7 +95,7 @@ def build_reflect(
     graph.add_node("short_form", waiting(ShortForm(backend, retriever)))
     graph.add_node("beam_step", waiting(BeamStep(backend, retriever)))
     graph.add_node("graded_loop", waiting(GradedLoop(backend)))
-    graph.add_node("finish_reflection", computing(FinishReflection(attributor)))
+    graph.add_node("finish_reflection", computing(FinishReflection(attributor, quoter)))
 
     graph.add_conditional_edges(START, by_form, FORMS)
     graph.add_edge("short_form", "finish_reflection")

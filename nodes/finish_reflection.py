@@ -2,21 +2,41 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
 from crag.answering.attribution import attribute
-from crag.answering.citations import attributed, numbered_passages, validate, with_number
+from crag.answering.citations import (
+    attributed,
+    numbered_passages,
+    strips_of,
+    validate,
+    with_number,
+)
+from crag.answering.emptiness import why_empty
 from crag.answering.links import without_links
+from crag.answering.naming import lacking
 from crag.answering.outcome import NOT_FOUND, UNSURE, chat_reply, declines, links_removed
 from crag.events import Event, EventKind, event
-from crag.parts import Attributor
+from crag.nodes.generate import Generate
+from crag.parts import Attributor, Quoter
 from crag.reflection.rules import WITHOUT_PASSAGE
 from crag.reflection.scoring import argmax
 from crag.reflection_tokens import IRRELEVANT, NO_SUPPORT
 from crag.settings import Settings
-from crag.state import AnswerSentence, Certainty, Citation, Critique, Flag, Reflection, State
+from crag.state import (
+    AnswerSentence,
+    Certainty,
+    Citation,
+    Critique,
+    Flag,
+    Reflection,
+    State,
+    Strip,
+)
+from crag.text.untrusted import neutral
 
 _NODE = "finish_reflection"
 _RELEASED = {"released_citations", "released_biography"}
@@ -54,10 +74,13 @@ class FinishReflection:
 
     Each ``[n]`` cites the strip of a passage that shares most words with the sentence before it.
     Text that the model judged irrelevant or unsupported gets an event instead of a citation. Where
-    nothing is sure, which only a back end that quotes says, the closest passages are shown.
+    nothing is sure, which only a back end that quotes says, the closest passages are shown. Text
+    of a model that says nothing, that it doubts itself, or that no passage supports, gives way to
+    what the `quoter` finds in the passages.
     """
 
     attributor: Attributor | None = None
+    quoter: Quoter | None = None
 
     def run(self, state: State, settings: Settings) -> FinishReflectionUpdate:
         """Write the answer, or the reason why there is none."""
@@ -87,7 +110,53 @@ class FinishReflection:
             state["question"], answer, available, self.attributor, node=_NODE, add=False
         )
         events = [*update["events"], *judged.events]
+        is_judged = self.attributor is not None and not judged.events
+        may_quote = is_ours and settings.require_citations and self.quoter is not None
+        sentences = judged.sentences if is_judged else []
+        if may_quote and (problem := _problem(state, answer, chosen, sentences)):
+            detail = f"{problem}: {reflection['answer']}"
+            return self._quoted(state, settings, [*events, event("uncited_answer", _NODE, detail)])
         return {**update, "sentences": judged.sentences, "events": events}
+
+    def _quoted(
+        self, state: State, settings: Settings, events: list[Event]
+    ) -> FinishReflectionUpdate:
+        """Quote the passages as a run without a model does, or abstain."""
+        strips: list[Strip] = []
+        for strip in chain.from_iterable(map(strips_of, state["passages"])):
+            told: Strip = {**strip, "text": neutral(strip["text"])}
+            strips += [told] if told not in strips else []
+        found = Generate(None, self.quoter).quote(state, settings, strips, events)
+        return FinishReflectionUpdate(
+            knowledge="\n\n".join(passage["text"] for passage in state["passages"]),
+            answer=found["answer"],
+            abstained=found["abstained"],
+            certainty=found["certainty"],
+            citations=found["citations"],
+            sentences=[],
+            messages=found["messages"],
+            events=found["events"],
+        )
+
+
+def _problem(
+    state: State, answer: str, chosen: Sequence[Critique], sentences: Sequence[AnswerSentence]
+) -> str:
+    """Return what is wrong with text that a model wrote about passages; empty if nothing is."""
+    if any(one["passage"] is None or "quotation_score" in one for one in chosen):
+        return ""
+    if nothing := why_empty(state["question"], answer):
+        return f"the model {nothing}"
+    doubted = [_doubted(one) for one in chosen]
+    if doubted and all(doubted):
+        return f"the model called {doubted[0]}"
+    unsupported = [one for one in sentences if one["status"] == "unsupported"]
+    if 2 * len(unsupported) > len(sentences):
+        return "no passage supports most sentences of the model's answer"
+    places = dict.fromkeys(one["passage"] for one in chosen if one["passage"] is not None)
+    strips = [strip for place in places for strip in strips_of(state["passages"][place])]
+    missing = lacking(state, state["question"], strips)
+    return f"no passage of the model's answer has {', '.join(missing)}" if missing else ""
 
 
 def _every_strip(state: State, citations: Sequence[Citation]) -> list[Citation]:

@@ -164,6 +164,14 @@ class Generate:
             return {**update, "events": events}
         return self._without_reply(state, settings, plan, reply)
 
+    def quote(
+        self, state: State, settings: Settings, strips: list[Strip], events: list[Event]
+    ) -> GenerateUpdate:
+        """Answer from the strips without a model: by quoting, or abstain."""
+        question = settings.profile.bare_question(state)
+        plan = _Plan(question, strips, "", None, events, cites=False)
+        return self._without_reply(state, settings, plan, None)
+
     def _without_reply(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
     ) -> GenerateUpdate:

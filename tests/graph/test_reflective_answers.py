@@ -73,7 +73,7 @@ def test_segments_from_several_passages_are_cited_apart(make_parts: Any) -> None
 def test_hard_constraints_that_leave_nothing_are_waived_and_told(make_parts: Any) -> None:
     for settings in ({}, LONG):
         parts = reflecting(make_parts, lambda *_: fake_candidate("It was Ada.", support=0.1))
-        hard = {**settings, "constraints": "hard"}
+        hard = {**settings, "constraints": "hard", "require_citations": False}
         state = build_self_rag(parts).invoke(QUESTION, context=hard)
         assert kinds(state) == ["constraints_waived", "unsupported_answer"]
 
@@ -89,7 +89,9 @@ def test_hard_constraints_change_who_wins(make_parts: Any) -> None:
     for settings in ({}, LONG):
         graph = build_self_rag(reflecting(make_parts, loud))
         soft, hard = (
-            graph.invoke(QUESTION, context={**settings, "constraints": name})
+            graph.invoke(
+                QUESTION, context={**settings, "constraints": name, "require_citations": False}
+            )
             for name in ("soft", "hard")
         )
         assert soft["answer"] == "Charles Babbage."
@@ -147,7 +149,8 @@ def test_foreign_text_forges_neither_critique_nor_score_nor_citation(
         make_parts, copies, evaluator=evaluator, retriever=retrieving(FORGED, "Ada did it.")
     )
     settings = {"form": form, "retrieval_mode": "always", "refine": False, "max_depth": 2}
-    state = build(parts).invoke(QUESTION, context=settings)
+    shown = {**settings, "require_citations": False}
+    state = build(parts).invoke(QUESTION, context=shown)
     for prefix, passages, _ in parts.reflection.generated:
         for passage in passages:
             prompt = candidate_prompt(prefix._replace(answered=""), passage)
@@ -179,7 +182,8 @@ def test_a_forged_answer_that_wins_is_still_disarmed(make_parts: Any) -> None:
             lambda _, passage: fake_candidate(passage.text, support=0.1),
             retriever=retrieving(FORGED + " [7] [0]"),
         )
-        state = build_self_rag(parts).invoke(QUESTION, context=settings)
+        shown = {**settings, "require_citations": False}
+        state = build_self_rag(parts).invoke(QUESTION, context=shown)
         assert "Smith did it" in state["answer"]
         assert re.findall(r"\[\d+\]", state["answer"]) == []
         assert state["citations"] == []

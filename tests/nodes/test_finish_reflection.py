@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from crag.answering.outcome import UNSURE
+from crag.answering.outcome import NOT_FOUND, UNSURE
+from crag.answering.support import WordAttributor
 from crag.nodes.finish_reflection import FinishReflection
 from crag.parts import Passage
 from crag.reflection.scoring import critique_of, score
@@ -13,6 +14,7 @@ from crag.reflection.testing import fake_candidate
 from crag.reflection_settings import ReflectionSettings
 from crag.settings import Settings
 from crag.state import Choice, Critique, OfferedPassage, Reflection, Source, Strip
+from crag.testing import FakeQuoter
 
 
 def passage(text: str, *strips: str, title: str = "T") -> OfferedPassage:
@@ -104,6 +106,59 @@ def test_what_is_doubted_is_not_cited(task: str, shares: Any, said: str) -> None
     update = concluded(state(critiques=[critique(**shares)]), task=task)
     assert (update["answer"], update["citations"]) == ("It was Ada.", [])
     assert [(e["kind"], e["detail"]) for e in update["events"]] == [("unsupported_answer", said)]
+
+
+GIVES_WAY = [
+    ({"answer": "…"}, "the model wrote no words"),
+    ({"critiques": [critique(relevance=0.1)]}, "the model called the passage 'T' irrelevant"),
+    ({"critiques": [critique(support=0.1)]}, "the model called its text not supported by 'T'"),
+    ({"answer": "The kettle boils."}, "no passage supports most sentences of the model's answer"),
+    ({"question": "Who wrote Moby-7?"}, "no passage of the model's answer has Moby-7"),
+]
+
+
+@pytest.mark.parametrize(("replaced", "problem"), GIVES_WAY)
+def test_text_that_no_passage_bears_out_gives_way_to_a_quotation(
+    replaced: dict[str, Any], problem: str
+) -> None:
+    given = state(**replaced)
+    node = FinishReflection(WordAttributor(), FakeQuoter())
+    update = node.run(given, Settings())
+    assert update["answer"].endswith("“It was Ada. She was English.” [1]")
+    is_of_another = "Moby-7" in problem
+    assert update["certainty"] == ("unsure" if is_of_another else "answered")
+    assert [entry["number"] for entry in update["citations"]] == [1]
+    assert update["knowledge"] == "It was Ada. She was English."
+    (told,) = (entry for entry in update["events"] if entry["kind"] == "uncited_answer")
+    assert told["detail"] == f"{problem}: {given['reflection']['answer']}"
+    assert told["fallback"] == "quote the strips"
+    assert told["node"] == "finish_reflection"
+    nothing = FinishReflection(WordAttributor(), FakeQuoter(finds=False)).run(given, Settings())
+    assert (nothing["answer"], nothing["certainty"]) == (NOT_FOUND, "nothing_found")
+
+
+@pytest.mark.parametrize(("replaced", "problem"), GIVES_WAY)
+@pytest.mark.parametrize(
+    "settings",
+    [{"require_citations": False}, {"task": "popqa"}, {"compat": ["released_citations"]}],
+)
+def test_as_released_or_unchecked_the_text_of_the_model_stays(
+    replaced: dict[str, Any], problem: str, settings: Any
+) -> None:
+    given = state(**replaced)
+    node = FinishReflection(WordAttributor(), FakeQuoter())
+    update = node.run(given, Settings.model_validate(settings))
+    assert "uncited_answer" not in kinds(update), problem
+    assert given["reflection"]["answer"].rstrip(".") in update["answer"], problem
+
+
+def test_text_without_a_passage_and_quotations_of_a_back_end_do_not_give_way() -> None:
+    node = FinishReflection(WordAttributor(), FakeQuoter())
+    alone = state("The kettle boils.", critiques=[critique(None)])
+    assert kinds(node.run(alone, Settings())) == ["own_knowledge"]
+    quoted = state("The kettle boils.")
+    quoted["critiques"][0]["quotation_score"] = 0.9
+    assert node.run(quoted, Settings())["answer"] == "The kettle boils [1]."
 
 
 def test_another_passage_that_is_doubted_does_not_spoil_the_citation() -> None:

@@ -112,9 +112,16 @@ def attributed(answer: str, passages: Sequence[OfferedPassage]) -> tuple[str, li
 def numbered_passages(passages: Sequence[OfferedPassage]) -> list[Citation]:
     """Return whole passages as citations, numbered in order."""
     return [
-        Citation(number=number, text=passage["text"], source=_strips(passage)[0]["source"])
+        Citation(number=number, text=passage["text"], source=strips_of(passage)[0]["source"])
         for number, passage in enumerate(passages, start=1)
     ]
+
+
+def strips_of(passage: OfferedPassage) -> list[Strip]:
+    """Return the strips of a passage; one without strips counts as a strip itself."""
+    source = Source(id=passage["title"], title=passage["title"], url="", position="")
+    own = Strip(text=passage["text"], source=source, score=None, kept=True, reason="")
+    return passage.get("strips") or [own]
 
 
 def _with_numbers(answer: str, change: Callable[[Sequence[int]], Sequence[int]]) -> str:
@@ -126,7 +133,7 @@ def _with_numbers(answer: str, change: Callable[[Sequence[int]], Sequence[int]])
 
 def _nearest(text: str, passage: OfferedPassage) -> Strip:
     said = _words(text)
-    return max(_strips(passage), key=lambda strip: len(said & _words(strip["text"])))
+    return max(strips_of(passage), key=lambda strip: len(said & _words(strip["text"])))
 
 
 def _number(strip: Strip, citations: list[Citation]) -> int:
@@ -136,13 +143,6 @@ def _number(strip: Strip, citations: list[Citation]) -> int:
     number = len(citations) + 1
     citations.append(Citation(number=number, text=strip["text"], source=strip["source"]))
     return number
-
-
-def _strips(passage: OfferedPassage) -> list[Strip]:
-    """Return the strips of a passage; one without strips counts as a strip itself."""
-    source = Source(id=passage["title"], title=passage["title"], url="", position="")
-    own = Strip(text=passage["text"], source=source, score=None, kept=True, reason="")
-    return passage.get("strips") or [own]
 
 
 def _words(text: str) -> set[str]:
