@@ -16,9 +16,11 @@ more_passages/      the paragraphs of that file and of look_alikes.jsonl, to be 
 answerable.jsonl    paragraphs of other articles, to compare on
 unanswerable.jsonl  questions that look answerable, of other articles, to compare on
 
-From a file of records the second command draws those of the second round, relevant and irrelevant
-ones equally often: of the passages that an index finds for a question few answer it, so that most
-records say `[Irrelevant]`, which is then learned for all. Records without a passage are 3 in a
+From a file of records the second command draws those of the second round. Of the plain questions it
+takes relevant and irrelevant ones equally often: few of the passages that an index finds for one
+answer it, so that most records say `[Irrelevant]`, which is then learned for all. Statements,
+choices and long answers come as they are: nearly all are `[Relevant]` and none declines, so they
+would take the places of the plain questions that are answered. Records without a passage are 3 in a
 hundred: their form was learned in the first round.
 """
 
@@ -37,6 +39,8 @@ ASKED, MORE_ASKED = 0.35, 0.4
 """Shares of the questions that pairs are made from, in the first and in the second round."""
 WITHOUT = 0.03
 """Share of the drawn records that have no passage."""
+INPUT = "\n\n## Input:\n\n"
+"""Stands between the instruction of a statement, a choice or a long answer and what it is about."""
 
 
 def main() -> None:
@@ -60,11 +64,17 @@ def second_round(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]
     draw.shuffle(rows)
     shown = [row for row in rows if "<paragraph>" in row["output"]]
     alone = [row for row in rows if "<paragraph>" not in row["output"]]
-    relevant = [row for row in shown if RELEVANT in row["output"]]
-    irrelevant = [row for row in shown if RELEVANT not in row["output"]]
+    plain = [row for row in shown if INPUT not in row["instruction"]]
+    others = [row for row in shown if INPUT in row["instruction"]]
+    relevant = [row for row in plain if RELEVANT in row["output"]]
+    irrelevant = [row for row in plain if RELEVANT not in row["output"]]
     without = round(count * WITHOUT)
-    half = (count - without) // 2
-    chosen = [*relevant[:half], *irrelevant[: count - without - half], *alone[:without]]
+    asked = round((count - without) * len(plain) / max(1, len(shown)))
+    half = asked // 2
+    chosen = [
+        *relevant[:half], *irrelevant[: asked - half],
+        *others[: count - without - asked], *alone[:without],
+    ]  # fmt: skip
     draw.shuffle(chosen)
     return chosen
 

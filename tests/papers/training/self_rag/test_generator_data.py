@@ -1,7 +1,9 @@
 """Passages and tokens are inserted into outputs as Alg. 2 says, checked, and resumably."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +39,7 @@ from crag.reflection_tokens import (
 )
 from crag.tasks import TASKS
 from crag.text.sentences import sentences_of
+from tests.papers.experiments.measurements import measurement
 from tests.reflective import articles, files_of_at_most, written
 
 BEST = UTILITY[4]
@@ -394,3 +397,26 @@ def test_outputs_of_several_sentences_continue_with_the_evidence(tmp_path: Path)
         assert shares[RELEVANT] >= len(made.records) - 3
         verdicts = [one.output for one in made.records if "true" in one.output.split("]")[-2]]
         assert all(f"{FULLY}{BEST}" in output for output in verdicts)
+
+
+def test_plain_questions_of_the_second_round_are_relevant_as_often_as_irrelevant() -> None:
+    """Few passages answer them; those of a statement nearly always decide it."""
+    plain = [Pair(instruction=f"Which kettle {n}?", output="It is red.") for n in range(40)]
+    stated = [Pair(instruction="Is it so?", input=f"{n} is red", output="true") for n in range(40)]
+    kinds = {pair.asked: "plain" for pair in plain} | {pair.asked: "stated" for pair in stated}
+    judged = [RELEVANT] * 10 + [IRRELEVANT] * 30 + [RELEVANT] * 40
+    rows: list[dict[str, Any]] = [
+        {"instruction": asked, "output": f"<paragraph>A kettle.</paragraph>{token}"}
+        for asked, token in zip(kinds, judged, strict=True)
+    ]
+    rows += [{"instruction": f"Add {n}.", "output": NO_RETRIEVAL} for n in range(10)]
+    drawn = measurement("self_rag_data").second_round(rows, 40)
+    said = Counter(
+        (kinds.get(row["instruction"]), row["output"].rpartition(">")[2]) for row in drawn
+    )
+    assert said == {
+        ("plain", RELEVANT): 10,
+        ("plain", IRRELEVANT): 10,
+        ("stated", RELEVANT): 19,
+        (None, NO_RETRIEVAL): 1,
+    }
