@@ -69,11 +69,11 @@ def test_addresses_and_tags_are_printed_without_what_markdown_needs() -> None:
     printed = StringIO()
     Trace(Console(file=printed, width=200)).update(
         "generate",
-        answered(r"See Ada (<https://example.org/a>). \<b> and \</b> are tags, \< is a mark."),
+        answered(r"See Ada (<https://example.org/a>). \<b> is a tag, **\*b, `\*` and \d are none."),
     )
     assert (
         printed.getvalue().strip()
-        == r"See Ada (https://example.org/a). <b> and </b> are tags, \< is a mark."
+        == r"See Ada (https://example.org/a). <b> is a tag, ***b, `\*` and \d are none."
     )
 
 

@@ -37,7 +37,11 @@ _COLOURS: ByAction[str] = {"correct": "green", "ambiguous": "yellow", "incorrect
 _BAR = 20
 _TEXT = 100
 _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
-_ESCAPED_TAG = re.compile(r"\\(</?[a-zA-Z][^<>\\\n]*>)")
+_ESCAPED = re.compile(
+    r"(?P<code>(?P<fence>`+|~{3,})(?![`~])[\s\S]*?(?<![`~])(?P=fence)(?![`~]))"
+    r"|\\(?P<shown>[!-/:-@\[-`{-~])"
+)
+"""Code, or a character that Markdown is not to read."""
 _OF_ANSWERS = {"acknowledge", "generate", "combine", "finish_reflection"}
 """Nodes that write the answer to a question."""
 
@@ -258,7 +262,8 @@ class Trace:
 
 def _as_printed(text: str) -> str:
     """Take out what stands there for readers of Markdown: brackets of addresses, and escapes."""
-    return _ESCAPED_TAG.sub(r"\1", _ADDRESS.sub(r"\1", without_controls(text)))
+    text = _ADDRESS.sub(r"\1", without_controls(text))
+    return _ESCAPED.sub(lambda found: found["code"] or found["shown"], text)
 
 
 def _unsupported(update: Mapping[str, Any]) -> list[str]:
