@@ -4,6 +4,7 @@ Notes, directives and roles of reStructuredText and of Markdown's dialects (MkDo
 words and blocks of code, links their labels, and code that was cut has both of its fences.
 """
 
+import csv
 import re
 from collections.abc import Iterator, Sequence
 from html import unescape
@@ -31,15 +32,19 @@ _ALERT = re.compile(r"\s*>\s*\[!(?P<name>\w[\w-]*)\][+-]?[ \t]*(?P<title>.*?)\s*
 """A note as GitHub and Obsidian write it."""
 _QUOTED = re.compile(r"\s*> ?")
 _TAB = re.compile(r'\s*===\+?\s+"(?P<title>[^"]*)"\s*$')
-_DIRECTIVE = re.compile(r"\s*\.\. (?:\|[^|]+\| )?(?P<name>[\w:.+-]+?)::(?:\s+(?P<rest>.*))?$")
-_TARGET = re.compile(r"\s*\.\. _.*:|\s*\([\w-]+\)=\s*$")
+_DIRECTIVE = re.compile(
+    r"\s*(?:[-*+][ \t]+)?\.\. (?:\|[^|]+\| )?(?P<name>[\w:.+-]+?)::(?:\s+(?P<rest>.*))?$"
+)
+_TARGET = re.compile(r"\s*\.\. _.*:|\s*\([\w-]+\)=\s*$|\s*::\s*$")
 _OPTION = re.compile(r"\s*:[\w-]+:")
 _UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*$")
 _NUMBERED = re.compile(r"^(\s*)#\.(?=\s)")
 """An item that Sphinx numbers."""
 _TRANSITION = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
 """A rule between parts of a page."""
-_FOOTNOTE = re.compile(r"^\s*(?:\[\^[\w-]+\]:|\.\. \[(?:#?[\w.-]*|\*)\])(?:\s+(?=\S)|\s*$)")
+_FOOTNOTE = re.compile(
+    r"^\s*(?:\[\^[\w-]+\]:|\.\. \[(?:#?[\w.-]*|\*)\]|\[#[\w-]*\])(?:\s+(?=\S)|\s*$)"
+)
 _DEFINED = re.compile(r"(?<=[^\s:])[ \t]*\n(?:[ \t]*\n)? {0,3}:[ \t]+(?=\S)")
 """Between a term and what it means."""
 _FIELD = re.compile(r"^(\s*):([a-zA-Z][\w -]{0,40}):(?=\s+\S)")
@@ -47,6 +52,7 @@ _FIELD_ALONE = re.compile(r"\s*:[a-zA-Z][\w -]{0,40}:\s*$")
 _OPENS_LITERAL = re.compile(r"\s[\w)`*\"']+::\s*$")
 """The end of a sentence of reStructuredText that leads code in."""
 _GRID, _GRID_RULE = re.compile(r"\s*[+|].*[+|]\s*$"), re.compile(r"\s*\+[-=+]+\+\s*$")
+_HEAD_OF_CSV = re.compile(r"\s*:header:\s*(?P<values>\S.*)$")
 _LIST_ROW = re.compile(r"(?P<row>\* )?(?P<cell>[ ]*- ?)?(?P<text>.*)$")
 _UNSEEN = {"toctree", "contents", "include", "literalinclude", "raw", "index", "image", "figure",
            "currentmodule", "module", "py:module", "meta", "role", "program", "autosummary",
@@ -74,7 +80,8 @@ _NOTES = {"note", "tip", "hint", "warning", "important", "caution", "danger", "a
           "info", "todo", "seealso"}  # fmt: skip
 _TAGS = "a|abbr|b|br|cite|code|details|div|em|i|img|kbd|p|small|span|strong|sub|summary|sup|u"
 _INLINE = re.compile(
-    r"(?P<rst_literal>(?<!`)``(?!`)[^`]+``(?!`))"
+    r"(?P<rst_literal>(?<!`)``(?!`)[^`]+``(?!`)"
+    r"|(?<!`)(?!```[^`\n]*```)``(?!``)(?:[^`\n]|`(?!`)){1,200}`{2,3}(?!`))"
     r"|:[a-zA-Z][\w:.+-]{0,60}:`(?P<role>[^`]{1,300})`"
     r"|\{[a-zA-Z][\w:.+-]{0,60}\}`(?P<myst>[^`]{1,300})`"
     r"|(?<![`\w])`(?P<label>[^`<]{1,300})<(?P<address>[^<>`]{1,500})>`__?"
@@ -83,14 +90,16 @@ _INLINE = re.compile(
     r"|\[?!\[(?P<picture>[^\]\n]{0,200})\]\([^()\n]{0,1000}\)(?:\]\([^()\n]{0,1000}\))?"
     r"(?:\{[^{}\n]{0,300}\})?"
     r"|!\[(?P<badge>[^\]\n]{0,200})\]\[[^\]\n]{0,500}\]"
-    r"|(?<![\w\]])\[(?P<text>(?:`[^`\n]{1,100}`|[^\]\n`]|`(?![^`\n]{1,100}`)|\n(?!\s*\n)){0,400})\]\((?P<target>\{%[^%\n]*%\}[^()\s]*"
+    r"|(?<![^\W_])(?<!\])\[(?P<text>(?:`[^`\n]{1,100}`|\\[\[\]]|\[[^\[\]\n`]{1,100}\]|[^\]\n`]"
+    r"|`(?![^`\n]{1,100}`)|\n(?!\s*\n)){0,400})\]\((?P<target>\{%[^%]{0,300}%\}[^()\s]*"
     r"|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"\n]*\")?\)"
-    r"|(?<![\w\]])\[(?P<named>(?:[^\]\n]|\n(?!\s*\n)){1,200})\]\[[^\]\n]{0,500}\](?!\[)"
+    r"|(?<![^\W_])(?<!\])\[(?P<named>(?:[^\]\n]|\n(?!\s*\n)){1,200})\]\[[^\]\n]{0,500}\](?!\[)"
     r"|(?P<footnote>\[\^(?:\d{1,3}|[A-Za-z]\w+(?:-\w{2,})*)\](?![*+?{(:])"
     r"| ?\[(?:#[\w-]*|\*|\d{1,3})\]_(?!\w))"
     r"|(?P<cited>\[[A-Za-z][\w.-]{0,60}\])_(?!\w)"
-    r"|(?P<escaped>(?<=[\w.])\\_(?=\w)|(?<=\w)\\\.(?=\s|\Z))"
+    r"|(?P<escaped>(?<=[\w.])\\_(?=\w)|(?<=\w)\\\.(?=\s|\Z)|(?<=[.!?;,)])\\(?=\n[ \t]*\n|\Z))"
     r"|(?P<comment><!--(?:(?!-->)[\s\S]){0,500}-->)"
+    r"|\{%-? ?[a-z]\w* +\"(?P<argument>#?[\w-]{1,60})\"[^%\n]{0,100}%\}"
     r"|(?P<attributes>\{ ?(?::\s|#[\w-]|\.[a-z])[^{}\n]{0,300}\}|\{%[^%\n]{0,500}%\})"
     r"|(?P<icon>[ \t]?:(?:fontawesome|material|octicons|simple)-[\w-]{1,60}:)"
     r"|(?P<entity>&(?:[a-zA-Z]\w{1,30}|#\d{1,6}|#[xX][0-9a-fA-F]{1,6});)"
@@ -188,7 +197,7 @@ def on_few_lines(text: str, *, after_block: bool = False) -> str:
     parts: list[str] = []
     text = text[without_blanks(text, 0, len(text))[0] :].rstrip() if after_block else text.strip()
     for part in _BETWEEN.split(text):
-        is_block = _BLOCK.search(part) is not None
+        is_block = _BLOCK.search(part) is not None and not _are_terms_with_sentences(part)
         goes_on = after_block and part[:1].isspace()
         parts.append(part if is_block or goes_on else _paragraph(part))
         after_block |= is_block
@@ -197,14 +206,32 @@ def on_few_lines(text: str, *, after_block: bool = False) -> str:
 
 def _paragraph(part: str) -> str:
     """Join lines that were wrapped; terms, entries, and what a hard break ends have their own."""
-    if _DEFINITIONS.fullmatch(part) and is_term(part.split("\n"), 0):
-        definitions = [(term, " ".join(says.split())) for term, says in _DEFINITION.findall(part)]
-        are_sentences = all(says.endswith(_ENDS_OF_SENTENCES) for _, says in definitions)
-        between = ": " if are_sentences else "\n"  # Verses and code are indented as well.
+    if definitions := _definitions(part):
+        between = (
+            ": " if _are_sentences(definitions) else "\n"
+        )  # Verses and code are indented, too.
         return "\n".join(f"{term}{between}{says}" for term, says in definitions)
     if _ENTRIES.fullmatch(part):
         return part
     return _HARD_BREAK.join(" ".join(line.split()) for line in _BREAK.split(part))
+
+
+def _definitions(part: str) -> list[tuple[str, str]]:
+    """Return terms with what is indented below each, if the lines of a part are nothing else."""
+    if not (_DEFINITIONS.fullmatch(part) and is_term(part.split("\n"), 0)):
+        return []
+    return [(term, " ".join(says.split())) for term, says in _DEFINITION.findall(part)]
+
+
+def _are_sentences(definitions: Sequence[tuple[str, str]]) -> bool:
+    return all(says.endswith(_ENDS_OF_SENTENCES) for _, says in definitions)
+
+
+def _are_terms_with_sentences(part: str) -> bool:
+    """Return whether only the indentation of what terms mean makes a part look like a block."""
+    definitions = _definitions(part)
+    is_plain = not _BLOCK.search("\n".join(line.strip() for line in part.split("\n")))
+    return bool(definitions) and is_plain and _are_sentences(definitions)
 
 
 def _apart(part: str, read: str) -> str:
@@ -367,6 +394,7 @@ def _fenced(
 
 
 def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_ShownLine]:
+    whole = body
     while body and (_OPTION.match(body[0]) or not body[0].strip()):
         body = body[1:]
     short = name.rpartition(":")[2].lower()
@@ -383,12 +411,34 @@ def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_ShownLine
     elif _SIGNATURES.fullmatch(name):
         yield from [_ShownLine(f"`{rest}`"), *([] if body else [_ShownLine("")])]
         yield from _shown_lines(dedent("\n".join(body)).split("\n"))
-    elif short in _ROWS_OF_LISTS and (rows := _of_list_table(body)):
+    elif rows := _rows_of(short, whole, body):
         yield from map(_ShownLine, [*([rest, ""] if rest else []), *rows])
     elif short in _HOLDERS or any(map(_DIRECTIVE.match, body)):
         yield from _titled("", body)
     else:
         yield from _code("", body)
+
+
+def _rows_of(name: str, whole: Sequence[str], body: Sequence[str]) -> list[str]:
+    """Return the rows of a directive that draws a table, whose options `whole` has too."""
+    if name == "csv-table":
+        return _of_csv(whole)
+    return _of_list_table(body) if name in _ROWS_OF_LISTS else []
+
+
+def _of_csv(body: Sequence[str]) -> list[str]:
+    """Write comma-separated values as a table of Markdown; an option has its head."""
+    options = [match for line in body if (match := _HEAD_OF_CSV.match(line))]
+    values = [line.strip() for line in body if line.strip() and not _OPTION.match(line)]
+    head = [match["values"] for match in options]
+    try:
+        table = list(csv.reader([*head, *values], skipinitialspace=True))
+    except csv.Error:
+        return list(body)
+    rows = [f"| {' | '.join(' '.join(cell.split()) for cell in row)} |" for row in table]
+    if not values:
+        return []
+    return [*rows[:1], f"|{' --- |' * len(table[0])}", *rows[1:]]
 
 
 def _of_grid(rows: Sequence[str]) -> list[str]:
@@ -498,7 +548,8 @@ def _shown(match: re.Match[str]) -> str:
     groups = match.groupdict()
     match match.lastgroup:
         case "rst_literal":
-            seen = f"`{groups['rst_literal'][2:-2]}`"
+            code = groups["rst_literal"][2:-2]
+            seen = f"`` {code} ``" if "`" in code else f"`{code}`"
         case "literal":
             seen = _LANGUAGE_OF_CODE.sub("`", groups["literal"])
         case "role" | "myst":
@@ -520,7 +571,7 @@ def _shown(match: re.Match[str]) -> str:
         case "tag":
             seen = " " if groups["tag"].startswith("<br") else ""
         case _:
-            shown_alone = ("reference", "picture", "badge", "cited")
+            shown_alone = ("reference", "picture", "badge", "cited", "argument")
             seen = next((groups[name] for name in shown_alone if groups[name]), "")
     return seen
 
