@@ -273,6 +273,7 @@ def test_roles_of_myst_show_their_labels_and_comments_nothing(folder: Path) -> N
     markup = "See {doc}`the water\nwheel <wheel>`, {ref}`one\n<x>`, {pep}`8`.\n\n% to do\n% more\n"
     text = read(folder, "a.md", markup).text
     assert text.count("\n") == markup.count("\n")
+    assert read(folder, "b.md", "- See {ref}`one of two\n  <x>`\n").text == "- See one of\n  two\n"
     assert text.split() == ["See", "the", "water", "wheel,", "one,", "PEP", "8."]
 
 
@@ -344,10 +345,40 @@ def test_html_within_markdown_is_no_code_and_its_tables_are_tables(folder: Path)
     ]  # fmt: skip
 
 
+def test_html_tables_of_names_and_values_are_lists(folder: Path) -> None:
+    row = "  <tr>\n    <td><strong>{}</strong></td>\n    <td>{}</td>\n  </tr>\n"
+    rows = row.format("Place", "1 Mill Lane<br>Town") + row.format("Seats:", "Nine")
+    text = read(folder, "a.md", f"<table>\n{rows}</table>\n\nSo.\n").text
+    assert [line for line in text.split("\n") if line] == [
+        "- **Place:** 1 Mill Lane Town", "- **Seats:** Nine", "So.",
+    ]  # fmt: skip
+    layout = read(folder, "b.md", "<table>\n<tr><td>One</td>\n<td>Two</td></tr>\n</table>\n").text
+    assert layout.split() == ["One", "Two"]
+
+
+def test_what_tools_of_markdown_read_is_no_text(folder: Path) -> None:
+    page = (
+        "::: mill.Mill\n    options:\n        heading: 3\n\n        filters: []\n\n"
+        '[rules]: {% page "/rules/#a" %}\nSee [rules].\n\n'
+        "- Grind{% comment %}TODO\nlink{% endcomment %}\n\n"
+        "{{< tags >}}A {{% note %}}hint{{% /note %}}, `{{< x >}}`.\n"
+    )
+    text = read(folder, "a.md", page).text
+    assert text.count("\n") == page.count("\n")
+    assert [line for line in text.split("\n") if line] == [
+        "See rules.", "- Grind", "A hint, `{{< x >}}`.",
+    ]  # fmt: skip
+
+
 def test_a_table_of_contents_is_no_text(folder: Path) -> None:
     contents = "- [A](#a)\n  - [B `b[0]`](#b)\n- [C?](#c)\n"
     text = read(folder, "a.md", f"# T\n\n[[toc]]\n\n{contents}\n- [D](#d) or [E](e.md)\n").text
     assert text.split() == ["#", "T", "-", "[D](#d)", "or", "[E](e.md)"]
+
+
+def test_rows_that_no_bar_ends_are_rows(folder: Path) -> None:
+    text = read(folder, "a.md", "| a | b |\n|--|--|\n| x | `y`\n| z | w |\n\n| no table\n").text
+    assert text.split("\n")[2:6] == ["| x | `y` |", "| z | w |", "", "| no table"]
 
 
 def test_tags_that_keep_words_apart_leave_a_space(folder: Path) -> None:

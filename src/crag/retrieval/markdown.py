@@ -42,7 +42,7 @@ _NOT_TEXT = re.compile(
     r"|(?:\A|(?<=\n\n))%[ \t].*(?:\n%.*)*"  # and comments
     r"|^[ \t]*\{\*.*\*\}[ \t]*$"  # FastAPI's includes
     r"|^[ \t]*\.\. (?:include|literalinclude)::.*$"
-    r"|^[ \t]*::: [\w.]+[ \t]*$"  # mkdocstrings
+    r"|^[ \t]*::: [\w.]+[ \t]*$(?:\n(?:[ \t]{4}.*|(?=\n[ \t]{4})))*"  # mkdocstrings
     r"|^[ \t]*\[{1,2}_?toc_?\]{1,2}[ \t]*$|^[ \t]*\[TOC\][ \t]*$"
     rf"|^(?:[ \t]*(?:{_PICTURE}|\[{_PICTURE}\]{_TARGET}))+[ \t]*$",  # pictures alone, and badges
     re.MULTILINE,
@@ -57,25 +57,32 @@ _TEXT_IN_CODE = re.compile(
     r"|\{[a-z][\w:-]*\}`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`"
     r"|\{[a-z][\w:-]*\}(?P<role>`)(?:[~!](?=\w))?"
     r"|\{%-? *(?:include|import|from|extends|image|end\w+|block|assign|set)\b[^%]*%\}"
+    r"|\{\{[<%][^{}\n]*[>%]\}\}"  # shortcodes of Hugo
     r"|(?:(?<![ \t])[ \t]+)?\{:[^{}\n]*\}[ \t]*$",  # attributes of kramdown
     re.MULTILINE,
 )
 """Roles and the like outside of code, which may show just that, as `{prefix}:{name}` does."""
 _LINK_DEFINITION = re.compile(
-    r"^ {0,3}\[(?!\^)(?P<label>[^\]\n]{1,200})\]:[ \t]*(?:<[^<>\n]*>|[^\s<]\S*)"
+    r"^ {0,3}\[(?!\^)(?P<label>[^\]\n]{1,200})\]:[ \t]*(?:<[^<>\n]*>|\{%[^%\n]*%\}\S*|[^\s<]\S*)"
     r"(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$",
     re.MULTILINE,
 )
 _LABEL_ALONE = re.compile(r"(?<![\]\\!\w])\[(?P<label>[^\[\]\n]{1,200})\](?![\[(:])")
-_COMMENT = re.compile(r"<!--(?:\s?\[\[\[.{0,3000}?\]\]\])?.*?(?:-->|\Z)", re.DOTALL)
-"""With the program in one that cog runs."""
+_COMMENT = re.compile(
+    r"<!--(?:\s?\[\[\[.{0,3000}?\]\]\])?.*?(?:-->|\Z)"
+    r"|\{%-? ?comment\b[^%\n]*%\}(?:(?!\{%-? ?comment\b).){0,3000}?"
+    r"\{%-? ?endcomment\b[^%\n]*%\}",
+    re.DOTALL,
+)
+"""Of HTML, with the program in one that cog runs, or of Jinja's kin."""
 _CONTENTS = re.compile(
     r"(?:^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\[[^\n]*\]\(#[^()\s]*\)[ \t]*(?:\n|\Z)){3,}",
     re.MULTILINE,
 )
 """A list of links into the page, and of nothing else."""
 _PROGRAM = re.compile(
-    r"^[ \t]*<(?P<unseen>script|style)\b[^<>]*>(?:(?!<(?:script|style)\b)[\s\S])*?</(?P=unseen)>"
+    r"^[ \t]*<(?P<unseen>script|style|svg)\b[^<>]*>(?:(?!<(?:script|style|svg)\b)[\s\S])*?"
+    r"</(?P=unseen)>"
     r"|^import\b[\w\s{},*$]{0,500}[\"'][^\"'\n]{1,500}[\"'];?[ \t]*$"
     r"|^export (?:const|let|var|default|async|function)\b.*(?:\n.*\S.*)*"
     r"|\{/\*(?:(?!\{/\*|\*/\})[\s\S])*\*/\}",
@@ -115,8 +122,8 @@ _DEEPEST, _MOST_COMPONENTS = 8, 20
 _INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 _TAGS = re.compile(
     r"</?(?:a|abbr|article|aside|b|big|blockquote|br|button|caption|center|cite|code|colgroup|col|dd|"
-    r"del|details|div|dl|dt|em|figcaption|figure|font|footer|h[1-6]|header|hr|i|iframe|img|ins|kbd|li|"
-    r"main|mark|nav|ol|p|picture|pre|s|samp|script|section|small|source|span|strike|strong|style|sub|"
+    r"del|details|div|dl|dt|em|figcaption|figure|font|footer|h[1-6]|header|hr|i|iframe|img|input|ins|kbd|"
+    r"li|main|mark|nav|ol|p|picture|pre|s|samp|script|section|small|source|span|strike|strong|style|sub|"
     r"summary|sup|svg|table|tbody|td|tfoot|th|thead|tr|tt|u|ul|video)(?:[ \t\n/][^<>]{0,500})?>",
     re.IGNORECASE,
 )
@@ -127,6 +134,10 @@ _BARE_TABLE = re.compile(
     r"(?:(?![ \t]*\|)[^\n|]*\|.*(?:\n|\Z))*",
     re.MULTILINE,
 )
+_TABLE_OF_ROWS = re.compile(
+    r"^[ \t]*\|.*\n[ \t]*\|[ \t]*:?-[-:| \t]*$(?:\n[ \t]*\|.*)*", re.MULTILINE
+)
+_UNCLOSED_ROW = re.compile(r"^[ \t]*\|.*[^|\s](?=[ \t]*$)", re.MULTILINE)
 _ROW_WITHOUT_BARS = re.compile(r"^(?P<margin>[ \t]*)(?P<cells>\S.*)$", re.MULTILINE)
 _WIDE_ROW = re.compile(r"^[ \t]*\|(?=.{120}).*\|[ \t]*$", re.MULTILINE)
 _PADDING = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)|(?<=---)-+")
@@ -183,6 +194,7 @@ def readable_markdown(text: str) -> tuple[str, str]:
     text = _INCLUDED.sub(_blank, _outside_code(text, _NOT_TEXT))
     text = _outside_code(text, _TEXT_IN_CODE, _shown_role)
     text = _outside_code(text, _BARE_TABLE, _between_bars)
+    text = _outside_code(text, _TABLE_OF_ROWS, _with_closed_rows)
     text = _without_components(text)
     text = _outside_code(text, _TABLE, _as_markdown)
     text = _outside_code(text, _SUMMARY, lambda summary: _in_bold(summary, summary["words"]))
@@ -384,8 +396,9 @@ def _shown_role(found: re.Match[str]) -> str:
         return found["role"] or _blank(found)
     if label.count("\n") == found[0].count("\n"):
         return label
-    words, space, last = label.rpartition(" ")
-    return f"{words}\n{last}" if space else f"\n{label}"
+    words, _, last = label.rpartition(" ")
+    margin = found[0].rpartition("\n")[2]
+    return f"{words}\n{margin[: len(margin) - len(margin.lstrip())]}{last}"
 
 
 def _between_bars(table: re.Match[str]) -> str:
@@ -393,6 +406,11 @@ def _between_bars(table: re.Match[str]) -> str:
     return _ROW_WITHOUT_BARS.sub(
         lambda row: f"{row['margin']}| {row['cells'].removesuffix('|').rstrip()} |", table[0]
     )
+
+
+def _with_closed_rows(table: re.Match[str]) -> str:
+    """End each row of a table with a bar, which Markdown does not ask for."""
+    return _UNCLOSED_ROW.sub(r"\g<0> |", table[0])
 
 
 def _blank_tag(tag: re.Match[str]) -> str:

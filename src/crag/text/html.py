@@ -170,7 +170,10 @@ def table_rows(rows: Sequence[Sequence[str]]) -> str:
 
 
 def tables_in(text: str) -> str:
-    """Write the first table of a piece of HTML as one of Markdown; empty if it has no head."""
+    """Write the first table of a piece of HTML as one of Markdown; empty if it has no head.
+
+    One without a head whose rows are a name in bold and what it stands for is written as a list.
+    """
     from lxml.etree import LxmlError
     from lxml.html import fromstring
 
@@ -178,9 +181,23 @@ def tables_in(text: str) -> str:
         table = next(fromstring(f"<div>{text}</div>").iter("table"), None)
     except (LxmlError, ValueError):
         return ""
-    if table is None or table.find(".//th") is None or not _holds_data(table):
+    if table is None or not _holds_data(table):
         return ""
-    return table_rows(_rows(table))
+    if table.find(".//th") is not None:
+        return table_rows(_rows(table))
+    rows = list(table.iter("tr"))
+    named = [pair for row in rows if (pair := _named(row))]
+    is_list = len(named) == len(rows)
+    return "\n".join(f"- **{name}:** {value}" for name, value in named) if is_list else ""
+
+
+def _named(row: "HtmlElement") -> tuple[str, str] | None:
+    """Return the name and the value of a row that has two cells, the first one in bold."""
+    cells = [one for one in row if one.tag == "td"]
+    bold = cells[0].find(".//strong") if len(cells) == 2 else None  # noqa: PLR2004 - name, value
+    name, value = (_text(cell, marked=True) for cell in cells) if bold is not None else ("", "")
+    is_named = bool(name and value) and bold is not None and _text(bold) == name
+    return (name.rstrip(":"), value) if is_named else None
 
 
 def _marked_text(tree: "HtmlElement") -> str:
