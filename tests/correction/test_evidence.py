@@ -45,6 +45,12 @@ def test_a_strip_knows_its_own_lines_and_reading() -> None:
     assert first["reading"]["span"] is None
 
 
+def test_a_strip_that_begins_a_line_keeps_its_indentation() -> None:
+    text = "One is here. Two is here. Three is here.\n\n      Four goes\n      on. Five."
+    strips = strips_in_context([Document(text)], [read("Four")], Settings())
+    assert strips[-1]["text"] == "      Four goes\n      on. Five."
+
+
 def test_lines_that_a_part_of_code_repeats_are_not_its_place() -> None:
     text = "```js\nfirst()\n\nlast()\n```"
     known = {"position": "line 910", "lines": "772 910-912 1180"}

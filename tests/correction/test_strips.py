@@ -61,6 +61,24 @@ def test_a_term_opens_a_strip_unless_a_sentence_leads_it_in() -> None:
     assert [strip.split()[0] for strip in decompose(text)] == ["The", "retries"]
 
 
+def test_a_sentence_stays_with_the_long_list_that_it_leads_in() -> None:
+    items = "".join(f"- {'item ' * 20}\n" for _ in range(5))
+    strips = decompose(f"{'Much ' * 90}is said. The parts are these:\n\n{items}")
+    assert [strip for strip in strips if strip.startswith("The parts are these:\n\n- item")]
+
+
+def test_a_long_item_is_cut_between_sentences() -> None:
+    said = "".join(f"  It says {'word ' * 12}\n  and {'more ' * 9}so. Then\n" for _ in range(9))
+    strips = decompose(f"- First.\n{said}")
+    assert len(strips) > 2
+    assert all(strip.endswith("so.") for strip in strips[:-1])
+
+
+def test_what_code_has_interrupted_stays_with_it() -> None:
+    text = "One. Two. Three.\n\n```\na()\n```\n\nis equivalent to:\n\n```\nb()\n```\n"
+    assert decompose(text)[-1].startswith("```\na()")
+
+
 def test_text_without_sentence_ends_is_cut_into_pieces_an_evaluator_can_read() -> None:
     strips = decompose(" ".join(["word"] * 100_000))
     assert max(len(strip.split()) for strip in strips) <= 360

@@ -399,6 +399,11 @@ def test_a_sentence_that_speaks_of_what_follows_leads_it_in() -> None:
     assert text[first[0] : items[1]] == text[: text.index("\n\nThe")]
 
 
+def test_three_dots_lead_in_what_follows_at_once() -> None:
+    text = "Run it...\n\n```sh\nrun\n```\n\nAnd so...\n\nIt ends."
+    assert [piece.leads_in for piece in pieces_of(text)] == [True, False, False, False]
+
+
 def test_a_line_in_bold_leads_in_the_block_that_it_names() -> None:
     text = "One may ask.\n\n**Usage**\n\n```sh\nask\n```\n\n**Mind** this.\n\n**All**\n\nSo."
     assert [text[piece.start :][:7] for piece in pieces_of(text) if piece.leads_in] == ["**Usage"]

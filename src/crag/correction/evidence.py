@@ -56,13 +56,15 @@ def parts_in_context(
     pieces = list(pieces_of(text))
     places = units_of(text, pieces) if mode == "sentences" else located(text, decompose(text, mode))
     contexts = contexts_of(text, pieces, [start for start, _ in places])
-    for (start, last), context in zip(places, contexts, strict=True):
+    for (begin, last), context in zip(places, contexts, strict=True):
+        line = text.rfind("\n", 0, begin) + 1
+        start = begin if text[line:begin].strip() else line  # Indented as its other lines are.
         own = text[start:last].rstrip()
         end = start + len(own)
         source = source_within(whole["source"], text, start, end)
         strip: Strip = {**whole, "text": own, "source": source}
         if context:
-            strip["before"] = context
+            strip["before"] = context.rstrip(" \t") if start < begin else context
         yield start, _scored(strip, sliced(reading, start, end, standing))
 
 

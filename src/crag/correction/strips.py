@@ -23,6 +23,7 @@ EXCERPT_MINIMUM_WORDS = 5
 _BREAKS = re.compile(r"[\n\t]")
 _EMPTY_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _ROWS_OF_GRID = re.compile(r"(?<=\+)[ \t]*\n(?=[ \t]*\|)")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[)\"”*_]*\s+(?![a-z\s])")
 _LINE, _WORD = re.compile(r".*\n|.+"), re.compile(r"\S+")
 _SIZES = {"heading": 0, "term": 0, "sentence": 1, "block": SENTENCES_PER_STRIP}
 """How many sentences each kind of piece counts as."""
@@ -142,12 +143,20 @@ def units_of(text: str, pieces: Iterable[TextPiece]) -> list[Range]:
     unit: list[TextPiece] = []
     for piece in [part for whole in pieces for part in _cut_long(text, whole)]:
         if unit and _starts_unit(text, unit, piece):
-            units.append((unit[0].start, unit[-1].end))
-            unit = []
+            last = len(unit) - _leads_in_alone(unit, piece)
+            units.append((unit[0].start, unit[last - 1].end))
+            unit = unit[last:]
         unit.append(piece)
     if unit:
         units.append((unit[0].start, unit[-1].end))
     return units
+
+
+def _leads_in_alone(unit: Sequence[TextPiece], piece: TextPiece) -> bool:
+    """Return whether the last sentence of several stays with a block that has no room for all."""
+    earlier = unit[-2:-1]
+    is_after_text = any(one.kind in {"sentence", "block"} for one in earlier)
+    return is_after_text and unit[-1].leads_in and piece.kind == "block"
 
 
 def _starts_unit(text: str, unit: Sequence[TextPiece], piece: TextPiece) -> bool:
@@ -168,6 +177,7 @@ def _starts_unit(text: str, unit: Sequence[TextPiece], piece: TextPiece) -> bool
 def _cut_long(text: str, piece: TextPiece) -> Iterator[TextPiece]:
     """Cut a very long piece between items or lines, and a very long line between words."""
     start, count = piece.start, 0
+    starts = {begin for begin, _ in piece.items}
     items = {
         begin: size
         for begin, end in piece.items
@@ -176,9 +186,13 @@ def _cut_long(text: str, piece: TextPiece) -> Iterator[TextPiece]:
     for line in _LINE.finditer(text, piece.start, piece.end):
         size = items.get(line.start(), len(line[0].split()))
         if count and count + size > LONGEST_SENTENCE:
-            is_block = piece.kind == "block" and not piece.items
             most_after = min(count // 2, LONGEST_SENTENCE - size)
-            cut = _cut_before(text, start, line, most_after) if is_block else line.start()
+            if piece.kind == "block" and not piece.items:
+                cut = _cut_before(text, start, line, most_after)
+            elif line.start() in starts:
+                cut = line.start()
+            else:
+                cut = _sentence_before(text, start, line.start(), most_after)
             yield piece._replace(start=start, end=_last(text, cut))
             start, count = cut, len(text[cut : line.start()].split())
         for word in _WORD.finditer(text, *line.span()):
@@ -206,6 +220,13 @@ def _cut_before(text: str, start: int, line: re.Match[str], most: int) -> int:
             if part.end() <= line.start() and len(text[part.end() : line.start()].split()) <= most:
                 return part.end()
     return line.start()
+
+
+def _sentence_before(text: str, start: int, end: int, most: int) -> int:
+    """Return where the sentence begins that a place is in, if it has at most so many words."""
+    ended = [match.end() for match in _SENTENCE_END.finditer(text, start, end + 1)]
+    is_near = bool(ended) and len(text[ended[-1] : end].split()) <= most
+    return ended[-1] if is_near else end
 
 
 def _last(text: str, end: int) -> int:

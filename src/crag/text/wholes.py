@@ -72,6 +72,8 @@ _LEANS = re.compile(
     re.IGNORECASE,
 )
 """How a sentence begins that is not understood without the one before it."""
+_GOES_ON = re.compile(r"[a-z]{1,12} [a-z]")
+"""How a sentence begins that code or a list has interrupted."""
 
 
 _QUESTION = re.compile(r"[*_ ]*(?:Q|Question)(?: ?\d{1,3})?[.:)]")
@@ -80,6 +82,7 @@ _FIELD = re.compile(r"[ \t]*([*_]{1,2})\w[\w -]{0,30}(?::\1|\1:)(?=\s)")
 """How a line begins that tells one thing of what stands above it, such as its default."""
 _IN_BOLD = re.compile(r"\*\*[^*\n]{1,60}\*\*|__[^_\n]{1,60}__")
 """A line that names what stands below it, as the title of a tab."""
+_DOTS = ("...", "…")
 _FOLLOWING = re.compile(r"\bfollowing\b|\b(?:as follows|below)\.?$", re.IGNORECASE)
 
 
@@ -174,9 +177,13 @@ def _sentences_within(text: str, start: int, end: int, before_block: bool) -> It
 
 
 def _leads_in(sentence: str, *, before_block: bool) -> bool:
-    """Return whether a sentence ends with a colon, or speaks of, or names, the block after it."""
+    """Return whether a sentence ends with a colon, or speaks of, or names, the block after it.
+
+    Some write three dots for the colon.
+    """
     names = names_next(sentence) or _IN_BOLD.fullmatch(sentence) is not None
-    return sentence.rstrip("*_ ").endswith(":") or (before_block and names)
+    last = sentence.rstrip("*_ ")
+    return last.endswith(":") or (before_block and (names or last.endswith(_DOTS)))
 
 
 def _with_question_apart(sentences: Sequence[str]) -> list[str]:
@@ -204,7 +211,7 @@ def _block_is_next(lines: Sequence[Line], at: int) -> bool:
 
 def _leans(sentence: str) -> bool:
     leans = _LEANS.match(sentence.lstrip("*_ >\"'")) or _FIELD.match(sentence)
-    return leans is not None
+    return leans is not None or _GOES_ON.match(sentence) is not None
 
 
 def contexts_of(text: str, pieces: Sequence[TextPiece], starts: Sequence[int]) -> list[str]:
