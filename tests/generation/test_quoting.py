@@ -263,6 +263,34 @@ def test_what_ends_before_the_picture_that_it_leads_in_is_not_sure() -> None:
     assert one.sure
 
 
+def test_a_sentence_that_leads_in_what_is_left_out_is_not_quoted_unless_it_answers() -> None:
+    text = "The mill grinds. These are its parts:"
+    assert quoted(text, "grinds")[0].text == "The mill grinds."
+    assert quoted(text, "its parts")[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "      It grinds\n      flour.\n\n      So.\n\nNo more.",
+            "It grinds flour.\n\nSo.\n\nNo more.",
+        ),
+        ("    a = 1\n    b = 2\n\nThat is all.", "```\na = 1\nb = 2\n```\n\nThat is all."),
+        ("- It\n  grinds\n- So", "- It\n  grinds\n- So"),
+        ("      - It\n        grinds\n\n- So", "- It\n  grinds\n\n- So"),
+    ],
+)
+def test_lines_are_moved_to_the_margin_with_the_first_one(text: str, shown: str) -> None:
+    assert quoted(text)[0].text == shown
+
+
+def test_what_goes_on_from_within_a_line_is_moved_to_the_margin() -> None:
+    filler = "Filler is here in many words. " * 12
+    text = f"      {filler}\n      More. It grinds\n      flour."
+    assert quoted(text, "It grinds\n      flour")[0].text.endswith("It grinds flour.")
+
+
 def test_what_makes_an_answer_long_is_left_to_those_who_ask_for_more() -> None:
     texts = [f"Answer number {n} is here, {'in many words ' * 10}." for n in range(4)]
     evaluator = FakeReadingEvaluator(0.9, *texts)

@@ -19,7 +19,7 @@ from crag.reading import Reading
 from crag.state import Strip
 from crag.text.as_read import as_read, on_few_lines, only_names
 from crag.text.places import line_numbers
-from crag.text.wholes import excerpt_at, is_head_of_ruled_table, lines_of, pieces_of
+from crag.text.wholes import INDENTED, excerpt_at, is_head_of_ruled_table, lines_of, pieces_of
 from crag.text.words import bare, question_words, words
 
 MOST_WORDS: Final = 60
@@ -51,6 +51,10 @@ _OPEN_ENDS = ("?", "!", ".", ":")
 _FEWEST_ALONE: Final = 3
 """Words up to which a quotation is not understood without its heading, such as "Yes."."""
 _BULLET = re.compile(r"\A[-*+•‣–]\s+")
+_IN_ITEM = re.compile(r"[ \t]*(?:(?:[-*+•‣–]|\d{1,3}[.)])[ \t]+|(?=[^ \t]))")
+"""What stands before the text of a line, in an item as well."""
+_MARKED = re.compile(r"[-*+•‣–]\s|\d{1,3}[.)]\s|\.\. ")
+_SENTENCE = re.compile(r"[.:][)\"”*_]*\s*\Z")
 _WORD = re.compile(r"\w")
 _ITEM = re.compile(r"[ \t]*\n\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])[ \t]+\S")
 """The end of a line before an item of a list."""
@@ -101,6 +105,7 @@ def quotations_in(
     distinct = [
         candidate for place, candidate in enumerate(near) if not _repeats(candidate, near[:place])
     ]
+    distinct = [one for one in distinct if not one.text.endswith(":")] or distinct
     quotations: list[Quotation] = []
     word_count = 0
     for candidate in distinct[: most if sure else min(most, MOST_CLOSEST)]:
@@ -131,6 +136,7 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
             text[low:high], max(0, anchor - low), MOST_WORDS, MOST_WORDS_WITH_BLOCK
         )
     ] or [(low, high)]
+    ranges[-1] = _without_lead_in(text, ranges[-1], anchor)
     odds = _odds(strip) + _HEADING_WEIGHT * is_headed
     alone = _without_bullet(_as_quoted(text, ranges))
     if _needs_heading(text[start:], ranges[0][0] - start, ranges[-1][1] - start, alone):
@@ -143,6 +149,17 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
         return candidate
     whole = _as_quoted(text, ranges, before)
     return candidate._replace(text=whole, before=as_read(before), alone=alone)
+
+
+def _without_lead_in(text: str, place: tuple[int, int], anchor: int) -> tuple[int, int]:
+    """Leave out a last sentence that leads in what the strip does not have, unless it answers."""
+    begin, end = place
+    if not text[begin:end].endswith(":"):
+        return place
+    *others, last = pieces_of(text[begin:end])
+    says_more = any(piece.kind in {"sentence", "block"} for piece in others)
+    is_left_out = says_more and last.kind == "sentence" and anchor < begin + last.start
+    return (begin, begin + others[-1].end) if is_left_out else place
 
 
 def _page_around(strip: Strip, place: int) -> tuple[int, int]:
@@ -188,11 +205,29 @@ def _as_quoted(text: str, ranges: Sequence[tuple[int, int]], before: str = "") -
 
 
 def _at_margin(text: str, begin: int, end: int) -> str:
-    """Move lines of a text to the margin, as an item of an inner list: its first one may be cut."""
-    indentation = text[text.rfind("\n", 0, begin) + 1 : begin]
-    if indentation.strip():
-        return text[begin:end]
-    return dedent(indentation + text[begin:end]).lstrip()
+    """Move a text to the margin, as an item of an inner list, though it may begin within a line.
+
+    Lines that are indented less than the first one, from there on, are moved by themselves; what
+    stands apart before them, and is neither an item nor a sentence, is code of Markdown.
+    """
+    opening = text[text.rfind("\n", 0, begin) + 1 : begin]
+    first, *others = text[begin:end].split("\n")
+    inside = _IN_ITEM.match(opening)
+    depth = inside.end() if inside else _depth(opening + first)
+    less = (at for at, line in enumerate(others) if line.strip() and _depth(line) < depth)
+    cut = next(less, len(others))
+    moved = "\n".join([first.lstrip(), *(line[depth:] for line in others[:cut])])
+    if not others[cut:]:
+        return moved
+    rest = dedent("\n".join(others[cut:]))
+    is_text = inside or _MARKED.match(moved) or _SENTENCE.search(moved)
+    is_whole = moved.endswith("\n") and (moved + rest).count("```") % 2 == 0
+    is_code = depth >= INDENTED and is_whole and not is_text
+    return f"```\n{moved.rstrip()}\n```\n\n{rest}" if is_code else f"{moved}\n{rest}"
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _indented(text: str, begin: int, end: int) -> str:
