@@ -212,7 +212,8 @@ def speeds(found: Resources) -> tuple[float, float]:
 def measured(data: Path, folder: Path) -> Iterator[Measured]:
     """Yield what every file of rows in the folder holds, with the questions of its set."""
     known: dict[str, Mapping[str, Example]] = {}
-    for path in sorted(folder.glob(f"{GENERATOR}*-*.jsonl")):
+    paths = sorted(folder.glob(f"{GENERATOR}*-*.jsonl"))
+    for path in sorted(paths, key=lambda one: "-docs-" not in one.name):
         stem, name, model = path.stem.split("-", 2)
         if name not in known:
             loaded = load(name, data, folder / "docs.json")  # type: ignore[arg-type]
