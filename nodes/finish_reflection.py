@@ -135,7 +135,7 @@ class FinishReflection:
             citations=found["citations"],
             sentences=[],
             messages=found["messages"],
-            events=found["events"],
+            events=[Event(**{**one, "node": _NODE}) for one in found["events"]],
         )
 
 

@@ -11,11 +11,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import crag.graph
 from crag.answering.outcome import UNSURE
+from crag.answering.support import WordAttributor
 from crag.errors import CragError, SettingsError
 from crag.graph_registry import GRAPHS, OFFERED, Need, graph_named
 from crag.nodes.open_run import REFLECTED
 from crag.parts import Parts
 from crag.reflection.backends.embedded import EmbeddedReflection
+from crag.reflection.testing import fake_candidate
 from crag.settings_form import GROUPS
 from crag.testing import FakeChatModel, FakeEvaluator, FakeQuoter, FakeReflection
 from tests.graph.reflective import goes_on, plain, state_by
@@ -122,6 +124,22 @@ def test_no_graph_is_surer_than_what_it_quotes(make_parts: Any, name: str, quest
     assert state["answer"].startswith(f"{UNSURE}\n\n")
     assert state["citations"]
     assert state["events"][-1]["kind"] == "abstained"
+
+
+@pytest.mark.parametrize("name", OFFERED)
+@pytest.mark.parametrize("question", ["Who wrote it?", "Who wrote it? Who designed the engine?"])
+def test_no_graph_shows_what_a_model_made_up(make_parts: Any, name: str, question: str) -> None:
+    made_up = "Kettles boil in Greenland."
+    parts = make_parts(
+        model=FakeChatModel(replies=[made_up]),
+        quoter=FakeQuoter(sure=False),
+        reflection=FakeReflection(lambda *_: fake_candidate(made_up)),
+        attributor=WordAttributor(),
+    )
+    state = OFFERED[name].build(parts).invoke({"question": question})
+    assert made_up.rstrip(".") not in state["answer"]
+    assert (state["certainty"], state["abstained"]) == ("unsure", True)
+    assert "uncited_answer" in {entry["kind"] for entry in state["events"]}
 
 
 def test_needs_are_parts() -> None:

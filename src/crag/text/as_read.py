@@ -207,9 +207,8 @@ def on_few_lines(text: str, *, after_block: bool = False) -> str:
 def _paragraph(part: str) -> str:
     """Join lines that were wrapped; terms, entries, and what a hard break ends have their own."""
     if definitions := _definitions(part):
-        between = (
-            ": " if _are_sentences(definitions) else "\n"
-        )  # Verses and code are indented, too.
+        # Verses and code are indented as well.
+        between = ": " if _are_sentences(definitions) else "\n"
         return "\n".join(f"{term}{between}{says}" for term, says in definitions)
     if _ENTRIES.fullmatch(part):
         return part
