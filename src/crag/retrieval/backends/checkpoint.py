@@ -95,18 +95,15 @@ def files_locked(folder: Path) -> Iterator[None]:
 
     In a read-only folder nothing can rewrite them anyway.
     """
-    lock = FileLock(folder / "files.lock")
     try:
-        lock.acquire()
+        lock = FileLock(folder / "files.lock").acquire()
     except OSError:
         yield
         return
-    try:
+    with lock:
         with index_errors(str(folder)):
             _repair(folder)
         yield
-    finally:
-        lock.release()
 
 
 def check_files(folder: Path) -> None:
@@ -130,19 +127,16 @@ def sole_writer(folder: Path) -> Iterator[None]:
     """
     if folder.exists() and not folder.is_dir():
         raise DocumentIndexError(str(folder), "this is a file; an index is a folder")
-    lock = FileLock(folder / "crag.lock")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
+        lock = FileLock(folder / "crag.lock").acquire(timeout=0)
     except Timeout:
         problem = "another run is writing to it. Wait until it has finished, or stop it"
         raise DocumentIndexError(str(folder), problem) from None
     except OSError as error:
         raise DocumentIndexError(str(folder), f"cannot be written: {error.strerror}") from error
-    try:
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 def save(folder: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import isqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from langchain_core.documents import Document
 
@@ -60,6 +60,8 @@ _CHANGE = "change"
 class _Chroma(ABC):
     """What a folder and a server have in common."""
 
+    _graph: ClassVar["CreateHNSWConfiguration"] = {"space": "cosine"}
+
     def __init__(self, location: str) -> None:
         self.location = location
         self._client: Client | None = None
@@ -83,7 +85,7 @@ class _Chroma(ABC):
             self._collection = self._opened().create_collection(
                 COLLECTION,
                 metadata=stamp._asdict(),
-                configuration={"hnsw": self._graph()},
+                configuration={"hnsw": self._graph},
                 embedding_function=None,
             )
 
@@ -108,7 +110,11 @@ class _Chroma(ABC):
             return []
         with index_errors(self.location):
             got = self._existing().get(ids=list(ids), include=["documents", "metadatas"])
-        return in_order(ids, _documents(got["ids"], got["documents"], got["metadatas"]))
+        rows = zip(got["ids"], got["documents"] or (), got["metadatas"] or (), strict=True)
+        chunks = [
+            Document(text or "", id=one, metadata=dict(known or {})) for one, text, known in rows
+        ]
+        return in_order(ids, chunks)
 
     def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[str]:
         conditions: list[Where] = [{"kind": where.kind}] if where.kind else []
@@ -160,9 +166,6 @@ class _Chroma(ABC):
                 self._words.close()
             self._client = self._collection = self._words = None
 
-    def _graph(self) -> "CreateHNSWConfiguration":
-        return {"space": "cosine"}
-
     def _opened(self) -> "Client":
         with self._lock:
             if self._client is None:
@@ -209,6 +212,8 @@ class ChromaFolder(_Chroma):
     Only one process writes at a time, and one that reads sees the vectors from when it opened the
     index.
     """
+
+    _graph: ClassVar["CreateHNSWConfiguration"] = {"space": "cosine", "sync_threshold": NEVER}
 
     def __init__(self, location: str) -> None:
         self._folder = Path(location).expanduser().resolve()
@@ -276,9 +281,6 @@ class ChromaFolder(_Chroma):
         if not is_saved or _most_unsaved(size(self._folder)) > 2 * self._limit:
             self.close()
 
-    def _graph(self) -> "CreateHNSWConfiguration":
-        return {"space": "cosine", "sync_threshold": NEVER}
-
     def _current_words(self) -> WordFile:
         """Return the words; those of an older crag, or of a killed run, are completed first."""
         with self._lock:
@@ -302,8 +304,7 @@ class ChromaFolder(_Chroma):
             return self._complete(WordFile(None, self.location), mark)
 
     def _complete(self, words: WordFile, mark: str) -> WordFile:
-        if words.mark != mark:
-            words.follow(mark, self.stored(), self.get)
+        words.follow(mark, self.stored(), self.get)
         return words
 
     def _mark(self) -> str:
@@ -349,15 +350,12 @@ class ChromaServer(_Chroma):
 
     def _current_words(self) -> WordFile:
         with self._lock:
-            with index_errors(self.location):
-                collection = find_collection(self._opened(), self.location)
-            self._collection = collection
+            self._collection = find_collection(self._opened(), self.location)
             if self._words is None:
                 self._words = WordFile(cached_words(self.location), self.location)
             change = (self._existing().metadata or {}).get(_CHANGE, "")
             mark = f"{self._existing().id} {change}"
-            if self._words.mark != mark:
-                self._words.follow(mark, self.stored(), self.get)
+            self._words.follow(mark, self.stored(), self.get)
             return self._words
 
     def _written(self, _change: Change, /) -> None:
@@ -374,13 +372,3 @@ def _most_unsaved(chunks: int) -> int:
     for each chunk that there is. Writes being 1024 chunks, both together cost least near this.
     """
     return max(_LEAST_SAVED, _SAVED_PER_ROOT * isqrt(chunks))
-
-
-def _documents(
-    ids: Sequence[str], texts: Sequence[str] | None, metadata: Sequence[Any] | None
-) -> list[Document]:
-    rows = zip(ids, texts or (), metadata or (), strict=True)
-    return [
-        Document(text or "", id=identifier, metadata=dict(known or {}))
-        for identifier, text, known in rows
-    ]

@@ -11,7 +11,6 @@ the content, so writing a document again replaces the same entries. A store that
 was in memory, or its server lost it) is filled from the manifest, without embedding anything again.
 """
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -32,6 +31,7 @@ from crag.errors import CragError, DocumentIndexError
 from crag.extras import require
 from crag.retrieval.backends.checkpoint import sole_writer
 from crag.retrieval.backends.word_file import Change, WordFile, committed
+from crag.retrieval.documents import digest
 from crag.retrieval.index import EVERYTHING, Filter, Stamp, in_order, safe_location, sentence_of
 from crag.runtime.entry_points import imported
 
@@ -337,9 +337,8 @@ class LangChainStore:
 
     def _current_words(self) -> WordFile:
         with self._lock:
-            words, mark = self._opened_words(), str(self._change())
-            if words.mark != mark:
-                words.follow(mark, self.stored(), self.get)
+            words = self._opened_words()
+            words.follow(str(self._change()), self.stored(), self.get)
             return words
 
     def _follow(self, change: Change) -> None:
@@ -405,7 +404,7 @@ def of_function(location: str) -> LangChainStore:
     Raises:
         DocumentIndexError: there is no such function, or no folder is named.
     """
-    name, place = location.partition("://")[0], _place(location)
+    name, _, place = location.partition("://")
     if not place:
         problem = f"name a folder for words and manifest: {name}://./FOLDER"
         raise DocumentIndexError(location, problem)
@@ -441,16 +440,15 @@ def qdrant(location: str) -> LangChainStore:
     QDRANT_API_KEY.
     """
     require("qdrant", "an index in Qdrant", "langchain_qdrant")
-    scheme, place = location.partition("://")[0].lower(), _place(location)
+    scheme, _, place = location.partition("://")
     if place.startswith(("/", ".", "~")):
         return _in_folder(location, partial(_qdrant, {"location": ":memory:"}), _among_points)
-    url = f"{'https' if scheme == 'qdrant+https' else 'http'}://{place}"
+    url = f"{'https' if scheme.lower() == 'qdrant+https' else 'http'}://{place}"
     key = os.environ.get("QDRANT_API_KEY")
     client = {"url": url, "api_key": key, "timeout": _TIMEOUT, "check_compatibility": False}
-    name = hashlib.sha256(location.encode()).hexdigest()[:16]
     data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
     return LangChainStore(
-        data / "crag" / f"qdrant-{name}",
+        data / "crag" / f"qdrant-{digest(location)[:16]}",
         partial(_qdrant, client),
         location=safe_location(location),
         among=_among_points,
@@ -483,10 +481,6 @@ def _in_folder(location: str, build: Build, among: Among | None = None) -> LangC
     scheme, _, place = location.partition("://")
     folder = Path(place).expanduser().resolve()
     return LangChainStore(folder, build, location=f"{scheme}://{folder}", among=among)
-
-
-def _place(location: str) -> str:
-    return location.partition("://")[2]
 
 
 def _manifest(path: Path) -> sqlite3.Connection:

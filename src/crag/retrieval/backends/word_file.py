@@ -5,7 +5,6 @@ together with the words. Where the two marks differ, a process was killed betwee
 another program wrote; `follow` then compares the ids and makes up for the difference.
 """
 
-import hashlib
 import os
 import sqlite3
 import threading
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple, Self
 from langchain_core.documents import Document
 
 from crag.errors import DocumentIndexError
+from crag.retrieval.documents import digest
 from crag.retrieval.index import Filter
 from crag.text.words import VERSION, question_words, words
 
@@ -114,10 +114,13 @@ class WordFile:
         stored: Iterable[tuple[str, Mapping[str, Any]]],
         get: Callable[[Sequence[str]], list[Document]],
     ) -> None:
-        """Make up for all differences from what is `stored`; `get` returns chunks by id.
+        """Make up for all differences from what is `stored`, unless the words are of that `mark`.
 
-        The mark is written last, so that a process killed in between starts over.
+        `get` returns chunks by id. The mark is written last, so that a process killed in between
+        starts over.
         """
+        if self.mark == mark:
+            return
         with self._lock, self._errors():
             known = dict(self._database.execute("SELECT id, modified FROM chunks"))
         missing, amended = [], []
@@ -257,14 +260,13 @@ def cached_words(location: str) -> Path:
         DocumentIndexError: the folder cannot be made.
     """
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    name = hashlib.sha256(location.encode()).hexdigest()[:16]
     folder = caches / "crag"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         problem = f"its words cannot be kept in {folder}: {error.strerror}. Set XDG_CACHE_HOME"
         raise DocumentIndexError(location, problem) from error
-    return folder / f"words-{name}.sqlite3"
+    return folder / f"words-{digest(location)[:16]}.sqlite3"
 
 
 @contextmanager
