@@ -6,6 +6,8 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from langchain_core.documents import Document
+
 from crag.errors import SourceError
 from crag.retrieval.documents import SourceText
 from crag.retrieval.isolated import IsolatedReader, Limits
@@ -29,17 +31,28 @@ def prepared(
     Raises:
         SourceError: it, or a record of it, cannot be read, or it holds no text.
     """
-    documents: list[FromFile] = []
+    read: list[tuple[SourceText, list[Document]]] = []
     with IsolatedReader(limits) as reader:
         for loaded, chunks in reader.read(staged, name=file, root=file, held=()):
             if isinstance(loaded, SourceText):
-                made = Made(chunks or split(loaded, str(file)))
-                documents.append(FromFile(file, str(file), loaded, made))
+                read.append((loaded, chunks or split(loaded, str(file))))
             elif not loaded.empty:
                 raise SourceError(file.name, loaded.reason)
-    if not documents:
+    if not read:
         raise SourceError(file.name, "empty")
-    return list(_embedded(documents, index, progress))
+    parts = [chunks for _, chunks in read]
+    count, total = 0, sum(map(len, parts))
+
+    def show(more: int) -> None:
+        nonlocal count
+        count += more
+        progress(len(read) * count // total, len(read), str(file))
+
+    made = embedded_parts(parts, index.embeddings, show)
+    return [
+        FromFile(file, str(file), loaded, Made(*part))
+        for (loaded, _), part in zip(read, made, strict=True)
+    ]
 
 
 def replace_file(
@@ -62,21 +75,6 @@ def replace_file(
     with index.writing() as writer, _replaced(staged, file):
         found = Found(files={file: file})
         return Update(writer, found, [file], quiet, read).run().finished(started)
-
-
-def _embedded(
-    documents: Sequence[FromFile], index: DocumentIndex, progress: Progress
-) -> Iterator[FromFile]:
-    parts = [one.made.chunks if one.made else [] for one in documents]
-    count, total = 0, sum(map(len, parts))
-
-    def show(more: int) -> None:
-        nonlocal count
-        count += more
-        progress(len(documents) * count // total, len(documents), str(documents[0].file))
-
-    for one, made in zip(documents, embedded_parts(parts, index.embeddings, show), strict=True):
-        yield one._replace(made=Made(*made))
 
 
 @contextmanager

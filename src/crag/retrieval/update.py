@@ -88,10 +88,11 @@ class Update:
         self._waiting = _Waiting()
         self._skipped = list(found.refused)
         self._kept = {source for source, _ in found.refused if _leads_into(source, roots)}
-        self._unread = set(found.unsupported)
-        self._present: set[str] = set()
         self._first_with: dict[str, str] = {}
+        """By what documents of the same text share, the source of the one that is kept."""
         self._read: dict[str, bool] = {}
+        self._taken = 0
+        """Documents that were read; all but those that wait are finished."""
         self._counts: Counter[str] = Counter()
         self._languages: Counter[str] = Counter()
 
@@ -100,19 +101,17 @@ class Update:
         modified = {file: _day_of(file) for file in self._found.files}
         held = {source: entry.whole() for source, entry in self._entries.items()}
         with closing(self._reader(self._found, held)) as documents:
-            for file, root, loaded, made in documents:
+            for self._taken, (file, root, loaded, made) in enumerate(documents, start=1):
                 usable = isinstance(loaded, SourceText) or loaded.empty
                 self._read[str(file)] = usable or self._read.get(str(file), False)
                 self._take(loaded, root, modified[file], made)
                 is_embedded = made is not None and made.vectors is not None
-                ahead = len(self._waiting.documents) if is_embedded else 0
-                self._show(loaded.source, ahead)
+                self._show(loaded.source, 0 if is_embedded else len(self._waiting.documents))
                 if self._waiting.size >= WINDOW:
                     self._flush()
         self._flush()
         self._remove_absent()
-        done = self._counts["done"]
-        self._progress(done, done, "")
+        self._progress(self._taken, self._taken, "")
         numbers = {name: self._counts[name] for name in ("added", "changed", "unchanged")}
         unread = dict.fromkeys(map(str, self._found.unsupported), False)
         warning = unread_kind((self._read | unread).items())
@@ -131,18 +130,15 @@ class Update:
         if not isinstance(loaded, SourceText):
             if loaded.foreign:
                 self._found.unsupported.append(Path(loaded.source))
-                self._unread.add(Path(loaded.source))
-                self._counts["done"] += 1
                 return
-            self._skip(loaded.source, loaded.reason)
+            self._skipped.append(Skipped(loaded.source, loaded.reason))
             if not loaded.empty:
                 self._kept.add(loaded.source)
             return
         first = self._first_with.setdefault(loaded.same_as, loaded.source)
         if first != loaded.source:
-            self._skip(loaded.source, f"same content as {first}")
+            self._skipped.append(Skipped(loaded.source, f"same content as {first}"))
             return
-        self._present.add(loaded.source)
         entry = self._entries.get(loaded.source)
         if entry is not None and entry.holds(loaded.content_hash):
             self._confirm(loaded, entry, modified)
@@ -176,7 +172,6 @@ class Update:
         stale = entry.ids(document.content_hash)
         self._waiting.stale += stale
         self._counts["changed" if stale else "unchanged"] += 1
-        self._counts["done"] += 1
         position = f"{document.unit} {document.number}" if document.number else entry.position
         changes = {}
         if entry.position != position:
@@ -187,10 +182,6 @@ class Update:
             ids = entry.versions[document.content_hash]
             self._waiting.amended += [(identifier, changes) for identifier in ids]
 
-    def _skip(self, source: str, reason: str) -> None:
-        self._skipped.append(Skipped(source, reason))
-        self._counts["done"] += 1
-
     def _flush(self) -> None:
         """Write the new version before deleting the old: a run killed in between leaves both."""
         waiting, self._waiting = self._waiting, _Waiting()
@@ -200,25 +191,25 @@ class Update:
             def show(chunks: int) -> None:
                 nonlocal embedded
                 embedded += chunks
-                share = embedded / waiting.size
-                self._show(waiting.last_source, ahead=int(len(waiting.documents) * share))
+                number, share = len(waiting.documents), embedded / waiting.size
+                self._show(waiting.last_source, number - int(number * share))
 
             self._writer.write(waiting.documents, show, waiting.all_vectors())
             self._counts["chunks"] += waiting.size
-            self._counts["done"] += len(waiting.documents)
         self._writer.delete(waiting.stale)
         self._writer.amend(waiting.amended)
 
     def _remove_absent(self) -> None:
+        present, unread = set(self._first_with.values()), set(self._found.unsupported)
         absent = [
             entry
             for source, entry in self._entries.items()
-            if source not in self._present and self._is_gone(source, entry)
+            if source not in present and self._is_gone(source, entry, unread)
         ]
         self._writer.delete([identifier for entry in absent for identifier in entry.ids()])
         self._counts["removed"] += len(absent)
 
-    def _is_gone(self, source: str, entry: Entry) -> bool:
+    def _is_gone(self, source: str, entry: Entry, unread: Collection[Path]) -> bool:
         """Return whether this run looked for a source, and it was not just unreadable.
 
         One that was indexed under another root counts if its file is gone, or has been read.
@@ -226,14 +217,14 @@ class Update:
         file = Path(file_of(source, entry.unit))
         if source in self._kept or _within(file, self._kept):
             return False
-        if file in self._unread:  # A run with another loader has read it.
+        if file in unread:  # A run with another loader has read it.
             return False
         if entry.root in map(str, self._roots) or file in self._found.files:
             return True
         return _within(file, self._roots) and not file.exists()
 
-    def _show(self, source: str, ahead: int = 0) -> None:
-        self._progress(self._counts["done"] + ahead, self._total, source)
+    def _show(self, source: str, waiting: int) -> None:
+        self._progress(self._taken - waiting, self._total, source)
 
 
 class _Waiting:
