@@ -13,7 +13,7 @@ from crag.errors import SourceError
 from crag.extras import require
 from crag.retrieval.documents import HARD_BREAK, SourceText, joined
 from crag.retrieval.texts import check_archive, reading
-from crag.retrieval.word_numbers import FALLBACK, Item, items_of
+from crag.retrieval.word_numbers import FALLBACK, Item, items_of, tag
 from crag.text.html import table_rows
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _HEAD = 4096
 """Bytes of a sheet within which its dimension stands."""
 _MARK = re.compile(r"\d{1,9}[.)]")
 """A number that begins an item of a list in Markdown."""
-_NOTE_ID = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}id"
+_NOTE_ID = tag("id")
 
 
 def load_docx(path: Path) -> Iterator[SourceText]:
@@ -217,13 +217,11 @@ def _nested(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
 
 def _docx_blocks(document: "Document") -> Iterator[str]:
     """Yield headings, paragraphs, lists and tables, also those of text boxes and controls."""
-    from docx.oxml.ns import qn
-
     said, numbered = _docx_paragraphs(document), items_of(document)
     items, margins = list[str](), list[str]()
     seen: set[_Element] = set()
     for paragraph, text in said.items():
-        table = _outermost(paragraph, qn("w:tbl"))
+        table = _outermost(paragraph, tag("tbl"))
         style = _docx_style(paragraph, document)
         if style.lower().startswith("toc "):  # The table of contents.
             continue
@@ -281,16 +279,15 @@ def _docx_notes(document: "Document") -> dict[tuple[str, str], str]:
 
 def _docx_runs(root: "_Element", document: "Document") -> "dict[_Element, list[Run]]":
     """Return the runs of each paragraph that are shown."""
-    from docx.oxml.ns import qn
     from docx.text.run import Run
 
-    gone = {qn("w:del"), qn("w:moveFrom"), FALLBACK}
+    gone = {tag("del"), tag("moveFrom"), FALLBACK}
     shown: dict[_Element, list[Run]] = {}
-    for element in root.iter(qn("w:r")):
+    for element in root.iter(tag("r")):
         run, around = Run(element, document), list(element.iterancestors())
         hidden = run.font.hidden or (element.style is not None and run.style.font.hidden)
         if not hidden and not any(one.tag in gone for one in around):
-            paragraph = next(one for one in around if one.tag == qn("w:p"))
+            paragraph = next(one for one in around if one.tag == tag("p"))
             shown.setdefault(paragraph, []).append(run)
     return shown
 
@@ -298,8 +295,6 @@ def _docx_runs(root: "_Element", document: "Document") -> "dict[_Element, list[R
 def _docx_rows(
     table: "_Element", said: "dict[_Element, str]", numbered: "dict[_Element, Item]"
 ) -> list[list[str]]:
-    from docx.oxml.ns import qn
-
     def shown(paragraph: "_Element") -> str:
         number = numbered[paragraph].number if paragraph in numbered else ""
         return f"{number} {said[paragraph]}".lstrip()
@@ -307,13 +302,13 @@ def _docx_rows(
     rows = [
         [
             text
-            for cell in row.iterchildren(qn("w:tc"))
+            for cell in row.iterchildren(tag("tc"))
             for text in (
-                " ".join(shown(one) for one in cell.iter(qn("w:p")) if one in said),
+                " ".join(shown(one) for one in cell.iter(tag("p")) if one in said),
                 *[""] * (cell.grid_span - 1),
             )
         ]
-        for row in table.iterchildren(qn("w:tr"))
+        for row in table.iterchildren(tag("tr"))
     ]
     return [row for row in rows if any(row)]
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 """What older programs show in place of the element before it, such as the same text box again."""
+_WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _GONE = ("del", "moveFrom")
 _MOST_IN_LETTERS = 4000
 _PLACE = re.compile("%([1-9])")
@@ -35,21 +36,25 @@ class _Level(NamedTuple):
     restarts: bool = False
 
 
+def tag(name: str) -> str:
+    """Return the name of an element or attribute of Word as lxml writes it."""
+    return f"{{{_WORD}}}{name}"
+
+
 def items_of(document: "Document") -> "dict[_Element, Item]":
     """Return the paragraphs that have a number or a bullet, as Word counts them."""
     from docx.opc.constants import RELATIONSHIP_TYPE
-    from docx.oxml.ns import qn
 
     try:
         numbering = document.part.part_related_by(RELATIONSHIP_TYPE.NUMBERING).element  # type: ignore[attr-defined]
     except KeyError:
         return {}
     lists = _lists(numbering)
-    by_style = {style.element.get(qn("w:styleId")): style.element for style in document.styles}
+    by_style = {style.element.get(tag("styleId")): style.element for style in document.styles}
     counts: dict[str, dict[int, int]] = {}
     used: set[tuple[str, int]] = set()
     items: dict[_Element, Item] = {}
-    for paragraph in document.element.body.iter(qn("w:p")):
+    for paragraph in document.element.body.iter(tag("p")):
         name, place = _numbered_as(paragraph, by_style)
         abstract, levels = lists.get(name, ("", {}))
         if place not in levels or not _is_shown(paragraph):
@@ -66,58 +71,52 @@ def items_of(document: "Document") -> "dict[_Element, Item]":
 
 def _lists(numbering: "_Element") -> dict[str, tuple[str, dict[int, _Level]]]:
     """Return each list by its id: what it shares its counts with, and its levels."""
-    from docx.oxml.ns import qn
-
     shared = {
-        one.get(qn("w:abstractNumId"), ""): {
-            int(level.get(qn("w:ilvl"), "0")): _level(level) for level in one.iter(qn("w:lvl"))
+        one.get(tag("abstractNumId"), ""): {
+            int(level.get(tag("ilvl"), "0")): _level(level) for level in one.iter(tag("lvl"))
         }
-        for one in numbering.iterchildren(qn("w:abstractNum"))
+        for one in numbering.iterchildren(tag("abstractNum"))
     }
     lists = {}
-    for one in numbering.iterchildren(qn("w:num")):
-        abstract = _value(one, "w:abstractNumId")
+    for one in numbering.iterchildren(tag("num")):
+        abstract = _value(one, "abstractNumId")
         levels = dict(shared.get(abstract, {}))
-        for change in one.iterchildren(qn("w:lvlOverride")):
-            place = int(change.get(qn("w:ilvl"), "0"))
-            if (other := change.find(qn("w:lvl"))) is not None:
+        for change in one.iterchildren(tag("lvlOverride")):
+            place = int(change.get(tag("ilvl"), "0"))
+            if (other := change.find(tag("lvl"))) is not None:
                 levels[place] = _level(other)
-            if (start := _value(change, "w:startOverride")) and place in levels:
+            if (start := _value(change, "startOverride")) and place in levels:
                 levels[place] = levels[place]._replace(start=int(start), restarts=True)
-        lists[one.get(qn("w:numId"), "")] = abstract, levels
+        lists[one.get(tag("numId"), "")] = abstract, levels
     return lists
 
 
 def _level(level: "_Element") -> _Level:
-    start, form = _value(level, "w:start") or "1", _value(level, "w:numFmt") or "decimal"
-    return _Level(int(start), form, _value(level, "w:lvlText"))
+    start, form = _value(level, "start") or "1", _value(level, "numFmt") or "decimal"
+    return _Level(int(start), form, _value(level, "lvlText"))
 
 
 def _numbered_as(paragraph: "_Element", by_style: "dict[str, _Element]") -> tuple[str, int]:
     """Return the id of the list and the level of a paragraph, its own or those of its style."""
-    from docx.oxml.ns import qn
-
     name = level = ""
     passed: set[_Element] = set()
     element: _Element | None = paragraph
     while element is not None and element not in passed and not name:
         passed.add(element)
-        properties = element.find(qn("w:pPr"))
-        if properties is not None and (numbers := properties.find(qn("w:numPr"))) is not None:
-            name, level = _value(numbers, "w:numId"), level or _value(numbers, "w:ilvl")
-        parent = _value(element, "w:basedOn")
+        properties = element.find(tag("pPr"))
+        if properties is not None and (numbers := properties.find(tag("numPr"))) is not None:
+            name, level = _value(numbers, "numId"), level or _value(numbers, "ilvl")
+        parent = _value(element, "basedOn")
         if element is paragraph and properties is not None:
-            parent = _value(properties, "w:pStyle")
+            parent = _value(properties, "pStyle")
         element = by_style.get(parent)
     return name, int(level or 0)
 
 
 def _is_shown(paragraph: "_Element") -> bool:
     """Return whether a paragraph counts: not if it was deleted, or stands in for older programs."""
-    from docx.oxml.ns import qn
-
-    changes = paragraph.find(f"{qn('w:pPr')}/{qn('w:rPr')}")
-    gone = changes is not None and any(changes.find(qn(f"w:{one}")) is not None for one in _GONE)
+    changes = paragraph.find(f"{tag('pPr')}/{tag('rPr')}")
+    gone = changes is not None and any(changes.find(tag(one)) is not None for one in _GONE)
     return not gone and not any(one.tag == FALLBACK for one in paragraph.iterancestors())
 
 
@@ -149,7 +148,5 @@ def _written(number: int, form: str) -> str:
 
 
 def _value(element: "_Element", name: str) -> str:
-    from docx.oxml.ns import qn
-
-    found = element.find(qn(name))
-    return "" if found is None else found.get(qn("w:val"), "")
+    found = element.find(tag(name))
+    return "" if found is None else found.get(tag("val"), "")
