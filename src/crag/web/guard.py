@@ -6,9 +6,9 @@ them. TLS and the Host header keep the name.
 """
 
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from ipaddress import ip_address
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import httpcore
 
@@ -22,12 +22,9 @@ CONNECT_SECONDS = 4.0
 """Seconds for one attempt to connect to one address."""
 
 
-class Resolver(Protocol):
-    """Find the addresses of a host; raises `OSError` when there are none."""
-
-    async def __call__(self, host: str, port: int) -> Sequence[str]:
-        """Return IP addresses as text, best first."""
-        ...
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Returns the IP addresses of a host for a port as text, best first; raises `OSError` if there are
+none."""
 
 
 async def resolve(host: str, port: int) -> list[str]:

@@ -115,11 +115,10 @@ class SitePolicy:
         Raises:
             PageError: `robots`, when the site forbids it.
         """
-        if self._robots is not None and not await self._allowed(self._robots, target):
-            raise PageError(target.url, "robots", "the site's robots.txt forbids it")
+        if self._robots is not None:
+            async with self._asking[target.origin]:  # One page fetches it, others of the site wait.
+                allowed = await self._robots.allows(target, self._hours, self._fetch)
+            if not allowed:
+                raise PageError(target.url, "robots", "the site's robots.txt forbids it")
         async with self._slots[target.origin]:
             yield
-
-    async def _allowed(self, robots: Robots, target: Target) -> bool:
-        async with self._asking[target.origin]:  # One page fetches it, the others of the site wait.
-            return await robots.allows(target, self._hours, self._fetch)

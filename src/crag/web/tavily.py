@@ -1,7 +1,7 @@
 """Tavily, the web search service, as a `WebSearcher`."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -69,8 +69,8 @@ class TavilySearcher(JsonSearcher):
         from tavily import AsyncTavilyClient
 
         trusted = await asyncio.to_thread(certificates)
-        with self._client_failures() as seen:
-            hooks = {"response": [seen.note]}
+        with self._client_failures() as note:
+            hooks = {"response": [note]}
             async with httpx.AsyncClient(
                 base_url=self.address, event_hooks=hooks, verify=trusted
             ) as connection:
@@ -78,14 +78,21 @@ class TavilySearcher(JsonSearcher):
                 return self.hits(await client.search(**request))
 
     @contextmanager
-    def _client_failures(self) -> Iterator["_LastResponse"]:
-        """Translate the exceptions of the client and its HTTP library."""
+    def _client_failures(self) -> "Iterator[Callable[[httpx.Response], Awaitable[None]]]":
+        """Translate the exceptions of the client and its HTTP library.
+
+        What is yielded notes a response, as the client's exceptions have no Retry-After.
+        """
         import httpx
         from tavily import errors
 
-        seen = _LastResponse()
+        responses: list[httpx.Response] = []
+
+        async def note(response: httpx.Response) -> None:
+            responses.append(response)
+
         try:
-            yield seen
+            yield note
         except errors.InvalidAPIKeyError as error:
             raise self._problem("key", "the key is not valid: check TAVILY_API_KEY") from error
         except errors.ForbiddenError as error:
@@ -97,9 +104,7 @@ class TavilySearcher(JsonSearcher):
         except (errors.TimeoutError, httpx.TimeoutException) as error:
             raise self._too_slow() from error
         except (errors.UsageLimitExceededError, httpx.HTTPStatusError) as error:
-            if seen.response is None:
-                raise self._error(f"the connection failed ({type(error).__name__})") from error
-            raise self._failure(seen.response) from error
+            raise self._failure(responses[-1]) from error
         except (httpx.ConnectError, httpx.InvalidURL) as error:
             raise self._unreachable() from error
         # The client fails on JSON of another form.
@@ -110,16 +115,6 @@ class TavilySearcher(JsonSearcher):
 
     def _problem(self, problem: SearchProblem, message: str) -> SearchError:
         return SearchError(self.provider, problem, message)
-
-
-class _LastResponse:
-    """Keep the response, whose status and Retry-After the client's exceptions do not have."""
-
-    def __init__(self) -> None:
-        self.response: httpx.Response | None = None
-
-    async def note(self, response: "httpx.Response") -> None:
-        self.response = response
 
 
 def _words(error: Exception) -> str:
