@@ -33,32 +33,25 @@ _CODE = (
     ".dart .zig .nim .sh .bash .zsh .fish .ps1 .bat .sql .proto .graphql .tf .cmake .mk .toml "
     ".yaml .yml .ini .cfg .conf .properties"
 )
-_TEXT = ".txt .text .log .adoc .asciidoc .org .textile .wiki .mediawiki .tex"
+_SUFFIXES: Mapping[Loader, str] = {
+    load_markdown: ".md .markdown .mdx",
+    load_rst: ".rst",
+    load_html: ".html .htm .xhtml",
+    load_pdf: ".pdf",
+    load_docx: ".docx",
+    load_pptx: ".pptx",
+    load_workbook: ".xlsx .xlsm .xls .ods",
+    load_epub: ".epub",
+    load_mail: ".eml",
+    load_notebook: ".ipynb",
+    load_csv: ".csv .tsv",
+    load_jsonl: ".jsonl .ndjson",
+    load_json: ".json",
+    load_text: ".txt .text .log .adoc .asciidoc .org .textile .wiki .mediawiki .tex",
+    load_code: _CODE,
+}
 LOADERS: Mapping[str, Loader] = {
-    ".md": load_markdown,
-    ".markdown": load_markdown,
-    ".mdx": load_markdown,
-    ".rst": load_rst,
-    ".html": load_html,
-    ".htm": load_html,
-    ".xhtml": load_html,
-    ".pdf": load_pdf,
-    ".docx": load_docx,
-    ".pptx": load_pptx,
-    ".xlsx": load_workbook,
-    ".xlsm": load_workbook,
-    ".xls": load_workbook,
-    ".ods": load_workbook,
-    ".epub": load_epub,
-    ".eml": load_mail,
-    ".ipynb": load_notebook,
-    ".csv": load_csv,
-    ".tsv": load_csv,
-    ".jsonl": load_jsonl,
-    ".ndjson": load_jsonl,
-    ".json": load_json,
-    **dict.fromkeys(_TEXT.split(), load_text),
-    **dict.fromkeys(_CODE.split(), load_code),
+    suffix: loader for loader, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
 }
 """Suffix, in lower case, to loader."""
 _OF_RECORDS = {load_csv, load_jsonl, load_json}
@@ -137,19 +130,18 @@ def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded
     if loader is None:
         yield Unusable(str(path), reason_unread(path))
         return
-    before = _state(path)
     if loader in _OF_RECORDS:
+        before = _state(path)
         yield from _loaded(path, loader)
-        changed = _state(path) != before
+        if _state(path) == before:
+            return
     else:
-        found = list(_loaded(path, loader))
-        if changed := _state(path) != before:
-            before = _state(path)
-            found = list(_loaded(path, loader))
-            changed = _state(path) != before
-        yield from [] if changed else found
-    if changed:
-        yield Unusable(str(path), "changed while it was read: index it again")
+        for _ in range(2):
+            before, found = _state(path), list(_loaded(path, loader))
+            if _state(path) == before:
+                yield from found
+                return
+    yield Unusable(str(path), "changed while it was read: index it again")
 
 
 def loader_of(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Loader | None:
