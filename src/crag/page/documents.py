@@ -197,7 +197,7 @@ class Library:
         )
         if known is None:
             raise DocumentError(404, f"{source} is not in the index")
-        file = Path(file_of(known["source"], _unit(known)))
+        file = Path(file_of(known["source"], known["position"]))
         if not Path(os.path.realpath(file)).is_relative_to(known["root"]):
             raise DocumentError(403, f"{file} leads out of the folder that was indexed")
         if not file.is_file():
@@ -242,10 +242,6 @@ def _staging_folder(uploads: Path) -> Path:
     """Make a folder for one upload, where no run of `crag index` looks."""
     uploads.mkdir(parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(dir=uploads, prefix=".upload-"))
-
-
-def _unit(metadata: Any) -> str:
-    return str(metadata["position"]).partition(" ")[0]
 
 
 @cache

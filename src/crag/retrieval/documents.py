@@ -94,9 +94,10 @@ def record_source(path: Path, key: str) -> str:
     return f"{path}#{storable(key).replace('#', '%23')}"
 
 
-def file_of(source: str, unit: str) -> str:
-    """Return the path of the file of `source`, which may be a record."""
-    return source.rpartition("#")[0] if unit in {"row", "record"} else source
+def file_of(source: str, position: str) -> str:
+    """Return the path of the file of `source`, which is a record if a position says so."""
+    is_record = position.partition(" ")[0] in {"row", "record"}
+    return source.rpartition("#")[0] if is_record else source
 
 
 def name_of(source: str, root: str) -> str:

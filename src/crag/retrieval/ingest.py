@@ -54,7 +54,7 @@ def _remove(targets: list[Path], index: DocumentIndex, started: float) -> IndexR
         going = [
             entry
             for source, entry in writer.entries().items()
-            if any(Path(file_of(source, entry.unit)).is_relative_to(path) for path in targets)
+            if any(Path(file_of(source, entry.position)).is_relative_to(path) for path in targets)
         ]
         writer.delete([identifier for entry in going for identifier in entry.ids()])
     return IndexReport(removed=len(going)).finished(started)

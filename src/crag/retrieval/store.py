@@ -145,8 +145,7 @@ class DocumentIndex:
         files: dict[str, IndexedFile] = {}
         with self.each_stored() as stored:
             for _, metadata in stored:
-                unit = str(metadata["position"]).partition(" ")[0]
-                path = file_of(metadata["source"], unit)
+                path = file_of(metadata["source"], metadata["position"])
                 file = files.setdefault(
                     path,
                     IndexedFile(

@@ -143,11 +143,11 @@ class Update:
         if entry is not None and entry.holds(loaded.content_hash):
             self._confirm(loaded, entry, modified)
         else:
-            chunks = made.chunks if made else split(loaded, root)
-            for chunk in chunks:
+            made = made or Made(split(loaded, root))
+            for chunk in made.chunks:
                 chunk.metadata["modified"] = modified
-            stale = entry.ids(loaded.content_hash) if entry else []
-            self._waiting.add(chunks, made.vectors if made else None, stale)
+            self._waiting.add(made)
+            self._waiting.stale += entry.ids(loaded.content_hash) if entry else []
             self._counts["changed" if entry else "added"] += 1
             language = unread_language(self._writer.embeddings, loaded.text)
             if language and loaded.markup != "code":
@@ -194,7 +194,8 @@ class Update:
                 number, share = len(waiting.documents), embedded / waiting.size
                 self._show(waiting.last_source, number - int(number * share))
 
-            self._writer.write(waiting.documents, show, waiting.all_vectors())
+            documents = [made.chunks for made in waiting.documents]
+            self._writer.write(documents, show, waiting.all_vectors())
             self._counts["chunks"] += waiting.size
         self._writer.delete(waiting.stale)
         self._writer.amend(waiting.amended)
@@ -214,7 +215,7 @@ class Update:
 
         One that was indexed under another root counts if its file is gone, or has been read.
         """
-        file = Path(file_of(source, entry.unit))
+        file = Path(file_of(source, entry.position))
         if source in self._kept or _within(file, self._kept):
             return False
         if file in unread:  # A run with another loader has read it.
@@ -231,31 +232,25 @@ class _Waiting:
     """Changes that are written together."""
 
     def __init__(self) -> None:
-        self.documents: list[list[Document]] = []
-        self.vectors: list[NDArray[np.float32] | None] = []
-        """Of each document, where it was embedded elsewhere."""
+        self.documents: list[Made] = []
         self.stale: list[str] = []
         self.amended: list[tuple[str, dict[str, str]]] = []
         self.size = 0
 
-    def add(
-        self, chunks: list[Document], vectors: "NDArray[np.float32] | None", stale: list[str]
-    ) -> None:
-        self.documents.append(chunks)
-        self.vectors.append(vectors)
-        self.stale += stale
-        self.size += len(chunks)
+    def add(self, made: Made) -> None:
+        self.documents.append(made)
+        self.size += len(made.chunks)
 
     def all_vectors(self) -> "NDArray[np.float32] | None":
         """Return the vectors of all chunks, or None if those of a document are missing."""
         import numpy as np
 
-        known = [vectors for vectors in self.vectors if vectors is not None]
+        known = [made.vectors for made in self.documents if made.vectors is not None]
         return np.concatenate(known) if len(known) == len(self.documents) else None
 
     @property
     def last_source(self) -> str:
-        return str(self.documents[-1][0].metadata["source"])
+        return str(self.documents[-1].chunks[0].metadata["source"])
 
 
 def _day_of(file: Path) -> str:

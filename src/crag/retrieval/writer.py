@@ -37,11 +37,6 @@ class Entry:
     chunks: dict[str, int] = field(default_factory=dict)
     """Content hash to the number of chunks of the complete version."""
 
-    @property
-    def unit(self) -> str:
-        """The unit of its positions."""
-        return self.position.partition(" ")[0]
-
     def holds(self, content_hash: str) -> bool:
         """Return whether that version is present with all its chunks."""
         return len(self.versions.get(content_hash, ())) == self.chunks.get(content_hash)
