@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from crag.errors import ContentError, PageError
 from crag.text.encodings import decoded
@@ -11,7 +11,7 @@ from crag.text.html import read_html
 from crag.text.paragraphs import FEWEST_CHARACTERS, paragraphs_of
 from crag.text.pdf import read_web_pdf
 from crag.text.sentences import sentences_of
-from crag.web.bodies import media_type
+from crag.web.bodies import READABLE, media_type
 
 MOST_PARAGRAPHS = 400
 """Everything after them is dropped."""
@@ -22,15 +22,6 @@ MOST_PDF_PAGES = 100
 """Later pages of a PDF are not read."""
 _MOST_CHARACTERS = 1_000_000
 _HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*)$", re.MULTILINE)
-
-MediaKind = Literal["html", "pdf", "text", "markdown"]
-_KINDS: dict[str, MediaKind] = {
-    "text/html": "html",
-    "application/xhtml+xml": "html",
-    "application/pdf": "pdf",
-    "text/plain": "text",
-    "text/markdown": "markdown",
-}
 
 
 class Transcript(NamedTuple):
@@ -53,11 +44,10 @@ def transcribe(body: bytes, content_type: str, url: str) -> Transcript:
         PageError: the content type is not one of these, the body is damaged, or it has no text.
     """
     name = media_type(content_type)
-    if name not in _KINDS:
+    if name not in READABLE:
         raise PageError(url, "content_type", f"{name!r} is not text")
-    kind = "pdf" if body.lstrip().startswith(b"%PDF-") else _KINDS[name]
     try:
-        title, texts = _title_and_texts(kind, body, content_type, url)
+        title, texts = _title_and_texts(name, body, content_type, url)
     except ContentError as error:
         raise PageError(url, "unreadable", error.problem) from error
     title = " ".join(title.split())[:LONGEST_TITLE]
@@ -68,18 +58,18 @@ def transcribe(body: bytes, content_type: str, url: str) -> Transcript:
 
 
 def _title_and_texts(
-    kind: MediaKind, body: bytes, content_type: str, url: str
+    name: str, body: bytes, content_type: str, url: str
 ) -> tuple[str, Iterable[str]]:
-    if kind == "pdf":
+    if name == "application/pdf" or body.lstrip().startswith(b"%PDF-"):
         title, pages = read_web_pdf(
             body, most_pages=MOST_PDF_PAGES, most_characters=_MOST_CHARACTERS
         )
         return title, chain.from_iterable(map(paragraphs_of, pages))
     text = decoded(body, content_type)
-    match kind:
-        case "html":
+    match name:
+        case "text/html" | "application/xhtml+xml":
             return read_html(text, url)
-        case "markdown":
+        case "text/markdown":
             heading = next(iter(_HEADING.findall(text)), ("", ""))
             return heading[1].rstrip(" \t#"), paragraphs_of(_HEADING.sub("\n", text))
         case _:
