@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -36,6 +36,7 @@ NEVER = 1_000_000_000
 _AT_ONCE = 2
 
 _BACKUP = "checkpoint"
+_HAS_TABLES = "SELECT count(*) = 2 FROM sqlite_master WHERE name IN ('embeddings', 'max_seq_id')"
 _STATES = (
     "SELECT s.id, coalesce(m.seq_id, 0), (SELECT coalesce(max(seq_id), 0) FROM max_seq_id) "
     "FROM segments s LEFT JOIN max_seq_id m ON m.segment_id = s.id WHERE s.scope = 'VECTOR'"
@@ -74,10 +75,7 @@ def last_write(folder: Path) -> int:
 
 def size(folder: Path) -> int:
     """Return the number of chunks in the database, 0 where Chroma has not made its tables yet."""
-    with _database(folder) as database:
-        if not _has_tables(database):
-            return 0
-        return int(database.execute("SELECT count(*) FROM embeddings").fetchone()[0])
+    return sum(number for (number,) in _rows(folder, "SELECT count(*) FROM embeddings"))
 
 
 class _Graph(NamedTuple):
@@ -197,24 +195,17 @@ def _drop(backup: Path) -> None:
 
 
 def _graphs(folder: Path) -> list[_Graph]:
-    with _database(folder) as database:
-        rows = database.execute(_STATES).fetchall() if _has_tables(database) else []
-    return [_Graph(folder / name, *numbers) for name, *numbers in rows]
+    return [_Graph(folder / name, *numbers) for name, *numbers in _rows(folder, _STATES)]
 
 
-def _has_tables(database: sqlite3.Connection) -> bool:
-    """Return whether Chroma has made its tables; one that was stopped on a full disk had not."""
-    query = "SELECT count(*) = 2 FROM sqlite_master WHERE name IN ('embeddings', 'max_seq_id')"
-    return bool(database.execute(query).fetchone()[0])
-
-
-@contextmanager
-def _database(folder: Path) -> Iterator[sqlite3.Connection]:
+def _rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    """Ask the database; one of a Chroma that was stopped on a full disk may lack its tables."""
     # Opened for writing, because the next reader rolls back a killed write.
     address = f"{(folder / DATABASE).resolve().as_uri()}?mode=rw"
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=30)) as database:
-            yield database
+            has_tables = database.execute(_HAS_TABLES).fetchone()[0]
+            return database.execute(query).fetchall() if has_tables else []
     except sqlite3.Error as error:
         problem = f"{DATABASE} cannot be read: {error}. If it is damaged: {REBUILD.lower()}"
         raise DocumentIndexError(str(folder), problem) from error

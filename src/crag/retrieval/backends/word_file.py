@@ -71,7 +71,7 @@ class WordFile:
             )
             try:
                 self._database.execute("PRAGMA case_sensitive_like = ON")
-                if self._version() != VERSION:
+                if self._database.execute("PRAGMA user_version").fetchone() != (VERSION,):
                     self._make()
             except sqlite3.Error:
                 self._database.close()
@@ -206,9 +206,6 @@ class WordFile:
         query = f"SELECT {column} FROM chunks WHERE {condition}"  # noqa: S608 - of constants
         with self._lock, self._errors():
             return [row[0] for row in self._database.execute(query, values)]
-
-    def _version(self) -> int:
-        return int(self._database.execute("PRAGMA user_version").fetchone()[0])
 
     def _make(self) -> None:
         with self._transaction() as database:
