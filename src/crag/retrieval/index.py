@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, get_args
 
 from langchain_core.documents import Document
 
@@ -90,10 +90,9 @@ def checked_way(by: str) -> FindBy:
     Raises:
         SettingsError: there is no such way.
     """
-    for way in get_args(FindBy):
-        if by == way:
-            return way  # type: ignore[no-any-return]
-    raise SettingsError("find_by", by, f"allowed are {', '.join(get_args(FindBy))}")
+    if by not in get_args(FindBy):
+        raise SettingsError("find_by", by, f"allowed are {', '.join(get_args(FindBy))}")
+    return cast("FindBy", by)
 
 
 def in_order(ids: Sequence[str], chunks: Iterable[Document]) -> list[Document]:

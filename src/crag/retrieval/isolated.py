@@ -110,13 +110,11 @@ class IsolatedReader:
             return
         wanted = None if held is None else list(held)
         request = {"path": path, "name": name, "root": str(root), "held": wanted}
-        whole = False
         try:
             yield from self._answers(request, str(name), _longest(path))
-            whole = True
-        finally:
-            if not whole:  # What else it would answer is not asked for any more.
-                self.close()
+        except BaseException:  # What else it would answer is not asked for any more.
+            self.close()
+            raise
 
     def picture(self, path: Path, page: int, quotations: Sequence[str]) -> Picture:
         """Return a page of a PDF, with quotations marked.

@@ -86,7 +86,7 @@ def load_workbook(path: Path) -> Iterator[SourceText]:
     require("office", "reading workbooks", "python_calamine")
     from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 
-    with _office_errors(path, "workbook", CalamineError), reading(path), path.open("rb") as file:
+    with _office_errors(path, "workbook", CalamineError), path.open("rb") as file:
         if zipfile.is_zipfile(file):
             check_archive(path, trees=False)
             _check_dimensions(path)

@@ -64,10 +64,7 @@ class JsonSearcher(ABC):
         self._shown = without_credentials(self.address, queries=False)
         self._timeout = timeout
         known = {"Accept": "application/json", "User-Agent": user_agent(contact)}
-        self._options: dict[str, Any] = {
-            "timeout": timeout,
-            "headers": {**known, **(headers or {})},
-        }
+        self._headers = {**known, **(headers or {})}
         self._patiently = patiently(longest_wait)(self._ask)
 
     def __repr__(self) -> str:
@@ -101,7 +98,9 @@ class JsonSearcher(ABC):
         body, trusted = bytearray(), await asyncio.to_thread(certificates)
         with self._failures():
             async with (
-                httpx.AsyncClient(verify=trusted, **self._options) as client,
+                httpx.AsyncClient(
+                    verify=trusted, timeout=self._timeout, headers=self._headers
+                ) as client,
                 asyncio.timeout(self._timeout),
                 client.stream(**{"url": self.address, **request}) as response,
             ):
