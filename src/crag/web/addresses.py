@@ -99,12 +99,12 @@ def target_of(url: str) -> Target:
     parts = _split(url)
     matched = _AUTHORITY.fullmatch(parts.netloc)
     if matched is None:
-        raise _refused(url, _authority_problem(parts.netloc))
+        raise refused(url, _authority_problem(parts.netloc))
     address, name, port = matched.groups()
     host = _ipv6(url, address) if address else _name(url, name)
     number = int(port or _PORTS[parts.scheme])
     if not 0 < number <= _HIGHEST_PORT:
-        raise _refused(url, f"there is no port {number}")
+        raise refused(url, f"there is no port {number}")
     netloc = f"[{host}]" if address else host
     if number != _PORTS[parts.scheme]:
         netloc = f"{netloc}:{number}"
@@ -121,19 +121,25 @@ def redirected(source: Target, location: str) -> Target:
     try:
         target = target_of(urljoin(source.url, _clean(location)))
     except ValueError as error:
-        raise _refused(location, "it cannot be read as a URL") from error
+        raise refused(location, "it cannot be read as a URL") from error
     if source.scheme == "https" and target.scheme == "http":
-        raise _refused(target.url, "it redirects from https to http")
+        raise refused(target.url, "it redirects from https to http")
     return target
 
 
 def refusal_of_host(host: str, *, allow_loopback: bool = False) -> str | None:
     """Return why `host`, an address or a name, is refused; None if nothing is known."""
+    refusal = refusal_of_address if is_address(host) else _refusal_of_name
+    return refusal(host, allow_loopback=allow_loopback)
+
+
+def is_address(host: str) -> bool:
+    """Return whether a host is an IP address, and no name."""
     try:
         ip_address(host)
     except ValueError:
-        return _refusal_of_name(host, allow_loopback=allow_loopback)
-    return refusal_of_address(host, allow_loopback=allow_loopback)
+        return False
+    return True
 
 
 def refusal_of_address(text: str, *, allow_loopback: bool = False) -> str | None:
@@ -179,13 +185,13 @@ def _refusal_of_name(name: str, *, allow_loopback: bool) -> str | None:
 def _split(url: str) -> SplitResult:
     url = _clean(url)
     if len(url) > LONGEST_URL:
-        raise _refused(url[:100], f"it is longer than {LONGEST_URL} characters")
+        raise refused(url[:100], f"it is longer than {LONGEST_URL} characters")
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise _refused(url, "it cannot be read as a URL") from error
+        raise refused(url, "it cannot be read as a URL") from error
     if parts.scheme not in _PORTS:
-        raise _refused(url, "only http and https are fetched")
+        raise refused(url, "only http and https are fetched")
     return parts
 
 
@@ -193,7 +199,7 @@ def _clean(url: str) -> str:
     """Refuse what parsers disagree about; surrounding spaces are removed."""
     url = url.strip(" ")
     if _FORBIDDEN.search(url):
-        raise _refused(repr(url[:100]), "it holds control characters or backslashes")
+        raise refused(repr(url[:100]), "it holds control characters or backslashes")
     return url
 
 
@@ -201,7 +207,7 @@ def _ipv6(url: str, text: str) -> str:
     try:
         return str(IPv6Address(text))
     except ValueError as error:
-        raise _refused(url, "its host is not an IPv6 address") from error
+        raise refused(url, "its host is not an IPv6 address") from error
 
 
 def _name(url: str, name: str) -> str:
@@ -211,12 +217,12 @@ def _name(url: str, name: str) -> str:
     try:
         host = name.lower() if name.isascii() else idna.encode(name, uts46=True).decode()
     except UnicodeError as error:  # idna's errors are of this kind.
-        raise _refused(url, "its host is not a valid name") from error
+        raise refused(url, "its host is not a valid name") from error
     host = host.removesuffix(".")
     if not _NAME.fullmatch(host):
-        raise _refused(url, "its host is not a valid name")
+        raise refused(url, "its host is not a valid name")
     if _NUMBER.fullmatch(host.rpartition(".")[2]) and not (name == host and _is_ipv4(host)):
-        raise _refused(url, "its host is an IPv4 address in an unusual notation")
+        raise refused(url, "its host is an IPv4 address in an unusual notation")
     return host
 
 
@@ -233,5 +239,6 @@ def _authority_problem(netloc: str) -> str:
     return "its host or port cannot be read" if netloc else "it has no host"
 
 
-def _refused(url: str, reason: str) -> PageError:
+def refused(url: str, reason: str) -> PageError:
+    """Return the error that says why a URL or a host is not fetched."""
     return PageError(url, "refused", f"not fetched: {reason}")

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -64,7 +63,9 @@ class PageCache:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """Open the file for one operation: a connection must not cross threads."""
-        self._prepare()
+        if not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch(0o600)  # SQLite copies the permissions to its other files.
         with closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as connection:
             with _opening:
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -80,12 +81,6 @@ class PageCache:
         except (sqlite3.Error, OSError) as error:
             message = "the page cache %s is not used: %s. If it is damaged, delete it"
             logger.warning(message, self.path, error)
-
-    def _prepare(self) -> None:
-        """Create the file with its permissions, which SQLite copies to its other files."""
-        if not self.path.exists():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from tenacity import (
 )
 
 from crag.errors import PageError, PageProblem
-from crag.web.addresses import Target, redirected, target_of
+from crag.web.addresses import Target, redirected, refused, target_of
 from crag.web.bodies import ENCODINGS, READABLE, PageAllowance, read_body, readable, sniffed
 from crag.web.retries import retry_after
 
@@ -179,7 +179,7 @@ def _as_page_errors(url: str) -> Iterator[None]:
     try:
         yield
     except httpx.InvalidURL as error:
-        raise PageError(url, "refused", "not fetched: it cannot be read as a URL") from error
+        raise refused(url, "it cannot be read as a URL") from error
     except httpx.TimeoutException as error:
         raise PageError(url, "timeout", "no connection in time") from error
     except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:

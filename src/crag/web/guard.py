@@ -7,14 +7,12 @@ them. TLS and the Host header keep the name.
 
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from ipaddress import ip_address
 from typing import Any, cast
 
 import httpcore
 
-from crag.errors import PageError
 from crag.runtime.waiting import in_thread
-from crag.web.addresses import refusal_of_address, refusal_of_host
+from crag.web.addresses import is_address, refusal_of_address, refusal_of_host, refused
 
 MOST_ADDRESSES = 3
 """Most addresses of one name to try, one after another."""
@@ -80,20 +78,12 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
         """Resolve and check the host; one refused address refuses the host."""
         if reason := refusal_of_host(host, allow_loopback=self._allow_loopback):
-            raise PageError(host, "refused", f"not fetched: {reason}")
+            raise refused(host, reason)
         try:
-            addresses = [host] if _is_address(host) else await self._resolver(host, port)
+            addresses = [host] if is_address(host) else await self._resolver(host, port)
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(f"{host} cannot be resolved") from error
         for address in addresses:
             if reason := refusal_of_address(address, allow_loopback=self._allow_loopback):
-                raise PageError(host, "refused", f"not fetched: {reason}")
+                raise refused(host, reason)
         return addresses
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

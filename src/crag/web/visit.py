@@ -13,7 +13,7 @@ from crag.parts import Page, ReadingLimits
 from crag.runtime.attempt import Attempt
 from crag.runtime.waiting import in_thread
 from crag.text.urls import canonical
-from crag.web.addresses import refusal_of_host, target_of
+from crag.web.addresses import refusal_of_host, refused, target_of
 from crag.web.bodies import Allowance, PageAllowance
 from crag.web.cache import PageCache
 from crag.web.fetching import Fetched, Fetcher, FetchError, Terms
@@ -100,7 +100,7 @@ class Visit:
         """
         host = target_of(url).host
         if reason := refusal_of_host(host, allow_loopback=self._tools.allow_loopback):
-            raise PageError(url, "refused", f"not fetched: {reason}")
+            raise refused(url, reason)
         if self._tools.cache is None:
             return None
         value = await in_thread(self._tools.cache.get, canonical(url), self._limits.cache_hours)
