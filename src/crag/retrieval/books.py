@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from crag.errors import SourceError
 from crag.retrieval.blocks import Block, blocks_of, title_of
-from crag.retrieval.documents import BREAK, HARD_BREAK, SourceText, joined
+from crag.retrieval.documents import BREAK, HARD_BREAK, SourceText, joined, of_file
 from crag.retrieval.markdown import readable_markdown
 from crag.retrieval.texts import check_archive, read_bytes, reading
 from crag.text.encodings import decoded
@@ -45,8 +45,8 @@ def load_notebook(path: Path) -> Iterator[SourceText]:
         cells = [_cell(cell, language) for sheet in sheets for cell in sheet["cells"]]
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise SourceError(str(path), f"not a Jupyter notebook, or damaged ({error})") from error
-    title = title_of(blocks_of(BREAK.join(cells), "markdown")) or path.stem
-    yield joined(cells, source=str(path), title=title, unit="cell", markup="markdown")
+    title = title_of(blocks_of(BREAK.join(cells), "markdown"))
+    yield joined(path, title, cells, "cell", markup="markdown")
 
 
 def load_epub(path: Path) -> Iterator[SourceText]:
@@ -65,9 +65,7 @@ def load_epub(path: Path) -> Iterator[SourceText]:
             title, chapters = _book(archive)
     except (zipfile.BadZipFile, LxmlError, AttributeError, LookupError, ValueError) as error:
         raise SourceError(str(path), "not an EPUB file, or damaged") from error
-    book = joined(
-        chapters, source=str(path), title=title or path.stem, unit="chapter", markup="markdown"
-    )
+    book = joined(path, title, chapters, "chapter", markup="markdown")
     headings = [block for block in blocks_of(book.text, "markdown") if block.level]
     yield replace(book, pages=_chapter_starts(headings, title) or book.pages)
 
@@ -82,7 +80,7 @@ def load_mail(path: Path) -> Iterator[SourceText]:
     except (AttributeError, LookupError, ValueError) as error:
         raise SourceError(str(path), f"not a mail message, or damaged ({error})") from error
     text = BREAK.join(filter(None, [HARD_BREAK.join(head), text]))
-    yield SourceText(source=str(path), title=title or path.stem, text=text, unit="paragraph")
+    yield of_file(path, title, text, "paragraph")
 
 
 def _cell(cell: Mapping[str, Any], language: str) -> str:

@@ -53,11 +53,16 @@ class SourceText:
         return digest(self.title, self.text)
 
 
-def joined(parts: Sequence[str], **fields: Any) -> SourceText:
-    """Return a document of pages, slides or the like, which begin where `pages` says."""
+def of_file(path: Path, title: str, text: str, unit: Unit, **fields: Any) -> SourceText:
+    """Return a file as one document; without a title it has the file's name without the suffix."""
+    return SourceText(source=str(path), title=title or path.stem, text=text, unit=unit, **fields)
+
+
+def joined(path: Path, title: str, parts: Sequence[str], unit: Unit, **fields: Any) -> SourceText:
+    """Return a file of pages, slides or the like, which begin where `pages` says."""
     starts = accumulate((len(part) + len(BREAK) for part in parts[:-1]), initial=0)
     pages = list(starts) if parts else []
-    return SourceText(text=BREAK.join(parts), pages=pages, **fields)
+    return of_file(path, title, BREAK.join(parts), unit, pages=pages, **fields)
 
 
 class Skipped(NamedTuple):

@@ -3,7 +3,6 @@
 import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from langchain_core.documents import Document
 
 from crag.errors import LoaderError, MissingPackageError, SourceError, did_you_mean
 from crag.extras import provider_package, require
-from crag.retrieval.documents import Loader, SourceText, joined, record_source
+from crag.retrieval.documents import Loader, SourceText, joined, of_file, record_source
 from crag.retrieval.loaders import LOADERS
 from crag.retrieval.texts import check_size
 from crag.runtime.entry_points import imported
@@ -121,13 +120,12 @@ def _texts(path: Path, found: Sequence[Document], name: str) -> Iterator[SourceT
                 source=source, text=one.page_content, unit="record", number=number, **fields
             )
         return
-    whole = joined(
-        [one.page_content for one in found],
-        source=str(path),
-        unit="page" if len(found) > 1 else "paragraph",
-        **_title_and_url(path, found[0].metadata if found else {}),
-    )
-    yield whole if len(found) > 1 else replace(whole, pages=())
+    fields = _title_and_url(path, found[0].metadata if found else {})
+    texts = [one.page_content for one in found]
+    if len(found) > 1:
+        yield joined(path, parts=texts, unit="page", **fields)
+    else:
+        yield of_file(path, text="".join(texts), unit="paragraph", **fields)
 
 
 def _title_and_url(path: Path, metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from crag.errors import SourceError
 from crag.extras import require
-from crag.retrieval.documents import HARD_BREAK, SourceText, joined
+from crag.retrieval.documents import HARD_BREAK, SourceText, joined, of_file
 from crag.retrieval.texts import check_archive, reading
 from crag.retrieval.word_numbers import FALLBACK, Item, items_of, tag
 from crag.text.html import table_rows
@@ -49,9 +49,7 @@ def load_docx(path: Path) -> Iterator[SourceText]:
             document = Document(file)
         title = document.core_properties.title.strip()
         text = "\n\n".join(_docx_blocks(document))
-    yield SourceText(
-        source=str(path), title=title or path.stem, text=text, unit="paragraph", markup="markdown"
-    )
+    yield of_file(path, title, text, "paragraph", markup="markdown")
 
 
 def load_pptx(path: Path) -> Iterator[SourceText]:
@@ -72,8 +70,7 @@ def load_pptx(path: Path) -> Iterator[SourceText]:
             presentation = Presentation(file)
         title = presentation.core_properties.title.strip()
         slides = ["\n\n".join(_slide(slide)) for slide in presentation.slides]
-    title = title or path.stem
-    yield joined(slides, source=str(path), title=title, unit="slide", markup="markdown")
+    yield joined(path, title, slides, "slide", markup="markdown")
 
 
 def load_workbook(path: Path) -> Iterator[SourceText]:
@@ -98,7 +95,7 @@ def load_workbook(path: Path) -> Iterator[SourceText]:
             else ""
             for sheet in workbook.sheets_metadata
         ]
-    yield joined(sheets, source=str(path), title=path.stem, unit="sheet", markup="markdown")
+    yield joined(path, "", sheets, "sheet", markup="markdown")
 
 
 @contextmanager

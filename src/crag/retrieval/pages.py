@@ -5,7 +5,7 @@ from pathlib import Path
 
 from crag.errors import SourceError
 from crag.retrieval.blocks import blocks_of, title_of
-from crag.retrieval.documents import SourceText, joined
+from crag.retrieval.documents import SourceText, joined, of_file
 from crag.retrieval.markdown import readable_markdown
 from crag.retrieval.restructured import readable_rst
 from crag.retrieval.texts import read_bytes, read_text
@@ -22,27 +22,26 @@ _SCANNED = (
 
 def load_text(path: Path) -> Iterator[SourceText]:
     """Load plain text; its title is the file's name without the suffix."""
-    yield SourceText(source=str(path), title=path.stem, text=read_text(path), unit="line")
+    yield of_file(path, "", read_text(path), "line")
 
 
 def load_code(path: Path) -> Iterator[SourceText]:
     """Load the source of a program; its title is the file's name."""
-    text = read_text(path)
-    yield SourceText(source=str(path), title=path.name, text=text, unit="line", markup="code")
+    yield of_file(path, path.name, read_text(path), "line", markup="code")
 
 
 def load_markdown(path: Path) -> Iterator[SourceText]:
     """Load Markdown; its title is that of the front matter, else the first ``# `` heading."""
     named, text = readable_markdown(read_text(path))
-    title = named or title_of(blocks_of(text, "markdown")) or path.stem
-    yield SourceText(source=str(path), title=title, text=text, unit="line", markup="markdown")
+    title = named or title_of(blocks_of(text, "markdown"))
+    yield of_file(path, title, text, "line", markup="markdown")
 
 
 def load_rst(path: Path) -> Iterator[SourceText]:
     """Load reStructuredText, with Sphinx's directives and roles; its title is the first heading."""
     text = readable_rst(read_text(path))
-    title = title_of(blocks_of(text, "rst")) or path.stem
-    yield SourceText(source=str(path), title=title, text=text, unit="line", markup="rst")
+    title = title_of(blocks_of(text, "rst"))
+    yield of_file(path, title, text, "line", markup="rst")
 
 
 def load_html(path: Path) -> Iterator[SourceText]:
@@ -51,14 +50,7 @@ def load_html(path: Path) -> Iterator[SourceText]:
     The URL is that of ``<link rel="canonical">``, if there is one.
     """
     page = read_whole_html(decoded(read_bytes(path), "text/html"))
-    yield SourceText(
-        source=str(path),
-        title=page.title or path.stem,
-        text=page.text,
-        url=page.url,
-        unit="paragraph",
-        markup="markdown",
-    )
+    yield of_file(path, page.title, page.text, "paragraph", url=page.url, markup="markdown")
 
 
 def load_pdf(path: Path) -> Iterator[SourceText]:
@@ -74,4 +66,4 @@ def load_pdf(path: Path) -> Iterator[SourceText]:
             str(path), "no text in it, nor any in its pictures" if has_ocr() else _SCANNED
         )
     pages = list(map(with_paragraphs_apart, without_running_heads(pages)))
-    yield joined(pages, source=str(path), title=title or path.stem, unit="page")
+    yield joined(path, title, pages, "page")
