@@ -94,6 +94,7 @@ class Update:
         self._taken = 0
         """Documents that were read; all but those that wait are finished."""
         self._counts: Counter[str] = Counter()
+        """By the fields of the report."""
         self._languages: Counter[str] = Counter()
 
     def run(self) -> IndexReport:
@@ -112,16 +113,13 @@ class Update:
         self._flush()
         self._remove_absent()
         self._progress(self._taken, self._taken, "")
-        numbers = {name: self._counts[name] for name in ("added", "changed", "unchanged")}
         unread = dict.fromkeys(map(str, self._found.unsupported), False)
         warning = unread_kind((self._read | unread).items())
         return IndexReport(
-            **numbers,
+            **self._counts,
             warning=warning,
             languages=dict(self._languages.most_common()),
             language_warning=self._language_warning(),
-            removed=self._counts["removed"],
-            chunks=self._counts["chunks"],
             skipped=tuple(self._skipped),
             unsupported=tuple(map(str, self._found.unsupported)),
         )

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from psycopg import Connection
 
-_MOST = 1000
 _LONGEST_GRAPH = 2000
 """Longest vectors for which pgvector builds a graph; longer ones are compared one by one."""
 _FEWEST_NEIGHBOURS, _MOST_NEIGHBOURS = 100, 1000
@@ -88,7 +87,7 @@ class Postgres:
     (PGPASSWORD) or in ``~/.pgpass``. Several processes read at once, also while one is writing.
     """
 
-    most = _MOST
+    most = 1000
 
     def __init__(self, location: str) -> None:
         require("postgres", "an index in PostgreSQL", "psycopg")
