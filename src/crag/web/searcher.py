@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from crag import __version__
-from crag.errors import SearchError
+from crag.errors import SearchError, SearchProblem
 from crag.parts import Hit
 from crag.plain import without_credentials
 from crag.runtime.waiting import in_own_loop
@@ -114,7 +114,7 @@ class JsonSearcher(ABC):
         if response.is_redirect:
             target = without_credentials(response.headers["Location"], queries=False)[:200]
             message = f"the server redirects to {target}: use the final address"
-            raise SearchError(self.provider, "request", message)
+            raise self._error(message, "request")
         if not response.is_success:
             raise self._failure(response)
         try:
@@ -137,11 +137,10 @@ class JsonSearcher(ABC):
             message = f"the server failed (HTTP {status}): try again later"
             return PassingSearchError(self.provider, "server", message, wait)
         if status == HTTPStatus.UNAUTHORIZED:
-            message = "the server asks for a valid key or password"
-            return SearchError(self.provider, "key", message)
+            return self._error("the server asks for a valid key or password", "key")
         is_known = status == HTTPStatus.FORBIDDEN and self.refused
         message = self.refused if is_known else f"the request was not accepted (HTTP {status})"
-        return SearchError(self.provider, "request", message)
+        return self._error(message, "request")
 
     def _too_slow(self) -> SearchError:
         return PassingSearchError(self.provider, "timeout", "no answer in time: try again later")
@@ -155,8 +154,8 @@ class JsonSearcher(ABC):
     def _broken_off(self, error: Exception) -> SearchError:
         return self._error(f"the connection failed ({type(error).__name__}): try again later")
 
-    def _error(self, message: str) -> SearchError:
-        return SearchError(self.provider, "server", message)
+    def _error(self, message: str, problem: SearchProblem = "server") -> SearchError:
+        return SearchError(self.provider, problem, message)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:

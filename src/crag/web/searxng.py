@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from crag.errors import SearchError
 from crag.parts import Hit
 from crag.web.search_replies import objects, plain, text
 from crag.web.searcher import JsonSearcher
@@ -38,7 +37,7 @@ class SearxngSearcher(JsonSearcher):
         silent = _silent(reply.get("unresponsive_engines"))
         if not results and silent:
             message = f"no engine of the server answered: {silent}. Check its engines, or wait"
-            raise SearchError(self.provider, "server", message)
+            raise self._error(message)
         return [
             Hit(plain(result.get("title")), text(result.get("url")), plain(result.get("content")))
             for result in results

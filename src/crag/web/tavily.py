@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from crag.errors import SearchError, SearchProblem
+from crag.errors import SearchError
 from crag.parts import Hit
 from crag.web.search_replies import objects, plain, text
 from crag.web.searcher import JsonSearcher, certificates
@@ -94,13 +94,13 @@ class TavilySearcher(JsonSearcher):
         try:
             yield note
         except errors.InvalidAPIKeyError as error:
-            raise self._problem("key", "the key is not valid: check TAVILY_API_KEY") from error
+            raise self._error("the key is not valid: check TAVILY_API_KEY", "key") from error
         except errors.ForbiddenError as error:
             message = f"refused, perhaps the plan's limit is reached: {_words(error)}"
-            raise self._problem("request", message) from error
+            raise self._error(message, "request") from error
         except errors.BadRequestError as error:
             message = f"the query was not accepted: {_words(error)}"
-            raise self._problem("request", message) from error
+            raise self._error(message, "request") from error
         except (errors.TimeoutError, httpx.TimeoutException) as error:
             raise self._too_slow() from error
         except (errors.UsageLimitExceededError, httpx.HTTPStatusError) as error:
@@ -112,9 +112,6 @@ class TavilySearcher(JsonSearcher):
             raise self._unreadable() from error
         except httpx.HTTPError as error:
             raise self._broken_off(error) from error
-
-    def _problem(self, problem: SearchProblem, message: str) -> SearchError:
-        return SearchError(self.provider, problem, message)
 
 
 def _words(error: Exception) -> str:

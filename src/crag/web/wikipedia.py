@@ -88,7 +88,7 @@ class WikipediaSearcher(JsonSearcher):
             return PassingSearchError(self.provider, "quota", message)
         if _BUSY.match(code):
             return PassingSearchError(self.provider, "server", message)
-        return SearchError(self.provider, "request", message)
+        return self._error(message, "request")
 
 
 def _rank(page: Mapping[str, Any]) -> float:
