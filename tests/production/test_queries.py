@@ -19,8 +19,8 @@ PLANNED = [
 ]
 """All but one, which makes a table: that has no plan, and is run wherever a server starts."""
 VALUES = {
-    **dict.fromkeys(("thread", "run", "worker", "new"), uuid4()),
-    **dict.fromkeys(("owner", "assistant", "graph", "request", "channel", "error"), "text"),
+    **dict.fromkeys(("thread_id", "run_id", "worker", "new"), uuid4()),
+    **dict.fromkeys(("owner", "assistant_id", "graph_id", "request", "channel", "error"), "text"),
     **dict.fromkeys(("status", "strategy", "cancel"), "interrupt"),
     **dict.fromkeys(("seconds", "lease", "minute"), 1.5),
     **dict.fromkeys(("limit", "offset", "place", "days", "most", "attempt", "version"), 1),

@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, LiteralString, cast
 from weakref import WeakValueDictionary
@@ -29,6 +28,9 @@ from crag.server.settings import ServerSettings
 
 Graph = Pregel[Any, Any, Any, Any]
 Row = dict[str, Any]
+Fence = tuple[LiteralString, Mapping[str, object]]
+"""A statement that locks a row without which nothing may be written, with its values: a claim for
+what an attempt at a run writes, and a thread for what its owner does."""
 
 LOST = (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransactionSessionTimeout)
 """The database is away, or takes too long: the same may work later."""
@@ -80,26 +82,16 @@ class Connection(AsyncConnection[Row]):
         cursor = await self.execute(query, values)
         return await cursor.fetchall() if cursor.description else []
 
+    async def hold(self, fence: Fence) -> Row:
+        """Lock a row until the transaction ends; raise `GoneError` if there is none."""
+        cursor = await self.execute(*fence)
+        if not (row := await cursor.fetchone()):  # Not `rows`, which sees nothing in a pipeline.
+            raise GoneError
+        return row
+
     async def notify(self, *names: object) -> None:
         """Ring bells in all processes when the transaction is committed."""
         await self.rows(_SQL["notify"], channel=_CHANNEL, names=[str(name) for name in names])
-
-
-@dataclass(frozen=True)
-class Fence:
-    """A row that must be there, and stay so, for a transaction to be allowed.
-
-    It is a claim for what an attempt at a run writes, and a thread for what its owner does.
-    """
-
-    query: LiteralString
-    values: Mapping[str, object]
-
-    async def hold(self, connection: Connection) -> None:
-        """Lock the row until the transaction ends; raise `GoneError` if there is none."""
-        cursor = await connection.execute(self.query, self.values)
-        if not await cursor.fetchone():  # Not `rows`, which sees nothing within a pipeline.
-            raise GoneError
 
 
 class FencedSaver(AsyncPostgresSaver):
@@ -117,7 +109,7 @@ class FencedSaver(AsyncPostgresSaver):
             self._database.transaction(pipeline=pipeline) as connection,
             connection.cursor(binary=True) as cursor,
         ):
-            await self._fence.hold(connection)
+            await connection.hold(self._fence)
             yield cursor
 
 

@@ -10,19 +10,19 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from langgraph_sdk.schema import CancelAction, MultitaskStrategy, RunStatus, ThreadStatus
 
-from crag.errors import GoneError
 from crag.page.rules import Rules
 from crag.server.database import CANCELLED, QUEUE, Connection, Database, Fence, Row, queries
-from crag.server.encoding import decoded, encoded
+from crag.server.encoding import encoded
 from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.settings import ServerSettings
 from crag.server.threads import forget
 
-FINISHED = frozenset({"success", "error", "interrupted", "timeout"})
+Failure = dict[str, str]
+"""Why a run ended: `error` and `message`, as in LangGraph's API."""
 _RETRY_AFTER = 2.0
 _GREEDY = "You have {} unfinished runs, and {} are allowed: wait for one to end."
 _FULL = "{} runs are waiting, and no more may: try again later."
@@ -51,16 +51,7 @@ class Claim:
     @property
     def fence(self) -> Fence:
         """Return what every write of this attempt must hold: the run as its process claimed it."""
-        mine = {"run": self.run_id, "worker": self.worker, "attempt": self.attempt}
-        return Fence(_SQL["mine"] + "FOR SHARE", mine)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a run ended; in the form of LangGraph's API."""
-
-    error: str
-    message: str
+        return _SQL["mine"] + "FOR SHARE", vars(self)
 
 
 class Runs:
@@ -69,10 +60,9 @@ class Runs:
     def __init__(self, database: Database, settings: ServerSettings, rules: Rules) -> None:
         self.database, self.settings, self._rules = database, settings, rules
 
-    async def create(  # noqa: PLR0913 - what a run consists of
-        self, *, thread_id: UUID, owner: str, assistant_id: str, graph_id: str,
-        request: dict[str, Any], metadata: dict[str, Any], strategy: MultitaskStrategy,
-    ) -> Row:  # fmt: skip
+    async def create(
+        self, *, thread_id: UUID, owner: str, strategy: MultitaskStrategy, **new: Any
+    ) -> Row:
         """Queue a run, or refuse it.
 
         It is refused if the thread is missing (404) or busy (409), the user has too many unfinished
@@ -80,55 +70,57 @@ class Runs:
         """
         async with self._changing(thread_id, owner) as connection:
             await self._check_limits(connection, owner)
-            await self._make_way(connection, thread_id, strategy)
-            (made,) = await connection.rows(
-                _SQL["create"], run=uuid4(), thread=thread_id, owner=owner, assistant=assistant_id,
-                graph=graph_id, request=encoded(request), metadata=metadata, strategy=strategy,
-            )  # fmt: skip
+            if strategy != "enqueue":
+                for run in await connection.rows(_SQL["lock_unfinished"], thread_id=thread_id):
+                    if strategy == "reject":
+                        raise RefusedRequestError(409, _BUSY)
+                    await self._cancel(connection, run, strategy)
+            new |= {"thread_id": thread_id, "owner": owner, "request": encoded(new["request"])}
+            (made,) = await connection.rows(_SQL["create"], strategy=strategy, **new)
             await self._settle(connection, thread_id, "busy", None)
             await connection.notify(QUEUE)
         return made
 
     async def _check_limits(self, connection: Connection, owner: str) -> None:
-        limits = self.settings
         (counted,) = await connection.rows(_SQL["count"], owner=owner)
-        if owner and counted["own"] >= limits.per_user:
-            greedy = _GREEDY.format(counted["own"], limits.per_user)
+        if owner and counted["own"] >= self.settings.per_user:
+            greedy = _GREEDY.format(counted["own"], self.settings.per_user)
             raise RefusedRequestError(429, greedy, _RETRY_AFTER)
-        if counted["waiting"] >= limits.queue:
+        if counted["waiting"] >= self.settings.queue:
             raise RefusedRequestError(503, _FULL.format(counted["waiting"]), _RETRY_AFTER)
 
     async def get(self, owner: str, thread_id: UUID, run_id: UUID) -> Row:
         """Return a run, or refuse with 404."""
-        found = await self.database.rows(_SQL["get"], run=run_id, thread=thread_id, owner=owner)
+        run = {"run_id": run_id, "thread_id": thread_id, "owner": owner}
+        found = await self.database.rows(_SQL["get"], **run)
         return found[0] if found else not_found("Run")
 
     async def search(self, thread_id: UUID, **sent: object) -> list[Row]:
         """Return runs of a thread, the last one first; `sent` is what a client sends to search."""
-        return await self.database.rows(_SQL["search"], thread=thread_id, **sent)
+        return await self.database.rows(_SQL["search"], thread_id=thread_id, **sent)
 
     async def cancel(self, run: Row, action: CancelAction) -> None:
         """End a run; one that is running ends at the process that runs it."""
         async with self._changing(run["thread_id"]) as connection:
-            for row in await connection.rows(_SQL["lock"], run=run["run_id"]):
+            for row in await connection.rows(_SQL["lock"], **run):
                 await self._cancel(connection, row, action)
 
     async def delete(self, run: Row) -> None:
         """Remove a run that has ended; refuse another one with 409."""
-        if not await self.database.rows(_SQL["delete"], run=run["run_id"]):
+        if not await self.database.rows(_SQL["delete"], **run):
             raise RefusedRequestError(409, "The run has not ended: cancel it first.")
 
     async def claim(self, worker: UUID) -> Claim | None:
         """Take the next run: of who has the fewest running ones, the oldest of a free thread."""
         lease = self.settings.lease_seconds
         for row in await self.database.rows(_SQL["claim"], worker=worker, lease=lease):
-            return Claim(**row | {"request": decoded(row["request"])})
+            return Claim(**row)
         return None
 
     async def waiting(self) -> int:
         """Return how many runs of all owners wait for a process."""
-        (row,) = await self.database.rows(_SQL["waiting"])
-        return int(row["waiting"])
+        (counted,) = await self.database.rows(_SQL["count"], owner=None)
+        return int(counted["waiting"])
 
     async def renew(
         self, worker: UUID, claims: Collection[Claim]
@@ -155,10 +147,8 @@ class Runs:
             GoneError: it is not this process's any more.
         """
         async with self._changing(claim.thread_id) as connection:
-            mine = await connection.rows(_SQL["mine"] + "FOR UPDATE", **claim.fence.values)
-            if not mine:
-                raise GoneError
-            await self._end(connection, mine[0], status, thread_status, failure)
+            mine = await connection.hold((_SQL["mine"] + "FOR UPDATE", vars(claim)))
+            await self._end(connection, mine, status, thread_status, failure)
 
     async def release(self, worker: UUID) -> None:
         """Give back the runs of a process that is ending; the attempt does not count."""
@@ -167,24 +157,24 @@ class Runs:
 
     async def tidy(self) -> None:
         """Take up lost runs, and end those that were lost too often or waited too long."""
-        for due in await self.database.rows(_SQL["due"], run=None):
+        for due in await self.database.rows(_SQL["due"], run_id=None):
             async with self._changing(due["thread_id"]) as connection:
                 # Again, and locked: another process may have been here.
-                for run in await connection.rows(_SQL["due"] + "FOR UPDATE", run=due["run_id"]):
+                for run in await connection.rows(_SQL["due"] + "FOR UPDATE", **due):
                     await self._take_up(connection, run)
 
     async def _take_up(self, connection: Connection, run: Row) -> None:
         limits = self.settings
         if run["status"] == "pending":
-            late = Failure("QueueTimeout", _LATE.format(limits.queue_seconds))
+            late = {"error": "QueueTimeout", "message": _LATE.format(limits.queue_seconds)}
             await self._end(connection, run, "timeout", failure=late)
         elif run["cancel"]:
             await self._end(connection, run, "interrupted")
         elif run["attempt"] >= limits.attempts:
-            lost = Failure("RunLost", _LOST.format(limits.attempts))
+            lost = {"error": "RunLost", "message": _LOST.format(limits.attempts)}
             await self._end(connection, run, "error", failure=lost)
         else:
-            await connection.rows(_SQL["take_up"], run=run["run_id"])
+            await connection.rows(_SQL["take_up"], **run)
             await connection.notify(QUEUE)
 
     async def sweep(self) -> None:
@@ -203,18 +193,16 @@ class Runs:
             GoneError: the run is not this process's any more.
         """
         events, data = zip(*parts, strict=True)
-        new = {"run": claim.run_id, "events": list(events), "data": list(data)}
+        new = {"run_id": claim.run_id, "events": list(events), "data": list(data)}
         async with self.database.transaction(pipeline=True) as connection:
-            await claim.fence.hold(connection)
+            await connection.hold(claim.fence)
             await connection.rows(_SQL["append"], **new)
             await connection.notify(claim.run_id)
 
     async def after(self, run_id: UUID, place: int) -> tuple[str | None, list[Row]]:
         """Return the status of a run, None if it was removed, and the parts after one."""
-        run = await self.database.rows(_SQL["status"], run=run_id)
-        # The status first: parts stored after it was read are read next time.
-        parts = await self.database.rows(_SQL["after"], run=run_id, place=place)
-        return (run[0]["status"] if run else None), parts
+        found = await self.database.rows(_SQL["after"], run_id=run_id, place=place)
+        return (found[0]["status"] if found else None), [row for row in found if row["place"]]
 
     async def follow(self, run_id: UUID, place: int) -> AsyncIterator[list[Row]]:
         """Yield the parts after one as they come, at times none, until the run has ended."""
@@ -224,7 +212,7 @@ class Runs:
             yield parts
             if parts:
                 place = parts[-1]["place"]
-            elif status is None or status in FINISHED:
+            elif status not in {"pending", "running"}:
                 return
             else:
                 await rung.heard_within(1.0)
@@ -239,53 +227,39 @@ class Runs:
         be there and an owner's, it is refused with 404 otherwise.
         """
         async with self.database.transaction() as connection:
-            owners = await connection.rows(_SQL["lock_thread"], thread=thread_id)
+            owners = await connection.rows(_SQL["lock_thread"], thread_id=thread_id)
             if owner is not None and owners != [{"owner": owner}]:
                 not_found("Thread")
             yield connection
 
-    async def _make_way(
-        self, connection: Connection, thread_id: UUID, strategy: MultitaskStrategy
-    ) -> None:
-        """Do with the unfinished runs of a thread what the new one asks for."""
-        if strategy == "enqueue":
-            return
-        for run in await connection.rows(_SQL["lock_unfinished"], thread=thread_id):
-            if strategy == "reject":
-                raise RefusedRequestError(409, _BUSY)
-            await self._cancel(connection, run, strategy)
-
     async def _cancel(self, connection: Connection, run: Row, action: CancelAction) -> None:
         """Cancel a run whose row is locked, so that nobody claims it meanwhile."""
-        if run["status"] in FINISHED or run["cancel"] == "rollback":
-            return
         if run["status"] == "pending":
             await self._end(connection, run | {"cancel": action}, "interrupted")
-            return
-        await connection.rows(_SQL["cancel"], cancel=action, run=run["run_id"])
-        await connection.notify(CANCELLED)
+        elif run["status"] == "running" and run["cancel"] != "rollback":
+            await connection.rows(_SQL["cancel"], **run | {"cancel": action})
+            await connection.notify(CANCELLED)
 
     async def _end(
         self, connection: Connection, run: Row, status: RunStatus,
         thread_status: ThreadStatus = "idle", failure: Failure | None = None,
     ) -> None:  # fmt: skip
         """End a run whose row is locked."""
-        run_id, thread_id = run["run_id"], run["thread_id"]
         error = encoded(failure) if failure else None
         if run["cancel"] == "rollback":
             thread_status, error = "idle", None
-            await connection.rows(_SQL["roll_back"], run=run_id, thread=thread_id)
+            await connection.rows(_SQL["roll_back"], **run)
         else:
-            await connection.rows(_SQL["end"], status=status, error=error, run=run_id)
+            await connection.rows(_SQL["end"], **run | {"status": status, "error": error})
         if error:
-            thread_status = "error"
-            await connection.rows(_SQL["append"], run=run_id, events=["error"], data=[error])
-        await self._settle(connection, thread_id, thread_status, error)
-        await connection.notify(run_id, QUEUE)
+            new = {"run_id": run["run_id"], "events": ["error"], "data": [error]}
+            await connection.rows(_SQL["append"], **new)
+        await self._settle(connection, run["thread_id"], thread_status, error)
+        await connection.notify(run["run_id"], QUEUE)
 
     async def _settle(
         self, connection: Connection, thread_id: UUID, status: ThreadStatus, error: str | None
     ) -> None:
         """Store the status of a thread, which is busy while runs wait for it."""
         new = {"status": status, "error": error, "seconds": self.settings.queue_seconds}
-        await connection.rows(_SQL["settle"], thread=thread_id, **new)
+        await connection.rows(_SQL["settle"], thread_id=thread_id, **new)

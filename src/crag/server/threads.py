@@ -31,7 +31,7 @@ class Threads:
         if not temporary:
             await self._check_pace()
         made = await self._database.rows(
-            _SQL["create"], thread=thread_id or uuid4(), owner=self.owner,
+            _SQL["create"], thread_id=thread_id or uuid4(), owner=self.owner,
             metadata=metadata or {}, temporary=temporary,
         )  # fmt: skip
         if made:
@@ -65,20 +65,20 @@ class Threads:
 
     async def settle(self, thread_id: UUID, status: ThreadStatus) -> None:
         """Store what a changed state means for the thread, unless a run is at work on it."""
-        await self._database.rows(_SQL["settle"], thread=thread_id, owner=self.owner, status=status)
+        await self._own(_SQL["settle"], thread_id, status=status)
 
     async def _own(self, query: LiteralString, thread_id: UUID, **values: object) -> Row:
-        found = await self._database.rows(query, thread=thread_id, owner=self.owner, **values)
+        found = await self._database.rows(query, thread_id=thread_id, owner=self.owner, **values)
         return found[0] if found else not_found("Thread")
 
     def fence(self, thread_id: UUID) -> Fence:
         """Return what holds for as long as the thread is there and the owner's."""
-        return Fence(_SQL["hold"], {"thread": thread_id, "owner": self.owner})
+        return _SQL["hold"], {"thread_id": thread_id, "owner": self.owner}
 
     async def delete(self, thread_id: UUID) -> None:
         """Remove a thread with its runs and checkpoints; what works on it can write no more."""
         async with self._database.transaction() as connection:
-            removed = await connection.rows(_SQL["delete"], thread=thread_id, owner=self.owner)
+            removed = await connection.rows(_SQL["delete"], thread_id=thread_id, owner=self.owner)
             if not removed:
                 not_found("Thread")
             await forget(connection, [thread_id])
@@ -88,8 +88,8 @@ class Threads:
         """Copy a thread with its checkpoints, but without its runs."""
         await self._check_pace()
         async with self._database.transaction() as connection:
-            await self.fence(thread_id).hold(connection)
-            (made,) = await connection.rows(_SQL["copy"], new=uuid4(), thread=thread_id)
+            await connection.hold(self.fence(thread_id))
+            (made,) = await connection.rows(_SQL["copy"], new=uuid4(), thread_id=thread_id)
         return made
 
 

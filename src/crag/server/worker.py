@@ -23,7 +23,7 @@ from crag.telemetry import Instruments
 
 _TOLD = (
     ValueError, TypeError, KeyError, AttributeError, RuntimeError, TimeoutError,
-    GraphRecursionError, InvalidUpdateError, EmptyInputError, *REFUSED,
+    GraphRecursionError, InvalidUpdateError, EmptyInputError, asyncio.CancelledError, *REFUSED,
 )  # fmt: skip
 """Errors whose message the client is told; those of LangGraph's own server."""
 _ROUND, _TIDY, _SWEEP, _END_SECONDS = 1.0, 5.0, 30.0, 5.0
@@ -101,19 +101,18 @@ class Attempt:
         elif why == "cancelled":
             await finish(claim, "interrupted", await status_of(self._graph, claim.thread_id))
         elif why == "late":
-            late = Failure("RunTimeoutError", _SLOW.format(self._seconds))
+            late = {"error": "RunTimeoutError", "message": _SLOW.format(self._seconds)}
             await finish(claim, "error", failure=late)
         elif why is None:
+            error = error or asyncio.CancelledError("a part of the run cancelled it")
             await finish(claim, "error", failure=self._failure(error))
 
-    def _failure(self, error: BaseException | None) -> Failure:
-        if error is None:
-            return Failure("CancelledError", "a part of the run cancelled it")
-        kind = type(error).__name__
-        if isinstance(error, _TOLD):
-            return Failure(kind, str(error))
-        _logger.error("Run %s failed", self.claim.run_id, exc_info=error)
-        return Failure(kind, "An internal error occurred")
+    def _failure(self, error: BaseException) -> Failure:
+        told = isinstance(error, _TOLD)
+        if not told:
+            _logger.error("Run %s failed", self.claim.run_id, exc_info=error)
+        message = str(error) if told else "An internal error occurred"
+        return {"error": type(error).__name__, "message": message}
 
     async def _run(self) -> ThreadStatus:
         claim = self.claim
@@ -217,11 +216,8 @@ class Worker:
             attempt = Attempt(self._runs, claim, self._graphs)
             task = asyncio.create_task(attempt.work())
             self._attempts[task] = attempt
-            task.add_done_callback(self._over)
-
-    def _over(self, task: "asyncio.Task[None]") -> None:
-        del self._attempts[task]
-        self._bells.ring(QUEUE)
+            task.add_done_callback(self._attempts.pop)
+            task.add_done_callback(lambda _: self._bells.ring(QUEUE))
 
     async def _renew(self) -> None:
         """Renew the leases; end what is cancelled, and what other processes may have taken."""
