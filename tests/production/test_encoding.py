@@ -11,7 +11,7 @@ import pytest
 from langchain_core.documents import Document
 from langgraph.types import Send
 
-from crag.server.encoding import decoded, encoded
+from crag.server.replies import decoded, encoded
 from crag.server.streaming import checkpoint_of, command
 
 

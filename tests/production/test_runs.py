@@ -11,7 +11,7 @@ import pytest
 from crag.errors import GoneError
 from crag.page.rules import Rules
 from crag.server.database import Database
-from crag.server.refusals import RefusedRequestError
+from crag.server.replies import RefusedRequestError
 from crag.server.runs import Claim, Runs
 from crag.server.settings import ServerSettings
 from crag.server.threads import Threads

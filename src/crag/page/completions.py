@@ -16,12 +16,12 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from crag.answering.citations import marks_in
-from crag.page.leaving import ended_first
+from crag.page.leaving import unless_left
 from crag.plain import problems
 from crag.retrieval.documents import name_of
 
@@ -226,13 +226,10 @@ async def final_state(
     waiting = client().runs.wait(
         None, assistant, input=asked, raise_error=False, on_disconnect="cancel"
     )
-    answering = asyncio.ensure_future(waiting)
     try:
-        if request is not None and not await ended_first(answering, request):
-            raise RefusedChatError(499, "left", "the client has left")
-        state = await answering
-    finally:
-        answering.cancel()
+        state = await (waiting if request is None else unless_left(request, waiting))
+    except ClientDisconnect:
+        raise RefusedChatError(499, "left", "the client has left") from None
     if failed := state.get("__error__"):
         is_theirs = failed.get("error") in {"QuestionError", "SettingsError"}
         status, code = (400, "invalid_value") if is_theirs else (500, "run_failed")

@@ -16,7 +16,7 @@ from crag.page import comparison, first_visit
 from crag.page.app import asset, middleware, page
 from crag.page.rules import Rules
 from crag.server.database import LOST, REFUSED, Database, Graph
-from crag.server.refusals import RefusedRequestError
+from crag.server.replies import RefusedRequestError
 from crag.server.routes import Api
 from crag.server.runs import Runs
 from crag.server.settings import ServerSettings

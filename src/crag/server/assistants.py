@@ -6,7 +6,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from crag.graph_registry import GRAPHS
-from crag.server.refusals import RefusedRequestError, not_found
+from crag.server.replies import RefusedRequestError, not_found
 
 Assistant = dict[str, Any]
 _NAMESPACE = uuid5(NAMESPACE_URL, "https://github.com/corrective-rag/assistants")

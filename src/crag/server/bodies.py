@@ -4,45 +4,37 @@ Whatever PostgreSQL could not store is refused here: it would refuse it without 
 What is unknown is ignored, as newer clients send more, and what is null is not set.
 """
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import orjson
 from langgraph_sdk import schema
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    Field,
-    ValidationError,
-)
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, ValidationError
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
 from crag.plain import problems
-from crag.server.refusals import RefusedRequestError
+from crag.server.replies import RefusedRequestError
 from crag.server.streaming import Mode
 
-_Model = TypeVar("_Model", bound=BaseModel)
 _DEEPEST = 200
 """Most lists and objects within each other, of which writers of JSON take 254."""
 
 
-def _checked_graph(metadata: dict[str, Any]) -> dict[str, Any]:
-    if not isinstance(metadata.get("graph_id"), str | None):
+def _checked_graph(sent: object) -> object:
+    if isinstance(sent, dict) and not isinstance(sent.get("graph_id"), str | None):
         raise ValueError("graph_id: must be text")  # noqa: TRY004 - what pydantic reports
-    return metadata
+    return sent
 
 
-def _unserved(instead: str) -> AfterValidator:
+def _unserved(instead: str) -> BeforeValidator:
     """Refuse what would be missed if it were ignored; `instead` says what to do."""
 
     def check(value: object) -> None:
         if value:  # Some clients send an empty object, a zero or null for what is not set.
             raise ValueError("this server does not read it: " + instead)
 
-    return AfterValidator(check)
+    return BeforeValidator(check)
 
 
 def _set(sent: object) -> object:
@@ -75,9 +67,7 @@ class Config(schema.Config, total=False):
 
 
 Names = list[str] | Literal["*"] | None
-Limit = Annotated[int, Field(ge=1, le=1000)]
-Offset = Annotated[int, Field(ge=0, lt=2**63)]
-Metadata = Annotated[dict[str, Any], AfterValidator(_checked_graph)]
+Metadata = Annotated[dict[str, Any], BeforeValidator(_checked_graph)]
 At = Annotated[Checkpoint, BeforeValidator(_at)]
 """A checkpoint, whose id alone is enough."""
 Start = Annotated[At, Field(validation_alias=AliasChoices("checkpoint", "checkpoint_id"))]
@@ -93,8 +83,8 @@ class Described(BaseModel):
 class Search(Described):
     """What all searches take."""
 
-    limit: Limit = 10
-    offset: Offset = 0
+    limit: int = Field(default=10, ge=1, le=1000)
+    offset: int = Field(default=0, ge=0, lt=2**63)
 
 
 class AssistantSearch(Search):
@@ -164,7 +154,7 @@ class RunNew(Described):
     after_seconds: Annotated[object, _unserved("start the run at that time")] = None
 
 
-async def read(request: Request, model: type[_Model]) -> _Model:
+async def read(request: Request, model: type[BaseModel]) -> BaseModel:
     """Read what a request says: in its body, which may be empty, and in its address."""
     try:
         sent: Any = orjson.loads(await request.body() or b"{}")

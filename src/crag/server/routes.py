@@ -11,18 +11,17 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.types import StateSnapshot
 from pydantic import BaseModel, TypeAdapter
 from starlette.background import BackgroundTask
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from crag.errors import CragError
-from crag.page.leaving import ended_first
+from crag.page.leaving import unless_left
 from crag.page.rules import Rules
 from crag.server import bodies
 from crag.server.assistants import Assistants
 from crag.server.database import Graph, Row
-from crag.server.encoding import decoded, encoded
-from crag.server.refusals import RefusedRequestError, not_found
+from crag.server.replies import RefusedRequestError, decoded, encoded, not_found
 from crag.server.runs import Runs
 from crag.server.streaming import UNFIT, check_values, checkpoint_of, place, state_of, status_of
 from crag.server.threads import Threads
@@ -212,15 +211,12 @@ class Api:
 
     async def _wait(self, request: Request, asked: bodies.RunNew | bodies.Query) -> object:
         run, cancels = await self._asked_run(request, asked)
-        waiting = asyncio.create_task(self._ended(run))
         try:
-            if not await ended_first(waiting, request):
-                if cancels:
-                    await self._runs.cancel(run, "interrupt")
-                return Response(status_code=499)
-            await waiting
-        finally:
-            waiting.cancel()
+            await unless_left(request, self._ended(run))
+        except ClientDisconnect:
+            if cancels:
+                await self._runs.cancel(run, "interrupt")
+            return Response(status_code=499)
         row = await self._runs.get(run["owner"], run["thread_id"], run["run_id"])
         error = row["error"] and decoded(row["error"])
         if row["status"] == "timeout":
@@ -291,8 +287,7 @@ class Api:
                     yield ": heartbeat\n\n"
         except (asyncio.CancelledError, GeneratorExit):
             if cancels:
-                cancelling = asyncio.ensure_future(self._runs.cancel(run, "interrupt"))
-                await asyncio.shield(cancelling)
+                await asyncio.shield(self._runs.cancel(run, "interrupt"))
             raise
 
     # What the requests share

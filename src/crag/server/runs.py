@@ -16,8 +16,7 @@ from langgraph_sdk.schema import CancelAction, MultitaskStrategy, RunStatus, Thr
 
 from crag.page.rules import Rules
 from crag.server.database import CANCELLED, QUEUE, Connection, Database, Fence, Row, queries
-from crag.server.encoding import encoded
-from crag.server.refusals import RefusedRequestError, not_found
+from crag.server.replies import RefusedRequestError, encoded, not_found
 from crag.server.settings import ServerSettings
 from crag.server.threads import forget
 

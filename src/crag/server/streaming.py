@@ -1,8 +1,7 @@
 """From a graph's stream to the parts that clients of LangGraph's API expect."""
 
-from collections.abc import AsyncIterator, Hashable, Mapping
-from functools import cache
-from typing import Any, Literal, cast
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Literal, cast, get_type_hints
 from uuid import UUID
 
 from langchain_core.messages import BaseMessageChunk, convert_to_messages, message_chunk_to_message
@@ -11,7 +10,6 @@ from langgraph.channels.base import BaseChannel
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command, PregelTask, Send, StateSnapshot
 from langgraph_sdk.schema import ThreadStatus
-from pydantic import TypeAdapter
 
 from crag.server.database import Graph
 
@@ -49,12 +47,6 @@ def check_values(graph: Graph, values: object, field: str) -> None:
             raise InvalidUpdateError(f"{field}.{name}: {said}") from None
 
 
-@cache
-def _setting_names(schema: Any) -> frozenset[str]:
-    """Return the names of the settings; the whole schema takes as long as the rest of a run."""
-    return frozenset(TypeAdapter(schema).json_schema().get("properties", {}) if schema else ())
-
-
 def command(given: Mapping[str, Any]) -> Command[Any]:
     """Return what a client sent as `command`."""
     goto = given.get("goto") or ()
@@ -77,7 +69,7 @@ async def parts(
     # what the graph has no setting for is ignored.
     context = request.get("context") or (request.get("config") or {}).get("configurable")
     if context is not None:
-        known = _setting_names(cast("Hashable", graph.context_schema))
+        known = get_type_hints(graph.context_schema or object)
         context = {name: value for name, value in context.items() if name in known}
     stream: AsyncIterator[Any] = graph.astream(
         given, config, context=context,

@@ -8,7 +8,7 @@ from psycopg import sql
 
 from crag.page.keeping import MINUTE, TooFastError
 from crag.server.database import CANCELLED, Connection, Database, Fence, Row, queries
-from crag.server.refusals import RefusedRequestError, not_found
+from crag.server.replies import RefusedRequestError, not_found
 
 _SQL = queries("threads")
 

@@ -16,7 +16,7 @@ from langgraph_sdk.schema import ThreadStatus
 
 from crag.errors import GoneError
 from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, Bell, Graph
-from crag.server.encoding import encoded
+from crag.server.replies import encoded
 from crag.server.runs import Claim, Failure, Runs
 from crag.server.streaming import command, parts, place, status_of
 from crag.telemetry import Instruments
