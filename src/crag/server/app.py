@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from typing import Any
 
+from langgraph.errors import InvalidUpdateError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,6 +24,9 @@ from crag.server.runs import Runs
 from crag.server.settings import ServerSettings
 from crag.server.worker import Worker
 from crag.telemetry import Instruments, start
+
+_AWAY = "The database does not answer: try again in a moment."
+_NOT_STORED = "The database cannot store what you sent: {error}"
 
 
 def create(
@@ -60,26 +65,22 @@ def create(
         middleware=middleware(rules),
         exception_handlers={
             RefusedRequestError: _refused,
-            HTTPException: _unknown,  # Of the router, which knows no such address or method.
-            GoneError: _gone,
-            **dict.fromkeys(LOST, _away),
-            **dict.fromkeys(REFUSED, _not_stored),
+            HTTPException: _saying(
+                404, "there is no such address on this server"
+            ),  # Of the router.
+            GoneError: _saying(404, "Thread not found."),
+            InvalidUpdateError: _saying(422, "{error}"),
+            **dict.fromkeys(LOST, _saying(503, _AWAY, **{"Retry-After": "5"})),
+            **dict.fromkeys(REFUSED, _saying(400, _NOT_STORED)),
         },
         lifespan=lifespan,
     )
 
 
-def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RefusedRequestError)  # noqa: S101 - as registered
+def _refused(_: Request, error: Any) -> Response:
     return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
 
 def _saying(status: int, detail: str, **headers: str) -> Callable[[Request, Exception], Response]:
     """Return what replies to an error with `detail`, in which `{error}` is what it says."""
     return lambda _, error: JSONResponse({"detail": detail.format(error=error)}, status, headers)
-
-
-_unknown = _saying(404, "there is no such address on this server")
-_gone = _saying(404, "Thread not found.")
-_not_stored = _saying(400, "The database cannot store what you sent: {error}")
-_away = _saying(503, "The database does not answer: try again in a moment.", **{"Retry-After": "5"})

@@ -1,11 +1,12 @@
 """The assistants: one for each graph, with an id that is the same in every process and for ever."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from crag.graph_registry import GRAPHS
+from crag.server.bodies import AssistantSearch
 from crag.server.replies import RefusedRequestError, not_found
 
 Assistant = dict[str, Any]
@@ -33,12 +34,10 @@ class Assistants:
             for name in graphs
         ]
 
-    def search(
-        self, graph_id: str | None, metadata: Mapping[str, Any], name: str
-    ) -> list[Assistant]:
+    def search(self, asked: AssistantSearch) -> list[Assistant]:
         """Return all assistants, or those of one graph, with these metadata or `name` in theirs."""
-        part, wanted = name.lower(), metadata.items()
-        mine = [one for one in self._all if graph_id in {None, one["graph_id"]}]
+        part, wanted = asked.name.lower(), asked.metadata.items()
+        mine = [one for one in self._all if asked.graph_id in {None, one["graph_id"]}]
         return [one for one in mine if part in one["name"] and wanted <= one["metadata"].items()]
 
     def get(self, asked: str) -> Assistant:

@@ -60,7 +60,8 @@ _SQL = queries("database")
 _CHANNEL = "crag"
 _LOCK = 0x63726173
 """Key of the lock under which tables are made."""
-_CONNECT_SECONDS, _PATIENCE = 5, 15.0
+_CONNECTING: Any = {"autocommit": True, "row_factory": dict_row, "connect_timeout": 5}
+_PATIENCE = 15.0
 _FRESH = 1.0
 """Seconds for which a connection that worked is taken to work; asking each time doubles what
 PostgreSQL is asked."""
@@ -149,8 +150,7 @@ class Database:
         self.pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             self._url, connection_class=Connection, min_size=1, max_size=settings.connections,
             timeout=_PATIENCE, open=False, configure=self._configure, check=Connection.check,
-            kwargs={"autocommit": True, "row_factory": dict_row,
-                    "connect_timeout": _CONNECT_SECONDS},
+            kwargs=_CONNECTING,
         )  # fmt: skip
 
     @asynccontextmanager
@@ -187,18 +187,13 @@ class Database:
 
     async def _configure(self, connection: Connection) -> None:
         connection.adapters.register_dumper(dict, JsonbDumper)
-        longest, lease = self._settings.statement_seconds, self._settings.lease_seconds
-        limits = {"statement": round(longest * 1000), "lease": round(lease * 1000)}
-        await connection.rows(_SQL["limit"], **limits)
+        await connection.rows(_SQL["limit"], **self._settings.model_dump())
 
     async def _listen(self) -> None:
         """Pass on what other processes notify; connect again when the connection is lost."""
         while True:
             try:
-                connection = await AsyncConnection.connect(
-                    self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS
-                )
-                async with connection:
+                async with await Connection.connect(self._url, **_CONNECTING) as connection:
                     await connection.execute(f"LISTEN {_CHANNEL}")
                     async for heard in connection.notifies():
                         self.bells.ring(heard.payload)

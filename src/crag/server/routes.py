@@ -7,7 +7,6 @@ from importlib.metadata import version
 from typing import Any
 from uuid import UUID
 
-from langgraph.errors import InvalidUpdateError
 from langgraph.types import StateSnapshot
 from pydantic import BaseModel, TypeAdapter
 from starlette.background import BackgroundTask
@@ -87,14 +86,11 @@ class Api:
         told = {name: version(package) for name, package in versions.items()}
         return told | {"flags": {"assistants": True, "crons": False}}
 
-    # Assistants
-
     async def _search_assistants(self, _: Request, asked: bodies.AssistantSearch) -> object:
-        found = self._assistants.search(asked.graph_id, asked.metadata, asked.name)
-        return found[asked.offset : asked.offset + asked.limit]
+        return self._assistants.search(asked)[asked.offset :][: asked.limit]
 
     async def _count_assistants(self, _: Request, asked: bodies.AssistantSearch) -> object:
-        return len(self._assistants.search(asked.graph_id, asked.metadata, asked.name))
+        return len(self._assistants.search(asked))
 
     async def _get_assistant(self, request: Request) -> object:
         return self._assistants.get(request.path_params["assistant"])
@@ -114,8 +110,6 @@ class Api:
             "config_schema": {},
             "context_schema": graph.get_context_jsonschema(),
         }
-
-    # Threads
 
     async def _create_thread(self, request: Request, asked: bodies.ThreadNew) -> object:
         made = self._threads(request).create(asked.thread_id, asked.metadata, asked.if_exists)
@@ -147,14 +141,10 @@ class Api:
     async def _copy_thread(self, request: Request) -> object:
         return _thread(await self._threads(request).copy(_identifier(request, "thread")))
 
-    # States
-
     async def _get_state(self, request: Request, asked: bodies.Query) -> object:
         row = await self._thread(request)
-        if not (graph := self._graph(row)):
-            # Nothing has run on it.
-            config = place(row["thread_id"])
-            return state_of(StateSnapshot({}, (), config, {}, None, None, (), ()))
+        if not (graph := self._graph(row)):  # Nothing has run on it.
+            return state_of(StateSnapshot({}, (), place(row["thread_id"]), {}, None, None, (), ()))
         config = place(row["thread_id"], asked.checkpoint)
         return state_of(await graph.aget_state(config, subgraphs=asked.subgraphs))
 
@@ -184,12 +174,9 @@ class Api:
         )  # fmt: skip
         return [state_of(found) async for found in history]
 
-    # Runs
-
     async def _search_runs(self, request: Request, asked: bodies.Query) -> object:
-        page = asked.model_dump(include={"status", "limit", "offset"})
         thread_id = (await self._thread(request))["thread_id"]
-        return [_run(row) for row in await self._runs.search(thread_id, **page)]
+        return [_run(row) for row in await self._runs.search(thread_id, **asked.model_dump())]
 
     async def _get_run(self, request: Request) -> object:
         return _run(await self._run(request))
@@ -253,11 +240,8 @@ class Api:
     async def _new_run(self, request: Request, asked: bodies.RunNew) -> Row:
         assistant = self._assistants.get(asked.assistant_id)
         name = assistant["graph_id"]
-        try:
-            check_values(self._graphs[name], asked.input, "input")
-            check_values(self._graphs[name], asked.command.get("update"), "command.update")
-        except InvalidUpdateError as error:
-            raise RefusedRequestError(422, str(error)) from error
+        check_values(self._graphs[name], asked.input, "input")
+        check_values(self._graphs[name], asked.command.get("update"), "command.update")
         threads, of = self._threads(request), {"graph_id": name}
         alone = "thread" not in request.path_params
         temporary = alone and asked.on_completion == "delete"
@@ -289,8 +273,6 @@ class Api:
             if cancels:
                 await asyncio.shield(self._runs.cancel(run, "interrupt"))
             raise
-
-    # What the requests share
 
     def _threads(self, request: Request) -> Threads:
         return Threads(self._database, request.state.user, self._rules.threads_per_minute)

@@ -128,11 +128,9 @@ class Runs:
 
         Each has how its run is to be cancelled, if it is.
         """
-        runs, attempts = [one.run_id for one in claims], [one.attempt for one in claims]
+        mine = {"runs": [one.run_id for one in claims], "attempts": [one.attempt for one in claims]}
         lease = self.settings.lease_seconds
-        found = await self.database.rows(
-            _SQL["renew"], runs=runs, attempts=attempts, worker=worker, lease=lease
-        )
+        found = await self.database.rows(_SQL["renew"], **mine, worker=worker, lease=lease)
         numbered = dict(enumerate(claims, start=1))
         return {numbered[row["number"]]: row["cancel"] for row in found}
 

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from uuid import uuid4
 
 import psycopg
-from langchain_core.runnables import RunnableConfig
 from langgraph.errors import EmptyInputError, GraphRecursionError, InvalidUpdateError
 from langgraph_sdk.schema import ThreadStatus
 
@@ -115,10 +114,21 @@ class Attempt:
         return {"error": type(error).__name__, "message": message}
 
     async def _run(self) -> ThreadStatus:
-        claim = self.claim
-        config, given = await self._begin()
-        await self._put("metadata", {"run_id": str(claim.run_id), "attempt": claim.attempt})
-        async for event, data in parts(self._graph, given, config, claim.request):
+        """Run the graph as it was asked for; a second attempt goes on where the first one ended."""
+        claim, request = self.claim, self.claim.request
+        told = request.get("config") or {}
+        run = {"run_id": str(claim.run_id), "graph_id": claim.graph_id,
+               "assistant_id": claim.assistant_id}  # fmt: skip
+        config: Any = told | place(claim.thread_id) | {"metadata": told.get("metadata", {}) | run}
+        begun = (await self._graph.aget_state(config)).metadata if claim.attempt > 1 else None
+        if begun and begun.get("run_id") == run["run_id"]:
+            given = None
+        else:
+            at = request.get("checkpoint") or {}
+            config |= place(claim.thread_id, at if at.get("checkpoint_id") else None)
+            given = command(request["command"]) if request.get("command") else request.get("input")
+        await self._put("metadata", {"run_id": run["run_id"], "attempt": claim.attempt})
+        async for event, data in parts(self._graph, given, config, request):
             await self._put(event, data)
         return await status_of(self._graph, claim.thread_id)
 
@@ -126,23 +136,6 @@ class Attempt:
         if self._unstored:
             raise self._unstored
         await self._parts.put((event, encoded(data)))
-
-    async def _begin(self) -> tuple[RunnableConfig, object]:
-        """Return where the run starts and with what: a second attempt where the first one ended."""
-        claim, request = self.claim, self.claim.request
-        told = request.get("config") or {}
-        run = {"run_id": str(claim.run_id), "graph_id": claim.graph_id,
-               "assistant_id": claim.assistant_id}  # fmt: skip
-        config: Any = told | place(claim.thread_id) | {"metadata": told.get("metadata", {}) | run}
-        if claim.attempt > 1:
-            found = await self._graph.aget_state(config)
-            if (found.metadata or {}).get("run_id") == run["run_id"]:
-                return config, None
-        at = request.get("checkpoint") or {}
-        if at.get("checkpoint_id"):
-            config |= place(claim.thread_id, at)
-        given = command(request["command"]) if request.get("command") else request.get("input")
-        return config, given
 
 
 async def _cancelled(*tasks: "asyncio.Task[Any]") -> None:

@@ -1,8 +1,8 @@
 -- name: limit
 -- A process that stands still loses its locks no later than its runs.
-SELECT set_config('statement_timeout', %(statement)s::text, false),
-       set_config('lock_timeout', %(statement)s::text, false),
-       set_config('idle_in_transaction_session_timeout', %(lease)s::text, false)
+SELECT set_config('statement_timeout', %(statement_seconds)s::text || 's', false),
+       set_config('lock_timeout', %(statement_seconds)s::text || 's', false),
+       set_config('idle_in_transaction_session_timeout', %(lease_seconds)s::text || 's', false)
 
 -- name: notify
 SELECT pg_notify(%(channel)s, name) FROM unnest(%(names)s::text[]) AS name
