@@ -24,7 +24,6 @@ VALUES = {
     **dict.fromkeys(("status", "strategy", "cancel"), "interrupt"),
     **dict.fromkeys(("seconds", "lease", "minute", "statement_seconds", "lease_seconds"), 1.5),
     **dict.fromkeys(("limit", "offset", "place", "days", "most", "attempt", "version"), 1),
-    "key": 1,
     **{name: ["text"] for name in ("names", "events", "data", "threads")},
     **{name: [uuid4()] for name in ("runs", "ids")},
     "attempts": [1],

@@ -1,7 +1,7 @@
 """The server as an ASGI application: the guard, the page, the API, and a share of the work."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,7 +17,7 @@ from crag.errors import GoneError
 from crag.page import comparison, first_visit
 from crag.page.app import asset, middleware, page
 from crag.page.rules import Rules
-from crag.server.database import LOST, REFUSED, Database, Graph
+from crag.server.database import LOST, REFUSED, Database, Graphs
 from crag.server.replies import RefusedRequestError
 from crag.server.routes import Api
 from crag.server.runs import Runs
@@ -31,7 +31,7 @@ _NOT_STORED = "The database cannot store what you sent: {error}"
 
 def create(
     settings: ServerSettings | None = None,
-    graphs: Mapping[str, Graph] | None = None,
+    graphs: Graphs | None = None,
     rules: Rules | None = None,
     instruments: Instruments | None = None,
 ) -> Starlette:

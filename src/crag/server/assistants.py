@@ -12,6 +12,7 @@ from crag.server.replies import RefusedRequestError, not_found
 Assistant = dict[str, Any]
 _NAMESPACE = uuid5(NAMESPACE_URL, "https://github.com/corrective-rag/assistants")
 _MADE = datetime(2025, 1, 1, tzinfo=UTC).isoformat()
+_INVALID = "Invalid assistant: {!r}. It must be the id of an assistant, or one of the graphs: {}"
 
 
 class Assistants:
@@ -48,8 +49,4 @@ class Assistants:
         if len(asked) == len(str(_NAMESPACE)) and asked.count("-") == str(_NAMESPACE).count("-"):
             not_found("Thread or assistant")
         names = ", ".join(one["graph_id"] for one in self._all)
-        detail = (
-            f"Invalid assistant: {asked[:100]!r}. It must be the id of an assistant, or one "
-            f"of the graphs: {names}"
-        )
-        raise RefusedRequestError(422, detail)
+        raise RefusedRequestError(422, _INVALID.format(asked[:100], names))

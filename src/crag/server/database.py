@@ -27,6 +27,7 @@ from crag.errors import GoneError
 from crag.server.settings import ServerSettings
 
 Graph = Pregel[Any, Any, Any, Any]
+Graphs = Mapping[str, Graph]
 Row = dict[str, Any]
 Fence = tuple[LiteralString, Mapping[str, object]]
 """A statement that locks a row without which nothing may be written, with its values: a claim for
@@ -58,10 +59,7 @@ def queries(module: str) -> Mapping[str, LiteralString]:
 
 _SQL = queries("database")
 _CHANNEL = "crag"
-_LOCK = 0x63726173
-"""Key of the lock under which tables are made."""
 _CONNECTING: Any = {"autocommit": True, "row_factory": dict_row, "connect_timeout": 5}
-_PATIENCE = 15.0
 _FRESH = 1.0
 """Seconds for which a connection that worked is taken to work; asking each time doubles what
 PostgreSQL is asked."""
@@ -149,7 +147,7 @@ class Database:
         self.bells = Bells()
         self.pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             self._url, connection_class=Connection, min_size=1, max_size=settings.connections,
-            timeout=_PATIENCE, open=False, configure=self._configure, check=Connection.check,
+            timeout=15.0, open=False, configure=self._configure, check=Connection.check,
             kwargs=_CONNECTING,
         )  # fmt: skip
 
@@ -204,7 +202,7 @@ class Database:
 
 async def _migrate(connection: Connection) -> None:
     """Make the tables under a lock; it is polled, as waiting for it would block an index."""
-    while not await connection.rows(_SQL["lock"], key=_LOCK):  # noqa: ASYNC110 - in other processes
+    while not await connection.rows(_SQL["lock"]):  # noqa: ASYNC110 - in other processes
         await asyncio.sleep(0.1)
     try:
         await AsyncPostgresSaver(connection).setup()
@@ -215,4 +213,4 @@ async def _migrate(connection: Connection) -> None:
                 await connection.execute(file.read_bytes())
                 await connection.rows(_SQL["add_version"], version=version)
     finally:
-        await connection.rows(_SQL["unlock"], key=_LOCK)
+        await connection.rows(_SQL["unlock"])

@@ -38,10 +38,8 @@ def encoded(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    match value:
-        case BaseException():
-            return {"error": type(value).__name__, "message": str(value)}
-        case Mapping():
-            return dict(value)
-        case _:
-            return to_jsonable_python(value, fallback=str, bytes_mode="base64")
+    if isinstance(value, BaseException):
+        return {"error": type(value).__name__, "message": str(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return to_jsonable_python(value, fallback=str, bytes_mode="base64")

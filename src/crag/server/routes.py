@@ -19,12 +19,13 @@ from crag.page.leaving import unless_left
 from crag.page.rules import Rules
 from crag.server import bodies
 from crag.server.assistants import Assistants
-from crag.server.database import Graph, Row
+from crag.server.database import Graph, Graphs, Row
 from crag.server.replies import RefusedRequestError, decoded, encoded, not_found
 from crag.server.runs import Runs
 from crag.server.streaming import UNFIT, check_values, checkpoint_of, place, state_of, status_of
 from crag.server.threads import Threads
 
+_Asked = bodies.RunNew | bodies.Query
 _PAGE_LIMIT, _LAST = 1000, 2**31 - 1
 """Most threads that are counted, and a place that no part of a stream has."""
 
@@ -32,7 +33,7 @@ _PAGE_LIMIT, _LAST = 1000, 2**31 - 1
 class Api:
     """The API over a database and graphs."""
 
-    def __init__(self, runs: Runs, graphs: Mapping[str, Graph], rules: Rules) -> None:
+    def __init__(self, runs: Runs, graphs: Graphs, rules: Rules) -> None:
         self._database, self._runs, self._graphs, self._rules = runs.database, runs, graphs, rules
         self._assistants = Assistants(graphs)
 
@@ -196,7 +197,7 @@ class Api:
         run = await self._new_run(request, asked)
         return _reply(_run(run), _located(run))
 
-    async def _wait(self, request: Request, asked: bodies.RunNew | bodies.Query) -> object:
+    async def _wait(self, request: Request, asked: _Asked) -> object:
         run, cancels = await self._asked_run(request, asked)
         try:
             await unless_left(request, self._ended(run))
@@ -220,7 +221,7 @@ class Api:
             reply.background = BackgroundTask(self._threads(request).delete, run["thread_id"])
         return reply
 
-    async def _stream(self, request: Request, asked: bodies.RunNew | bodies.Query) -> object:
+    async def _stream(self, request: Request, asked: _Asked) -> object:
         run, cancels = await self._asked_run(request, asked)
         last = request.headers.get("last-event-id", "") if request.method == "GET" else ""
         after = int(last) if re.fullmatch(r"[0-9]{1,9}", last) else 0
@@ -229,9 +230,7 @@ class Api:
         parts = self._parts(run, after, cancels=cancels)
         return StreamingResponse(parts, headers=headers, media_type="text/event-stream")
 
-    async def _asked_run(
-        self, request: Request, asked: bodies.RunNew | bodies.Query
-    ) -> tuple[Row, bool]:
+    async def _asked_run(self, request: Request, asked: _Asked) -> tuple[Row, bool]:
         """Return the run, new or not, and whether it is cancelled when its client leaves."""
         if isinstance(asked, bodies.RunNew):
             return await self._new_run(request, asked), asked.on_disconnect == "cancel"

@@ -112,9 +112,8 @@ class Runs:
     async def claim(self, worker: UUID) -> Claim | None:
         """Take the next run: of who has the fewest running ones, the oldest of a free thread."""
         lease = self.settings.lease_seconds
-        for row in await self.database.rows(_SQL["claim"], worker=worker, lease=lease):
-            return Claim(**row)
-        return None
+        claimed = await self.database.rows(_SQL["claim"], worker=worker, lease=lease)
+        return Claim(**claimed[0]) if claimed else None
 
     async def waiting(self) -> int:
         """Return how many runs of all owners wait for a process."""

@@ -18,9 +18,7 @@ Mode = Literal[
 ]
 """Stream modes that are served; what LangChain calls `events` is not."""
 Part = tuple[str, Any]
-UNFIT = (
-    InvalidUpdateError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError
-)  # fmt: skip
+UNFIT = (InvalidUpdateError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError)
 """What a graph raises when it is given what its state cannot take."""
 
 

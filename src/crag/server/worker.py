@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from typing import Any, Literal
@@ -14,9 +14,9 @@ from langgraph.errors import EmptyInputError, GraphRecursionError, InvalidUpdate
 from langgraph_sdk.schema import ThreadStatus
 
 from crag.errors import GoneError
-from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, Bell, Graph
+from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, Bell, Graph, Graphs
 from crag.server.replies import encoded
-from crag.server.runs import Claim, Failure, Runs
+from crag.server.runs import Claim, Runs
 from crag.server.streaming import command, parts, place, status_of
 from crag.telemetry import Instruments
 
@@ -38,7 +38,7 @@ _logger = logging.getLogger(__name__)
 class Attempt:
     """One attempt at a run: its graph, its stream and its end."""
 
-    def __init__(self, runs: Runs, claim: Claim, graphs: Mapping[str, Graph]) -> None:
+    def __init__(self, runs: Runs, claim: Claim, graphs: Graphs) -> None:
         self._runs, self.claim, self._graphs = runs, claim, graphs
         self._seconds = runs.settings.run_seconds
         self._ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
@@ -104,14 +104,11 @@ class Attempt:
             await finish(claim, "error", failure=late)
         elif why is None:
             error = error or asyncio.CancelledError("a part of the run cancelled it")
-            await finish(claim, "error", failure=self._failure(error))
-
-    def _failure(self, error: BaseException) -> Failure:
-        told = isinstance(error, _TOLD)
-        if not told:
-            _logger.error("Run %s failed", self.claim.run_id, exc_info=error)
-        message = str(error) if told else "An internal error occurred"
-        return {"error": type(error).__name__, "message": message}
+            if not (told := isinstance(error, _TOLD)):
+                _logger.error("Run %s failed", claim.run_id, exc_info=error)
+            message = str(error) if told else "An internal error occurred"
+            failure = {"error": type(error).__name__, "message": message}
+            await finish(claim, "error", failure=failure)
 
     async def _run(self) -> ThreadStatus:
         """Run the graph as it was asked for; a second attempt goes on where the first one ended."""
@@ -155,9 +152,7 @@ async def _cancelled(*tasks: "asyncio.Task[Any]") -> None:
 class Worker:
     """One process's share of the work."""
 
-    def __init__(
-        self, runs: Runs, graphs: Mapping[str, Graph], instruments: Instruments | None
-    ) -> None:
+    def __init__(self, runs: Runs, graphs: Graphs, instruments: Instruments | None) -> None:
         self._identity = uuid4()
         self._runs, self._graphs, self._instruments = runs, graphs, instruments
         self._bells, self._settings = runs.database.bells, runs.settings
