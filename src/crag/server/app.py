@@ -65,9 +65,8 @@ def create(
         middleware=middleware(rules),
         exception_handlers={
             RefusedRequestError: _refused,
-            HTTPException: _saying(
-                404, "there is no such address on this server"
-            ),  # Of the router.
+            # The router knows no such address, or no such method of it.
+            HTTPException: _saying(404, "there is no such address on this server"),
             GoneError: _saying(404, "Thread not found."),
             InvalidUpdateError: _saying(422, "{error}"),
             **dict.fromkeys(LOST, _saying(503, _AWAY, **{"Retry-After": "5"})),

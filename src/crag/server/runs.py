@@ -62,7 +62,7 @@ class Runs:
     async def create(
         self, *, thread_id: UUID, owner: str, strategy: MultitaskStrategy, **new: Any
     ) -> Row:
-        """Queue a run, or refuse it.
+        """Queue a run, or refuse it; `new` is what else it consists of.
 
         It is refused if the thread is missing (404) or busy (409), the user has too many unfinished
         runs (429), or the queue is full (503).
