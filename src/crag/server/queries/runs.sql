@@ -135,9 +135,11 @@ FROM unnest(%(events)s::text[], %(data)s::text[]) WITH ORDINALITY AS new (event,
 
 -- name: after
 -- No row for a run that was removed, and one without a place where there is no part after that one.
-SELECT status, part.place, event, data FROM crag_runs AS run
-LEFT JOIN crag_run_events AS part ON part.run_id = run.run_id AND part.place > %(place)s
-WHERE run.run_id = %(run_id)s ORDER BY part.place LIMIT 200
+SELECT status, part.* FROM crag_runs LEFT JOIN (
+    SELECT place, event, data FROM crag_run_events
+    WHERE run_id = %(run_id)s AND place > %(place)s ORDER BY place LIMIT 200
+) AS part ON true
+WHERE run_id = %(run_id)s ORDER BY part.place
 
 -- name: sweep_streams
 DELETE FROM crag_run_events WHERE run_id IN (
