@@ -19,10 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crag.errors import TrainingError
 from crag.models.encoder import MAX_LENGTH
-from crag.models.inference import Weights
 from crag.models.minilm import MiniLM, official_weights, packaged_model
 from crag.models.reading_model import with_question_mark
-from crag.models.weights import DELTA, read_tensors, restored
+from crag.models.weights import DELTA, Weights, read_tensors, restored
 from crag.papers.training.artefacts import STEPS, difference, write_tensors
 from crag.papers.training.asked_questions import AskedRow, Rival
 from crag.papers.training.reading_rows import ReadingRow

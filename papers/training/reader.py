@@ -14,12 +14,11 @@ from pydantic import Field
 
 from crag.correction.scoring import with_title
 from crag.errors import TrainingError
-from crag.models.inference import Weights
 from crag.models.lexical import FEATURES
 from crag.models.minilm import official_weights, packaged_model
 from crag.models.model_card import identity_of
 from crag.models.reading_model import GRADE, SIGNALS
-from crag.models.weights import DELTA, read_tensors, restored
+from crag.models.weights import DELTA, Weights, read_tensors, restored
 from crag.papers.training.artefacts import STEPS, difference, rarity_of, write_tensors
 from crag.papers.training.asked_questions import AskedRow
 from crag.papers.training.contested_rows import ContestedExamples, batch_of

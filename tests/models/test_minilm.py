@@ -17,7 +17,7 @@ from crag.models.minilm import (
     States,
     official_weights,
     packaged_model,
-    verify_packaged_model,
+    verify_files,
 )
 
 PAIRS = [("Who was Ada?", "Ada was a woman."), ("Why?", "Because of 東京 and 🙂. " * 20), ("", "x")]
@@ -32,7 +32,7 @@ def test_each_file_has_the_hash_in_the_card_and_the_base_the_one_that_evaluators
     card = json.loads((packaged_model() / "card.json").read_bytes())
     assert card["float32_sha256"] == WEIGHTS_SHA256
     assert {"model.safetensors", "tokenizer.json", "config.json"} <= card["files"].keys()
-    verify_packaged_model()
+    verify_files(packaged_model())
 
 
 def test_the_weights_are_float32_and_shared_by_all_that_use_them() -> None:

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from crag.correction.scoring import LOWEST, split_title, with_title
 from crag.errors import EvaluatorError
-from crag.models.inference import Weights
 from crag.models.lexical import LEXICAL, Blend, bare_title
 from crag.models.minilm import WEIGHTS_SHA256, MiniLM, official_weights
 from crag.models.model_card import EvaluatorCard, read_card
 from crag.models.reading_model import SHORTEST_INPUT
-from crag.models.weights import DELTA, read_tensors, restored
+from crag.models.weights import DELTA, Weights, layer, pooled, read_tensors, restored
 from crag.parts import Passage
 from crag.state import Thresholds
 
@@ -152,7 +151,7 @@ class ChangedMiniLM:
         )
         for batch in model.hidden(encodings, batch_size):
             first = np.array([states[0] for states in batch.results])
-            outputs = _head(first, weights).astype(np.float64)
+            outputs = layer(weights, "classifier", pooled(weights, first))[:, 0].astype(np.float64)
             if blend is not None:
                 encoded = [encodings[index] for index in batch.indices]
                 titles = [bare_title(pairs[index][1].title) for index in batch.indices]
@@ -168,14 +167,3 @@ class ChangedMiniLM:
         return _LoadedModel(
             MiniLM(weights, max_length=self._max_length, name="cross_encoder"), weights, blend
         )
-
-
-def _head(first: NDArray[np.float32], weights: Weights) -> NDArray[np.float32]:
-    """Return the output for each first position; einsum, unlike `@`, wakes no threads of BLAS.
-
-    They would stay awake for a while and take the cores that the next batch needs.
-    """
-    dense, output = weights["pooler.dense.weight"], weights["classifier.weight"]
-    pooled = np.tanh(np.einsum("bi,oi->bo", first, dense) + weights["pooler.dense.bias"])
-    outputs: NDArray[np.float32] = np.einsum("bi,oi->bo", pooled, output)
-    return (outputs + weights["classifier.bias"])[:, 0]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from crag.errors import EncoderError, EvaluatorError
 from crag.extras import require
 from crag.models.devices import quietly
-from crag.models.inference import Weights
 from crag.models.minilm import (
     BATCH,
     MODEL,
@@ -23,7 +22,7 @@ from crag.models.minilm import (
     verify_files,
 )
 from crag.models.model_card import CARD, EncoderCard
-from crag.models.weights import DELTA, read_tensors, restored
+from crag.models.weights import DELTA, Weights, read_tensors, restored
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

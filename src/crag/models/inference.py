@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from crag.errors import SettingsError
 from crag.extras import require
+from crag.models.weights import Weights
 
 Runtime = Literal["onnxruntime", "openvino"]
-Weights = dict[str, NDArray[np.float32]]
 Feed = Mapping[str, NDArray[np.int64]]
 """The arrays input_ids, attention_mask and token_type_ids, each (batch, length)."""
 Session = Callable[[Feed], NDArray[np.float32]]
@@ -29,7 +29,8 @@ Session = Callable[[Feed], NDArray[np.float32]]
 _GRAPH = "minilm.onnx"
 _WEIGHTS = "weights"
 """The file that the graph expects its weights in."""
-_NOT_IN_GRAPH = ("pooler.", "classifier.")
+_HEADS = ("pooler.", "classifier.", "outputs.", "marks.")
+"""Layers on top of the encoder, which the graph has no place for."""
 _chosen: Runtime = "onnxruntime"
 
 
@@ -66,7 +67,7 @@ def open_session(weights: Weights) -> Session:
     each other after every layer, which takes a tenth of the processor time of a lone question, and
     on a busy machine many times as long as the batch.
     """
-    used = {name: weights[name] for name in weights if not name.startswith(_NOT_IN_GRAPH)}
+    used = {name: weights[name] for name in weights if not name.startswith(_HEADS)}
     return _OpenVino(used) if _chosen == "openvino" else _OnnxRuntime(used)
 
 

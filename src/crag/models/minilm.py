@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from crag.errors import EncoderError
 from crag.models.batch_queue import Batch, BatchQueue
-from crag.models.inference import Session, Weights, cores, open_session
+from crag.models.inference import Session, cores, open_session
 from crag.models.model_card import CARD
+from crag.models.weights import Weights
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -42,15 +43,6 @@ States = NDArray[np.float32]
 def packaged_model() -> Path:
     """Return the folder of the model, which transformers and sentence-transformers read too."""
     return Path(__file__).parent.resolve() / "all_minilm_l6_v2"
-
-
-def verify_packaged_model() -> None:
-    """Check each file of the packaged model by the SHA-256 in its card.
-
-    Raises:
-        EncoderError: one is damaged or missing.
-    """
-    verify_files(packaged_model())
 
 
 def verify_files(folder: Path) -> None:
@@ -112,11 +104,6 @@ class Encoded(Protocol):
         ...
 
     @property
-    def attention_mask(self) -> list[int]:
-        """Return 1 for each token."""
-        ...
-
-    @property
     def type_ids(self) -> list[int]:
         """Return 0 for each token of the first text, 1 for the second."""
         ...
@@ -156,7 +143,7 @@ class MiniLM:
         states = self._session(
             {
                 "input_ids": _padded([encoding.ids for encoding in encodings]),
-                "attention_mask": _padded([encoding.attention_mask for encoding in encodings]),
+                "attention_mask": _padded([[1] * len(encoding.ids) for encoding in encodings]),
                 "token_type_ids": _padded([encoding.type_ids for encoding in encodings]),
             }
         )

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.errors import EvaluatorError
-from crag.models.lexical import FEATURES, features
+from crag.models.lexical import FEATURES, bare_title, features
 from crag.models.minilm import MiniLM, States, official_weights
-from crag.models.weights import DELTA, read_tensors, restored
+from crag.models.weights import DELTA, layer, pooled, read_tensors, restored
 from crag.parts import Passage
 
 GRADE = "grade.safetensors"
@@ -46,8 +46,6 @@ _ENDS = (".", "?", "!", "…")
 """What ends a question as it is typed."""
 _NEVER = -1e4
 """Log-odds of what cannot be, such as a span that ends before it begins."""
-_HEADS = ("outputs.", "marks.")
-"""What the graph of the encoder has no place for."""
 Floats = NDArray[np.float64]
 
 
@@ -79,11 +77,6 @@ class Window(NamedTuple):
     def type_ids(self) -> list[int]:
         """0 for the question, 1 for the rest."""
         return [0] * self.question + [1] * (len(self.ids) - self.question)
-
-    @property
-    def attention_mask(self) -> list[int]:
-        """1 for each token."""
-        return [1] * len(self.ids)
 
     @property
     def text(self) -> slice:
@@ -195,10 +188,8 @@ class _Loaded:
     """Encoder, heads, and what the grade is made with."""
 
     def __init__(self, folder: Path) -> None:
-        weights = restored(official_weights(), read_tensors(folder / DELTA))
-        self._weights = weights
-        graph = {name: part for name, part in weights.items() if not name.startswith(_HEADS)}
-        self.encoder = MiniLM(graph, max_length=_UNCUT, name="reader")
+        self._weights = restored(official_weights(), read_tensors(folder / DELTA))
+        self.encoder = MiniLM(self._weights, max_length=_UNCUT, name="reader")
         stored = read_tensors(folder / GRADE)
         self.rarity = stored["rarity"].astype(np.float32)
         self.blend: Floats = stored["blend"].astype(np.float64)
@@ -208,24 +199,17 @@ class _Loaded:
 
     def outputs(self, first: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return entity and answer from the state of the first position."""
-        pooled = np.tanh(self._layer("pooler.dense", first))
-        return self._layer("outputs", pooled)
+        return layer(self._weights, "outputs", pooled(self._weights, first))
 
     def marks(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return evidence, first and last (length, 3)."""
-        return self._layer("marks", states)
+        return layer(self._weights, "marks", states)
 
     def features(self, window: Window) -> list[float]:
         """Return the lexical features of a window."""
         ids = np.asarray(window.ids)
         title = ids[window.question : window.question + window.title]
         return features(ids[1 : window.question - 1], title, ids[window.text], self.rarity)
-
-    def _layer(self, name: str, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Apply a layer; einsum, unlike `@`, starts no BLAS threads that slow the next batch."""
-        weights = self._weights
-        product: NDArray[np.float32] = np.einsum("...i,oi->...o", states, weights[f"{name}.weight"])
-        return product + weights[f"{name}.bias"]
 
 
 def _best_span(first: Floats, last: Floats, none: float) -> tuple[int, int, float]:
@@ -256,5 +240,5 @@ def _header(passage: Passage) -> str:
 
 
 def _title_tokens(passage: Passage, header: _Tokens) -> int:
-    length = len(passage.title.partition(" (")[0])
+    length = len(bare_title(passage.title))
     return sum(end <= length for _, end in header.offsets[:_HEADER])

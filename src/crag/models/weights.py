@@ -42,3 +42,17 @@ def restored(
         elif form == "change":
             weights[name] = base[name] + values.astype(np.float32) * stored[f"{name}.scale"]
     return weights
+
+
+def pooled(weights: Weights, first: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return what the pooling layer makes of the states of first positions."""
+    return np.tanh(layer(weights, "pooler.dense", first))
+
+
+def layer(weights: Weights, name: str, states: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Apply a layer to states; einsum, unlike `@`, wakes no threads of BLAS.
+
+    They would stay awake for a while and take the cores that the next batch needs.
+    """
+    product: NDArray[np.float32] = np.einsum("...i,oi->...o", states, weights[f"{name}.weight"])
+    return product + weights[f"{name}.bias"]

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from crag.errors import DataError, TrainingError
-from crag.models.inference import Weights
 from crag.models.minilm import official_weights, packaged_model
-from crag.models.weights import DELTA, read_tensors, restored
+from crag.models.weights import DELTA, Weights, read_tensors, restored
 from crag.papers.training.asked_questions import AskedQuestion, AskedRow, Rival
 from crag.papers.training.encoder import (
     Contrasted,
