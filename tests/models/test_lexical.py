@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 from crag.errors import EvaluatorError
-from crag.models.lexical import FEATURES, Blend, bare_title, features
+from crag.models.lexical import FEATURES, LEXICAL, Blend, bare_title, features
 from crag.models.minilm import packaged_model
 from crag.papers.training.artefacts import rarity_of, write_blend
 
@@ -146,8 +146,9 @@ def test_a_blend_comes_back(tmp_path: Path) -> None:
     blend = Blend(
         draw.gamma(1, 2, 99).astype(np.float32), draw.normal(size=1 + len(FEATURES)), 0.25
     )
-    write_blend(blend, tmp_path / "blend")
-    read = Blend.read(tmp_path / "blend")
+    write_blend(blend, tmp_path / LEXICAL)
+    read = Blend.of(tmp_path)
+    assert read is not None
     assert np.array_equal(read.weights, blend.weights)
     assert read.intercept == 0.25
     assert read.rarity == pytest.approx(blend.rarity, rel=1e-3)
@@ -155,9 +156,9 @@ def test_a_blend_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_blend_of_other_features_is_refused(tmp_path: Path) -> None:
-    write_blend(Blend(RARITY, np.zeros(3), 0.0), tmp_path / "blend")
+    write_blend(Blend(RARITY, np.zeros(3), 0.0), tmp_path / LEXICAL)
     with pytest.raises(EvaluatorError, match="train the evaluator again"):
-        Blend.read(tmp_path / "blend")
+        Blend.of(tmp_path)
 
 
 def test_a_title_without_weight_stands_nowhere() -> None:

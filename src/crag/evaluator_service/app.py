@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
@@ -34,6 +34,7 @@ from crag.events import describe
 from crag.factory.indexing import choose_encoder
 from crag.factory.parts import choose_evaluator, choose_model, choose_prompts
 from crag.parts import Evaluator, is_reading
+from crag.plain import problems
 from crag.runtime.attempt import Attempt
 from crag.runtime.environment import Environment
 from crag.runtime.evaluator_calls import scores_of
@@ -200,9 +201,7 @@ class _Service:
         try:
             return EvaluationRequest.model_validate_json(bytes(body))
         except ValidationError as error:
-            first: Any = error.errors(include_url=False, include_context=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            raise _RefusedError(422, f"{where}: {first['msg']}".lstrip(": ")) from None
+            raise _RefusedError(422, problems(error, "").lstrip(": ")) from None
 
 
 def _of_this_machine(request: Request) -> bool:

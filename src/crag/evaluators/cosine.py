@@ -9,14 +9,13 @@ from typing import Self
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from crag.correction.scoring import split_title, with_title
+from crag.correction.scoring import LOWEST, split_title, with_title
 from crag.evaluators.remembered import RememberedVectors
 from crag.parts import Passage
 from crag.state import Thresholds
 from crag.text.language import languages_of
 from crag.text.sentences import sentences_of
 
-EMPTY = -1.0
 MOST_SENTENCES = 64
 """Most sentences of one text that are compared one by one; the rest counts in the whole text."""
 
@@ -60,7 +59,7 @@ class CosineEvaluator:
     def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Return one score in [-1, 1] for each passage, in order; an empty text scores -1.0."""
         return [
-            EMPTY if cosine is None else math.tanh((self._slope * cosine + self._intercept) / 2)
+            LOWEST if cosine is None else math.tanh((self._slope * cosine + self._intercept) / 2)
             for cosine in self.cosines(question, passages)
         ]
 

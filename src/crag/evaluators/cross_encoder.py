@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crag.correction.scoring import LOWEST, split_title, with_title
 from crag.errors import EvaluatorError
-from crag.models.lexical import LEXICAL, Blend, bare_title
+from crag.models.lexical import Blend, bare_title
 from crag.models.minilm import WEIGHTS_SHA256, MiniLM, official_weights
 from crag.models.model_card import EvaluatorCard, read_card
 from crag.models.reading_model import SHORTEST_INPUT
@@ -160,10 +160,6 @@ class ChangedMiniLM:
         return logits
 
     def _load(self) -> _LoadedModel:
-        changes = read_tensors(self._folder / DELTA)
-        weights = restored(official_weights(), changes)
-        blended = (self._folder / LEXICAL).is_file()
-        blend = Blend.read(self._folder / LEXICAL) if blended else None
-        return _LoadedModel(
-            MiniLM(weights, max_length=self._max_length, name="cross_encoder"), weights, blend
-        )
+        weights = restored(official_weights(), read_tensors(self._folder / DELTA))
+        model = MiniLM(weights, max_length=self._max_length, name="cross_encoder")
+        return _LoadedModel(model, weights, Blend.of(self._folder))

@@ -2,12 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from langchain_core.embeddings import Embeddings
 
 from crag.errors import EvaluatorError, did_you_mean
-from crag.evaluators.chat import ChatEvaluator
+from crag.evaluators.chat import ChatEvaluator, PromptStyle
 from crag.evaluators.chat_batch import BatchChatEvaluator
 from crag.evaluators.checkpoint import check_classifier, locate
 from crag.evaluators.cosine import CosineEvaluator
@@ -90,17 +90,10 @@ def _chat(name: str, model: ChatModel | None, prompts: Prompts) -> Evaluator:
     if model is None:
         message = f"the evaluator {name!r} asks a chat model: set OPENAI_API_KEY or CRAG_MODEL"
         raise EvaluatorError(message)
-    match name:
-        case "chat-batch":
-            return BatchChatEvaluator(model, prompts=prompts)
-        case "chat-chain-of-thought":
-            return ChatEvaluator(model, style="chain_of_thought", prompts=prompts)
-        case "chat-levels":
-            return ChatEvaluator(model, style="levels", prompts=prompts)
-        case "chat-few-shot":
-            return ChatEvaluator(model, style="few_shot", prompts=prompts)
-        case _:
-            return ChatEvaluator(model, prompts=prompts)
+    if name == "chat-batch":
+        return BatchChatEvaluator(model, prompts=prompts)
+    style = cast("PromptStyle", name.removeprefix("chat-").replace("-", "_"))
+    return ChatEvaluator(model, style=style, prompts=prompts)
 
 
 def _stored(folder: Path, compat: Compat | None) -> Evaluator:

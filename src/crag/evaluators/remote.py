@@ -5,6 +5,7 @@ What it replies is not trusted: redirects are not followed, sizes are bounded, a
 checked.
 """
 
+import math
 import threading
 import time
 import weakref
@@ -30,6 +31,7 @@ from crag.evaluators.contract import (
 )
 from crag.events import note
 from crag.parts import Evaluator, Passage
+from crag.plain import problems
 from crag.reading import Reading
 from crag.runtime.replies import readings_of
 from crag.state import Thresholds
@@ -91,7 +93,7 @@ class RemoteEvaluator:
         """How the service describes itself: in its last reply in this thread, or else asked now."""
         about: About | None = getattr(self._judged, "about", None) or self._known
         if about is None:
-            about = self._known = self._sent("GET", "about", None, About)
+            about = self._known = self._sent("about", None, About)
         return about
 
     @property
@@ -110,32 +112,27 @@ class RemoteEvaluator:
 
     def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Return one score for each passage; an empty one is not sent."""
-        places = [index for index, passage in enumerate(passages) if passage.text.strip()]
-        scores = [LOWEST] * len(passages)
-        received: list[float | None] = []
-        for part in _requests([passages[index] for index in places]):
-            received += self._judgements("score", question, part, Scores).scores
-        for index, score in zip(places, received, strict=True):
-            scores[index] = float("nan") if score is None else score
-        return scores
+        answers = self._answers("score", question, passages, Scores)
+        received = (score for answer in answers for score in answer.scores)
+        scores = [next(received) if passage.text.strip() else LOWEST for passage in passages]
+        return [math.nan if score is None else score for score in scores]
 
     def verify(self) -> None:
         """Ask the service about itself now rather than on first use."""
-        self._known = self._sent("GET", "about", None, About)
+        self._known = self._sent("about", None, About)
 
-    def _judgements(
+    def _answers(
         self, what: str, question: str, passages: Sequence[Passage], form: type[_Answer]
-    ) -> _Answer:
-        body = EvaluationRequest(
-            question=question, passages=[AskedPassage(**passage._asdict()) for passage in passages]
-        )
-        answer = self._sent("POST", what, body, form)
-        self._judged.about = self._known = answer.about
-        return answer
+    ) -> Iterator[_Answer]:
+        """Ask about all passages but empty ones, in as many requests as it takes."""
+        for part in _requests([passage for passage in passages if passage.text.strip()]):
+            asked = [AskedPassage(**passage._asdict()) for passage in part]
+            body = EvaluationRequest(question=question, passages=asked)
+            answer = self._sent(what, body, form)
+            self._judged.about = self._known = answer.about
+            yield answer
 
-    def _sent(
-        self, method: str, what: str, body: EvaluationRequest | None, form: type[_Reply]
-    ) -> _Reply:
+    def _sent(self, what: str, body: EvaluationRequest | None, form: type[_Reply]) -> _Reply:
         """Send a request, several times if need be, and note that."""
         if (wait := self._circuit.wait()) > 0:
             message = f"it failed {self._circuit.failures} times in a row; next try in {wait:.0f} s"
@@ -144,7 +141,7 @@ class RemoteEvaluator:
 
         def once() -> _Reply:
             try:
-                reply = self._once(method, what, body, form)
+                reply = self._once(what, body, form)
             except PassingError as error:
                 failures.append(str(error))
                 if self._circuit.failed():
@@ -164,9 +161,8 @@ class RemoteEvaluator:
             note("evaluator_retried", failures[-1], f"asked {len(failures) + 1} times")
         return reply
 
-    def _once(
-        self, method: str, what: str, body: EvaluationRequest | None, form: type[_Reply]
-    ) -> _Reply:
+    def _once(self, what: str, body: EvaluationRequest | None, form: type[_Reply]) -> _Reply:
+        method = "GET" if body is None else "POST"
         content = None if body is None else body.model_dump_json().encode()
         headers = self._headers | ({"Content-Type": "application/json"} if content else {})
         most = _LEAST_BYTES + _BYTES_FOR_CHARACTER * len(content or b"")
@@ -186,9 +182,8 @@ class RemoteEvaluator:
             reply = form.model_validate_json(received)
             _check(reply, body)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            raise self._passing(f"the reply to /{what} is wrong: {where}: {first['msg']}") from None
+            problem = problems(error, "")
+            raise self._passing(f"the reply to /{what} is wrong: {problem}") from None
         except ReplyError as error:
             raise self._passing(f"the reply to /{what} is wrong: {error}") from None
         return reply
@@ -247,14 +242,14 @@ class RemoteReader(RemoteEvaluator):
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order."""
-        places = [index for index, passage in enumerate(passages) if passage.text.strip()]
-        readings = [Reading(score=LOWEST, starts=[], evidence=[], span=None) for _ in passages]
-        received: list[Reading] = []
-        for part in _requests([passages[index] for index in places]):
-            received += self._judgements("read", question, part, Readings).readings
-        for index, reading in zip(places, received, strict=True):
-            readings[index] = reading
-        return readings
+        answers = self._answers("read", question, passages, Readings)
+        received = (reading for answer in answers for reading in answer.readings)
+        return [
+            next(received)
+            if passage.text.strip()
+            else Reading(score=LOWEST, starts=[], evidence=[], span=None)
+            for passage in passages
+        ]
 
 
 def is_service(name: str) -> bool:

@@ -14,7 +14,7 @@ from crag.evaluators.checkpoint import refusal
 from crag.extras import require
 from crag.models.batches import length_sorted_batches
 from crag.models.devices import find_device
-from crag.models.lexical import LEXICAL, Blend, bare_title
+from crag.models.lexical import Blend, bare_title
 from crag.parts import Passage
 
 _LONGEST_TOKEN = 100
@@ -40,8 +40,7 @@ class TorchPairs:
         self._max_length = max_length
         self._device = device
         self._lock = threading.Lock()
-        self._loaded: tuple[Any, Any] | None = None
-        self._blend: Blend | None = None
+        self._loaded: tuple[Any, Any, Blend | None] | None = None
 
     def logits(self, pairs: Sequence[tuple[str, Passage]], batch_size: int) -> NDArray[np.float64]:
         """Return the model's output for each pair."""
@@ -54,17 +53,21 @@ class TorchPairs:
         lengths = [len(question) + len(text) for question, text in short]
         titles = [bare_title(passage.title) for _, passage in pairs]
         with self._lock:  # Fast tokenizers are not thread-safe.
-            model, tokenizer = self._loaded = self._loaded or self._load()
+            loaded = self._loaded = self._loaded or self._load()
             for batch in length_sorted_batches(lengths, batch_size):
                 chosen = [short[i] for i in batch], [titles[i] for i in batch]
-                logits[batch] = self._forward(model, tokenizer, *chosen)
+                logits[batch] = self._forward(loaded, *chosen)
         return logits
 
     def _forward(
-        self, model: Any, tokenizer: Any, pairs: Sequence[tuple[str, str]], titles: Sequence[str]
+        self,
+        loaded: tuple[Any, Any, Blend | None],
+        pairs: Sequence[tuple[str, str]],
+        titles: Sequence[str],
     ) -> NDArray[np.float64]:
         import torch
 
+        model, tokenizer, blend = loaded
         encoded = tokenizer(
             [question for question, _ in pairs],
             [text for _, text in pairs],
@@ -75,12 +78,11 @@ class TorchPairs:
         )
         with torch.inference_mode():
             outputs = model(**encoded.to(model.device)).logits[:, 0].double().cpu().numpy()
-        if not (self._folder / LEXICAL).is_file():
+        if blend is None:
             return np.asarray(outputs)
-        self._blend = self._blend or Blend.read(self._folder / LEXICAL)
-        return self._blend.logits(outputs, self._blend.features(encoded.encodings, titles))
+        return blend.logits(outputs, blend.features(encoded.encodings, titles))
 
-    def _load(self) -> tuple[Any, Any]:
+    def _load(self) -> tuple[Any, Any, Blend | None]:
         from safetensors import SafetensorError
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -100,4 +102,4 @@ class TorchPairs:
         if lacking := report["missing_keys"]:
             problem = f"it lacks weights, such as {min(lacking)}. Copy it again, whole"
             raise refusal(self._folder, problem)
-        return model.to(device).eval(), tokenizer
+        return model.to(device).eval(), tokenizer, Blend.of(self._folder)

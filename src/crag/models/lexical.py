@@ -61,12 +61,15 @@ class Blend:
         return np.array(rows).reshape(len(rows), len(FEATURES))
 
     @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read what training wrote.
+    def of(cls, folder: Path) -> Self | None:
+        """Read what training wrote into a folder, if it wrote a blend.
 
         Raises:
             EvaluatorError: it cannot be read, or has other features.
         """
+        path = folder / LEXICAL
+        if not path.is_file():
+            return None
         stored = read_tensors(path)
         numbers = stored.get("blend", np.zeros(0)).astype(np.float64)
         if "rarity" not in stored or len(numbers) != len(FEATURES) + _MORE:
