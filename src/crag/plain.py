@@ -86,6 +86,11 @@ def said(value: object) -> str:
         return f"<{type(value).__name__} that cannot be shown>"
 
 
+def first_line(error: Exception) -> str:
+    """Return the first line of what an error says, or else the name of its type."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
 def problems(error: ValidationError, whole: str = "the body", most: int = 1) -> str:
     """Return what is wrong with which field, without the rest of what was sent.
 

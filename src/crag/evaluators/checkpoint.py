@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from crag.errors import EvaluatorError
 from crag.extras import require
 from crag.models.devices import quietly
+from crag.plain import first_line
 
 if TYPE_CHECKING:
     import torch
@@ -53,7 +54,7 @@ def locate(place: str, revision: str | None) -> Path:
     except (OSError, ValueError) as error:
         problem = (
             "it is neither a folder nor can it be had from the Hugging Face hub. Check the name "
-            f"and the network ({_first_line(error)})"
+            f"and the network ({first_line(error)})"
         )
         raise refusal(place, problem) from error
     return path
@@ -89,13 +90,12 @@ def load_tokenizer(folder: Path) -> Any:
         with quietly():
             return T5Tokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        problem = f"its tokenizer cannot be read. Copy it again ({_first_line(error)})"
+        problem = f"its tokenizer cannot be read. Copy it again ({first_line(error)})"
         raise refusal(folder, problem) from error
 
 
 def load_model(folder: Path, dtype: str, device: "torch.device") -> Any:
     """Return the model on `device`, in evaluation mode, every weight from the checkpoint."""
-    import torch
     from safetensors import SafetensorError
     from transformers import T5ForSequenceClassification
 
@@ -103,7 +103,7 @@ def load_model(folder: Path, dtype: str, device: "torch.device") -> Any:
         with quietly():
             loaded: Any = T5ForSequenceClassification.from_pretrained(
                 folder,
-                dtype=dtype if dtype == "auto" else getattr(torch, dtype),
+                dtype=dtype,
                 local_files_only=True,
                 weights_only=True,
                 output_loading_info=True,
@@ -118,7 +118,7 @@ def load_model(folder: Path, dtype: str, device: "torch.device") -> Any:
         )
         raise refusal(folder, problem) from error
     except (OSError, RuntimeError, ValueError, TypeError, EOFError, SafetensorError) as error:
-        problem = f"its weights cannot be loaded. Copy them again, whole ({_first_line(error)})"
+        problem = f"its weights cannot be loaded. Copy them again, whole ({first_line(error)})"
         raise refusal(folder, problem) from error
     lacks = f"{len(missing)} weights are missing, such as {min(missing)}. Copy them again, whole"
     raise refusal(folder, _HEADLESS if missing & _HEAD else lacks)
@@ -190,7 +190,7 @@ def _names(path: Path) -> Iterator[str]:
         with safe_open(path, framework="numpy") as file:
             yield from file.keys()
     except (OSError, SafetensorError) as error:
-        problem = f"{path.name} is damaged or cut short. Copy it again ({_first_line(error)})"
+        problem = f"{path.name} is damaged or cut short. Copy it again ({first_line(error)})"
         raise refusal(path.parent, problem) from error
 
 
@@ -209,7 +209,7 @@ def _check_pieces(folder: Path) -> None:
     try:
         pieces.ModelProto().ParseFromString((folder / "spiece.model").read_bytes())
     except (OSError, DecodeError) as error:
-        problem = f"spiece.model is damaged. Copy it again ({_first_line(error)})"
+        problem = f"spiece.model is damaged. Copy it again ({first_line(error)})"
         raise refusal(folder, problem) from error
 
 
@@ -219,12 +219,8 @@ def _json(folder: Path, path: Path) -> Mapping[str, Any]:
     except FileNotFoundError as error:
         raise refusal(folder, f"there is no {path.name}. Give the folder that holds it") from error
     except (OSError, ValueError) as error:
-        problem = f"{path.name} cannot be read. Copy it again ({_first_line(error)})"
+        problem = f"{path.name} cannot be read. Copy it again ({first_line(error)})"
         raise refusal(folder, problem) from error
     if not isinstance(content, dict):
         raise refusal(folder, f"{path.name} holds no JSON object. Copy it again")
     return content
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

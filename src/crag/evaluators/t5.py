@@ -18,14 +18,13 @@ from crag.evaluators.checkpoint import (
     refusal,
 )
 from crag.extras import require
-from crag.models.devices import find_device
+from crag.models.devices import Dtype, find_device
 from crag.models.model_card import EvaluatorCard, read_card
 from crag.state import Thresholds
 
 if TYPE_CHECKING:
     import torch
 
-Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 PAPER = Thresholds(upper=0.592, lower=-0.995)
 """What the official scripts use for PopQA; the paper prints 0.59 and -0.99."""
 MAX_LENGTH = 512

@@ -16,6 +16,7 @@ from crag.models.batches import length_sorted_batches
 from crag.models.devices import find_device
 from crag.models.lexical import Blend, bare_title
 from crag.parts import Passage
+from crag.plain import first_line
 
 _LONGEST_TOKEN = 100
 """Characters: no word that a tokenizer keeps whole is longer."""
@@ -93,8 +94,8 @@ class TorchPairs:
                 self._folder, local_files_only=True, use_safetensors=True, output_loading_info=True
             )
         except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-            first = str(error).strip().partition("\n")[0]
-            problem = f"it cannot be loaded. Copy it again, whole, with its tokenizer ({first})"
+            said = first_line(error)
+            problem = f"it cannot be loaded. Copy it again, whole, with its tokenizer ({said})"
             raise refusal(self._folder, problem) from error
         if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
             # Without a vocabulary, transformers builds a tokenizer that maps every word to unknown.

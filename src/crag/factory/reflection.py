@@ -5,6 +5,7 @@ from typing import cast, get_args
 from crag.errors import CragError, SettingsError
 from crag.factory.status import PartStatus
 from crag.graph_registry import OFFERED
+from crag.models.devices import Dtype
 from crag.parts import ChatModel, Evaluator, Quoter, ReflectionBackend
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.config_file import REFLECTIONS
@@ -95,7 +96,7 @@ def _server(environment: Environment) -> ReflectionBackend:
 
 
 def _in_process(environment: Environment, place: str) -> ReflectionBackend:
-    from crag.reflection.backends.transformers import Dtype, TransformersReflection
+    from crag.reflection.backends.transformers import TransformersReflection
 
     dtype, device = environment.reflection_dtype, environment.reflection_device
     if dtype not in get_args(Dtype):

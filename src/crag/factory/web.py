@@ -49,7 +49,8 @@ def choose_reader(environment: Environment) -> PageReader:
 
 def examine_web(environment: Environment) -> list[PartStatus]:
     """Describe the web search and the page reader; nothing is loaded or sent."""
-    return [_searcher(environment), _reader(environment)]
+    searcher = _searcher(environment)
+    return [searcher, _reader(environment, has_searcher=searcher.state == "ready")]
 
 
 def _search_name(environment: Environment) -> tuple[str, str]:
@@ -102,13 +103,9 @@ def _searcher(environment: Environment) -> PartStatus:
     return PartStatus(part, "missing", "none", "nothing is configured", todo)
 
 
-def _reader(environment: Environment) -> PartStatus:
+def _reader(environment: Environment, *, has_searcher: bool) -> PartStatus:
     part, cache = "pages", environment.page_cache
-    try:
-        searcher = choose_searcher(environment)
-    except CragError:
-        searcher = None
-    if searcher is None:
+    if not has_searcher:
         return PartStatus(part, "missing", "none", "read only what a web search finds", "")
     own = "; pages of this machine too: CRAG_ALLOW_LOOPBACK" if environment.allow_loopback else ""
     chosen = "default" if cache == DEFAULT_PAGE_CACHE else "CRAG_PAGE_CACHE"

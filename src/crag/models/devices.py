@@ -3,10 +3,13 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import torch
+
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+"""The type of weights in memory; "auto" is the one they were saved in."""
 
 
 def find_device(name: str | None, refused: Callable[[str], Exception]) -> "torch.device":

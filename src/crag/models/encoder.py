@@ -23,6 +23,7 @@ from crag.models.minilm import (
 )
 from crag.models.model_card import CARD, EncoderCard
 from crag.models.weights import DELTA, Weights, read_tensors, restored
+from crag.plain import first_line
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -59,12 +60,19 @@ class SentenceEncoder(Embeddings):
         device: str | None = None,
         batch_size: int = BATCH,
     ) -> None:
-        self._place = str(Path(model).resolve() if Path(model).is_dir() else model)
+        folder = Path(model).resolve() if Path(model).is_dir() else None
+        self._place = str(folder or model)
         self._revision = revision
         self.name = f"{self._place}@{revision}" if revision else self._place
         """The name that an index built with this encoder records."""
-        self.languages = frozenset({"en"} if self._is_packaged else ())
+        self._changes = _changes(self.name, folder)
+        """The folder with the changes of a model that is tuned from the packaged one."""
+        self._folder = packaged_model() if self._changes or self.name == MODEL else folder
+        """The folder of a local model; that of a tuned one is the one it is tuned from."""
+        is_packaged = self._folder == packaged_model()
+        self.languages = frozenset({"en"} if is_packaged else ())
         """The languages that the model reads, by ISO 639-1 code; empty if unknown."""
+        self._runs_without_torch = is_packaged and device is None
         self._device = device
         self._batch_size = batch_size
         self._model: _PackagedSentences | _TorchSentences | None = None
@@ -81,12 +89,11 @@ class SentenceEncoder(Embeddings):
         Raises:
             EncoderError: the packaged model is damaged, or a folder holds no weights.
         """
-        folder = self._folder()
-        if folder == packaged_model():
+        if self._folder == packaged_model():
             verify_files(packaged_model())
-            if changed := self._changed():
-                verify_files(changed)
-        elif folder is not None and not any(folder.rglob("*.safetensors")):
+            if self._changes:
+                verify_files(self._changes)
+        elif self._folder is not None and not any(self._folder.rglob("*.safetensors")):
             raise EncoderError(self.name, "there are no weights (*.safetensors) in this folder")
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -107,45 +114,23 @@ class SentenceEncoder(Embeddings):
 
     def _load(self) -> "_PackagedSentences | _TorchSentences":
         if self._runs_without_torch:
-            changed = self._changed()
-            weights = tuned_weights(changed) if changed else official_weights()
+            weights = tuned_weights(self._changes) if self._changes else official_weights()
             return _PackagedSentences(MiniLM(weights, max_length=MAX_LENGTH, name="encoder"))
         from sentence_transformers import SentenceTransformer
 
         try:
             with quietly():
                 model = SentenceTransformer(
-                    str(self._folder() or _download(self._place, self._revision)),
+                    str(self._folder or _download(self._place, self._revision)),
                     device=self._device,
                     local_files_only=True,
                     model_kwargs={"use_safetensors": True},
                 )
-            if changed := self._changed():
-                _take(tuned_weights(changed), model)
+            if self._changes:
+                _take(tuned_weights(self._changes), model)
             return _TorchSentences(model)
         except (OSError, ValueError) as error:
             raise EncoderError(self.name, _advice(self._place, error)) from error
-
-    @property
-    def _runs_without_torch(self) -> bool:
-        return self._is_packaged and self._device is None
-
-    @property
-    def _is_packaged(self) -> bool:
-        return self._folder() == packaged_model()
-
-    def _changed(self) -> Path | None:
-        """Return the folder with the changes of a model that is tuned from the packaged one."""
-        if self.name == DEFAULT_MODEL:
-            return tuned_model()
-        folder = Path(self._place)
-        return folder if (folder / DELTA).is_file() else None
-
-    def _folder(self) -> Path | None:
-        """Return the folder of a local model; that of a tuned one is the one it is tuned from."""
-        packaged = self.name in {DEFAULT_MODEL, MODEL} or self._changed()
-        folder = packaged_model() if packaged else Path(self._place)
-        return folder if folder.is_dir() else None
 
 
 @cache
@@ -178,12 +163,17 @@ def tuned_weights(folder: Path) -> Weights:
         EncoderCard.model_validate_json((folder / CARD).read_bytes())
         return restored(official_weights(), read_tensors(folder / DELTA))
     except (OSError, ValueError) as error:
-        first_line = str(error).partition("\n")[0]
-        problem = f"it is no folder that crag train encoder wrote ({first_line})"
+        problem = f"it is no folder that crag train encoder wrote ({first_line(error)})"
     except EvaluatorError as error:
         problem = str(error)
     todo = ". Install corrective-rag again" if is_own else ""
     raise EncoderError(DEFAULT_MODEL if is_own else str(folder), f"{problem}{todo}")
+
+
+def _changes(name: str, folder: Path | None) -> Path | None:
+    if name == DEFAULT_MODEL:
+        return tuned_model()
+    return folder if folder and (folder / DELTA).is_file() else None
 
 
 class _PackagedSentences:
@@ -241,10 +231,10 @@ def _download(model: str, revision: str | None) -> str:
 
 
 def _advice(place: str, error: Exception) -> str:
-    first_line = str(error).strip().partition("\n")[0]
     if Path(place).is_dir():
-        return f"this folder holds no model that can be loaded (safetensors only): {first_line}"
+        said = first_line(error)
+        return f"this folder holds no model that can be loaded (safetensors only): {said}"
     return (
         "it is neither a folder nor can it be had from the Hugging Face hub. Check the name and "
-        f"the network, or use the default, {DEFAULT_MODEL} ({first_line})"
+        f"the network, or use the default, {DEFAULT_MODEL} ({first_line(error)})"
     )

@@ -120,8 +120,7 @@ class MiniLM:
     def __init__(self, weights: Weights, *, max_length: int, name: str = "model") -> None:
         self._weights = weights
         self._max_length = max_length
-        self._session: Session | None = None
-        self._tokenizer: Tokenizer | None = None
+        self._loaded: tuple[Tokenizer, Session] | None = None
         self._lock = threading.Lock()
         self._queue: BatchQueue[Encoded, States] = BatchQueue(
             self._states, lambda encoded: len(encoded.ids), helpers=cores() - 1, name=name
@@ -129,9 +128,8 @@ class MiniLM:
 
     def encode(self, inputs: Sequence[Input]) -> "list[Encoding]":
         """Return the tokens of each input, truncated and not padded."""
-        self._load()
-        assert self._tokenizer is not None  # noqa: S101 - for type checkers
-        return list(self._tokenizer.encode_batch([self._shortened(text) for text in inputs]))
+        tokenizer, _ = self._load()
+        return list(tokenizer.encode_batch([self._shortened(text) for text in inputs]))
 
     def hidden(self, encodings: Sequence[Encoded], size: int = BATCH) -> Iterator[Batch[States]]:
         """Yield the last hidden states, in batches of at most `size` inputs of similar length."""
@@ -139,8 +137,8 @@ class MiniLM:
         return self._queue.batches(encodings, size)
 
     def _states(self, encodings: Sequence[Encoded]) -> list[States]:
-        assert self._session is not None  # noqa: S101 - for type checkers
-        states = self._session(
+        _, session = self._load()
+        states = session(
             {
                 "input_ids": _padded([encoding.ids for encoding in encodings]),
                 "attention_mask": _padded([[1] * len(encoding.ids) for encoding in encodings]),
@@ -155,11 +153,11 @@ class MiniLM:
         most = self._max_length * _LONGEST_TOKEN
         return text[:most] if isinstance(text, str) else (text[0][:most], text[1][:most])
 
-    def _load(self) -> None:
+    def _load(self) -> "tuple[Tokenizer, Session]":
         with self._lock:
-            if self._session is None:
-                self._tokenizer = _tokenizer(self._max_length)
-                self._session = open_session(self._weights)
+            if self._loaded is None:
+                self._loaded = _tokenizer(self._max_length), open_session(self._weights)
+            return self._loaded
 
 
 def _tokenizer(max_length: int) -> "Tokenizer":

@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from crag.errors import EvaluatorError
-from crag.plain import problems
+from crag.plain import first_line, problems
 
 if TYPE_CHECKING:
     from crag.state import Thresholds
@@ -122,12 +122,9 @@ def read_card(folder: Path) -> EvaluatorCard | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        first = (
-            problems(error, "the file")
-            if isinstance(error, ValidationError)
-            else str(error).splitlines()[0]
-        )
-        message = f"the evaluator card {path} cannot be used: {first}"
+        is_read = isinstance(error, ValidationError)
+        problem = problems(error, "the file") if is_read else first_line(error)
+        message = f"the evaluator card {path} cannot be used: {problem}"
         raise EvaluatorError(message) from error
 
 

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from crag.errors import ModelError, SettingsError
 from crag.extras import require
 from crag.models.batches import length_sorted_batches
-from crag.models.devices import find_device, quietly
+from crag.models.devices import Dtype, find_device, quietly
 from crag.parts import Candidate, Continuation, Decision, Passage, Prefix, SegmentLimits
+from crag.plain import first_line
 from crag.reflection.backends.candidates import (
     Position,
     approximation_of,
@@ -31,7 +32,6 @@ from crag.state import Usage
 if TYPE_CHECKING:
     import torch
 
-Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 BATCH_SIZE = 32
 """Prompts in one turn: ten passages for each of three hypotheses."""
 _logger = logging.getLogger(__name__)
@@ -115,8 +115,8 @@ class TransformersReflection:
         if batch_size < 1:
             raise SettingsError("batch_size", batch_size, "at least 1")
         require("torch", f"the reflecting model {model}", "torch", "transformers")
-        self._place = str(Path(model).expanduser()) if _is_local(model) else str(model)
         self._is_local = _is_local(model)
+        self._place = str(Path(model).expanduser() if self._is_local else model)
         self._device, self._dtype = device, dtype
         self._batch_size = batch_size
         self._tokens_required = tokens_required
@@ -363,7 +363,6 @@ def _check_folder(folder: Path) -> None:
 
 
 def _load_weights(place: str, dtype: str) -> Any:
-    import torch
     from transformers import AutoModelForCausalLM
 
     told = (
@@ -373,7 +372,7 @@ def _load_weights(place: str, dtype: str) -> Any:
     with _failing(place, told), quietly():
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             place,
-            dtype=dtype if dtype == "auto" else getattr(torch, dtype),
+            dtype=dtype,
             weights_only=True,
             output_loading_info=True,
         )
@@ -394,8 +393,7 @@ def _failing(place: str, problem: str) -> Iterator[None]:
     except (
         OSError, RuntimeError, ValueError, TypeError, KeyError, SafetensorError, UnpicklingError,
     ) as error:  # fmt: skip
-        first = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise ModelError(place, "unknown", f"{problem} ({first})") from error
+        raise ModelError(place, "unknown", f"{problem} ({first_line(error)})") from error
 
 
 def _generate(
