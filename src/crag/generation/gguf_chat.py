@@ -217,14 +217,8 @@ class GgufChat(BaseChatModel):
         usage = item.get("usage")
         if not (text or usage or choice.get("finish_reason")):
             return None
-        metadata = {
-            name: value
-            for name, value in (
-                ("finish_reason", choice.get("finish_reason")),
-                ("timings", item.get("timings")),
-            )
-            if value
-        }
+        told = {"finish_reason": choice.get("finish_reason"), "timings": item.get("timings")}
+        metadata = {name: value for name, value in told.items() if value}
         message = AIMessageChunk(content=text, response_metadata=metadata)
         if usage:
             read, written = int(usage["prompt_tokens"]), int(usage["completion_tokens"])

@@ -122,8 +122,9 @@ def read_card(folder: Path) -> EvaluatorCard | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        is_read = isinstance(error, ValidationError)
-        problem = problems(error, "the file") if is_read else first_line(error)
+        problem = first_line(error)
+        if isinstance(error, ValidationError):
+            problem = problems(error, "the file")
         message = f"the evaluator card {path} cannot be used: {problem}"
         raise EvaluatorError(message) from error
 

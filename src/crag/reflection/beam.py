@@ -291,10 +291,9 @@ class BeamSearch:
         prepared, is_static = self._asked.passages, self._settings.segment_retrieval == "static"
         if is_static or (prepared is not None and is_first):
             if self._static is None:
-                passages: Sequence[Passage] | None = prepared
-                if passages is None:
-                    passages = (yield [AskPassages(self._asked.query)])[0]
-                self._static = self._add(passages or ())
+                if prepared is None:
+                    prepared = (yield [AskPassages(self._asked.query)])[0]
+                self._static = self._add(prepared or ())
             return dict.fromkeys(places, self._static)
         retrieved = yield [AskPassages(self._query(self._pool[place])) for place in places]
         return {

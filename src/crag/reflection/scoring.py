@@ -23,7 +23,6 @@ from crag.reflection_tokens import (
 )
 from crag.state import Critique, Flag
 
-_HALF = 0.5
 _GRADES: Mapping[Group, Mapping[str, float]] = {
     "relevance": {RELEVANT: 1.0},
     "support": {FULLY: 1.0, PARTIALLY: 0.5},
@@ -72,12 +71,11 @@ def normalised(group: Group, probabilities: Probabilities) -> dict[str, float]:
 
     Tokens of other groups, and values that are not positive numbers, count as not seen.
     """
-    seen = {token: probabilities.get(token, 0.0) for token in GROUPS[group]}
-    seen = {token: p if math.isfinite(p) and p > 0 else 0.0 for token, p in seen.items()}
-    largest = max(seen.values())
+    known = {token: seen(probabilities, token) for token in GROUPS[group]}
+    largest = max(known.values())
     if largest == 0:
         return {}
-    shares = {token: p / largest for token, p in seen.items()}
+    shares = {token: p / largest for token, p in known.items()}
     mass = sum(shares.values())
     return {token: share / mass for token, share in shares.items()}
 
@@ -101,7 +99,7 @@ def graded(
     grades = rules.grades[group]
     # Rounding must not carry a score out of its range.
     score = max(-1.0, min(1.0, sum(grades.get(t, 0.0) * p for t, p in shares.items())))
-    return score, _member_flags(group, probabilities)
+    return score, _member_flags(probabilities, GROUPS[group])
 
 
 def seen(probabilities: Probabilities, token: str) -> float:
@@ -120,8 +118,8 @@ def retrieve_ratio(
     yes = seen(probabilities, RETRIEVAL)
     mass = yes + math.fsum(seen(probabilities, token) for token in others)
     if mass == 0:
-        return _HALF, ["retrieve_missing"]
-    return yes / mass, _member_flags("retrieve", probabilities, (RETRIEVAL, *others))
+        return 0.5, ["retrieve_missing"]
+    return yes / mass, _member_flags(probabilities, (RETRIEVAL, *others))
 
 
 def sequence_score(candidate: Candidate) -> tuple[float, list[Flag]]:
@@ -218,11 +216,8 @@ def _written(
     return value
 
 
-def _member_flags(
-    group: Group, probabilities: Probabilities, needed: tuple[str, ...] = ()
-) -> list[Flag]:
-    missing = any(token not in probabilities for token in needed or GROUPS[group])
-    return ["member_missing"] if missing else []
+def _member_flags(probabilities: Probabilities, needed: Sequence[str]) -> list[Flag]:
+    return [] if all(token in probabilities for token in needed) else ["member_missing"]
 
 
 def _shares(candidate: Candidate, *, has_passage: bool) -> dict[str, dict[str, float]]:

@@ -83,11 +83,11 @@ def _places(
     """Return the places of the passages to generate with, or one None if there are none."""
     if verdict.action == "no_retrieve":
         return [None]
-    retrieved: Sequence[Passage] | None = asked.passages
-    if retrieved is None:
-        retrieved = (yield [AskPassages(asked.query)])[0]
-    places = offered.add(retrieved or ())
-    if len(places) < len(retrieved or ()):
+    retrieved: Sequence[Passage] = (
+        (yield [AskPassages(asked.query)])[0] if asked.passages is None else asked.passages
+    )
+    places = offered.add(retrieved)
+    if len(places) < len(retrieved):
         flags.append("duplicate_passages")
     if not places:
         flags.append("no_passages")

@@ -278,11 +278,14 @@ class CompletionsReflection:
 
         `further` are options beyond OpenAI's; `ECHO` asks for the prompts as well.
         """
+        from openai import OpenAIError
+
         model = self._openai
         options: dict[str, Any] = {"max_tokens": most, "extra_body": {**_SPECIAL, **further}}
         try:
             result = await call(model.generate, model.agenerate, list(prompts), **options)
-        except faults() as error:  # The cause may spell out the key.
+        except (OpenAIError, ValueError, TypeError, KeyError, AttributeError) as error:
+            # A malformed reply raises any of these; the cause may spell out the key.
             raise model_error(error, self._model, self._host, self._key) from None
         return self._completions(result, prompts, further)
 
@@ -442,13 +445,6 @@ def _warn_of_unseen(position: Position, least: float) -> None:
         missing = [token for token in group if token not in position.seen]
         if position.token in group and missing and math.exp(least) > _UNSEEN_SHARE * mass:
             _logger.warning("%s not listed, each at most %.3g", missing, math.exp(least))
-
-
-def faults() -> tuple[type[Exception], ...]:
-    """Return what the client and LangChain raise for a failed request or a malformed reply."""
-    from openai import OpenAIError
-
-    return (OpenAIError, ValueError, TypeError, KeyError, AttributeError)
 
 
 def model_error(error: Exception, model: str, host: str, key: str) -> ModelError:

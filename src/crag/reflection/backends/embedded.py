@@ -10,7 +10,6 @@ import logging
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from math import log
 from typing import NamedTuple
 
 from crag.answering.support import coverage, degree_of, is_quoted
@@ -101,19 +100,15 @@ class EmbeddedReflection:
         Raises:
             ModelError: the quoter failed, or the evaluator judged nothing.
         """
-        made: dict[Continuation, Candidate] = {}
-        for prefix in dict.fromkeys(continuation.prefix for continuation in continuations):
-            passages = [
-                continuation.passage
-                for continuation in continuations
-                if continuation.prefix == prefix
-            ]
-            different = dict.fromkeys(passage for passage in passages if passage is not None)
-            for passage, candidate in self._after(prefix, tuple(different), limits).items():
-                made[Continuation(prefix, passage)] = candidate
+        asked: dict[Prefix, dict[Passage, None]] = {}
+        for prefix, passage in continuations:
+            different = asked.setdefault(prefix, {})
+            if passage is not None:
+                different[passage] = None
+        made = {prefix: self._after(prefix, tuple(each), limits) for prefix, each in asked.items()}
         return [
-            nothing(None) if continuation.passage is None else made[continuation]
-            for continuation in continuations
+            nothing(None) if passage is None else made[prefix][passage]
+            for prefix, passage in continuations
         ]
 
     async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
@@ -194,7 +189,7 @@ class EmbeddedReflection:
             relevance=relevant,
             support=supports,
             utility=uses,
-            mean_log_probability=log(max(useful, _LEAST)),
+            mean_log_probability=math.log(max(useful, _LEAST)),
             tokens=len(draft.text.split()),
             ending=draft.ending,
             sure=draft.sure and is_named,

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from crag.reflection_tokens import END, TOKENS
 
@@ -38,8 +38,6 @@ class _Pieces(BaseModel):
 
 
 class _Properties(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
     eos_token: str
 
 
