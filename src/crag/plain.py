@@ -5,11 +5,12 @@ import re
 from collections.abc import Mapping
 from datetime import date, time
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+Form = TypeVar("Form", bound=BaseModel)
 WIDEST = 2**53
 """Integers beyond this are not the same everywhere: JavaScript rounds them."""
 _DEEPEST = 20
@@ -84,6 +85,18 @@ def said(value: object) -> str:
         return well_formed(value if isinstance(value, str) else str(value))
     except Exception:  # noqa: BLE001 - whatever the `__str__` of others raises
         return f"<{type(value).__name__} that cannot be shown>"
+
+
+def filled(form: type[Form], reply: str) -> Form | None:
+    """Read the one JSON object of a model's reply, or return None if it does not fill in the form.
+
+    The thoughts of a reasoning model are ignored, and so are fences and text around the object.
+    """
+    text = reply.rpartition("</think>")[2]
+    try:
+        return form.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+    except ValidationError:
+        return None
 
 
 def first_line(error: Exception) -> str:

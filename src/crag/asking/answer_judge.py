@@ -7,7 +7,7 @@ needs: the guide says why.
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
 from crag.answering.citations import without_citations
@@ -16,6 +16,7 @@ from crag.answering.model_calls import Reply, aask
 from crag.asking.evaluation import Judgement, Row
 from crag.asking.running import in_order
 from crag.parts import ChatModel
+from crag.plain import filled
 from crag.prompts import PACKAGED, Prompts
 from crag.text.untrusted import neutral
 
@@ -96,11 +97,9 @@ def _read(reply: Reply, *, has_right: bool) -> Judgement:
     nothing = Judgement(supported=None, relevant=None, agrees=None, problem="")
     if reply.problem is not None:
         return {**nothing, "problem": f"the judge failed: {reply.detail}"}
-    text = reply.text
-    try:  # Between the outermost braces, as models add fences and courtesies.
-        said = _Reply.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
-    except ValidationError:
-        return {**nothing, "problem": f"the judge's reply cannot be read: {text[:80]!r}"}
+    said = filled(_Reply, reply.text)
+    if said is None:
+        return {**nothing, "problem": f"the judge's reply cannot be read: {reply.text[:80]!r}"}
     return Judgement(
         supported=said.supported / said.statements if said.statements else None,
         relevant=said.relevant,

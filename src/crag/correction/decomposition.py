@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from crag.plain import filled
 from crag.text.marks import without_marks
 
 _WHAT = "who whom whose what which when where why how".split()  # noqa: SIM905 - reads better
@@ -67,10 +68,8 @@ def read_parts(reply: str, most: int, longest: int) -> list[str] | None:
     A part is at most `longest` characters long. ``#n`` may stand for the answer to the n-th part
     before it; a part that refers to itself or to a later one makes the reply unusable.
     """
-    # Models put fences and polite sentences around the JSON.
-    try:
-        parsed = _QuestionParts.model_validate_json(reply[reply.find("{") : reply.rfind("}") + 1])
-    except ValidationError:
+    parsed = filled(_QuestionParts, reply)
+    if parsed is None:
         return None
     parts = [" ".join(part.split()) for part in parsed.questions]
     unusable = not parts or not all(0 < len(part) <= longest for part in parts)

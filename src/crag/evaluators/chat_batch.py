@@ -15,6 +15,7 @@ from crag.errors import EvaluatorError, SettingsError
 from crag.evaluators.chat import DEFAULT_CONCURRENCY, without_thoughts
 from crag.evaluators.prompted import PromptedEvaluator, failure, shown
 from crag.parts import ChatModel
+from crag.plain import filled
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt
 from crag.state import Thresholds
@@ -133,11 +134,10 @@ def _said(model: ChatModel, messages: list[AnyMessage]) -> Grades:
     reply = ask(model, messages)
     if reply.problem is not None:
         raise failure(reply.detail)
-    text = without_thoughts(reply.text)
-    try:  # Models put fences and polite sentences around the JSON.
-        return Grades.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
-    except ValidationError:
-        raise _GradesError(_NO_FORM) from None
+    grades = filled(Grades, without_thoughts(reply.text))
+    if grades is None:
+        raise _GradesError(_NO_FORM)
+    return grades
 
 
 def _numbered(texts: Sequence[str]) -> str:

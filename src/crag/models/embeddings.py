@@ -84,9 +84,7 @@ class ServedEmbeddings(Embeddings):
 def _of_provider(name: str) -> Embeddings:
     try:
         from langchain.embeddings import init_embeddings  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise MissingPackageError("langchain", f"the embedding model {name!r}") from error
-    try:
+
         return init_embeddings(name)
     except ImportError as error:
         package = provider_package(error)

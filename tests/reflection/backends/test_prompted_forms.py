@@ -12,6 +12,7 @@ from langgraph.constants import TAG_NOSTREAM
 
 from crag.errors import ModelError, SettingsError
 from crag.parts import ChatModel
+from crag.plain import filled
 from crag.reflection.backends.prompted import (
     Answer,
     Call,
@@ -21,7 +22,6 @@ from crag.reflection.backends.prompted import (
     NextRetrieval,
     Retrieval,
     Segment,
-    filled,
 )
 from crag.reflection.spending import counting
 from crag.runtime.waiting import blocking

@@ -1,6 +1,6 @@
 """How llama.cpp's server differs: it does not echo, and lists tokens in a form of its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -62,28 +62,21 @@ def ask_names(base_url: str, model: str, key: str, timeout: float) -> dict[int, 
     `base_url` ends with ``/v1``; beside it are ``/props`` and ``/tokenize``. None if the replies
     are not llama.cpp's.
     """
-    try:
-        return _token_names(base_url, model, key, timeout)
-    except (httpx.HTTPError, ValidationError):
-        return None
-
-
-def _token_names(base_url: str, model: str, key: str, timeout: float) -> dict[int, str]:
     place = urlsplit(base_url)
     root = urlunsplit(place._replace(path=place.path.rstrip("/").removesuffix("/v1")))
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    with httpx.Client(timeout=timeout, headers=headers) as client:
-        reply = client.get(f"{root}/props", params={"model": model}).raise_for_status()
-        end = _Properties.model_validate_json(reply.content).eos_token
-        request = {
-            "model": model, "content": "".join((*TOKENS, end)), "with_pieces": True,
-            "add_special": False, "parse_special": True,
-        }  # fmt: skip
-        reply = client.post(f"{root}/tokenize", json=request).raise_for_status()
-    return _names(_Pieces.model_validate_json(reply.content).tokens, end)
-
-
-def _names(pieces: Sequence[_TokenPiece], end: str) -> dict[int, str]:
-    by_id = {token.id: token.piece for token in pieces if isinstance(token.piece, str)}
-    names = {number: piece for number, piece in by_id.items() if piece in TOKENS}
-    return names | {number: END for number, piece in by_id.items() if piece == end}
+    try:
+        with httpx.Client(timeout=timeout, headers=headers) as client:
+            reply = client.get(f"{root}/props", params={"model": model}).raise_for_status()
+            end = _Properties.model_validate_json(reply.content).eos_token
+            request = {
+                "model": model, "content": "".join((*TOKENS, end)), "with_pieces": True,
+                "add_special": False, "parse_special": True,
+            }  # fmt: skip
+            reply = client.post(f"{root}/tokenize", json=request).raise_for_status()
+        pieces = _Pieces.model_validate_json(reply.content).tokens
+    except (httpx.HTTPError, ValidationError):
+        return None
+    names = {token: token for token in TOKENS} | {end: END}
+    known = [(token.id, token.piece) for token in pieces if isinstance(token.piece, str)]
+    return {number: names[piece] for number, piece in known if piece in names}

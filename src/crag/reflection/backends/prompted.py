@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.constants import TAG_NOSTREAM
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, field_validator
 
 from crag.answering.model_calls import Reply, aask
 from crag.errors import ModelError, SettingsError
@@ -24,6 +24,7 @@ from crag.parts import (
     Probabilities,
     SegmentLimits,
 )
+from crag.plain import filled
 from crag.prompts import PACKAGED, Prompts
 from crag.reflection.backends.candidates import (
     NO_LOG_PROBABILITY,
@@ -138,19 +139,6 @@ _RETRIEVE = {"yes": RETRIEVAL, "no": NO_RETRIEVAL, "continue": CONTINUE}
 _RELEVANCE = {"relevant": RELEVANT, "irrelevant": IRRELEVANT}
 _SUPPORT = {"fully": FULLY, "partially": PARTIALLY, "none": NO_SUPPORT}
 _UTILITY = {str(grade): token for grade, token in enumerate(UTILITY, start=1)}
-AnyForm = TypeVar("AnyForm", bound=BaseModel)
-
-
-def filled(form: type[AnyForm], reply: str) -> AnyForm | None:
-    """Read the one JSON object of a reply, or return None if it does not fill in the form.
-
-    The thoughts of a reasoning model are ignored, and so are fences and text around the object.
-    """
-    text = reply.rpartition("</think>")[2]
-    try:
-        return form.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
-    except ValidationError:
-        return None
 
 
 class Call(NamedTuple):
