@@ -99,13 +99,12 @@ def _chat(name: str, model: ChatModel | None, prompts: Prompts) -> Evaluator:
 def _stored(folder: Path, compat: Compat | None) -> Evaluator:
     """Return the evaluator in `folder`, by what its files say it is; a lone card is thresholds."""
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    if names == {CARD} and (card := read_card(folder)):
+    card = read_card(folder)
+    if card and names == {CARD}:
         return packaged_reader().recalibrated(card)
-    if (folder / DELTA).is_file():
-        card = read_card(folder)
-        if card is not None and card.kind == "reader":
-            return ReaderEvaluator.changed(folder)
-        return CrossEncoderEvaluator.changed(folder)
+    if DELTA in names:
+        is_reader = card is not None and card.kind == "reader"
+        return (ReaderEvaluator if is_reader else CrossEncoderEvaluator).changed(folder)
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
         if not isinstance(config, dict):
@@ -121,7 +120,6 @@ def _stored(folder: Path, compat: Compat | None) -> Evaluator:
         evaluator.verify()
         return evaluator
     check_classifier(folder, config)
-    card = read_card(folder)
     positions = int(config.get("max_position_embeddings") or _LONGEST)
     model = TorchPairs(folder, max_length=card.max_length if card else min(positions, _LONGEST))
     return CrossEncoderEvaluator(model, card=card)

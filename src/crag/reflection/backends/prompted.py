@@ -9,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.constants import TAG_NOSTREAM
-from pydantic import BaseModel, BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from crag.answering.model_calls import Reply, aask
 from crag.errors import ModelError, SettingsError
@@ -63,11 +63,20 @@ def _plain(label: object) -> object:
     return label.strip(" []").casefold() if isinstance(label, str) else label
 
 
+def _graded(utility: int) -> int:
+    # Bounds are checked apart: not every provider takes them in a schema.
+    if not _WORST <= utility <= _BEST:
+        message = f"the grade must be from {_WORST} to {_BEST}"
+        raise ValueError(message)
+    return utility
+
+
 _Plain = BeforeValidator(_plain)
 _First = Annotated[Literal["yes", "no"], _Plain]
 _Later = Annotated[Literal["yes", "no", "continue"], _Plain]
 _Relevance = Annotated[Literal["relevant", "irrelevant"], _Plain]
 _Support = Annotated[Literal["fully", "partially", "none"], _Plain]
+_Utility = Annotated[int, AfterValidator(_graded)]
 _Next = Annotated[Literal["retrieve", "continue", "no_retrieve", "end"], _Plain]
 _RELEVANCE_FIELD = "Whether the passage helps to answer"
 _TEXT_FIELD = "The text asked for, without marks or citations"
@@ -88,22 +97,11 @@ class NextRetrieval(BaseModel):
     retrieval: _Later = Field(description="What the next sentence needs")
 
 
-class _Graded(BaseModel):
-    # Bounds are checked apart: not every provider takes them in a schema.
-    @field_validator("utility", check_fields=False)
-    @classmethod
-    def _is_grade(cls, utility: int) -> int:
-        if not _WORST <= utility <= _BEST:
-            message = f"the grade must be from {_WORST} to {_BEST}"
-            raise ValueError(message)
-        return utility
-
-
-class Answer(_Graded):
+class Answer(BaseModel):
     """An answer without a passage."""
 
     text: str = Field(description=_TEXT_FIELD)
-    utility: int = Field(description=_UTILITY_FIELD)
+    utility: _Utility = Field(description=_UTILITY_FIELD)
 
 
 class Segment(Answer):
@@ -112,13 +110,13 @@ class Segment(Answer):
     next: _Next = Field(description=_NEXT_FIELD)
 
 
-class JudgedAnswer(_Graded):
+class JudgedAnswer(BaseModel):
     """An answer from a passage, judged."""
 
     relevance: _Relevance = Field(description=_RELEVANCE_FIELD)
     text: str = Field(description=_TEXT_FIELD)
     support: _Support = Field(description=_SUPPORT_FIELD)
-    utility: int = Field(description=_UTILITY_FIELD)
+    utility: _Utility = Field(description=_UTILITY_FIELD)
 
 
 class JudgedSegment(JudgedAnswer):

@@ -422,18 +422,16 @@ def _generate(
                 use_cache=True,
             ),
         )
-    written = [_until(row, enders) for row in output[:, width:].tolist()]
-    positions = [
-        [
+    rows: list[Generated] = []
+    outputs = output[:, width:].tolist()
+    for prompt, numbers, recorded in zip(prompts, outputs, recorder.rows(), strict=True):
+        written = _until(numbers, enders)
+        positions = [
             Position(model.names.get(i, ""), own, dict(zip(reflecting.values(), seen, strict=True)))
-            for i, (own, seen) in zip(ids, recorded, strict=False)
+            for i, (own, seen) in zip(written, recorded, strict=False)
         ]
-        for ids, recorded in zip(written, recorder.rows(), strict=True)
-    ]
-    return [
-        Generated(at, ids, prompt[-1], model.tokenizer)
-        for at, ids, prompt in zip(positions, written, prompts, strict=True)
-    ]
+        rows.append(Generated(positions, written, prompt[-1], model.tokenizer))
+    return rows
 
 
 def _until(ids: list[int], enders: Sequence[int]) -> list[int]:
