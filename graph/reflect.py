@@ -9,7 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
 from crag.events import Event
-from crag.graph.routes import FORMS, ROUNDS, by_form, by_search
+from crag.graph.routes import by_form, by_search
 from crag.nodes.beam_step import BeamStep
 from crag.nodes.finish_reflection import FinishReflection
 from crag.nodes.graded_loop import GradedLoop
@@ -97,9 +97,9 @@ def build_reflect(
     graph.add_node("graded_loop", waiting(GradedLoop(backend)))
     graph.add_node("finish_reflection", computing(FinishReflection(attributor, quoter)))
 
-    graph.add_conditional_edges(START, by_form, FORMS)
+    graph.add_conditional_edges(START, by_form)
     graph.add_edge("short_form", "finish_reflection")
-    graph.add_conditional_edges("beam_step", by_search, ROUNDS)
+    graph.add_conditional_edges("beam_step", by_search)
     graph.add_edge("graded_loop", "finish_reflection")
     graph.add_edge("finish_reflection", END)
     return graph.compile(name="reflect")

@@ -6,7 +6,7 @@ from langgraph.types import Checkpointer
 from crag.errors import CragError
 from crag.graph.opening import Graph, opened_graph
 from crag.graph.reflect import build_reflect
-from crag.graph.routes import CHOICES, KNOWLEDGE, by_choice, by_knowledge
+from crag.graph.routes import by_choice, by_knowledge
 from crag.graph.web import build_web
 from crag.nodes.decide import Decide
 from crag.nodes.grade import Grade
@@ -35,7 +35,7 @@ def build_self_rag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     )
     graph.add_node("reflect", reflect)
 
-    graph.add_conditional_edges("decide", by_choice, CHOICES)
+    graph.add_conditional_edges("decide", by_choice)
     graph.add_edge("retrieve", "prepare_passages")
     graph.add_edge("prepare_passages", "reflect")
     graph.add_edge("reflect", END)
@@ -62,9 +62,9 @@ def build_self_crag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph
     reflect = build_reflect(backend, attributor=parts.attributor, quoter=parts.quoter, decided=True)
     graph.add_node("reflect", reflect)
 
-    graph.add_conditional_edges("decide", by_choice, CHOICES)
+    graph.add_conditional_edges("decide", by_choice)
     graph.add_edge("retrieve", "grade")
-    graph.add_conditional_edges("grade", by_knowledge, KNOWLEDGE)
+    graph.add_conditional_edges("grade", by_knowledge, ["refine", "web", "prepare_passages"])
     graph.add_edge("refine", "prepare_passages")
     graph.add_edge("web", "prepare_passages")
     graph.add_edge("prepare_passages", "reflect")

@@ -11,27 +11,14 @@ from crag.state import State, known_action
 from crag.wording import civil_reply
 
 Condition = Literal["correct, ambiguous", "incorrect, ambiguous"]
-BRANCHES: dict[Hashable, str] = {
-    "correct, ambiguous": "refine",
-    "incorrect, ambiguous": "web",
-}
-"""The path map of `by_action`; drawings show its keys at the edges."""
 _CONDITIONS: dict[Branch, Condition] = {
     "refine": "correct, ambiguous",
     "web": "incorrect, ambiguous",
 }
-CHOICES: dict[Hashable, str] = {"retrieve": "retrieve", "reflect": "reflect"}
-KNOWLEDGE: dict[Hashable, str] = {
-    "refine": "refine",
-    "web": "web",
-    "prepare_passages": "prepare_passages",
-}
-FORMS: dict[Hashable, str] = {
-    name: name for name in ("short_form", "beam_step", "graded_loop", "finish_reflection")
-}
+BRANCHES: dict[Hashable, str] = {condition: node for node, condition in _CONDITIONS.items()}
+"""The path map of `by_action`; drawings show its keys at the edges."""
 PLANS: dict[Hashable, str] = {"one part": "answer_whole", "several parts": "answer_part"}
 REST: dict[Hashable, str] = {"next part": "answer_part", "no part is left": "combine"}
-ROUNDS: dict[Hashable, str] = {"beam_step": "beam_step", "finish_reflection": "finish_reflection"}
 
 
 def by_history(state: State) -> Literal["nothing asked", "follow-up", "first question"]:
