@@ -1,14 +1,14 @@
 """Run a node in LangGraph with the settings of the run; add what parts noted and tokens cost."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.runtime import Runtime, get_runtime
 
 from crag.events import Event, noting
-from crag.runtime.waiting import blocking
+from crag.runtime.waiting import blocking, compute
 from crag.settings import Settings, settings_from
 
 State = Any
@@ -34,31 +34,29 @@ class WaitingNode(Protocol):
 
 def computing(node: Node) -> Runnable[State, Update]:
     """Turn a node that computes into a LangGraph node."""
-    name = _name(node)
-
-    def called(state: State) -> Update:
-        settings = current_settings()
-        with noting(name) as noted:
-            update = node.run(state, settings)
-        return _completed(update, noted, settings)
-
-    return RunnableLambda(called, name=type(node).__name__)
+    return _adapted(type(node).__name__, lambda state, settings: compute(node.run, state, settings))
 
 
 def waiting(node: WaitingNode) -> Runnable[State, Update]:
     """Turn a node that waits into a LangGraph node, which blocks neither a loop nor needs one."""
-    name = _name(node)
+    return _adapted(type(node).__name__, node.run)
+
+
+def _adapted(
+    name: str, run: Callable[[State, Settings], Awaitable[Update]]
+) -> Runnable[State, Update]:
+    file = re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower()  # Events name a node by its file.
 
     async def awaited(state: State) -> Update:
         settings = current_settings()
-        with noting(name) as noted:
-            update = await node.run(state, settings)
+        with noting(file) as noted:
+            update = await run(state, settings)
         return _completed(update, noted, settings)
 
     def called(state: State) -> Update:
         return blocking(awaited(state))
 
-    return RunnableLambda(called, afunc=awaited, name=type(node).__name__)
+    return RunnableLambda(called, afunc=awaited, name=name)
 
 
 def current_settings() -> Settings:
@@ -78,11 +76,6 @@ def current_settings() -> Settings:
     if isinstance(context, Mapping) and context.keys() <= Settings.model_fields.keys():
         return settings_from(context)
     return _DEFAULTS
-
-
-def _name(node: Node | WaitingNode) -> str:
-    """Return the name of a node's file, which events name it by."""
-    return re.sub(r"(?<=.)(?=[A-Z])", "_", type(node).__name__).lower()
 
 
 def _completed(update: Update, noted: list[Event], settings: Settings) -> Update:
