@@ -12,7 +12,6 @@ from crag.parts import Passage
 from crag.runtime.evaluator_calls import (
     filter_strips,
     read_pairs,
-    read_passages,
     reads,
     score_passages,
     takes_passages,
@@ -205,14 +204,14 @@ GOOD: dict[str, Any] = {"score": 0.5, "starts": [0, 3], "evidence": [1, 2], "spa
 def test_what_is_no_reading_is_an_event(bad: object, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator = FakeReadingEvaluator()
     monkeypatch.setattr(evaluator, "read", lambda *_: bad)
-    readings, events, _ = read_passages(evaluator, "What?", [Passage("", READ)], node="grade")
+    readings, events, _ = read_pairs(evaluator, [("What?", Passage("", READ))], node="grade")
     assert readings == []
     assert [(entry["kind"], entry["node"]) for entry in events] == [("evaluator_failed", "grade")]
 
 
 def test_passages_without_text_are_not_read() -> None:
     evaluator = FakeReadingEvaluator()
-    readings, events, usage = read_passages(evaluator, "What?", [Passage("A", " ")], node="grade")
+    readings, events, usage = read_pairs(evaluator, [("What?", Passage("A", " "))], node="grade")
     assert [one["score"] for one in readings] == [-1.0]
     assert (events, usage, evaluator.read_passages) == ([], {}, [])
 

@@ -118,22 +118,13 @@ def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluato
     return in_context and is_reading(evaluator)
 
 
-def read_passages(
-    evaluator: ReadingEvaluator, question: str, passages: Sequence[Passage], *, node: str
-) -> ReadPassages:
-    """Read `passages` for `question` in one call of the evaluator.
-
-    If the evaluator fails, or returns what is not a reading, an event is recorded.
-    """
-    return read_pairs(evaluator, [(question, passage) for passage in passages], node=node)
-
-
 def read_pairs(
     evaluator: ReadingEvaluator, pairs: Sequence[tuple[str, Passage]], *, node: str
 ) -> ReadPassages:
-    """Read each passage for the question beside it, as `read_passages` does for one question.
+    """Read each passage for the question beside it.
 
     Several questions are one call of an evaluator that has `read_pairs`, and else a call for each.
+    If the evaluator fails, or returns what is not a reading, an event is recorded.
     """
     passages = [passage for _, passage in pairs]
     if not any(passage.text.strip() for passage in passages):
