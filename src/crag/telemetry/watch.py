@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 from uuid import UUID
@@ -67,21 +67,26 @@ class _Run:
     def seconds(self) -> float:
         return (time.time_ns() - self.begun) / 1e9
 
-    @property
-    def nearest(self) -> "Span | None":
-        """The span of the run, or of the nearest run around it that has one."""
+    def outwards(self) -> "Iterator[_Run]":
+        """Yield the run, then each run around it."""
         run: _Run | None = self
-        while run and run.span is None:
+        while run:
+            yield run
             run = run.parent
-        return run.span if run else None
+
+    @property
+    def context(self) -> "Context | None":
+        """What links a measurement, or a span within, with the nearest span from here outwards."""
+        from opentelemetry.trace import set_span_in_context
+
+        nearest = next((run.span for run in self.outwards() if run.span), None)
+        return set_span_in_context(nearest) if nearest else None
 
     @property
     def label(self) -> str:
         """The graph that answers, as metrics name it: programs can call a run anything."""
-        run: _Run | None = self
-        while run and (run.is_part or run.name not in GRAPHS):
-            run = run.parent
-        return run.name if run else "other"
+        graphs = (run.name for run in self.outwards() if run.name in GRAPHS and not run.is_part)
+        return next(graphs, "other")
 
 
 class RunWatch(BaseCallbackHandler):
@@ -132,9 +137,8 @@ class RunWatch(BaseCallbackHandler):
         if not (run := self._runs.pop(run_id, None)):
             return
         if isinstance(error, GraphBubbleUp):
-            around: _Run | None = run
-            while around:
-                around.is_interrupted, around = True, around.parent
+            for around in run.outwards():
+                around.is_interrupted = True
             self._end_chain(run, None)
             return
         if run.is_graph and run.name in GRAPHS and not (run.is_counted or run.is_part):
@@ -157,7 +161,7 @@ class RunWatch(BaseCallbackHandler):
     def _end_chain(self, run: _Run, error: BaseException | None) -> None:
         if run.is_node and run.parent:
             labels = {"crag.node": run.name, "crag.graph": run.label} | _type_of(error)
-            self._instruments.node_duration.record(run.seconds, labels, _context_of(run))
+            self._instruments.node_duration.record(run.seconds, labels, run.context)
         self._end(run, error)
 
     def _count(self, run: _Run, state: Mapping[str, Any]) -> None:
@@ -173,10 +177,9 @@ class RunWatch(BaseCallbackHandler):
     def _finish(
         self, run: _Run, state: Mapping[str, Any], outcome: str, failure: Mapping[str, str]
     ) -> None:
-        around: _Run | None = run
-        while around:
-            around.is_counted, around = True, around.parent
-        meters, context = self._instruments, _context_of(run)
+        for around in run.outwards():
+            around.is_counted = True
+        meters, context = self._instruments, run.context
         graph = {"crag.graph": run.label}
         action = str(state.get("action") or "none")
         attributes = {**graph, "crag.outcome": outcome, **failure}
@@ -247,7 +250,7 @@ class RunWatch(BaseCallbackHandler):
         run = self._runs.pop(run_id, None)
         if not (run and run.model):
             return
-        labels, context = run.model, _context_of(run)
+        labels, context = run.model, run.context
         replied: dict[str, Any] = {}
         for kind, count in _tokens_of(response).items():
             replied[f"gen_ai.usage.{kind}_tokens"] = count
@@ -262,7 +265,7 @@ class RunWatch(BaseCallbackHandler):
         """End a call of a model that failed."""
         if (run := self._runs.pop(run_id, None)) and run.model:
             labels = {**run.model, **_type_of(error)}
-            self._instruments.model_duration.record(run.seconds, labels, _context_of(run))
+            self._instruments.model_duration.record(run.seconds, labels, run.context)
             self._end(run, error)
 
     def on_retriever_start(
@@ -321,11 +324,9 @@ class RunWatch(BaseCallbackHandler):
     ) -> "Span":
         from opentelemetry.trace import SpanKind
 
-        around = run.parent.nearest if run.parent else None
         return self._tracer.start_span(
-            name, _within(around), kind or SpanKind.INTERNAL, dict(attributes),
-            start_time=run.begun,
-        )  # fmt: skip
+            name, run.context, kind or SpanKind.INTERNAL, dict(attributes), start_time=run.begun
+        )
 
     def _end(self, run: _Run, error: BaseException | None) -> None:
         from opentelemetry.trace import StatusCode
@@ -343,17 +344,6 @@ class RunWatch(BaseCallbackHandler):
             run.span.set_attributes(_type_of(error))
             run.span.set_status(StatusCode.ERROR)
         run.span.end()
-
-
-def _context_of(run: _Run) -> "Context | None":
-    """Return the context that links a measurement with its trace."""
-    return _within(run.nearest)
-
-
-def _within(span: "Span | None") -> "Context | None":
-    from opentelemetry.trace import set_span_in_context
-
-    return set_span_in_context(span) if span else None
 
 
 def _known(name: str, names: Collection[str]) -> str:
