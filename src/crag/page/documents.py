@@ -260,9 +260,9 @@ def library() -> Library:
     return Library(index, uploads, choose_limits(environment))
 
 
-async def listed(request: Request) -> Any:
+async def listed(known: Library, request: Request) -> Any:
     """Return the files of the index, and what the user may upload."""
-    known, rules = await run_in_threadpool(library), Rules()
+    rules = Rules()
     files, questions = await run_in_threadpool(lambda: (known.files(), known.examples()))
     return {
         "files": files,
@@ -274,33 +274,30 @@ async def listed(request: Request) -> Any:
     }
 
 
-async def progress(_: Request) -> Any:
+async def progress(known: Library, _: Request) -> Any:
     """Return what is being indexed now, or null."""
-    return library().progress
+    return known.progress
 
 
-async def added(request: Request) -> Any:
+async def added(known: Library, request: Request) -> Any:
     """Take an uploaded file."""
-    known = await run_in_threadpool(library)
     return await known.add(request.path_params["name"], await request.body())
 
 
-async def removed(request: Request) -> Any:
+async def removed(known: Library, request: Request) -> Any:
     """Remove the file that the query names as `path`."""
-    known = await run_in_threadpool(library)
     await known.remove(request.query_params.get("path", ""))
     return {}
 
 
-async def shown(request: Request) -> Any:
+async def shown(known: Library, request: Request) -> Any:
     """Return the text of the source that the query names as `source`."""
-    known = await run_in_threadpool(library)
     return await known.show(request.query_params.get("source", ""))
 
 
-async def drawn(request: Request) -> Response:
+async def drawn(known: Library, request: Request) -> Response:
     """Return a page, `page`, of the PDF that the query names as `source`; `mark` is a quotation."""
-    known, asked = await run_in_threadpool(library), request.query_params
+    asked = request.query_params
     if not (asked.get("page") or "").isdecimal():
         raise DocumentError(400, "page: allowed are whole numbers from 1")
     png, marked = await known.picture(
@@ -310,7 +307,7 @@ async def drawn(request: Request) -> Response:
     return Response(png, media_type="image/png", headers=headers)
 
 
-def _answering(handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
+def _answering(handler: Callable[[Library, Request], Any]) -> Callable[[Request], Any]:
     """Answer as JSON, and errors in the format of LangGraph's own."""
 
     async def answer(request: Request) -> Response:
@@ -321,7 +318,7 @@ def _answering(handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
 
     async def _answered(request: Request) -> Response:
         try:
-            found = await handler(request)
+            found = await handler(await run_in_threadpool(library), request)
             return found if isinstance(found, Response) else JSONResponse(found, headers=_NOT_KEPT)
         except DocumentError as error:
             return JSONResponse({"detail": str(error)}, error.status)
