@@ -15,14 +15,13 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from http import HTTPStatus
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.routing import compile_path
 
 from crag.page.login import Login, UnknownUserError
-from crag.page.rules import Rules
+from crag.page.rules import Rules, address_in
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 PUBLIC = ("/", "/page/{name}", "/ok")
@@ -130,15 +129,19 @@ class Guard:
         scope, known = self._without_token(scope)
         request = self._request(scope)
         self._check_site(request)
+        if self._asks_nobody and not _of_this_machine(scope):
+            raise RefusedError(
+                403,
+                "without a token this server answers its own machine only: set CRAG_SERVE_TOKEN, "
+                "or start it with crag serve",
+            )
         if not (request.preflight or (request.is_public and scope["type"] == "http")):
-            user = await self._user(request, scope, known=known)
+            user = await self._user(request, known=known)
             headers = [pair for pair in scope["headers"] if pair[0].lower() not in _SECRETS]
             state = {**scope.get("state", {}), "user": user}
             scope = {**scope, "headers": headers, "state": state}
             self._check_feature(request.path)
             self._check_documents(request, scope, user)
-        elif self._asks_nobody and not _of_this_machine(scope):
-            raise _not_this_machine()
         kind = "application/octet-stream" if _is_upload(request) else "application/json"
         if request.has_body and _media_type(request.headers) != kind:
             raise RefusedError(415, f"a body is read as {kind} only: set Content-Type")
@@ -222,17 +225,14 @@ class Guard:
     def _asks_nobody(self) -> bool:
         return self.rules.token is None and not self.rules.login
 
-    async def _user(self, request: Request, scope: Scope, *, known: bool) -> str:
+    async def _user(self, request: Request, *, known: bool) -> str:
         """Return who asks, "" where there is no login and all are one user."""
         if self.rules.login:
             try:
                 return await self._login.user(request.headers)
             except UnknownUserError as error:
                 raise RefusedError(401, str(error)) from None
-        if self._asks_nobody:
-            if not _of_this_machine(scope):
-                raise _not_this_machine()
-        elif not known:
+        if not (known or self._asks_nobody):
             raise RefusedError(
                 401,
                 "the token is missing or wrong: open the address that crag serve printed, or send "
@@ -288,8 +288,7 @@ class Guard:
 
 def _calls_itself(scope: Scope) -> bool:
     """Whether the server calls itself, as for MCP; no client can set this mark of LangGraph."""
-    root: str = scope.get("root_path", "")
-    return root == "/noauth" or root.startswith("/noauth/")
+    return f"{scope.get('root_path', '')}/".startswith("/noauth/")
 
 
 def _opens_page(request: Request) -> bool:
@@ -331,24 +330,9 @@ def _switched_off(feature: str) -> str:
     return f"{feature}: switched off on this server; CRAG_SERVE_ALLOW={feature} switches it on"
 
 
-def _not_this_machine() -> RefusedError:
-    return RefusedError(
-        403,
-        "without a token this server answers its own machine only: set CRAG_SERVE_TOKEN, or start "
-        "it with crag serve",
-    )
-
-
 def _of_this_machine(scope: Scope) -> bool:
-    address = _address((scope.get("client") or ("",))[0])
+    address = address_in((scope.get("client") or ("",))[0])
     return address is not None and address.is_loopback
-
-
-def _address(text: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(text)
-    except ValueError:
-        return None
 
 
 def _media_type(headers: Mapping[str, str]) -> str:
@@ -394,7 +378,7 @@ def _hardened(send: Send) -> Send:
     added = {b"x-content-type-options": b"nosniff", b"cross-origin-resource-policy": b"same-origin"}
 
     async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
+        if message["type"].endswith("http.response.start"):  # Also one that refuses a WebSocket.
             headers = list(message.get("headers", []))
             there = {name.lower() for name, _ in headers}
             headers += [(name, value) for name, value in added.items() if name not in there]
@@ -417,11 +401,7 @@ async def _refuse(
     if scope["type"] == "websocket" and "websocket.http.response" not in extensions:
         await send({"type": "websocket.close", "code": 1008})
         return
-    headers = {
-        "x-content-type-options": "nosniff",
-        "cross-origin-resource-policy": "same-origin",
-        "connection": "close",  # The rest of the body is not read.
-    }
+    headers = {"connection": "close"}  # The rest of the body is not read.
     if refused.status == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = "Bearer"
     origin = dict(scope["headers"]).get(b"origin", b"").decode("latin-1")
@@ -431,4 +411,4 @@ async def _refuse(
     if "/v1/" in scope["path"]:  # OpenAI's clients show nothing else.
         body["error"] = {"message": refused.detail, "type": "invalid_request_error"}
     response = JSONResponse(body, refused.status, headers)
-    await response(scope, receive, send)
+    await response(scope, receive, _hardened(send))

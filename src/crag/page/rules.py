@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,7 +56,7 @@ class Rules(BaseSettings):
     uploads: Path | None = None
     """CRAG_SERVE_UPLOADS: folder of documents that were uploaded on the page. Unset, beside the
     index, where that is a folder."""
-    editors: Annotated[frozenset[str], NoDecode] = frozenset()
+    editors: Names = frozenset()
     """CRAG_SERVE_EDITORS: comma-separated users who may add and remove documents where there is a
     login: names of CRAG_SERVE_KEYS, and ``oidc:SUBJECT`` for tokens. Unset, nobody may."""
     max_threads: int = 1000
@@ -102,19 +102,15 @@ class Rules(BaseSettings):
     @field_validator("keys")
     @classmethod
     def _paired(cls, value: SecretStr | None) -> SecretStr | None:
-        pairs = (
-            [pair.partition("=") for pair in value.get_secret_value().split(",")] if value else []
-        )
-        names = [name.strip() for name, _, _ in pairs]
-        if value is None:
-            return None
-        if not all(names) or not all(_TOKEN.fullmatch(key.strip()) for _, _, key in pairs):
+        pairs = _pairs(value)
+        names, keys = [name for name, _ in pairs], [key for _, key in pairs]
+        if not all(names) or not all(map(_TOKEN.fullmatch, keys)):
             allowed = (
                 "allowed is name=key with commas, with 16 or more letters, digits and the "
                 "characters . _ ~ - in each key"
             )
             raise SettingsError("CRAG_SERVE_KEYS", f"{len(pairs)} entries", allowed)
-        if len({key.strip() for _, _, key in pairs}) + len(set(names)) < 2 * len(pairs):
+        if len(set(keys)) + len(set(names)) < 2 * len(pairs):
             allowed = "each name and each key may be there once"
             raise SettingsError("CRAG_SERVE_KEYS", f"{len(pairs)} entries", allowed)
         return value
@@ -144,9 +140,7 @@ class Rules(BaseSettings):
     @property
     def users(self) -> dict[str, str]:
         """The key of each user."""
-        pairs = self.keys.get_secret_value().split(",") if self.keys else []
-        found = (pair.partition("=") for pair in pairs)
-        return {name.strip(): key.strip() for name, _, key in found}
+        return dict(_pairs(self.keys))
 
     @property
     def login(self) -> bool:
@@ -161,7 +155,7 @@ class Rules(BaseSettings):
     @classmethod
     def _named(cls, value: frozenset[str]) -> frozenset[str]:
         for name in value:
-            if not (_NAME.fullmatch(name) or _is_address(name)):
+            if not (_NAME.fullmatch(name) or address_in(name)):
                 allowed = "allowed are names and addresses without a port, such as box.example.org"
                 raise SettingsError("CRAG_SERVE_HOSTS", name, allowed)
         return value
@@ -183,6 +177,11 @@ class Rules(BaseSettings):
                 "CRAG_SERVE_ALLOW", name, f"allowed are {', '.join(sorted(FEATURES))}"
             )
         return value
+
+
+def _pairs(keys: SecretStr | None) -> list[tuple[str, str]]:
+    parted = (pair.partition("=") for pair in keys.get_secret_value().split(",")) if keys else ()
+    return [(name.strip(), key.strip()) for name, _, key in parted]
 
 
 _SWITCHES = ("a2a", "store", "ui", "webhooks")
@@ -222,9 +221,9 @@ def require_configuration(rules: Rules, variables: Mapping[str, str]) -> None:
         raise SettingsError(name, "without `auth` in langgraph.json", allowed)
 
 
-def _is_address(text: str) -> bool:
+def address_in(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that a text is, None if it is none."""
     try:
-        ip_address(text)
+        return ip_address(text)
     except ValueError:
-        return False
-    return True
+        return None
