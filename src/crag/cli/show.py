@@ -18,11 +18,11 @@ from rich.text import Text
 from crag.cli.critique import CritiqueTrace
 from crag.cli.terminal import from_here, safe, shortened
 from crag.correction.action import decide
+from crag.correction.provenance import source_of
 from crag.plain import counted
 from crag.state import (
     Action,
     ByAction,
-    Certainty,
     Citation,
     Source,
     Strip,
@@ -62,8 +62,6 @@ class Trace:
         brief: bool = False,
         more: str = "--all",
     ) -> None:
-        self.certainty: Certainty = "nothing_found"
-        """Of the last answer that was printed."""
         self._console = console
         self._verbose = verbose
         self._everything = everything
@@ -177,8 +175,9 @@ class Trace:
         limits: Thresholds = update["thresholds"]
         words = f"upper {limits['upper']:.2f}, lower {limits['lower']:.2f}"
         self._line("grade", f"[bold {_COLOURS[action]}]{action}[/]   {words}")
-        for document, score in zip(self._documents, update["scores"], strict=True):
-            place = _place_of(document.metadata)
+        graded = zip(self._documents, update["scores"], strict=True)
+        for rank, (document, score) in enumerate(graded):
+            place = place_of_source(source_of(document, rank))
             bar = f"[{_COLOURS[decide([score], **limits)]}]{_bar(score)}[/]"
             self._console.print(f"  {score:+.2f} {bar} {safe(place)}", soft_wrap=True)
 
@@ -242,7 +241,6 @@ class Trace:
         for text in _unsupported(update):
             self._line("no source", f"[yellow]supports:[/] {safe(text)}")
         self._further(update.get("further", []))
-        self.certainty = update["certainty"]
 
     def _acknowledge(self, update: Mapping[str, Any]) -> None:
         self._answer({**update, "abstained": False, "citations": []})
@@ -297,12 +295,6 @@ def place_of_source(source: Source) -> str:
     """Return the place for a user: path, relative if below this folder, and position."""
     here = from_here(source["url"]) or source["title"]
     return ", ".join(part for part in (here, source["position"]) if part)
-
-
-def _place_of(metadata: Mapping[str, Any]) -> str:
-    here = from_here(str(metadata.get("url") or metadata.get("source") or ""))
-    position = str(metadata.get("position") or "")
-    return ", ".join(part for part in (here or str(metadata.get("title") or ""), position) if part)
 
 
 def _bar(score: float) -> str:

@@ -45,17 +45,13 @@ class Stopwatch(BaseCallbackHandler):
             name = ":".join(part.partition(":")[0] for part in path)
             self._started[run_id] = (name, time.perf_counter())
 
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Stop it."""
-        del outputs, kwargs
-        self._stop(run_id)
-
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Stop it: a node that waits for a human ends so too."""
-        del error, kwargs
-        self._stop(run_id)
+        self.on_chain_end(error, run_id=run_id)
 
-    def _stop(self, run_id: UUID) -> None:
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
+        """Stop it."""
+        del outputs
         if found := self._started.pop(run_id, None):
             name, start = found
             self._spent[name] = self._spent.get(name, 0.0) + time.perf_counter() - start
