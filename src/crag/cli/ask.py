@@ -8,9 +8,8 @@ import typer
 
 from crag.cli.app import app
 from crag.cli.commands import command
-from crag.cli.folders import absolute, require_folder
 from crag.cli.options import FolderOption, IndexOption, JsonOption, MethodOption, SettingsOption
-from crag.cli.terminal import assigned, environment, print_json
+from crag.cli.terminal import print_json
 
 if TYPE_CHECKING:
     from crag.state import Certainty
@@ -87,25 +86,15 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from rich.console import Console
 
     from crag.cli.compare import answered_plainly, show_comparison
-    from crag.cli.run_graph import answered
+    from crag.cli.run_graph import answered, opened
     from crag.cli.show import Trace
     from crag.cli.stopwatch import Stopwatch
     from crag.correction.comparison import compare
-    from crag.factory.parts import choose_parts
     from crag.graph_registry import graph_named
-    from crag.settings import settings_from_text
-    from crag.telemetry import start
     from crag.text.untrusted import without_controls
 
-    folder = absolute(folder)
-    filters = {"folder": folder, "kind": kind, "since": since, "until": until}
-    given = {name: value for name, value in filters.items() if value is not None}
-    chosen = settings_from_text(assigned(settings) | given)
-    place = environment(location)
-    start(place)
-    parts = choose_parts(place, index_must_exist=True)
-    if folder is not None:
-        require_folder(folder, parts.retriever, place)
+    filters = {"kind": kind, "since": since, "until": until}
+    chosen, parts = opened(location, settings, folder, **filters)
     checkpointer = InMemorySaver() if chosen.confirm_web else None
     watch = Stopwatch()
     config = RunnableConfig(configurable={"thread_id": "ask"}, callbacks=[watch])

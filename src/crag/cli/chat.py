@@ -7,9 +7,8 @@ import typer
 
 from crag.cli.app import app
 from crag.cli.commands import command
-from crag.cli.folders import absolute, require_folder
 from crag.cli.options import FolderOption, IndexOption, MethodOption, SettingsOption
-from crag.cli.terminal import assigned, environment, print_error, say
+from crag.cli.terminal import print_error, say
 from crag.errors import CragError
 
 if TYPE_CHECKING:
@@ -37,21 +36,12 @@ def chat(
     from langgraph.checkpoint.memory import InMemorySaver
     from rich.console import Console
 
-    from crag.cli.run_graph import answered
+    from crag.cli.run_graph import answered, opened
     from crag.cli.show import Trace
     from crag.cli.stopwatch import Stopwatch
-    from crag.factory.parts import choose_parts
     from crag.graph_registry import graph_named
-    from crag.settings import settings_from_text
-    from crag.telemetry import start
 
-    folder = absolute(folder)
-    chosen = settings_from_text(assigned(settings) | ({} if folder is None else {"folder": folder}))
-    place = environment(location)
-    start(place)
-    parts = choose_parts(place, index_must_exist=True)
-    if folder is not None:
-        require_folder(folder, parts.retriever, place)
+    chosen, parts = opened(location, settings, folder)
     graph = graph_named(method).build(parts, checkpointer=InMemorySaver())
     console = Console(highlight=False)
     with Runner() as runner:

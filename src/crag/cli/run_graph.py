@@ -2,18 +2,41 @@
 
 import sys
 from asyncio import Runner
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Command
 
 from crag.asking.streaming import INTERRUPT, MODES, StreamedRun, Token
+from crag.cli.folders import absolute, require_folder
 from crag.cli.show import Trace
-from crag.cli.terminal import safe, say
-from crag.settings import Settings
+from crag.cli.terminal import assigned, environment, safe, say
+from crag.factory.parts import choose_parts
+from crag.parts import Parts
+from crag.settings import Settings, settings_from_text
+from crag.telemetry import start
 
 _ANSWERS = {"": "approve", "y": "approve", "yes": "approve", "n": "refuse", "no": "refuse"}
+
+
+def opened(
+    location: str | None, settings: Sequence[str] | None, folder: str | None, **filters: str | None
+) -> tuple[Settings, Parts]:
+    """Return the settings of a run and the parts of its graph; telemetry watches it from here on.
+
+    Raises:
+        CragError: a setting, a part or the folder cannot be used, or there is no index.
+    """
+    filters["folder"] = folder = absolute(folder)
+    given = {name: value for name, value in filters.items() if value is not None}
+    chosen = settings_from_text(assigned(settings) | given)
+    place = environment(location)
+    start(place)
+    parts = choose_parts(place, index_must_exist=True)
+    if folder is not None:
+        require_folder(folder, parts.retriever, place)
+    return chosen, parts
 
 
 def answered(  # noqa: PLR0913, PLR0917 - what a run is told
