@@ -168,17 +168,16 @@ def copy_to(folder: Path) -> list[Path]:
     Raises:
         PromptError: a file is there already, which is not overwritten, or cannot be written.
     """
-    taken = [path for name in USES if (path := folder / f"{name}.md").exists()]
-    if taken:
-        raise PromptError(taken[0], "it is there already; copy into another folder")
-    paths = [folder / f"{name}.md" for name in USES]
+    copies = {folder / f"{name}.md": prompt.source for name, prompt in _PACKAGED.items()}
+    if taken := next(filter(Path.exists, copies), None):
+        raise PromptError(taken, "it is there already; copy into another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, path in zip(USES, paths, strict=True):
-            path.write_bytes(_PACKAGED[name].source.encode())
+        for path, source in copies.items():
+            path.write_bytes(source.encode())
     except OSError as error:
         raise PromptError(folder, f"it cannot be written: {error.strerror}") from None
-    return paths
+    return list(copies)
 
 
 def _read(path: Path) -> Prompt:
@@ -255,14 +254,9 @@ def _check_placeholders(place: Path, sections: list[tuple[str, int, list[str]]],
         raise PromptError(place, f"it lacks {', '.join(missing)}", sections[0][1])
 
 
-def _packaged() -> dict[str, Prompt]:
-    folder = files("crag.prompts")
-    return {
-        name: parse(folder.joinpath(f"{name}.md").read_text(encoding="utf-8"), name)
-        for name in USES
-    }
-
-
-_PACKAGED = _packaged()
+_PACKAGED = {
+    name: parse(files("crag.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8"), name)
+    for name in USES
+}
 PACKAGED = Prompts()
 """The prompts that ship."""
