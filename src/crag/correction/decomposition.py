@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 
 from crag.plain import filled
+from crag.correction.queries import cut
 from crag.text.marks import without_marks
 
 _WHAT = "who whom whose what which when where why how".split()  # noqa: SIM905 - reads better
@@ -97,7 +98,8 @@ def with_answers(part: str, questions: Sequence[str], answers: Sequence[str | No
         said = answers[place]
         if said is None:
             return f"the answer to “{questions[place]}”"
-        return _shortened(" ".join(without_marks(said).split()).strip("“”").rstrip("."))
+        bare = " ".join(without_marks(said).split()).strip("“”").rstrip(".")
+        return cut(bare, _LONGEST_ANSWER)
 
     return _NUMBER.sub(answer, part)
 
@@ -116,9 +118,3 @@ def _joined_by_and(piece: str) -> list[str]:
     if min(len(part.split()) for part in (first, *others)) < 3:  # noqa: PLR2004 - "who and where"
         return [piece]
     return [f"{first}?", *(f"{part[:1].upper()}{part[1:]}?" for part in others)]
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= _LONGEST_ANSWER:
-        return text
-    return text[:_LONGEST_ANSWER].rpartition(" ")[0] or text[:_LONGEST_ANSWER]

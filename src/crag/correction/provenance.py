@@ -116,25 +116,20 @@ def unscored(text: str, source: Source) -> Strip:
     return Strip(text=text, source=source, score=None, kept=False, reason="")
 
 
-def kept_whole(documents: Sequence[Document], reason: str) -> list[Strip]:
-    """Make one kept strip of each document that has text, for graphs that do not refine."""
-    return [
-        Strip(
-            text=document.page_content,
-            source=source_of(document, index),
-            score=None,
-            kept=True,
-            reason=reason,
-        )
-        for index, document in enumerate(documents)
-        if document.page_content.strip()
+def kept_whole(documents: Sequence[Document], reason: str, first: int = 0) -> list[Strip]:
+    """Make one kept strip of each document that has text, for graphs that do not refine.
+
+    `first` is the retrieval rank of the first one.
+    """
+    ranked = enumerate(documents, first)
+    strips = [
+        unscored(document.page_content, source_of(document, rank)) for rank, document in ranked
     ]
+    return [{**strip, "kept": True, "reason": reason} for strip in strips if strip["text"].strip()]
 
 
 def offered_document(document: Document, index: int) -> OfferedPassage:
     """Make a passage for reflection of a whole document."""
-    strips = kept_whole([document], "offered whole")
-    for strip in strips:
-        strip["source"] = source_of(document, index)
+    strips = kept_whole([document], "offered whole", index)
     title, text = title_of(document), document.page_content
     return OfferedPassage(title=title, text=text, label="document", grade="", strips=strips)
