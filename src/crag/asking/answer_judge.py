@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from crag.answering.citations import without_citations
 from crag.answering.context import fenced
 from crag.answering.model_calls import Reply, aask
-from crag.asking.evaluation import Judgement, Row
+from crag.asking.evaluation import Judgement, Row, mean
 from crag.asking.running import in_order
 from crag.parts import ChatModel
 from crag.plain import filled
@@ -79,11 +79,6 @@ class AnswerJudge:
 
 def summarise_judgements(found: Sequence[Judgement]) -> JudgeSummary:
     """Take the means."""
-
-    def mean(values: Sequence[float | bool | None]) -> float | None:
-        given = [float(value) for value in values if value is not None]
-        return sum(given) / len(given) if given else None
-
     return JudgeSummary(
         judged=sum(one["relevant"] is not None for one in found),
         supported=mean([one["supported"] for one in found]),

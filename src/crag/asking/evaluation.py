@@ -199,7 +199,6 @@ def is_failure(row: Row) -> bool:
 def summarise(rows: Sequence[Row]) -> Summary:
     """Count the rows."""
     judged = [float(is_right(row)) for row in rows if row["verdict"] != "unjudged"]
-    retrieved = [row["retrieved"] for row in rows if row["retrieved"] is not None]
     kept = [bool(row["kept"]) for row in rows if row["retrieved"]]
     return Summary(
         questions=len(rows),
@@ -207,14 +206,14 @@ def summarise(rows: Sequence[Row]) -> Summary:
         outcomes=dict(Counter(row["certainty"] for row in rows if row["certainty"])),
         actions=dict(Counter(row["action"] for row in rows if row["action"])),
         lost=dict(Counter(row["lost"] for row in rows if row["lost"])),
-        right=_share(judged),
+        right=mean(judged),
         right_interval=_score_interval(int(sum(judged)), len(judged)) if judged else None,
-        retrieved=_share(retrieved),
-        kept=_share(kept),
-        unsupported=_share([row["unsupported"] for row in rows if row["unsupported"] is not None]),
-        llm_calls=_mean(rows, "llm_calls"),
-        tokens=_mean(rows, "input_tokens") + _mean(rows, "output_tokens"),
-        seconds=sum(row["seconds"] for row in rows) / max(1, len(rows)),
+        retrieved=mean([row["retrieved"] for row in rows]),
+        kept=mean(kept),
+        unsupported=mean([row["unsupported"] for row in rows]),
+        llm_calls=_spent(rows, "llm_calls"),
+        tokens=_spent(rows, "input_tokens", "output_tokens"),
+        seconds=mean([row["seconds"] for row in rows]) or 0.0,
     )
 
 
@@ -319,9 +318,11 @@ def _shows(question: Question, state: Mapping[str, Any]) -> bool:
     return shown and normalised_match(str(state.get("answer") or ""), wanted)
 
 
-def _share(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+def mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the values that are there, None without any."""
+    given = [float(value) for value in values if value is not None]
+    return sum(given) / len(given) if given else None
 
 
-def _mean(rows: Sequence[Row], name: str) -> float:
-    return float(sum(row["usage"].get(name, 0) for row in rows)) / max(1, len(rows))
+def _spent(rows: Sequence[Row], *names: str) -> float:
+    return mean([sum(row["usage"].get(name, 0) for name in names) for row in rows]) or 0.0
