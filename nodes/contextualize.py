@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from typing_extensions import TypedDict
 
-from crag.answering.model_calls import Reply, aask
+from crag.answering.model_calls import aask
 from crag.events import Event, event
 from crag.nodes.open_run import posed_apart
 from crag.parts import ChatModel
@@ -50,9 +50,23 @@ class Contextualize:
 
     async def run(self, state: State, settings: Settings) -> ContextualizeUpdate:
         """Write the self-contained question, and what was asked."""
-        if self.model is None or settings.max_llm_calls <= 1:
-            return self._skipped(state, settings)
-        return _read(state, await aask(self.model, self._prompt(state, settings)), settings)
+        usage = Usage()
+        if self.model is None:
+            detail = "no chat model is configured to make the question self-contained"
+            reason = event("contextualize_skipped", "contextualize", detail)
+        elif settings.max_llm_calls <= 1:
+            detail = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
+            reason = event("contextualize_skipped", "contextualize", detail)
+        else:
+            reply = await aask(self.model, self._prompt(state, settings))
+            usage, failed = reply.usage, reply.detail
+            if reply.problem is None:
+                question = " ".join(reply.text.split()).strip('"“”')
+                if _is_usable(question, state["question"], settings):
+                    return _update(state, question, settings, [], usage)
+                failed = f"the model's reply is not a question: {reply.text[:80]!r}"
+            reason = event("contextualize_failed", "contextualize", failed)
+        return _by_rule(state, settings, reason, usage)
 
     def _prompt(self, state: State, settings: Settings) -> list[AnyMessage]:
         lines = _spoken(state["messages"][:-1], settings.history_messages)
@@ -60,28 +74,8 @@ class Contextualize:
             "contextualize", question=neutral(state["question"]), history="\n".join(lines)
         )
 
-    def _skipped(self, state: State, settings: Settings) -> ContextualizeUpdate:
-        detail = "no chat model is configured to make the question self-contained"
-        if self.model is not None:
-            detail = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
-        skipped = event("contextualize_skipped", "contextualize", detail)
-        return _by_rule(state, settings, skipped)
 
-
-def _read(state: State, reply: Reply, settings: Settings) -> ContextualizeUpdate:
-    question = " ".join(reply.text.split()).strip('"“”')
-    detail = reply.detail
-    if reply.problem is None:
-        if _asks(question, state["question"]) and len(question) <= settings.max_question_characters:
-            return _update(state, question, settings, [], reply.usage)
-        detail = f"the model's reply is not a question: {reply.text[:80]!r}"
-    failed = event("contextualize_failed", "contextualize", detail)
-    return _by_rule(state, settings, failed, reply.usage)
-
-
-def _by_rule(
-    state: State, settings: Settings, reason: Event, usage: Usage | None = None
-) -> ContextualizeUpdate:
+def _by_rule(state: State, settings: Settings, reason: Event, usage: Usage) -> ContextualizeUpdate:
     """Do without a model's question, for the `reason` that is recorded."""
     asked = state["question"]
     before = [one.text for one in state["messages"][:-1] if isinstance(one, HumanMessage)]
@@ -89,12 +83,13 @@ def _by_rule(
     if len(question) > settings.max_question_characters:
         question = asked
     reason = {**reason, "fallback": _AS_ASKED if question == asked else _WITH_SUBJECT}
-    return _update(state, question, settings, [reason], usage or Usage())
+    return _update(state, question, settings, [reason], usage)
 
 
-def _asks(reply: str, asked: str) -> bool:
+def _is_usable(reply: str, asked: str, settings: Settings) -> bool:
     """Say whether a reply is a question, if the follow-up was one: small models answer it."""
-    return bool(reply) and (_MARK.search(reply) is not None or _MARK.search(asked) is None)
+    is_question = _MARK.search(reply) is not None or _MARK.search(asked) is None
+    return is_question and 0 < len(reply) <= settings.max_question_characters
 
 
 def _update(

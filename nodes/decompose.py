@@ -1,11 +1,11 @@
 """Split a question into the parts that are looked up one by one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
-from crag.answering.model_calls import Reply, aask
+from crag.answering.model_calls import aask
 from crag.correction.decomposition import parts_by_rule, read_parts
 from crag.events import Event, event
 from crag.parts import ChatModel
@@ -40,38 +40,32 @@ class Decompose:
 
     async def run(self, state: State, settings: Settings) -> PlanUpdate:
         """Write the parts, none of them asked yet."""
-        reply = None
-        if self.model is not None and _may_ask(state, settings):
-            reply = await aask(self.model, self._prompt(state, settings))
-        parts, events = self._parts(state["question"], reply, settings)
-        usage = reply.usage if reply else Usage()
-        return PlanUpdate(
-            sub_questions=[planned(part) for part in parts], events=events, usage=usage
-        )
-
-    def _prompt(self, state: State, settings: Settings) -> list[AnyMessage]:
-        question, most = neutral(state["question"]), str(settings.sub_questions)
-        return self.prompts.render("decompose", question=question, most=most)
-
-    def _parts(
-        self, question: str, reply: Reply | None, settings: Settings
-    ) -> tuple[list[str], list[Event]]:
-        if not _splits(settings):
-            return [question], []
+        question, most = state["question"], settings.sub_questions
+        if not (settings.cites and most > 1):
+            return _update([question])
+        left = settings.max_llm_calls - state.get("usage", {}).get("llm_calls", 0)
         if self.model is None:
-            return parts_by_rule(question, settings.sub_questions), []
-        if reply is None:
+            return _update(parts_by_rule(question, most))
+        if left <= _CALLS_WITHOUT_PLAN:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model plans the parts"
             skipped = event("decompose_skipped", _NODE, detail, "split the question by a rule")
-            return parts_by_rule(question, settings.sub_questions), [skipped]
+            return _update(parts_by_rule(question, most), skipped)
+        values = {"question": neutral(question), "most": str(most)}
+        reply = await aask(self.model, self.prompts.render("decompose", **values))
         problem = reply.detail
         if reply.problem is None:
-            longest = settings.max_question_characters
-            parts = read_parts(reply.text, settings.sub_questions, longest)
+            parts = read_parts(reply.text, most, settings.max_question_characters)
             if parts is not None:
-                return (parts if len(parts) > 1 else [question]), []
+                return _update(parts if len(parts) > 1 else [question], usage=reply.usage)
             problem = f"the model's reply is no list of questions: {reply.text[:80]!r}"
-        return [question], [event("decompose_failed", _NODE, problem, "ask the question whole")]
+        failed = event("decompose_failed", _NODE, problem, "ask the question whole")
+        return _update([question], failed, usage=reply.usage)
+
+
+def _update(parts: Sequence[str], *events: Event, usage: Usage | None = None) -> PlanUpdate:
+    return PlanUpdate(
+        sub_questions=[planned(part) for part in parts], events=list(events), usage=usage or Usage()
+    )
 
 
 def planned(part: str) -> SubQuestion:
@@ -80,12 +74,3 @@ def planned(part: str) -> SubQuestion:
         question=part, asked="", action=None, thresholds=None, scores=[], query="", answer="",
         abstained=False, citations=[],
     )  # fmt: skip
-
-
-def _may_ask(state: State, settings: Settings) -> bool:
-    left = settings.max_llm_calls - state.get("usage", {}).get("llm_calls", 0)
-    return _splits(settings) and left > _CALLS_WITHOUT_PLAN
-
-
-def _splits(settings: Settings) -> bool:
-    return settings.cites and settings.sub_questions > 1

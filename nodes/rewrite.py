@@ -2,10 +2,9 @@
 
 from dataclasses import KW_ONLY, dataclass
 
-from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
-from crag.answering.model_calls import Reply, aask
+from crag.answering.model_calls import aask
 from crag.correction.queries import LONGEST, cut, keywords, read_query
 from crag.events import Event, event
 from crag.parts import ChatModel
@@ -45,53 +44,29 @@ class Rewrite:
 
     async def run(self, state: State, settings: Settings) -> RewriteUpdate:
         """Write the query."""
-        planned = self._without_call(state, settings)
-        if planned is not None or self.model is None:
-            return planned or self._as_it_is(state, settings)
-        return self._read(state, settings, await aask(self.model, self._prompt(state, settings)))
-
-    def _without_call(self, state: State, settings: Settings) -> RewriteUpdate | None:
-        """Return the update if no model is needed, otherwise None."""
+        profile, question = settings.profile, settings.profile.bare_question(state)
         if not (settings.rewrite and self.searches) or settings.max_searches == 0:
-            return self._as_it_is(state, settings)
-        if settings.profile.query is not None:
-            query = settings.profile.query(settings.profile.bare_question(state))
-            return self._update(cut(query, self.longest))
+            return self._update(cut(" ".join(question.split()), self.longest))
+        if profile.query is not None:
+            return self._update(cut(profile.query(question), self.longest))
+        usage = Usage()
         if self.model is None:
             detail = "no chat model is configured to rewrite the question"
-            skipped = event("rewrite_skipped", "rewrite", detail, _FALLBACK)
-            return self._by_keywords(state, settings, skipped)
-        spent = state.get("usage", {}).get("llm_calls", 0)
-        if spent + 2 > settings.max_llm_calls:
+            reason = event("rewrite_skipped", "rewrite", detail, _FALLBACK)
+        elif state.get("usage", {}).get("llm_calls", 0) + 2 > settings.max_llm_calls:
             detail = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
-            exhausted = event("budget_exhausted", "rewrite", detail, _FALLBACK)
-            return self._by_keywords(state, settings, exhausted)
-        return None
-
-    def _prompt(self, state: State, settings: Settings) -> list[AnyMessage]:
-        profile = settings.profile
-        question = profile.bare_question(state)
-        return self.prompts.render(profile.rewrite_prompt, question=question)
-
-    def _read(self, state: State, settings: Settings, reply: Reply) -> RewriteUpdate:
-        detail = reply.detail
-        if reply.problem is None:
-            query = read_query(reply.text, self.longest)
-            if query is not None:
-                return self._update(query, usage=reply.usage)
-            detail = f"the model's reply is not a search query: {reply.text[:80]!r}"
-        failed = event("rewrite_failed", "rewrite", detail, _FALLBACK)
-        return self._by_keywords(state, settings, failed, usage=reply.usage)
-
-    def _by_keywords(
-        self, state: State, settings: Settings, reason: Event, *, usage: Usage | None = None
-    ) -> RewriteUpdate:
-        query = keywords(settings.profile.bare_question(state), self.longest)
-        return self._update(query, reason, usage=usage)
-
-    def _as_it_is(self, state: State, settings: Settings) -> RewriteUpdate:
-        question = " ".join(settings.profile.bare_question(state).split())
-        return self._update(cut(question, self.longest))
+            reason = event("budget_exhausted", "rewrite", detail, _FALLBACK)
+        else:
+            prompt = self.prompts.render(profile.rewrite_prompt, question=question)
+            reply = await aask(self.model, prompt)
+            usage, failed = reply.usage, reply.detail
+            if reply.problem is None:
+                query = read_query(reply.text, self.longest)
+                if query is not None:
+                    return self._update(query, usage=usage)
+                failed = f"the model's reply is not a search query: {reply.text[:80]!r}"
+            reason = event("rewrite_failed", "rewrite", failed, _FALLBACK)
+        return self._update(keywords(question, self.longest), reason, usage=usage)
 
     def _update(self, query: str, *events: Event, usage: Usage | None = None) -> RewriteUpdate:
         spent = usage or Usage()

@@ -44,20 +44,8 @@ class Search:
 
     async def run(self, state: State, settings: Settings) -> SearchUpdate:
         """Write the hits, in the order in which they are read."""
-        searcher, planned = self.searcher, self._without_search(state, settings)
-        if searcher is None or planned is not None:
-            return planned or _nothing()
-        seconds, limit, query = settings.max_web_seconds, _asked_for(settings), state["query"]
-        hits: list[Hit] = []
-        start = time.monotonic()
-        with Attempt("web search") as attempt:
-            reply = await call_within(seconds, searcher.search, searcher.asearch, query, limit)
-            hits = hits_of(reply, _MOST_READ)
-        return _update(state, settings, hits, attempt, start)
-
-    def _without_search(self, state: State, settings: Settings) -> SearchUpdate | None:
-        """Return the update if there is nothing to search for, otherwise None."""
-        if self.searcher is None:
+        searcher = self.searcher
+        if searcher is None:
             detail = f"no web search is configured: {self.hint}"
             return _nothing(event("search_unavailable", "search", detail, _FALLBACK))
         if state.get("refused"):
@@ -65,7 +53,13 @@ class Search:
         if state.get("usage", {}).get("searches", 0) >= settings.max_searches:
             detail = "no search of `max_searches` is left"
             return _nothing(event("budget_exhausted", "search", detail, _FALLBACK))
-        return None
+        seconds, limit, query = settings.max_web_seconds, _asked_for(settings), state["query"]
+        hits: list[Hit] = []
+        start = time.monotonic()
+        with Attempt("web search") as attempt:
+            reply = await call_within(seconds, searcher.search, searcher.asearch, query, limit)
+            hits = hits_of(reply, _MOST_READ)
+        return _update(state, settings, hits, attempt, start)
 
 
 def _update(
