@@ -48,7 +48,7 @@ class ConfirmSearch:
         query = state["query"]
         confirms = settings.confirm_web or state.get("confirms", False)
         if not (confirms and self.searches and settings.max_searches):
-            return ConfirmSearchUpdate(query=query, refused=False, events=[])
+            return _approved(query)
         if not get_config().get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER):
             detail = "nobody could be asked: confirm_web needs a checkpointer and a thread_id"
             return _refused(query, detail)
@@ -59,17 +59,19 @@ class ConfirmSearch:
         if isinstance(answer, Mapping):
             edited = without_operators(str(answer.get("query") or ""))
             if edited:
-                return ConfirmSearchUpdate(
-                    query=cut(edited, self.longest), refused=False, events=[]
-                )
+                return _approved(cut(edited, self.longest))
             answer = answer.get("decision", answer.get("approve"))
         said = str(answer).strip().lower()
         if said in APPROVALS:
-            return ConfirmSearchUpdate(query=query, refused=False, events=[])
+            return _approved(query)
         if said in REFUSALS:
             return _refused(query, "the web search was refused")
         known = 'true or "approve", false or "refuse", or {"query": "…"}'
         return _refused(query, f"{str(given)[:80]!r} is not a decision; resume with {known}")
+
+
+def _approved(query: str) -> ConfirmSearchUpdate:
+    return ConfirmSearchUpdate(query=query, refused=False, events=[])
 
 
 def _refused(query: str, detail: str) -> ConfirmSearchUpdate:

@@ -78,10 +78,13 @@ class ReadPages:
                 strips += strips_of_page(hit, page, index, settings.titles)
             if page is not None:
                 records.append(_record(hit, page, "given" if given_page else "read"))
-                events += _failure(page)
+                if page.problem is not None:
+                    told = f"{page.url}: {page.detail or page.problem}"
+                    events.append(event("page_failed", "read_pages", told, _FALLBACK))
         skipped = len(state.get("hits", [])) - len(records)
         if reads and skipped:
-            events.append(_skipped(skipped, settings))
+            detail = f"max_pages is {settings.max_pages}; not read: {skipped}"
+            events.append(event("pages_skipped", "read_pages", detail, "their snippets are used"))
         spent = round((time.monotonic() - start) * 1000)
         bare: list[FoundHit] = [{**hit, "text": ""} for hit in state.get("hits", [])]
         return ReadPagesUpdate(
@@ -143,19 +146,6 @@ def _record(hit: FoundHit, page: Page, origin: Literal["given", "read"]) -> Page
         paragraphs=len(page.paragraphs),
         fetched_bytes=page.fetched_bytes,
     )
-
-
-def _failure(page: Page) -> list[Event]:
-    if page.problem is None:
-        return []
-    return [
-        event("page_failed", "read_pages", f"{page.url}: {page.detail or page.problem}", _FALLBACK)
-    ]
-
-
-def _skipped(count: int, settings: Settings) -> Event:
-    detail = f"max_pages is {settings.max_pages}; not read: {count}"
-    return event("pages_skipped", "read_pages", detail, "their snippets are used")
 
 
 def _usage(pages: Pages, milliseconds: int) -> Usage:
