@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, SecretStr
+from pydantic import AliasChoices
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
@@ -80,11 +80,12 @@ def read_config(path: Path, form: type[BaseSettings]) -> dict[str, Any]:
         raise ConfigurationError(path, problem) from error
     except ValueError as error:
         raise ConfigurationError(path, f"it is no TOML: {error}") from error
+    _check(path, given, form.model_fields)
     return {
         _taken(name, form.model_fields[name]): (
             placed(name, value, path.parent) if isinstance(value, str) else value
         )
-        for name, value in _checked(path, given, form.model_fields).items()
+        for name, value in given.items()
         if value != ""  # As in the environment, it says nothing.
     }
 
@@ -94,13 +95,10 @@ def variable_of(name: str, field: FieldInfo) -> str:
     return _aliases(field)[0] if _aliases(field) else f"CRAG_{name.upper()}"
 
 
-def _checked(
-    path: Path, given: Mapping[str, Any], fields: Mapping[str, FieldInfo]
-) -> Mapping[str, str | bool]:
-    open_names = [name for name, field in fields.items() if not is_secret(field)]
-    open_names.remove("config")
+def _check(path: Path, given: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> None:
+    open_names = [name for name in fields if name != "config" and not is_secret(fields[name])]
     for name, value in given.items():
-        if name in fields and name not in open_names and name != "config":
+        if name in fields and is_secret(fields[name]):
             raise _secret(path, name, variable_of(name, fields[name]))
         if name not in open_names:
             if _SECRET.search(name):
@@ -114,18 +112,14 @@ def _checked(
             raise ConfigurationError(
                 path, f"unknown key {name!r}; {did_you_mean(name, open_names)}"
             )
-        if not isinstance(value, bool if fields[name].annotation is bool else str):
-            problem = f"{name} cannot be {value!r}: write {_wanted(fields[name])}"
-            raise ConfigurationError(path, problem)
+        kind = bool if fields[name].annotation is bool else str
+        if not isinstance(value, kind):
+            wanted = "true or false" if kind is bool else "a text in quotes"
+            raise ConfigurationError(path, f"{name} cannot be {value!r}: write {wanted}")
         if isinstance(value, str) and (
             _WITH_PASSWORD.search(value) or without_keys(value) != value
         ):
             raise _secret(path, name, variable_of(name, fields[name]))
-    return given
-
-
-def _wanted(field: FieldInfo) -> str:
-    return "true or false" if field.annotation is bool else "a text in quotes"
 
 
 def _secret(path: Path, name: str, variable: str) -> ConfigurationError:
@@ -138,7 +132,7 @@ def _secret(path: Path, name: str, variable: str) -> ConfigurationError:
 
 def is_secret(field: FieldInfo) -> bool:
     """Return whether a field holds a secret."""
-    return "SecretStr" in str(field.annotation) or field.annotation is SecretStr
+    return "SecretStr" in str(field.annotation)
 
 
 def _aliases(field: FieldInfo) -> list[str]:
