@@ -32,12 +32,10 @@ def examples(stored: Iterable[Mapping[str, Any]]) -> list[str]:
     `stored` are the metadata of its chunks. Headings that ask something come first.
     """
     found = sorted(set(_questions(stored)))
-    chosen, files = [], set()
+    best_of_files: dict[str, str] = {}
     for _, file, question in found:
-        if file not in files:
-            files.add(file)
-            chosen.append(question)
-    chosen += [question for _, _, question in found if question not in chosen]
+        best_of_files.setdefault(file, question)
+    chosen = [*best_of_files.values(), *(question for _, _, question in found)]
     return list(dict.fromkeys(chosen))[:MOST_EXAMPLES]
 
 
