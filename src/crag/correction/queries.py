@@ -1,7 +1,6 @@
 """Search queries: clean up a model's reply, or extract keywords without a model."""
 
 import re
-from collections.abc import Iterator
 
 from crag.parts import WebSearcher
 
@@ -62,7 +61,11 @@ def keywords(question: str, longest: int = LONGEST) -> str:
     English question and function words are removed, unless nothing else would be left.
     """
     plain = without_operators(question)
-    words = list(_distinct(_WORD.findall(plain)))
+    distinct: dict[str, str] = {}
+    for word in _WORD.findall(plain):
+        bare = word.rstrip(".-/&+'’").removesuffix("'s").removesuffix("’s")
+        distinct.setdefault(bare.lower(), bare)
+    words = [word for known, word in distinct.items() if known and known not in _STOP_WORDS]
     return cut(" ".join(words[:MOST_WORDS]) or plain or " ".join(question.split()), longest)
 
 
@@ -71,13 +74,3 @@ def cut(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
     return text[: longest + 1].rpartition(" ")[0].rstrip(" ,;") or text[:longest]
-
-
-def _distinct(words: list[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for word in words:
-        bare = word.rstrip(".-/&+'’").removesuffix("'s").removesuffix("’s")
-        known = bare.lower()
-        if bare and known not in _STOP_WORDS and known not in seen:
-            seen.add(known)
-            yield bare

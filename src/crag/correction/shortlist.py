@@ -2,9 +2,9 @@
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from operator import itemgetter
+from itertools import count
 
 from crag.correction.queries import keywords
 
@@ -23,14 +23,10 @@ def shortlist(question: str, texts: Sequence[str], most: int, sources: Sequence[
     question_words = set(_words(keywords(question)))
     shared = [question_words.intersection(_words(text)) for text in texts]
     seen = Counter(word for words in shared for word in words)
-    weight = {word: math.log((len(texts) + 1) / count) for word, count in seen.items()}
+    weight = {word: math.log((len(texts) + 1) / times) for word, times in seen.items()}
     best = sorted(range(len(texts)), key=lambda place: -sum(weight[w] for w in shared[place]))
-    taken: Counter[str] = Counter()
-    turns: list[int] = []
-    for place in best:
-        turns.append(taken[sources[place]])
-        taken[sources[place]] += 1
-    in_turns = [place for _, place in sorted(zip(turns, best, strict=True), key=itemgetter(0))]
+    turns: defaultdict[str, count[int]] = defaultdict(count)
+    in_turns = sorted(best, key=lambda place: next(turns[sources[place]]))
     return sorted(in_turns[:most])
 
 
