@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.config import get_config
 from langgraph.constants import CONFIG_KEY_CHECKPOINTER
@@ -96,6 +96,5 @@ def _reason(state: State) -> str:
         return "nothing was retrieved"
     best = f"the best of {counted(len(scores), 'document')} scores {max(scores):.2f}"
     action = known_action(state["action"])
-    if "refine" in branches(action):
-        return f"{action.capitalize()}: {best}; the upper threshold is {limits['upper']:.2f}"
-    return f"{action.capitalize()}: {best}; the lower threshold is {limits['lower']:.2f}"
+    limit: Literal["upper", "lower"] = "upper" if "refine" in branches(action) else "lower"
+    return f"{action.capitalize()}: {best}; the {limit} threshold is {limits[limit]:.2f}"

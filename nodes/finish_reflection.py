@@ -127,16 +127,9 @@ class FinishReflection:
             told: Strip = {**strip, "text": neutral(strip["text"])}
             strips += [told] if told not in strips else []
         found = Generate(None, self.quoter).quote(state, settings, strips, events)
-        return FinishReflectionUpdate(
-            knowledge="\n\n".join(passage["text"] for passage in state["passages"]),
-            answer=found["answer"],
-            abstained=found["abstained"],
-            certainty=found["certainty"],
-            citations=found["citations"],
-            sentences=[],
-            messages=found["messages"],
-            events=[Event(**{**one, "node": _NODE}) for one in found["events"]],
-        )
+        named = [Event(**{**one, "node": _NODE}) for one in found["events"]]
+        update = _update(state, found["answer"], found["citations"], named)
+        return {**update, "abstained": found["abstained"], "certainty": found["certainty"]}
 
 
 def _problem(

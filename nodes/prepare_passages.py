@@ -89,13 +89,12 @@ def _passage(
     else:
         title = max(strips, key=score_of)["source"]["title"]
     between = "\n" if settings.cites else "; "
-    text = between.join(strip["text"].strip() for strip in strips)
+
+    def joined(strips: Sequence[Strip]) -> str:
+        return between.join(strip["text"].strip() for strip in strips)
+
+    text = joined(strips)
     if label == "ambiguous" and settings.ambiguous_text == "joint":
         kinds = (state.get("internal", []), state.get("external", []))
-        text = joint_text(
-            *(
-                between.join(strip["text"].strip() for strip in recompose(kind, settings))
-                for kind in kinds
-            )
-        )
+        text = joint_text(*(joined(recompose(kind, settings)) for kind in kinds))
     return OfferedPassage(title=title, text=text, label=label, grade="", strips=list(strips))
