@@ -124,10 +124,9 @@ def civil_reply(message: str, *, follows: bool) -> str:
     the message `follows` others, a reaction such as "ok". A message that says anything besides is a
     question.
     """
-    replies: list[str] = []
-    left = "" if len(message) > _CIVIL_CHARACTERS else message
-    if not left:
+    if not message or len(message) > _CIVIL_CHARACTERS:
         return ""
+    replies, left = list[str](), message
     while left := left[place.end() :] if (place := _BETWEEN.match(left)) else left:
         said = ((reply, pattern.match(left)) for reply, pattern in _CIVIL.items())
         reply, match = next(((reply, match) for reply, match in said if match), ("", None))
