@@ -9,7 +9,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from crag.plain import said, without_credentials
+from crag.plain import said, shortened, without_credentials
 
 EventKind = Literal[
     "contextualize_failed", "contextualize_skipped", "decompose_failed", "decompose_skipped",
@@ -90,5 +90,4 @@ def describe(detail: object) -> str:
         text = redact(f"{type(detail).__name__}: {text}" if text else type(detail).__name__)
     else:
         text = without_keys(without_credentials(text, queries=False))
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST_DETAIL else f"{text[: _LONGEST_DETAIL - 1]}…"
+    return shortened(text, _LONGEST_DETAIL)

@@ -79,6 +79,12 @@ def counted(number: float, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def shortened(text: str, most: int) -> str:
+    """Return the text on one line, truncated to `most` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def said(value: object) -> str:
     """Return `str(value)`, well-formed, or the name of the type where that raises."""
     try:

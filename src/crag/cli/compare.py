@@ -8,10 +8,11 @@ from rich.console import Console
 
 from crag.cli.run_graph import answered
 from crag.cli.show import Trace, place_of_source
-from crag.cli.terminal import safe, say, shortened
+from crag.cli.terminal import safe, say
 from crag.correction.comparison import Comparison
 from crag.graph_registry import GRAPHS
 from crag.parts import Parts
+from crag.plain import shortened
 from crag.settings import Settings
 
 _TEXT = 100

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from crag.cli.terminal import safe, shortened
-from crag.plain import counted
+from crag.cli.terminal import safe
+from crag.plain import counted, shortened
 from crag.reflection.cleaning import cleaned
 from crag.state import Choice, Critique, OfferedPassage
 

@@ -16,10 +16,10 @@ from rich.segment import ControlType
 from rich.text import Text
 
 from crag.cli.critique import CritiqueTrace
-from crag.cli.terminal import from_here, safe, shortened
+from crag.cli.terminal import from_here, safe
 from crag.correction.action import decide
 from crag.correction.provenance import source_of
-from crag.plain import counted
+from crag.plain import counted, shortened
 from crag.state import (
     Action,
     ByAction,

@@ -109,12 +109,6 @@ def on_one_line(text: str) -> str:
     return _BREAK.sub(" ", text)
 
 
-def shortened(text: str, most: int) -> str:
-    """Return the text on one line, truncated to `most` characters."""
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
 class Advance(Protocol):
     """Moves a progress bar."""
 
