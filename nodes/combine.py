@@ -57,7 +57,8 @@ class Combine:
         reply = None
         if self.model is not None and _may_ask(state, settings):
             reply = await aask(self.model, self._prompt(state, strips))
-        return self._update(state, strips, reply, settings)
+        update = self._update(state, strips, reply, settings)
+        return CombineUpdate(**update, question=state["question"])
 
     def _prompt(self, state: State, strips: Sequence[Strip]) -> list[AnyMessage]:
         return self.prompts.render(
@@ -70,12 +71,11 @@ class Combine:
 
     def _update(
         self, state: State, strips: Sequence[Strip], reply: Reply | None, settings: Settings
-    ) -> CombineUpdate:
+    ) -> GenerateUpdate:
         is_answered = _is_answered(state)
         answer, citations = joined(state["sub_questions"], strips)
         if not answer:
-            update = abstained(state, "", [], "no part of the question was answered")
-            return CombineUpdate(**update, question=state["question"])
+            return abstained(state, "", [], "no part of the question was answered")
         events: list[Event] = []
         knowledge = fenced(strips)
         if reply is not None:
@@ -86,7 +86,7 @@ class Combine:
                 )
                 problem = _problem(state["question"], update, settings)
                 if not problem:
-                    return CombineUpdate(**update, question=state["question"])
+                    return update
             events.append(event("combine_failed", _NODE, problem, _FALLBACK))
         elif self.model is not None and is_answered:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model joins the parts"
@@ -97,11 +97,10 @@ class Combine:
             detail = "no part of the question has a sure answer"
             events.append(event("abstained", _NODE, detail, "show the closest passages"))
             answer = f"{UNSURE}\n\n{answer}"
-        return CombineUpdate(
-            question=state["question"], knowledge=knowledge, answer=answer,
-            abstained=not is_answered, certainty="answered" if is_answered else "unsure",
-            citations=citations, further=[], sentences=[],
-            messages=chat_reply(state, answer, citations), events=events,
+        return GenerateUpdate(
+            knowledge=knowledge, answer=answer, abstained=not is_answered,
+            certainty="answered" if is_answered else "unsure", citations=citations, further=[],
+            sentences=[], messages=chat_reply(state, answer, citations), events=events,
             usage=reply.usage if reply else Usage(),
         )  # fmt: skip
 
