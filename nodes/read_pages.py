@@ -24,8 +24,6 @@ _GRACE = 1.0
 _LONGEST_TEXT, _MOST_PARAGRAPHS = 1_000_000, 400
 """Characters of a text that came with a hit; the same limit as for a page."""
 Pages = Mapping[str, Page]
-GivenPages = list[Page | None]
-"""For each hit the page that came with it, or None."""
 
 
 class ReadPagesUpdate(TypedDict):
@@ -51,8 +49,11 @@ class ReadPages:
 
     async def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
         """Write the paragraphs of the pages, and what came of each page."""
-        reader, limits, given = self.reader, _limits(state, settings), _given(state, settings)
-        urls = _urls(state, settings, given)
+        hits, limits = state.get("hits", []), _limits(state, settings)
+        reader = self.reader if settings.read_pages else None
+        given = [_given(hit) if settings.read_pages else None for hit in hits]
+        unread = [hit["url"] for hit, page in zip(hits, given, strict=True) if page is None]
+        urls = [] if reader is None else unread[: settings.max_pages]
         pages: list[Page] = []
         start = time.monotonic()
         with Attempt("page reader") as attempt:
@@ -61,54 +62,41 @@ class ReadPages:
                 reply = await call_within(seconds, reader.read, reader.aread, list(urls), limits)
                 pages = pages_of(reply, urls)
         read = _by_url(urls, pages, attempt, limits)
-        return self._update(state, settings, given, read, start)
-
-    def _update(
-        self, state: State, settings: Settings, given: GivenPages, pages: Pages, start: float
-    ) -> ReadPagesUpdate:
-        reads = settings.read_pages and self.reader is not None
+        found = [page or read.get(hit["url"]) for hit, page in zip(hits, given, strict=True)]
         strips: list[Strip] = []
-        records: list[PageRecord] = []
-        events: list[Event] = []
-        for index, (hit, given_page) in enumerate(zip(state.get("hits", []), given, strict=True)):
-            page = given_page or (pages.get(hit["url"]) if reads else None)
+        for index, (hit, page) in enumerate(zip(hits, found, strict=True)):
             if page is None or page.problem is not None:
                 strips += strips_of_snippet(hit, index)
             else:
                 strips += strips_of_page(hit, page, index, settings.titles)
-            if page is not None:
-                records.append(_record(hit, page, "given" if given_page else "read"))
-                if page.problem is not None:
-                    told = f"{page.url}: {page.detail or page.problem}"
-                    events.append(event("page_failed", "read_pages", told, _FALLBACK))
-        skipped = len(state.get("hits", [])) - len(records)
-        if reads and skipped:
+        events = [
+            event(
+                "page_failed", "read_pages", f"{page.url}: {page.detail or page.problem}", _FALLBACK
+            )
+            for page in found
+            if page is not None and page.problem is not None
+        ]
+        if reader is not None and (skipped := found.count(None)):
             detail = f"max_pages is {settings.max_pages}; not read: {skipped}"
             events.append(event("pages_skipped", "read_pages", detail, "their snippets are used"))
         spent = round((time.monotonic() - start) * 1000)
-        bare: list[FoundHit] = [{**hit, "text": ""} for hit in state.get("hits", [])]
         return ReadPagesUpdate(
-            hits=bare, pages=records, external=strips, events=events, usage=_usage(pages, spent)
+            hits=[{**hit, "text": ""} for hit in hits],
+            pages=[
+                _record(hit, page, "given" if own else "read")
+                for hit, page, own in zip(hits, found, given, strict=True)
+                if page is not None
+            ],
+            external=strips,
+            events=events,
+            usage=_usage(read, spent),
         )
 
 
-def _given(state: State, settings: Settings) -> GivenPages:
-    """Return the page that the search service returned with each hit, in the order of the hits."""
-    if not settings.read_pages:
-        return [None] * len(state.get("hits", []))
-    pages: GivenPages = []
-    for hit in state.get("hits", []):
-        paragraphs = paragraphs_of(hit["text"][:_LONGEST_TEXT])[:_MOST_PARAGRAPHS]
-        pages.append(Page(hit["url"], hit["title"], paragraphs) if paragraphs else None)
-    return pages
-
-
-def _urls(state: State, settings: Settings, given: GivenPages) -> list[str]:
-    """Return the addresses to visit: hits without text, as many as the budget allows."""
-    if not settings.read_pages:
-        return []
-    hits = zip(state.get("hits", []), given, strict=True)
-    return [hit["url"] for hit, page in hits if page is None][: settings.max_pages]
+def _given(hit: FoundHit) -> Page | None:
+    """Return the page that the search service returned with a hit, if it did."""
+    paragraphs = paragraphs_of(hit["text"][:_LONGEST_TEXT])[:_MOST_PARAGRAPHS]
+    return Page(hit["url"], hit["title"], paragraphs) if paragraphs else None
 
 
 def _limits(state: State, settings: Settings) -> ReadingLimits:
