@@ -177,13 +177,11 @@ def rules_for(
 
     rules = Rules()
     changes: dict[str, Any] = {"token": None}
-    if rules.login:
-        pass  # Users have keys of their own.
-    elif token:
+    if token and not rules.login:  # Users have keys of their own.
         import secrets
 
         changes["token"] = rules.token or SecretStr(secrets.token_urlsafe(24))
-    elif not address.is_loopback:
+    elif not (rules.login or address.is_loopback):
         message = (
             f"--no-token is for this machine alone, and {address.host} lets others in: leave it "
             "out, or listen on 127.0.0.1"
@@ -236,8 +234,6 @@ def _variables(chosen: "Environment", rules: "Rules") -> dict[str, str]:
     """Return what the server finds in its environment: it runs elsewhere, so paths are absolute."""
     from dotenv import dotenv_values
 
-    from crag.page.rules import Rules
-
     told = {name: value for name, value in dotenv_values(".env").items() if value is not None}
     variables = told | dict(os.environ)
     variables |= {
@@ -246,7 +242,7 @@ def _variables(chosen: "Environment", rules: "Rules") -> dict[str, str]:
         **({"CRAG_CONFIG": str(chosen.config)} if chosen.config else {}),
         "LANGGRAPH_NO_VERSION_CHECK": "true",
     }
-    if uploads := Rules().uploads:
+    if uploads := rules.uploads:
         variables["CRAG_SERVE_UPLOADS"] = str(uploads.expanduser().resolve())
     return variables | {
         "CRAG_SERVE_TOKEN": rules.token.get_secret_value() if rules.token else "",

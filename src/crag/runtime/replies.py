@@ -26,7 +26,6 @@ from crag.parts import (
     Hit,
     Page,
     Passage,
-    Probabilities,
     Quotation,
     ReflectionBackend,
 )
@@ -215,7 +214,10 @@ def decisions_of(found: object, expected: int) -> list[Decision]:
     """Return one decision for each of the `expected` prefixes."""
     items = _as_many(found, "back end", "decisions", expected, "prefixes")
     decisions = [_valid(_DECISION, one, "back end", "a decision") for one in items]
-    return [one._replace(retrieve=_finite(one.retrieve)) for one in decisions]
+    return [
+        one._replace(retrieve={name: p for name, p in one.retrieve.items() if math.isfinite(p)})
+        for one in decisions
+    ]
 
 
 def candidates_of(found: object, expected: int) -> list[Candidate]:
@@ -259,10 +261,6 @@ def _valid(adapter: TypeAdapter[Checked], found: object, part: str, what: str) -
         where = ".".join(map(said, first["loc"]))
         problem = f"returned what is not {what}: {f'{where}: ' if where else ''}{first['msg']}"
         raise ReplyError(part, problem) from None
-
-
-def _finite(probabilities: Probabilities) -> Probabilities:
-    return {token: p for token, p in probabilities.items() if math.isfinite(p)}
 
 
 def _count(value: object) -> int:
