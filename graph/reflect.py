@@ -8,10 +8,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
-from crag.events import Event
 from crag.graph.routes import by_form, by_search
 from crag.nodes.beam_step import BeamStep
-from crag.nodes.finish_reflection import FinishReflection
+from crag.nodes.finish_reflection import FinishReflection, FinishReflectionUpdate
 from crag.nodes.graded_loop import GradedLoop
 from crag.nodes.short_form import ShortForm
 from crag.parts import Attributor, Quoter, ReflectionBackend
@@ -19,10 +18,7 @@ from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import (
     Action,
-    AnswerSentence,
-    Certainty,
     Choice,
-    Citation,
     Critique,
     OfferedPassage,
     Reflection,
@@ -50,7 +46,7 @@ class DecidedInput(ReflectInput, total=False):
     """The first one is the decision."""
 
 
-class ReflectOutput(TypedDict):
+class ReflectOutput(FinishReflectionUpdate):
     """The output of reflection."""
 
     approximation: str
@@ -58,14 +54,6 @@ class ReflectOutput(TypedDict):
     passages: list[OfferedPassage]
     critiques: list[Critique]
     reflection: Reflection | None
-    knowledge: str
-    answer: str
-    abstained: bool
-    certainty: Certainty
-    citations: list[Citation]
-    sentences: list[AnswerSentence]
-    messages: Annotated[list[AnyMessage], add_chat]
-    events: list[Event]
     usage: Usage
 
 
