@@ -1,6 +1,6 @@
 """What correction changed, for the page: as `crag ask --compare` tells it, of states it is sent."""
 
-from functools import cache
+from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
@@ -28,19 +28,17 @@ class _States(TypedDict):
     corrected: _Corrected
 
 
+_STATES: Final = TypeAdapter(_States)
+
+
 async def comparison(request: Request) -> Response:
     """Return the strips that were dropped, shortened and added."""
     try:
-        states = _adapter().validate_json(await request.body())
+        states = _STATES.validate_json(await request.body())
     except ValidationError as error:
         return JSONResponse({"detail": problems(error)}, 422)
     changed = compare(states["plain"], states["corrected"])
     return JSONResponse(changed._asdict(), headers={"Cache-Control": "no-store"})
-
-
-@cache
-def _adapter() -> TypeAdapter[_States]:
-    return TypeAdapter(_States)
 
 
 ROUTES = [Route("/compare", comparison, methods=["POST"])]
