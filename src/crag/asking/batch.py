@@ -190,11 +190,6 @@ def _in_worker(asking: Asking, question: Question) -> BatchAnswer:
     return event_loop().run(answered(_kept_graph(asking), asking, question))
 
 
-@cache
-def _kept_graph(asking: Asking) -> Graph:
-    return graph_of(asking)
-
-
 def graph_of(asking: Asking) -> Graph:
     """Build the graph of a run, with parts of this process.
 
@@ -203,6 +198,10 @@ def graph_of(asking: Asking) -> Graph:
     """
     parts = choose_parts(Environment.of(asking.environment), index_must_exist=True)
     return graph_named(asking.method).build(parts)
+
+
+_kept_graph = cache(graph_of)
+"""Of a worker, from one question to the next."""
 
 
 async def answered(graph: Graph, asking: Asking, question: Question) -> BatchAnswer:
