@@ -16,6 +16,7 @@ Function = Callable[..., Any]
 _MODULES: dict[Extra, tuple[str, ...]] = {
     "torch": ("torch", "transformers"),
     "train": ("accelerate", "sklearn"),
+    "evaluator": ("starlette", "uvicorn"),
 }
 """What of an extra its commands cannot do without; `serve` and `bench` check theirs themselves."""
 _WRITTEN = ("output", "report", "cache")

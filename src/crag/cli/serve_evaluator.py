@@ -9,7 +9,6 @@ from crag.cli.app import app
 from crag.cli.commands import command
 from crag.cli.options import PortOption
 from crag.cli.terminal import ending_on_signals, environment, safe, say
-from crag.extras import require
 
 
 @command(
@@ -26,7 +25,6 @@ def serve_evaluator(
     port: PortOption = 2025,
 ) -> None:
     """Serve the evaluator to other processes, which name it in CRAG_EVALUATOR by its URL."""
-    require("evaluator", "crag serve-evaluator", "starlette", "uvicorn")
     import uvicorn
 
     from crag.evaluator_service.app import served
