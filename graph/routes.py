@@ -71,10 +71,7 @@ def by_form(state: State) -> Literal["short_form", "beam_step", "graded_loop", "
     """Choose the algorithm; skip reflection if retrieval left nothing to read."""
     settings, choices = current_settings(), state.get("choices") or []
     retrieves = bool(choices) and choices[0]["action"] == "retrieve"
-    alone = settings.allow_own_knowledge or (
-        settings.form == "poster" and settings.poster_fallback == "best_effort"
-    )
-    if retrieves and not state.get("passages") and not alone:
+    if retrieves and not state.get("passages") and not settings.answers_alone:
         return "finish_reflection"
     match settings.form:
         case "short":

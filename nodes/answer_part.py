@@ -54,9 +54,8 @@ def _next(state: State, settings: Settings) -> tuple[str, Settings]:
     before = [part for part in parts if part["asked"]]
     answers = [None if part["abstained"] else part["answer"] for part in before]
     asked = [part["asked"] for part in before]
-    usage = state.get("usage", {})
-    calls = settings.max_llm_calls - 1 - usage.get("llm_calls", 0)
-    searches = settings.max_searches - usage.get("searches", 0)
+    calls = settings.calls_left(state) - 1
+    searches = settings.max_searches - state.get("usage", {}).get("searches", 0)
     changed = {
         "max_llm_calls": max(0, calls // (len(parts) - len(before))),
         "max_searches": max(0, searches),

@@ -38,6 +38,6 @@ def _input(state: State) -> dict[str, Any]:
 
 
 def _limited(state: State, settings: Settings) -> Settings:
-    left = max(0, settings.max_llm_calls - state.get("usage", {}).get("llm_calls", 0))
+    left = max(0, settings.calls_left(state))
     confirms = settings.confirm_web or state.get("confirms", False)
     return settings.model_copy(update={"max_llm_calls": left, "confirm_web": confirms})

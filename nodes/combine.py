@@ -55,7 +55,7 @@ class Combine:
         """Write one answer."""
         strips = kept_strips(state, settings)
         reply = None
-        if self.model is not None and _may_ask(state, settings):
+        if self.model is not None and _is_answered(state) and settings.calls_left(state) > 0:
             reply = await aask(self.model, self._prompt(state, strips))
         update = self._update(state, strips, reply, settings)
         return CombineUpdate(**update, question=state["question"])
@@ -116,11 +116,6 @@ def _told(state: State) -> list[str]:
 
 def _is_answered(state: State) -> bool:
     return not all(part["abstained"] for part in state["sub_questions"])
-
-
-def _may_ask(state: State, settings: Settings) -> bool:
-    spent = state.get("usage", {}).get("llm_calls", 0)
-    return _is_answered(state) and spent < settings.max_llm_calls
 
 
 def _problem(question: str, update: GenerateUpdate, settings: Settings) -> str:

@@ -43,10 +43,9 @@ class Decompose:
         question, most = state["question"], settings.sub_questions
         if not (settings.cites and most > 1):
             return _update([question])
-        left = settings.max_llm_calls - state.get("usage", {}).get("llm_calls", 0)
         if self.model is None:
             return _update(parts_by_rule(question, most))
-        if left <= _CALLS_WITHOUT_PLAN:
+        if settings.calls_left(state) <= _CALLS_WITHOUT_PLAN:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model plans the parts"
             skipped = event("decompose_skipped", _NODE, detail, "split the question by a rule")
             return _update(parts_by_rule(question, most), skipped)

@@ -239,10 +239,7 @@ def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -
     is_alone = all(critique["passage"] is None for critique in chosen)
     wanted = bool(state["choices"]) and state["choices"][0]["action"] == "retrieve"
     missing = wanted and is_alone and "no_passages" in reflection["flags"]
-    allowed = settings.allow_own_knowledge or (
-        settings.form == "poster" and settings.poster_fallback == "best_effort"
-    )
-    return "there is no passage" if missing and not allowed else ""
+    return "there is no passage" if missing and not settings.answers_alone else ""
 
 
 def _update(

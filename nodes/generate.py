@@ -91,7 +91,7 @@ class Generate:
         own_knowledge = self.own_knowledge or settings.allow_own_knowledge
         if self.model is None or not (strips or own_knowledge):
             return _Plan(question, strips, "", None, [], cites=False)
-        if state.get("usage", {}).get("llm_calls", 0) >= settings.max_llm_calls:
+        if settings.calls_left(state) <= 0:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model writes the answer"
             events = [event("budget_exhausted", "generate", detail)]
             return _Plan(question, strips, "", None, events, cites=False)
@@ -126,9 +126,8 @@ class Generate:
 
         The demand for numbers is what makes a small model write nothing else.
         """
-        spent = state.get("usage", {}).get("llm_calls", 0) + 1
         says_nothing = bool(plan.strips and plan.why_empty(reply))
-        if plan.call is None or not says_nothing or spent >= settings.max_llm_calls:
+        if plan.call is None or not says_nothing or settings.calls_left(state) <= 1:
             return None
         question = neutral(plan.question)
         values = {"question": question, "knowledge": plan.knowledge, "not_found": NOT_FOUND}

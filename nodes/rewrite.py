@@ -53,7 +53,7 @@ class Rewrite:
         if self.model is None:
             detail = "no chat model is configured to rewrite the question"
             reason = event("rewrite_skipped", "rewrite", detail, _FALLBACK)
-        elif state.get("usage", {}).get("llm_calls", 0) + 2 > settings.max_llm_calls:
+        elif settings.calls_left(state) <= 1:
             detail = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
             reason = event("budget_exhausted", "rewrite", detail, _FALLBACK)
         else:

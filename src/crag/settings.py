@@ -198,6 +198,16 @@ class Settings(ReflectionSettings, Correction):
         read = usage.get("input_tokens", 0) * (self.input_price or 0)
         return float(read + usage.get("output_tokens", 0) * (self.output_price or 0)) / 1_000_000
 
+    def calls_left(self, state: Mapping[str, Any]) -> int:
+        """Return how many calls of the chat model the run of this state may still make."""
+        return self.max_llm_calls - int(state.get("usage", {}).get("llm_calls", 0))
+
+    @property
+    def answers_alone(self) -> bool:
+        """Whether a model that reflects may answer without any passage."""
+        at_best = self.form == "poster" and self.poster_fallback == "best_effort"
+        return self.allow_own_knowledge or at_best
+
     @property
     def cites(self) -> bool:
         """Whether answers cite strips; the prompts of CRAG's tasks ask for no citations."""
