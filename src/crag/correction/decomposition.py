@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from crag.plain import filled
 from crag.correction.queries import cut
+from crag.plain import filled
 from crag.text.marks import without_marks
 
 _WHAT = "who whom whose what which when where why how".split()  # noqa: SIM905 - reads better
