@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 # Before any library is imported: workers with a thread for each core wait for each other, spinning.
@@ -41,6 +42,8 @@ settings.register_profile("thorough", max_examples=300, deadline=None)
 settings.register_profile("torture", max_examples=300, deadline=None)
 settings.load_profile("quick")  # `make test-thorough` and `make torture` take the others.
 
+_LEFT_OUT = pytest.StashKey[int]()
+"""How many modules the garbage collector leaves out."""
 _ONE_SERVER = "tests/server/"
 _TORCH = (
     "tests/papers/training/",
@@ -92,11 +95,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector leave out what was imported, which stays, and look less often."""
-    gc.collect()
-    gc.freeze()
+    """Look for garbage again, less often."""
     gc.set_threshold(10_000)
     gc.enable()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let the garbage collector leave out what was imported, which stays.
+
+    Once by the first test; and again after one that imported torch, since training collects often.
+    """
+    if len(sys.modules) > item.config.stash.get(_LEFT_OUT, 0) + 500:
+        gc.collect()
+        gc.freeze()
+        item.config.stash[_LEFT_OUT] = len(sys.modules)
 
 
 @pytest.hookimpl(optionalhook=True)
