@@ -1,9 +1,11 @@
 """`crag chat`: follow-ups, sources, and what Ctrl-C ends."""
 
-import contextlib
+import fcntl
 import signal
 import subprocess
+import termios
 import threading
+import time
 from pathlib import Path
 from typing import IO
 
@@ -72,15 +74,23 @@ def test_ctrl_c_cancels_the_answer_and_then_ends_the_chat(folder: Path) -> None:
             chat.stdin.write("What removes limescale from a kettle?\n")
             chat.stdin.flush()
             shown += _read_until("kettle.md, line", chat.stdout)
-            while chat.poll() is None:  # The first may meet the end of the answer.
-                chat.send_signal(signal.SIGINT)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    chat.wait(20)
+            chat.stdin.write("\n")
+            chat.stdin.flush()
+            _await_reading(chat)  # Until then, Ctrl-C cancels the end of the answer.
+            chat.send_signal(signal.SIGINT)
             shown += chat.stdout.read()
             guard.cancel()
     assert chat.returncode == 0
     assert "With vinegar [2]." in shown
     assert "Traceback" not in shown
+
+
+def _await_reading(process: "subprocess.Popen[str]") -> None:
+    """Wait until a process has read all that was written to it."""
+    assert process.stdin is not None
+    while any(fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4))):
+        assert process.poll() is None
+        time.sleep(0.01)
 
 
 def _read_until(words: str, output: IO[str]) -> str:
