@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 # Before any library is imported: workers with a thread for each core wait for each other, spinning.
@@ -77,9 +78,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
 
 
-def pytest_collection() -> None:
-    """Look for no garbage in what is imported, since all of it stays."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage in what is imported, since all of it stays; and then less often."""
     gc.disable()
+    collected = yield
+    gc.set_threshold(10_000)
+    gc.enable()
+    return collected
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -92,12 +98,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=place)
     other = "development" if config.getoption("--production") else "production"
     items[:] = [item for item in items if not item.get_closest_marker(other)]
-
-
-def pytest_collection_finish() -> None:
-    """Look for garbage again, less often."""
-    gc.set_threshold(10_000)
-    gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
