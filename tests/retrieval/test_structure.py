@@ -266,7 +266,7 @@ def test_code_in_markdown_shows_what_would_be_markup_elsewhere(folder: Path) -> 
     )
     assert read(folder, "a.md", code).text == code
     markup = '{% include "a.html" %}\nSee {ref}`a`, {class}`!b`.\n{: .big}\n'
-    assert read(folder, "a.md", markup).text == "\nSee `a`, `b`.\n\n"
+    assert read(folder, "a.md", markup).text == "\nSee a, `b`.\n\n"
 
 
 def test_roles_of_myst_show_their_labels_and_comments_nothing(folder: Path) -> None:
@@ -275,6 +275,13 @@ def test_roles_of_myst_show_their_labels_and_comments_nothing(folder: Path) -> N
     assert text.count("\n") == markup.count("\n")
     assert read(folder, "b.md", "- See {ref}`one of two\n  <x>`\n").text == "- See one of\n  two\n"
     assert text.split() == ["See", "the", "water", "wheel,", "one,", "PEP", "8."]
+
+
+def test_references_to_titles_elsewhere_are_words_unless_they_may_be_names(folder: Path) -> None:
+    page = "See {ref}`exit-codes`, {doc}`../use/quick_start`, {ref}`mill.run` or `{ref}`.\n"
+    assert read(folder, "a.md", page).text == "See exit codes, quick start, mill.run or `{ref}`.\n"
+    page = "See :ref:`exit-codes`, :ref:`lib:a-b`, :std:doc:`x_y`, :ref:`Run()`, :func:`a_b`.\n"
+    assert read(folder, "a.rst", page).text == "See exit codes, a b, x y, Run(), a_b.\n"
 
 
 def test_notes_of_myst_are_text_and_its_code_is_code(folder: Path) -> None:
@@ -556,6 +563,16 @@ def test_escaped_spaces_are_gone_and_code_keeps_what_looks_like_markup(folder: P
 def test_the_target_of_a_name_without_a_role_is_no_text(folder: Path) -> None:
     text = "Call `grind\n<mill.Mill.grind>` or `~mill.Mill`, not `mill <file>` or ``a <b.c>``.\n"
     assert read(folder, "a.rst", text).text == text.replace("\n<mill.Mill.grind>` ", "`\n", 1)
+
+
+@pytest.mark.parametrize("opening", ['=== "Do"', "!!! example"])
+def test_parts_of_code_in_a_tab_have_its_fences(opening: str) -> None:
+    steps = "".join(f"    step_{n} = '{PROSE}'\n\n" for n in range(30))
+    first, *others = chunks_of(f"# T\n\n{opening}\n\n    ```py\n{steps}    ```\n\nEnd.\n")
+    assert len(others) > 1
+    for chunk in (first, *others):
+        assert f"{opening}\n\n    ```py\n    step" in chunk.page_content
+        assert chunk.page_content.removesuffix("\n\nEnd.").endswith("\n    ```")
 
 
 def test_a_label_that_is_a_link_by_itself_has_no_brackets(folder: Path) -> None:

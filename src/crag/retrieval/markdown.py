@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from crag.retrieval.blocks import Block, Kind, line_offsets, with_line_feeds_only
 from crag.text.html import tables_in
+from crag.text.markup import REFERENCES, reference_as_words
 from crag.text.wholes import CODE_DIRECTIVES, without_blanks
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ _INCLUDED = re.compile(
 )
 """Snippets of pymdownx and marks of Jinja, which are read within code too."""
 _TEXT_IN_CODE = re.compile(
-    r"\{(?P<series>pep|rfc)\}`(?P<number>\d+)[^`\n]*`"  # MyST
+    rf"\{{(?:{REFERENCES})\}}`(?P<target>[^`<>\n]+)`"
+    r"|\{(?P<series>pep|rfc)\}`(?P<number>\d+)[^`\n]*`"  # MyST
     r"|\{[a-z][\w:-]*\}`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`"
     r"|\{[a-z][\w:-]*\}(?P<role>`)(?:[~!](?=\w))?"
     r"|\{%-? *(?:include|import|from|extends|image|end\w+|block|assign|set)\b[^%]*%\}"
@@ -232,15 +234,25 @@ def _block(token: "Token", text: str, start: int, end: int) -> Block:
     lines = line_offsets(text[start:end])
     if kind == "table":
         return Block(kind, start, end, head=start + lines[min(_TABLE_HEAD, len(lines) - 1)])
-    if token.type == "fence":
+    fence = token.markup if token.type == "fence" else ""
+    if token.type == "code_block":
+        fence = _fence_around(text[start:end].split("\n"))
+    if fence:
         directive = re.match(r"\{([\w-]+)", token.info)
         if directive and directive[1] not in _CODE_OF_MYST:
             kind = "prose"  # MyST: a note, a warning.
         closing = start + lines[-2]
-        closed = text[closing:end].lstrip(" \t>").startswith(token.markup)
+        closed = text[closing:end].lstrip(" \t>").startswith(fence)
         closed = closed and len(lines) > _TABLE_HEAD
         return Block(kind, start, end, head=start + lines[1], tail=closing if closed else 0)
     return Block(kind, start, end)
+
+
+def _fence_around(lines: Sequence[str]) -> str:
+    """Return the fence of indented code that is no more than what it holds, as in a tab."""
+    fences = [mark[1] if (mark := _CODE_FENCE.match(line)) else "" for line in lines]
+    is_one = fences[0] and lines[-1].strip() == fences[0] and not any(fences[1:-1])
+    return fences[0] if is_one else ""
 
 
 def _with_gaps(text: str, blocks: list[Block]) -> "list[Block]":
@@ -390,6 +402,8 @@ def _at_margin(block: re.Match[str]) -> str:
 
 def _shown_role(found: re.Match[str]) -> str:
     """Return what readers see of a role; its lines stay, and what it has as code is code."""
+    if found["target"]:
+        return reference_as_words(found["target"])
     if found["series"]:
         return f"{found['series'].upper()} {found['number']}"
     if not (label := found["label"]):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from crag.retrieval.blocks import Block, Kind, is_item, line_offsets, with_line_feeds_only
+from crag.text.markup import REFERENCES, reference_as_words
 from crag.text.wholes import CODE_DIRECTIVES, DOCTEST, without_blanks
 
 if TYPE_CHECKING:
@@ -348,5 +349,7 @@ def _end_of_indented(lines: list[str], at: int) -> int:
 def _shown_label(text: str, role: str) -> str:
     if labelled := _LABELLED.match(text):
         return labelled["label"].lstrip("~!")
+    if role.removeprefix("std:") in REFERENCES.split("|"):
+        return reference_as_words(text)
     series = _SERIES.get(role.lower(), "")
     return f"{series} {text.partition('#')[0]}" if series else text.lstrip("~!")

@@ -12,10 +12,12 @@ from itertools import groupby, pairwise
 from textwrap import dedent
 from typing import NamedTuple
 
+from crag.text.markup import REFERENCES, reference_as_words
 from crag.text.wholes import (
     CODE_DIRECTIVES,
     DOCTEST,
     FENCE,
+    INDENTED,
     is_term,
     lines_of,
     shows_code,
@@ -82,6 +84,7 @@ _TAGS = "a|abbr|b|br|cite|code|details|div|em|i|img|kbd|p|small|span|strong|sub|
 _INLINE = re.compile(
     r"(?P<rst_literal>(?<!`)``(?!`)[^`]+``(?!`)"
     r"|(?<!`)(?!```[^`\n]*```)``(?!``)(?:[^`\n]|`(?!`)){1,200}`{2,3}(?!`))"
+    rf"|(?::(?:std:)?(?:{REFERENCES}):|\{{(?:{REFERENCES})\}})`(?P<referred>[^`<>\n]{{1,300}})`"
     r"|:[a-zA-Z][\w:.+-]{0,60}:`(?P<role>[^`]{1,300})`"
     r"|\{[a-zA-Z][\w:.+-]{0,60}\}`(?P<myst>[^`]{1,300})`"
     r"|(?<![`\w])`(?P<label>[^`<]{1,300})<(?P<address>[^<>`]{1,500})>`__?"
@@ -115,6 +118,7 @@ _BLOCK = re.compile(
     re.MULTILINE,
 )
 """How a line begins whose breaks matter: items, rows, headings, code, rules."""
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)")
 _TERM = r"(?![^\n]*: )\S(?:[^\n]{0,60}[^\s.!?:;,])?"
 _EXPLANATION = r"(?:[ \t]+\S[^\n]*(?:\n|\Z))+"
 _DEFINITION = re.compile(rf"({_TERM})\n({_EXPLANATION})")
@@ -199,7 +203,7 @@ def on_few_lines(text: str, *, after_block: bool = False) -> str:
     for part in _BETWEEN.split(text):
         is_block = _BLOCK.search(part) is not None and not _are_terms_with_sentences(part)
         goes_on = after_block and part[:1].isspace()
-        parts.append(part if is_block or goes_on else _paragraph(part))
+        parts.append(_with_list_at_text(part) if is_block or goes_on else _paragraph(part))
         after_block |= is_block
     return "\n\n".join(parts)
 
@@ -213,6 +217,19 @@ def _paragraph(part: str) -> str:
     if _ENTRIES.fullmatch(part):
         return part
     return _HARD_BREAK.join(" ".join(line.split()) for line in _BREAK.split(part))
+
+
+def _with_list_at_text(part: str) -> str:
+    """Move a list to the text right above it: Markdown has none that is indented as code is."""
+    lines = part.split("\n")
+    for at, (above, line) in enumerate(pairwise(lines), 1):
+        opening = _ITEM.match(above)
+        deeper = _depth(line) - (opening.end() if opening else _depth(above))
+        if _ITEM.match(line) and deeper >= INDENTED:
+            deep = _depth(line)
+            moved = [row[deeper:] if _depth(row) >= deep else row for row in lines[at:]]
+            return "\n".join([*lines[:at], *moved])
+    return part
 
 
 def _definitions(part: str) -> list[tuple[str, str]]:
@@ -551,9 +568,8 @@ def _shown(match: re.Match[str]) -> str:
             seen = f"`` {code} ``" if "`" in code else f"`{code}`"
         case "literal":
             seen = _LANGUAGE_OF_CODE.sub("`", groups["literal"])
-        case "role" | "myst":
-            role = groups["role"] or groups["myst"]
-            seen = _ROLE_TARGET.sub("", role).lstrip("~!") or role
+        case "referred" | "role" | "myst":
+            seen = _of_role(groups["referred"] or "", groups["role"] or groups["myst"])
         case "address":
             seen = _linked(groups["label"].strip(), groups["address"])
         case "target":
@@ -573,6 +589,10 @@ def _shown(match: re.Match[str]) -> str:
             shown_alone = ("reference", "picture", "badge", "cited", "argument")
             seen = next((groups[name] for name in shown_alone if groups[name]), "")
     return seen
+
+
+def _of_role(target: str, text: str) -> str:
+    return reference_as_words(target) if target else _ROLE_TARGET.sub("", text).lstrip("~!") or text
 
 
 def _linked(label: str, address: str) -> str:
