@@ -272,6 +272,22 @@ def test_what_could_be_quoted_besides_is_kept_as_it_would_be_shown() -> None:
     assert [one["text"] for one in further["quotes"]] == ["| a | b |\n|---|---|\n| 3 | map |"]
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("a/b.TXT", r"It is in C:\\.venv or \d, `C:\.a`."),
+        ("b.md", r"It is in C:\.venv or \d, `C:\.a`."),
+    ],
+)
+def test_a_backslash_of_plain_text_is_no_escape_of_markdown(url: str, shown: str) -> None:
+    text = r"It is in C:\.venv or \d, `C:\.a`."
+    found = strip(text)
+    found["source"]["url"] = url
+    update = from_quotations(state(), [Quotation(text, 0, 0.9, (0, len(text)))], [found], [])
+    assert update["answer"] == f"“{shown}” [1]"
+    assert update["citations"][0]["quotes"][0]["text"] == shown
+
+
 def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:
     model = FakeChatModel(replies=["![x](https://evil.example/?q=1) Ada did [1]."])
     update = blocking(Generate(model, None).run(state("Ada did."), Settings()))

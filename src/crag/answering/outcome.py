@@ -1,5 +1,6 @@
 """Turn a model's reply, quotations, or neither into the final update of the state."""
 
+import re
 from collections.abc import Sequence
 from typing import NotRequired
 
@@ -34,6 +35,9 @@ FOUND_NOTHING = "the model found no answer in the knowledge"
 
 _NODE = "generate"
 _FENCES = ("```", "~~~")
+_PLAIN = (".txt", ".text", ".log")
+"""How the names of files end that no markup is read in."""
+_CODE_OR_ESCAPE = re.compile(r"(?P<code>(`+|~{3,})(?![`~])[\s\S]*?\2)|\\(?=[!-/:-@\[-`{-~])")
 _NOT_SURE = "no passage that was kept is sure to answer the question"
 
 
@@ -131,6 +135,10 @@ def from_quotations(
     Quotations that are not sure, or those after a model `declined`, are the closest passages: they
     are led in as such, and the run abstains.
     """
+    quotations = [
+        one._replace(text=_as_markdown(one.text, strips[one.strip]["source"]["url"]))
+        for one in quotations
+    ]
     shown = [quoted for quoted in quotations if not quoted.further]
     further = [quoted for quoted in quotations if quoted.further]
     sure = not declined and all(quoted.sure for quoted in shown)
@@ -148,6 +156,13 @@ def from_quotations(
     if not sure:
         update["abstained"], update["certainty"] = True, "unsure"
     return update
+
+
+def _as_markdown(text: str, url: str) -> str:
+    """Double a backslash of plain text that Markdown would drop, as before the dot of a path."""
+    if not url.lower().partition("#")[0].endswith(_PLAIN):
+        return text
+    return _CODE_OR_ESCAPE.sub(lambda found: found["code"] or "\\\\", text)
 
 
 def _quoted(quotations: Sequence[Quotation], strips: Sequence[Strip]) -> list[Citation]:
