@@ -69,7 +69,7 @@ _SIGNATURES = re.compile(
 """Directives whose first line is the name of what their text is about, as `autoclass` has it."""
 _HOLDERS = {"tabs", "tab-set", "tab-set-code", "grid", "container", "compound", "only", "ifconfig",
             "rst-class", "hlist", "centered", "epigraph", "highlights", "pull-quote",
-            "card-body", "versionremoved"}  # fmt: skip
+            "card-body", "versionremoved", "glossary", "grid-item", "div"}  # fmt: skip
 """Directives that say how their text looks; what stands on their first line is no text."""
 _ROWS_OF_LISTS = {"list-table", "flat-table"}
 _LABELS = {
@@ -545,8 +545,13 @@ def _code(language: str, body: Sequence[str]) -> Iterator[_ShownLine]:
 
 
 def _indented(lines: Sequence[str], at: int) -> tuple[list[str], int]:
-    """Return the lines that belong to one, indented more than it, and the number of the next."""
-    depth = _depth(lines[at])
+    """Return the lines that belong to one, indented more than it, and the number of the next.
+
+    Below the first line of an item, what is not indented more than its text goes on with that.
+    """
+    below = next((line for line in lines[at + 1 :] if line.strip()), "")
+    item = _ITEM.match(lines[at])
+    depth = item.end() if item and item.end() < _depth(below) else _depth(lines[at])
     end = at + 1
     while end < len(lines) and (not lines[end].strip() or _depth(lines[end]) > depth):
         end += 1
