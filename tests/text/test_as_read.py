@@ -60,6 +60,7 @@ CORPORA = ROOT.parent / "shared/data/docs/corpus"
         ("==  ==\na   b\n==  ==\n    c\nd   e\n==  ==",
          "| a | b |\n| --- | --- |\n|  | c |\n| d | e |"),
         ("==  ==\na   b\nwide one\n==  ==", "==  ==\na   b\nwide one\n==  =="),
+        (">\n> It is\n>\n> so.\n>", "> It is\n>\n> so."),
         (".. glossary::\n\n   mill\n      What ``grinds``.\n\n   wheel\n      What turns.",
          "mill: What `grinds`.\n\nwheel: What turns."),
         (".. rubric:: Repair\n\nRun it.", "Repair\n\nRun it."),

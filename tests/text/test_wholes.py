@@ -436,6 +436,17 @@ def test_fields_are_items() -> None:
     assert [text[low:high][:4] for low, high in block.items] == [":ret", ":rai"]
 
 
+def test_items_of_a_list_that_is_quoted_are_whole() -> None:
+    text = "> Mind:\n> * The mill turns. It is\n>   loud.\n> * The wheel is wet. It turns."
+    kinds = [line.kind for line in lines_of(text)]
+    assert kinds == ["prose", "item", "prose", "item"]
+    (lead, item) = whole_at(text, text.index("loud"))
+    assert (text[slice(*lead)], text[slice(*item)]) == (
+        "> Mind:",
+        "> * The mill turns. It is\n>   loud.",
+    )
+
+
 def test_a_sentence_on_this_or_that_leans_on_the_one_before() -> None:
     leaning = [
         "To change this, ask.",

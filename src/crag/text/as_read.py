@@ -182,9 +182,9 @@ def _with_emphasis_in_pairs(text: str) -> str:
 def _without_rules_around(text: str) -> str:
     """Leave out rules between what is quoted and what is not."""
     rows = text.split("\n")
-    while rows and (not rows[-1].strip() or _TRANSITION.fullmatch(rows[-1])):
+    while rows and (not rows[-1].strip("> \t") or _TRANSITION.fullmatch(rows[-1])):
         rows.pop()
-    is_read = (row.strip() and not _TRANSITION.fullmatch(row) for row in rows)
+    is_read = (row.strip("> \t") and not _TRANSITION.fullmatch(row) for row in rows)
     return "\n".join(rows[next((at for at, seen in enumerate(is_read) if seen), 0) :])
 
 

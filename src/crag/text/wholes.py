@@ -38,7 +38,9 @@ _LONGEST_HEAD = 10
 _MOST_RULES = 3
 """Rules of a simple table: above its head, below it, and at its end."""
 _ROW = re.compile(rf"\s*[|+].*[|+]\s*$|{_COLUMNS.pattern}")
-_ITEM = re.compile(r"\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)]|:[a-zA-Z][\w ./*-]{0,40}:)\s+\S")
+_ITEM = re.compile(
+    r"\s*(?:> ?)*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)]|:[a-zA-Z][\w ./*-]{0,40}:)\s+\S"
+)
 """How an item of a list begins, or a field of reStructuredText."""
 _ADMONITION = re.compile(r"\s*(?:!!!|\?\?\?\+?|\.\. [\w:-]+::)")
 _SINCE = re.compile(r"\.\. (?:versionadded|versionchanged|deprecated)::[ \t]*\S*")
