@@ -267,6 +267,15 @@ def test_a_sentence_that_leads_in_what_is_left_out_is_not_quoted_unless_it_answe
     text = "The mill grinds. These are its parts:"
     assert quoted(text, "grinds")[0].text == "The mill grinds."
     assert quoted(text, "its parts")[0].text == text
+    text = "The mill grinds. The following picture shows its parts."
+    assert quoted(text, "grinds")[0].text == "The mill grinds."
+    assert quoted(text, "its parts")[0].text == text
+
+
+def test_a_comment_that_code_goes_on_with_is_no_heading() -> None:
+    known: Strip = {**strip("# What is the port?\nport: 80"), "before": "```yaml\n"}
+    (one,) = ExtractiveAnswerer(FakeReadingEvaluator(0.9, "port: 80")).quote("What?", [known])
+    assert one.text == "```yaml\n# What is the port?\nport: 80\n```"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,15 @@ from crag.reading import Reading
 from crag.state import Strip
 from crag.text.as_read import as_read, on_few_lines, only_names
 from crag.text.places import line_numbers
-from crag.text.wholes import INDENTED, excerpt_at, is_head_of_ruled_table, lines_of, pieces_of
+from crag.text.wholes import (
+    FENCE,
+    INDENTED,
+    excerpt_at,
+    is_head_of_ruled_table,
+    lines_of,
+    names_next,
+    pieces_of,
+)
 from crag.text.words import bare, question_words, words
 
 MOST_WORDS: Final = 60
@@ -122,7 +130,7 @@ def quotations_in(
 
 def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
     text, reading, before = strip["text"], strip["reading"], strip.get("before", "")
-    start = _after_headings(text)
+    start = 0 if FENCE.match(before) else _after_headings(text)  # Or they are comments of code.
     headings = text[:start]
     if before.startswith("#"):
         headings, before = before + headings, ""
@@ -154,9 +162,10 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
 def _without_lead_in(text: str, place: tuple[int, int], anchor: int) -> tuple[int, int]:
     """Leave out a last sentence that leads in what the strip does not have, unless it answers."""
     begin, end = place
-    if not text[begin:end].endswith(":"):
+    pieces = list(pieces_of(text[begin:end]))
+    if not pieces or not (pieces[-1].leads_in or names_next(text[begin + pieces[-1].start : end])):
         return place
-    *others, last = pieces_of(text[begin:end])
+    *others, last = pieces
     says_more = any(piece.kind in {"sentence", "block"} for piece in others)
     is_left_out = says_more and last.kind == "sentence" and anchor < begin + last.start
     return (begin, begin + others[-1].end) if is_left_out else place

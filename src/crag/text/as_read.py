@@ -6,7 +6,7 @@ words and blocks of code, links their labels, and code that was cut has both of 
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 from itertools import groupby, pairwise
 from textwrap import dedent
@@ -279,22 +279,26 @@ def with_fences(text: str) -> str:
 
 
 def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
-    at = 0
+    at = margin = 0
     while at < len(lines):
         line = lines[at]
+        item = _ITEM.match(line)
+        if line.strip():
+            margin = item.end() if item else min(margin, _depth(line))
         if (fence := _FENCE.match(line)) and not underlines_title(lines, at):
             end = _closing(lines, at, fence["fence"])
             yield from _fenced(lines, at, end, fence)
             at = end + 1
         elif opening := _DIRECTIVE.match(line):
             body, at = _indented(lines, at)
-            yield from _directive(opening["name"], opening["rest"] or "", body)
+            shown = _directive(opening["name"], opening["rest"] or "", body)
+            yield from _moved(shown, 0 if item else margin)
         elif note := _note_at(lines, at):
             title, body, at = note
             yield from _titled(title, body)
         elif line.rstrip().endswith("::") and _indented(lines, at)[0]:
             body, at = _indented(lines, at)
-            yield from _led_in(line, body)
+            yield from _led_in(line, body, margin)
         elif not _BLOCK.match(line) and shows_code(lines, at):
             body, at = _indented(lines, at)
             yield from (_ShownLine(line), _ShownLine(""), *_code("", body))
@@ -308,7 +312,13 @@ def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
             at += 1
 
 
-def _led_in(line: str, body: Sequence[str]) -> Iterator[_ShownLine]:
+def _moved(lines: Iterable[_ShownLine], margin: int) -> Iterator[_ShownLine]:
+    """Move lines to the text of the item that holds them."""
+    for line in lines:
+        yield line._replace(text=" " * margin + line.text if line.text else "")
+
+
+def _led_in(line: str, body: Sequence[str], margin: int) -> Iterator[_ShownLine]:
     """Yield a line that ends with two colons, and the code that it leads in.
 
     What stands right below the line is no code, nor is it to docutils: a term of AsciiDoc means it.
@@ -318,7 +328,7 @@ def _led_in(line: str, body: Sequence[str]) -> Iterator[_ShownLine]:
     if body[0].strip():
         yield from _shown_lines(dedent("\n".join(body)).split("\n"))
     else:
-        yield from _code("", body)
+        yield from _moved(_code("", body), margin)
 
 
 def _plain_line(lines: Sequence[str], at: int) -> Iterator[_ShownLine]:
