@@ -567,6 +567,16 @@ def test_the_target_of_a_name_without_a_role_is_no_text(folder: Path) -> None:
     assert read(folder, "a.rst", text).text == text.replace("\n<mill.Mill.grind>` ", "`\n", 1)
 
 
+def test_code_that_docutils_does_not_know_an_option_of_is_cut_with_its_head() -> None:
+    head = ".. code-block:: py\n   :caption: a.py\n\n"
+    steps = "".join(f"   step_{n} = '{PROSE}'\n\n" for n in range(30))
+    text = f"T\n=\n\n.. tip::\n\n   So.\n\n{head}{steps}End.\n"
+    first, *others = chunks_of(text, "rst")
+    assert len(others) > 1
+    assert all(chunk.page_content.startswith(f"{head}   step") for chunk in others)
+    assert f"   So.\n\n{head}   step" in first.page_content
+
+
 @pytest.mark.parametrize("opening", ['=== "Do"', "!!! example"])
 def test_parts_of_code_in_a_tab_have_its_fences(opening: str) -> None:
     steps = "".join(f"    step_{n} = '{PROSE}'\n\n" for n in range(30))

@@ -71,7 +71,7 @@ def rst_blocks(text: str) -> list[Block]:
     Directives and roles of Sphinx and others are kept as text; docutils' complaints are not shown.
     """
     lines, rows = line_offsets(text), text.split("\n")
-    starts = _in_order(_starts(_parsed(text), rows), rows)
+    starts = _in_order([*_starts(_parsed(text), rows), *_directives(rows)], rows)
     found: list[Block] = []
     for number, one in enumerate(starts):
         until = starts[number + 1].line if number + 1 < len(starts) else len(lines) - 1
@@ -203,6 +203,16 @@ def _starts(node: "nodes.Element", lines: list[str], level: int = 0) -> Iterator
             line = _first_line(child)
             if line is not None:
                 yield _Start(_block_line(line - 1, lines), node=child.tagname)
+
+
+def _directives(lines: list[str]) -> Iterator[_Start]:
+    """Yield where code and tables start at the margin: docutils lacks some of Sphinx."""
+    literal = set(_literal(lines))
+    for at, line in enumerate(lines):
+        directive = None if at in literal else _DIRECTIVE.match(line)
+        names = CODE_DIRECTIVES | _TABLES
+        if directive and not directive["indent"] and directive["name"] in names:
+            yield _Start(at)
 
 
 def _first_line(node: "nodes.Element") -> int | None:

@@ -408,7 +408,7 @@ def _fenced(
     body = lines[start + 1 : end if _closes(lines[end], fence["fence"]) else end + 1]
     if fence["name"] is not None:
         if fence["name"] == "eval-rst":
-            yield from _shown_lines(body)
+            yield from _rest_of_directive(body)
         else:
             yield from _directive(fence["name"], fence["rest"].strip(), body)
     elif fence["fence"].startswith(":"):
@@ -417,6 +417,19 @@ def _fenced(
         opening = lines[start][: fence.end("fence")]  # With its margin, as within an item.
         last = lines[end] if _closes(lines[end], fence["fence"]) else opening
         yield from (_ShownLine(line, code=True) for line in [lines[start], *body, last])
+
+
+def _rest_of_directive(lines: Sequence[str]) -> Iterator[_ShownLine]:
+    """Yield what is indented at first, as the directive is that held it, and what follows."""
+    first = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
+    end = next((at for at in range(first, len(lines)) if lines[at][:1].strip()), len(lines))
+    opening, gap, rest = "\n".join(lines[:end]).partition("\n\n")
+    is_code = end > first and not opening.rstrip().endswith(_ENDS_OF_SENTENCES)
+    if is_code and not _DIRECTIVE.match(lines[first]):
+        yield from [*_code("", lines[:end]), _ShownLine("")]
+    else:
+        yield from _shown_lines(f"{dedent(opening)}{gap}{dedent(rest)}".split("\n"))
+    yield from _shown_lines(lines[end:])
 
 
 def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_ShownLine]:
