@@ -215,7 +215,8 @@ def test_code_that_was_cut_within_an_item_ends_within_it() -> None:
 
 @given(st.lists(st.sampled_from(
     ["```", "```{note}", ":::", "text", "", "    more", ".. note:: x", "!!! tip", "a::", "-----",
-     "`a", "[b](c", "{% x", "<!--"]
+     "`a", "[b](c", "{% x", "<!--", "- one::", "  .. code:: c", "      x", "    ```", '=== "Tab"',
+     "```{eval-rst}", "> - two"]
 )))  # fmt: skip
 def test_any_lines_are_read_and_keep_their_fences_in_pairs(lines: list[str]) -> None:
     read = as_read("\n".join(lines))
