@@ -267,6 +267,7 @@ def test_a_sentence_that_leads_in_what_is_left_out_is_not_quoted_unless_it_answe
     text = "The mill grinds. These are its parts:"
     assert quoted(text, "grinds")[0].text == "The mill grinds."
     assert quoted(text, "its parts")[0].text == text
+    assert quoted("It grinds. To stop it,", "grinds")[0].text == "It grinds."
     text = "The mill grinds. The following picture shows its parts."
     assert quoted(text, "grinds")[0].text == "The mill grinds."
     assert quoted(text, "its parts")[0].text == text
@@ -286,6 +287,7 @@ def test_a_comment_that_code_goes_on_with_is_no_heading() -> None:
             "It grinds flour.\n\nSo.\n\nNo more.",
         ),
         ("    a = 1\n    b = 2\n\nThat is all.", "```\na = 1\nb = 2\n```\n\nThat is all."),
+        ("        Popular\n    \n    Gold\n", "Popular\n\nGold"),
         ("- It\n  grinds\n- So", "- It\n  grinds\n- So"),
         ("      - It\n        grinds\n\n- So", "- It\n  grinds\n\n- So"),
     ],

@@ -62,6 +62,8 @@ CORPORA = ROOT.parent / "shared/data/docs/corpus"
         ("==  ==\na   b\n==  ==\n    c\nd   e\n==  ==",
          "| a | b |\n| --- | --- |\n|  | c |\n| d | e |"),
         ("==  ==\na   b\nwide one\n==  ==", "==  ==\na   b\nwide one\n==  =="),
+        ("Gold\n\n    ✓ All of it\n    ✓ Large\n\n        Become one\n\n    Make x = 1",
+         "Gold\n\n✓ All of it  \n✓ Large\n\nBecome one\n\n    Make x = 1"),
         (">\n> It is\n>\n> so.\n>", "> It is\n>\n> so."),
         (".. glossary::\n\n   mill\n      What ``grinds``.\n\n   wheel\n      What turns.",
          "mill: What `grinds`.\n\nwheel: What turns."),

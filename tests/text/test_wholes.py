@@ -303,6 +303,13 @@ def test_code_is_read_with_the_sentence_before_it() -> None:
     assert contexts(text, [text.index("```sh"), text.index("| a")]) == ["Use the tool.\n\n", ""]
 
 
+def test_a_sentence_that_code_has_interrupted_is_read_from_its_beginning() -> None:
+    text = "This option:\n\n```\na\n```\n\nis the same as:\n\n```\nb\n```"
+    pieces = list(pieces_of(text))
+    (context,) = contexts_of(text, pieces, [text.index("is the")])
+    assert context == "This option:\n\n```\na\n```\n\n"
+
+
 def test_code_below_the_second_line_of_an_item_belongs_to_it() -> None:
     text = "#. Pack it and\n   send it::\n\n      pack\n\n      send\n\n#. Wait::\n\n      wait"
     assert [text[piece.start : piece.end] for piece in pieces_of(text)] == [text]

@@ -61,7 +61,8 @@ _FEWEST_ALONE: Final = 3
 _BULLET = re.compile(r"\A[-*+•‣–]\s+")
 _IN_ITEM = re.compile(r"[ \t]*(?:(?:[-*+•‣–]|\d{1,3}[.)])[ \t]+|(?=[^ \t]))")
 """What stands before the text of a line, in an item as well."""
-_MARKED = re.compile(r"[-*+•‣–]\s|\d{1,3}[.)]\s|\.\. ")
+_MARKED = re.compile(r"\A(?:[-*+•‣–]\s|\d{1,3}[.)]\s|\.\. )")
+_ONE_WORD = re.compile(r"\A[A-Z][a-z]+\Z")
 _SENTENCE = re.compile(r"[.:][)\"”*_]*\s*\Z")
 _WORD = re.compile(r"\w")
 _ITEM = re.compile(r"[ \t]*\n\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])[ \t]+\S")
@@ -163,11 +164,13 @@ def _without_lead_in(text: str, place: tuple[int, int], anchor: int) -> tuple[in
     """Leave out a last sentence that leads in what the strip does not have, unless it answers."""
     begin, end = place
     pieces = list(pieces_of(text[begin:end]))
-    if not pieces or not (pieces[-1].leads_in or names_next(text[begin + pieces[-1].start : end])):
+    if not pieces:
         return place
     *others, last = pieces
+    said = text[begin + last.start : end]
+    leads_in = last.kind == "sentence" and (said.endswith((":", ",")) or names_next(said))
     says_more = any(piece.kind in {"sentence", "block"} for piece in others)
-    is_left_out = says_more and last.kind == "sentence" and anchor < begin + last.start
+    is_left_out = leads_in and says_more and anchor < begin + last.start
     return (begin, begin + others[-1].end) if is_left_out else place
 
 
@@ -229,7 +232,7 @@ def _at_margin(text: str, begin: int, end: int) -> str:
     if not others[cut:]:
         return moved
     rest = dedent("\n".join(others[cut:]))
-    is_text = inside or _MARKED.match(moved) or _SENTENCE.search(moved)
+    is_text = inside or any(says.search(moved.strip()) for says in (_MARKED, _SENTENCE, _ONE_WORD))
     is_whole = moved.endswith("\n") and (moved + rest).count("```") % 2 == 0
     is_code = depth >= INDENTED and is_whole and not is_text
     return f"```\n{moved.rstrip()}\n```\n\n{rest}" if is_code else f"{moved}\n{rest}"

@@ -107,10 +107,8 @@ _HTML_BLOCK = re.compile(
     r"|th|thead|tr|ul)\b(?:.*\S.*(?:\n|\Z))+",
     re.MULTILINE | re.IGNORECASE,
 )
-_LINES_APART = re.compile(r"<(?:dd|dt|pre|td|th)\b", re.IGNORECASE)
+_LINES_APART = re.compile(r"<(?:dd|dt|pre|td|th)\b|list-style(?:-type)?: ?none", re.IGNORECASE)
 _ITEM = re.compile(r"^[ \t]*<li\b[^<>\n]*>[ \t]*(?=\S)", re.IGNORECASE | re.MULTILINE)
-_WITHOUT_MARKS = re.compile(r"list-style(?:-type)?:[ ]?none")
-_END_OF_ITEM = re.compile(r"</li>(?=\n)", re.IGNORECASE)
 _CONTAINER = re.compile(
     r"(?P<margin>[ \t]*)(?P<fence>:{3,}|/{3,})[ \t]*"
     r"(?:(?P<name>[a-zA-Z][\w-]*)(?:[ \t]*\{[^{}\n]*\})?[ \t]*"
@@ -402,8 +400,6 @@ def _at_margin(block: re.Match[str]) -> str:
     """Move lines of HTML to the margin, as they would be code; items and cells stay apart."""
     if _LINES_APART.search(block[0]):
         return block[0]
-    if _WITHOUT_MARKS.search(block[0]):
-        return _INDENTATION.sub("", _END_OF_ITEM.sub(r"\g<0>  ", block[0]))
     return _INDENTATION.sub("", _ITEM.sub("- ", block[0]))
 
 

@@ -119,6 +119,8 @@ _BLOCK = re.compile(
 )
 """How a line begins whose breaks matter: items, rows, headings, code, rules."""
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)")
+_INDENTED_TEXT = re.compile(r"(?: {4,}(?:[^\x00-\x7f]|[A-Z][a-z])[^`=(){}<>;/\\|_\n]*(?:\n|\Z))+")
+"""Words that HTML has left with its indentation: they look like no code."""
 _TERM = r"(?![^\n]*: )\S(?:[^\n]{0,60}[^\s.!?:;,])?"
 _EXPLANATION = r"(?:[ \t]+\S[^\n]*(?:\n|\Z))+"
 _DEFINITION = re.compile(rf"({_TERM})\n({_EXPLANATION})")
@@ -201,6 +203,9 @@ def on_few_lines(text: str, *, after_block: bool = False) -> str:
     parts: list[str] = []
     text = text[without_blanks(text, 0, len(text))[0] :].rstrip() if after_block else text.strip()
     for part in _BETWEEN.split(text):
+        if not after_block and _INDENTED_TEXT.fullmatch(part):
+            parts.append(_HARD_BREAK.join(map(str.strip, part.split("\n"))))
+            continue
         is_block = _BLOCK.search(part) is not None and not _are_terms_with_sentences(part)
         goes_on = after_block and part[:1].isspace()
         parts.append(_with_list_at_text(part) if is_block or goes_on else _paragraph(part))

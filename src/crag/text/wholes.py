@@ -260,6 +260,9 @@ def _context(
     piece = pieces[at]
     before = pieces[at - 1] if at and pieces[at - 1].kind == "sentence" else None
     is_cut = bool(text[piece.start : start].strip())
+    interrupted = at > 1 and pieces[at - 1].kind == "block" and pieces[at - 2].leads_in
+    if interrupted and not is_cut and _GOES_ON.match(text, piece.start):
+        return text[pieces[at - 2].start : start]
     if is_cut and (head := _head_of(text, piece, start)):
         return f"{head}\n"
     is_code = any(opens.match(text, piece.start) for opens in (_SHOWS_CODE, DOCTEST))
