@@ -33,6 +33,7 @@ _NOTE = re.compile(r'\s*(?:!!!|\?\?\?\+?)\s+(?P<name>\w[\w -]*?)\s*(?:"(?P<title
 _ALERT = re.compile(r"\s*>\s*\[!(?P<name>\w[\w-]*)\][+-]?[ \t]*(?P<title>.*?)\s*$")
 """A note as GitHub and Obsidian write it."""
 _QUOTED = re.compile(r"\s*> ?")
+_HEADING_IN_QUOTATION = re.compile(r"^(\s*>\s*)#{1,6}[ \t]+")
 _TAB = re.compile(r'\s*===\+?\s+"(?P<title>[^"]*)"\s*$')
 _DIRECTIVE = re.compile(
     r"\s*(?:[-*+][ \t]+)?\.\. (?:\|[^|]+\| )?(?P<name>[\w:.+-]+?)::(?:\s+(?P<rest>.*))?$"
@@ -154,7 +155,7 @@ def as_read(text: str) -> str:
     Lists, tables and code keep their lines, and code is between fences. Absolute addresses of
     links stay, in brackets after their labels. Plain text comes back with its words as they are.
     """
-    lines = list(_shown_lines(with_fences(text).split("\n")))
+    lines = list(_shown_lines(with_fences(_with_first_mark(text)).split("\n")))
     parts = []
     after_block = False
     for code, group in groupby(lines, key=lambda line: line.code):
@@ -174,6 +175,18 @@ def only_names(text: str) -> bool:
     if not said:
         return not text.lstrip().startswith("#")
     return said.startswith((".. ", "```{")) and _NAMES.fullmatch(as_read(said)) is not None
+
+
+def _with_first_mark(text: str) -> str:
+    """Mark the first line of a text that is all of one quotation, where it begins within a line."""
+    first, *others = text.split("\n")
+    is_ended = (
+        first.endswith((":", *_ENDS_OF_SENTENCES)) or _QUOTED.match(first) or FENCE.match(first)
+    )
+    goes_on = not is_ended and "".join(others[:1]).strip()
+    is_quoted = goes_on and all(_QUOTED.match(line) for line in others if line.strip())
+    is_else = any(DOCTEST.match(line) or _ALERT.match(line) for line in others)
+    return f"> {text}" if is_quoted and not is_else else text
 
 
 def _with_emphasis_in_pairs(text: str) -> str:
@@ -345,6 +358,7 @@ def _plain_line(lines: Sequence[str], at: int) -> Iterator[_ShownLine]:
         line = line.replace(":", "", 1)
     if ends and _OPENS_LITERAL.search(line):
         line = line.rstrip()[:-1]
+    line = _HEADING_IN_QUOTATION.sub(r"\1", line)
     yield _ShownLine(_FIELD.sub(r"\1\2:", _NUMBERED.sub(r"\1-", line, count=1), count=1))
 
 
