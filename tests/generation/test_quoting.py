@@ -287,7 +287,7 @@ def test_a_comment_that_code_goes_on_with_is_no_heading() -> None:
             "It grinds flour.\n\nSo.\n\nNo more.",
         ),
         ("    a = 1\n    b = 2\n\nThat is all.", "```\na = 1\nb = 2\n```\n\nThat is all."),
-        ("        Popular\n    \n    Gold\n", "Popular\n\nGold"),
+        ("        Become gold\n    \n    Gold\n", "Become gold\n\nGold"),
         ("- It\n  grinds\n- So", "- It\n  grinds\n- So"),
         ("      - It\n        grinds\n\n- So", "- It\n  grinds\n\n- So"),
     ],

@@ -62,7 +62,7 @@ _BULLET = re.compile(r"\A[-*+•‣–]\s+")
 _IN_ITEM = re.compile(r"[ \t]*(?:(?:[-*+•‣–]|\d{1,3}[.)])[ \t]+|(?=[^ \t]))")
 """What stands before the text of a line, in an item as well."""
 _MARKED = re.compile(r"\A(?:[-*+•‣–]\s|\d{1,3}[.)]\s|\.\. )")
-_ONE_WORD = re.compile(r"\A[A-Z][a-z]+\Z")
+_WORDS_ALONE = re.compile(r"\A[A-Z][a-z]+(?: \w+){0,9}\Z")
 _SENTENCE = re.compile(r"[.:][)\"”*_]*\s*\Z")
 _WORD = re.compile(r"\w")
 _ITEM = re.compile(r"[ \t]*\n\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])[ \t]+\S")
@@ -232,7 +232,9 @@ def _at_margin(text: str, begin: int, end: int) -> str:
     if not others[cut:]:
         return moved
     rest = dedent("\n".join(others[cut:]))
-    is_text = inside or any(says.search(moved.strip()) for says in (_MARKED, _SENTENCE, _ONE_WORD))
+    is_text = inside or any(
+        says.search(moved.strip()) for says in (_MARKED, _SENTENCE, _WORDS_ALONE)
+    )
     is_whole = moved.endswith("\n") and (moved + rest).count("```") % 2 == 0
     is_code = depth >= INDENTED and is_whole and not is_text
     return f"```\n{moved.rstrip()}\n```\n\n{rest}" if is_code else f"{moved}\n{rest}"
