@@ -268,6 +268,7 @@ def test_a_sentence_that_leads_in_what_is_left_out_is_not_quoted_unless_it_answe
     assert quoted(text, "grinds")[0].text == "The mill grinds."
     assert quoted(text, "its parts")[0].text == text
     assert quoted("It grinds. To stop it,", "grinds")[0].text == "It grinds."
+    assert quoted("It grinds.\n\n**Contact**", "grinds")[0].text == "It grinds."
     text = "The mill grinds. The following picture shows its parts."
     assert quoted(text, "grinds")[0].text == "The mill grinds."
     assert quoted(text, "its parts")[0].text == text

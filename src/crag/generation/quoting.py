@@ -24,8 +24,8 @@ from crag.text.wholes import (
     INDENTED,
     excerpt_at,
     is_head_of_ruled_table,
+    leads_in_next,
     lines_of,
-    names_next,
     pieces_of,
 )
 from crag.text.words import bare, question_words, words
@@ -168,7 +168,7 @@ def _without_lead_in(text: str, place: tuple[int, int], anchor: int) -> tuple[in
         return place
     *others, last = pieces
     said = text[begin + last.start : end]
-    leads_in = last.kind == "sentence" and (said.endswith((":", ",")) or names_next(said))
+    leads_in = last.kind == "sentence" and leads_in_next(said)
     says_more = any(piece.kind in {"sentence", "block"} for piece in others)
     is_left_out = leads_in and says_more and anchor < begin + last.start
     return (begin, begin + others[-1].end) if is_left_out else place

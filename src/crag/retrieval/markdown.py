@@ -130,6 +130,12 @@ _TAGS = re.compile(
     r"summary|sup|svg|table|tbody|td|tfoot|th|thead|tr|tt|u|ul|video)(?:[ \t\n/][^<>]{0,500})?>",
     re.IGNORECASE,
 )
+_LINK_OF_HTML = re.compile(
+    r"<a\s[^<>\n]{0,500}?href=\"(?P<address>https?://[^\"\s()]{1,500})\"[^<>\n]{0,500}>"
+    r"(?P<label>[^<>\[\]\n]{1,200})</a>(?=[ \t]*(?:\||$))",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A link that stands alone, or in a row with others: without its address it says nothing."""
 _APART = re.compile(r"</?(?:br|dd|div|dt|h[1-6]|li|p|td|th|tr)\b", re.IGNORECASE)
 """Tags that keep the words around them apart."""
 _BARE_TABLE = re.compile(
@@ -202,6 +208,7 @@ def readable_markdown(text: str) -> tuple[str, str]:
     text = _outside_code(text, _TABLE, _as_markdown)
     text = _outside_code(text, _SUMMARY, lambda summary: _in_bold(summary, summary["words"]))
     text = _outside_code(text, _HTML_BLOCK, _at_margin)
+    text = _outside_code(text, _LINK_OF_HTML, lambda link: f"[{link['label']}]({link['address']})")
     text = _outside_code(text, _TAGS, _blank_tag)
     return title, _outside_code(text, _WIDE_ROW, lambda row: _PADDING.sub(_narrow, row[0]))
 

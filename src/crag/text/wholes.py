@@ -205,6 +205,11 @@ def names_next(sentence: str) -> bool:
     return _FOLLOWING.search(sentence) is not None
 
 
+def leads_in_next(sentence: str) -> bool:
+    """Return whether the last sentence of a text asks for what is not there any more."""
+    return sentence.endswith(",") or _leads_in(sentence, before_block=True)
+
+
 def _block_is_next(lines: Sequence[Line], at: int) -> bool:
     """Return whether a list, a table, code or a directive begins there, or after an empty line."""
     near = [line.kind for line in lines[at : at + _NEAR] if line.kind != "blank"]
