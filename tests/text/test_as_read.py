@@ -44,6 +44,7 @@ CORPORA = ROOT.parent / "shared/data/docs/corpus"
          "These match\nnow:\n- `a`\n  or so\n- `b`\n\nSo."),
         ("1. One\n\n   Two\n   lines:\n       - `a`\n       - `b`\n   - c\n2. Next",
          "1. One\n\n   Two\n   lines:\n   - `a`\n   - `b`\n   - c\n2. Next"),
+        ("```py\n\na = 1\n\nb = 2\n\n```", "```py\na = 1\n\nb = 2\n```"),
         ("1. Run it::\n\n    run()\n\n   Then ``stop``.",
          "1. Run it:\n   ```\n   run()\n   ```\n\n   Then `stop`."),
         ("* Run it:\n\n  .. code:: sh\n\n     run\n\n  So.\n\n.. code:: sh\n\n   stop",

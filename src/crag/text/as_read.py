@@ -435,7 +435,13 @@ def _fenced(
     elif end > start:
         opening = lines[start][: fence.end("fence")]  # With its margin, as within an item.
         last = lines[end] if _closes(lines[end], fence["fence"]) else opening
-        yield from (_ShownLine(line, code=True) for line in [lines[start], *body, last])
+        code = body[_blank_lines(body) : len(body) - _blank_lines(body[::-1])]
+        yield from (_ShownLine(line, code=True) for line in [lines[start], *code, last])
+
+
+def _blank_lines(lines: Sequence[str]) -> int:
+    """Count the blank lines that come first."""
+    return next((at for at, line in enumerate(lines) if line.strip()), 0)
 
 
 def _rest_of_directive(lines: Sequence[str]) -> Iterator[_ShownLine]:
