@@ -45,6 +45,8 @@ CORPORA = ROOT.parent / "shared/data/docs/corpus"
         ("1. One\n\n   Two\n   lines:\n       - `a`\n       - `b`\n   - c\n2. Next",
          "1. One\n\n   Two\n   lines:\n   - `a`\n   - `b`\n   - c\n2. Next"),
         ("```py\n\na = 1\n\nb = 2\n\n```", "```py\na = 1\n\nb = 2\n```"),
+        ("So.\n\n_Note: Set `a_b` to a_c. It is.", "So.\n\nNote: Set `a_b` to a_c. It is."),
+        ("It is a_b._\n\n_Set_ it.", "It is a_b.\n\n_Set_ it."), ("_All._ So.", "_All._ So."),
         ("1. Run it::\n\n    run()\n\n   Then ``stop``.",
          "1. Run it:\n   ```\n   run()\n   ```\n\n   Then `stop`."),
         ("* Run it:\n\n  .. code:: sh\n\n     run\n\n  So.\n\n.. code:: sh\n\n   stop",

@@ -136,6 +136,10 @@ _SENTENCES = r"(?:(?!\n[ \t]*\n)[^*`])*?[.!?]"
 _CLOSED_ONLY = re.compile(rf"\A({_SENTENCES})\*{{1,3}}(?=\n[ \t]*\n|\Z)")
 _OPENED_ONLY = re.compile(rf"(\A|\n\n)\*{{1,3}}(?=[A-Z])({_SENTENCES})\Z")
 """A first or last paragraph that has one of the two marks of what it emphasises."""
+_SAID = r"(?:`[^`\n]*`|(?<=\w)_(?=\w)|[^`_\n]|\n(?!\n))*"
+_CLOSED_BY_LINE = re.compile(rf"\A({_SAID}[.!?])_(?=\n\n|\Z)")
+_OPENED_BY_LINE = re.compile(rf"(\A|\n\n)_(?=[A-Z])({_SAID})\Z")
+"""The same with low lines, which names of code have within them."""
 _BREAK, _HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|(?<!\\)\\)\n(?=.)"), "  \n"
 """The end of a line that is kept, as that of an address."""
 _NAMES = re.compile(r"(?:`[^`\n]+`\s*)+")
@@ -191,7 +195,9 @@ def _with_first_mark(text: str) -> str:
 
 def _with_emphasis_in_pairs(text: str) -> str:
     """Leave out the mark that began or ended the emphasis of sentences, where these were cut."""
-    return _OPENED_ONLY.sub(r"\1\2", _CLOSED_ONLY.sub(r"\1", text, count=1), count=1)
+    for closed, opened in ((_CLOSED_ONLY, _OPENED_ONLY), (_CLOSED_BY_LINE, _OPENED_BY_LINE)):
+        text = opened.sub(r"\1\2", closed.sub(r"\1", text, count=1), count=1)
+    return text
 
 
 def _without_rules_around(text: str) -> str:
