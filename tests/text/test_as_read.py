@@ -278,3 +278,8 @@ def test_two_hundred_drawn_quotations_are_whole_and_without_markup() -> None:
                 inside = line.start + len(text) - len(text.lstrip()) + 1
                 cut = range(inside, line.start + len(text.rstrip()))
                 assert ends.isdisjoint(cut), said
+
+
+def test_a_reference_through_many_folders_is_read_at_once() -> None:
+    target = "../" * 60 + "Build("
+    assert as_read(f"See {{doc}}`{target}` for more.") == f"See {target} for more."

@@ -12,7 +12,7 @@ _FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _START = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?)", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*\.\. [\w:.+-]+::[ \t]*", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
-_UNTITLED = re.compile(r"(?:[a-z][\w.-]*:)?(?:(?:[\w.-]+|\.\.)?/)*(?P<name>[a-z\d][a-z\d _-]*)")
+_UNTITLED = re.compile(r"(?:[a-z][\w.-]*:)?(?:[\w.-]*/)*(?P<name>[a-z\d][a-z\d _-]*)")
 """A target that is no name of code, with the project or the folder that it is in."""
 REFERENCES = "ref|doc|numref"
 """Roles of Sphinx that show the title of what they lead to."""
