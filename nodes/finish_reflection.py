@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NotRequired
 
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
@@ -63,6 +64,7 @@ class FinishReflectionUpdate(TypedDict):
     abstained: bool
     certainty: Certainty
     citations: list[Citation]
+    further: NotRequired[list[Citation]]
     sentences: list[AnswerSentence]
     messages: list[AnyMessage]
     events: list[Event]
@@ -129,7 +131,12 @@ class FinishReflection:
         found = Generate(None, self.quoter).quote(state, settings, strips, events)
         named = [Event(**{**one, "node": _NODE}) for one in found["events"]]
         update = _update(state, found["answer"], found["citations"], named)
-        return {**update, "abstained": found["abstained"], "certainty": found["certainty"]}
+        return {
+            **update,
+            "abstained": found["abstained"],
+            "certainty": found["certainty"],
+            "further": found["further"],
+        }
 
 
 def _problem(

@@ -1,5 +1,6 @@
 """From an outcome to an answer: citations, what the model doubts, and why there is none."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from crag.answering.outcome import NOT_FOUND, UNSURE
 from crag.answering.support import WordAttributor
 from crag.nodes.finish_reflection import FinishReflection
-from crag.parts import Passage
+from crag.parts import Passage, Quotation
 from crag.reflection.scoring import critique_of, score
 from crag.reflection.testing import fake_candidate
 from crag.reflection_settings import ReflectionSettings
@@ -135,6 +136,20 @@ def test_text_that_no_passage_bears_out_gives_way_to_a_quotation(
     assert {entry["node"] for entry in update["events"]} == {"finish_reflection"}
     nothing = FinishReflection(WordAttributor(), FakeQuoter(finds=False)).run(given, Settings())
     assert (nothing["answer"], nothing["certainty"]) == (NOT_FOUND, "nothing_found")
+
+
+def test_quotations_beyond_the_answer_follow_it_there_too() -> None:
+    class TwoQuotations(FakeQuoter):
+        def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
+            del question
+            first, second = strips
+            more = Quotation(second["text"], 1, 0.9, sure=True, further=True)
+            return [Quotation(first["text"], 0, 1.0, sure=True), more]
+
+    given = state(answer="…", passages=[passage("A. B.", "It was Ada.", "She was English.")])
+    update = FinishReflection(WordAttributor(), TwoQuotations()).run(given, Settings())
+    assert update["answer"] == "“It was Ada.” [1]"
+    assert [entry["number"] for entry in update["further"]] == [2]
 
 
 @pytest.mark.parametrize(("replaced", "problem"), GIVES_WAY)
