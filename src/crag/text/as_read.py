@@ -315,8 +315,8 @@ def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
             at = end + 1
         elif opening := _DIRECTIVE.match(line):
             body, at = _indented(lines, at)
-            shown = _directive(opening["name"], opening["rest"] or "", body)
-            yield from _moved(shown, 0 if item else margin)
+            directive = _directive(opening["name"], opening["rest"] or "", body)
+            yield from _moved(directive, 0 if item else margin)
         elif note := _note_at(lines, at):
             title, body, at = note
             yield from _titled(title, body)
