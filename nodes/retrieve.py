@@ -74,6 +74,7 @@ class Retrieve:
         update = self._update(posed, found, settings)
         if parts:
             update["documents"], update["sub_questions"] = _with_parts(found.documents, parts)
+            update["events"] += _of_parts(parts, known=found.events)
         return update
 
     async def _found(self, question: str, settings: Settings) -> _Found:
@@ -137,6 +138,17 @@ def _with_parts(
         own = list(dict.fromkeys(places[_key(document)] for document in part.documents))
         sub_questions.append({**planned(part.question), "asked": part.question, "documents": own})
     return documents, sub_questions
+
+
+def _of_parts(parts: Sequence[_Found], known: Sequence[Event]) -> list[Event]:
+    """Return the events of the parts that are not `known` from the whole question."""
+    kinds = {one["kind"] for one in known}
+    return [
+        Event(**{**one, "detail": f"part {number}: {one['detail']}"})
+        for number, part in enumerate(parts, start=1)
+        for one in part.events
+        if one["kind"] not in kinds
+    ]
 
 
 def _key(document: Document) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """A question of several parts is answered part by part by `crag`, without a model."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -201,6 +202,40 @@ def test_an_evaluator_that_fails_leaves_the_question_whole() -> None:
     state = run(evaluator)
     assert (state["sub_questions"], state["action"]) == ([], "incorrect")
     assert "evaluator_failed" in [one["kind"] for one in state["events"]]
+
+
+class BreaksOff(FakeRetriever):
+    """Answers the first question only."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        found = super()._get_relevant_documents(query, run_manager=run_manager)
+        if len(self.questions) > 1:
+            raise TimeoutError(f"no answer to {query}")
+        return found
+
+
+def test_a_retriever_that_fails_for_a_part_is_told() -> None:
+    parts = parts_of(Reads(0.9, 0.9))
+    broken = BreaksOff(documents=[Document(PORT, metadata={"source": "0.md"})])
+    state = build_crag(replace(parts, retriever=broken)).invoke({"question": ASKED})
+    failed = [one["detail"] for one in state["events"] if one["kind"] == "retrieval_failed"]
+    assert failed == [
+        f"part 1: TimeoutError: no answer to {FIRST}",
+        f"part 2: TimeoutError: no answer to {SECOND}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("retriever", "kind"),
+    [
+        (FakeRetriever(), "nothing_retrieved"),
+        (FakeRetriever(error=ConnectionError("refused")), "retrieval_failed"),
+    ],
+)
+def test_what_fails_for_the_whole_is_told_once(retriever: FakeRetriever, kind: str) -> None:
+    parts = replace(parts_of(Reads(0.9, 0.9)), retriever=retriever)
+    state = build_crag(parts).invoke({"question": ASKED})
+    assert [one["kind"] for one in state["events"] if one["node"] == "retrieve"] == [kind]
 
 
 def test_the_web_is_read_for_the_part_that_the_documents_lack() -> None:
