@@ -201,6 +201,15 @@ def test_answers_without_a_model_that_was_away_are_told_and_asked_again(
     assert "3 of them without a part that failed: the answer's events" in batch.shown()
 
 
+def test_answers_without_a_search_that_failed_are_told_and_asked_again(
+    batch: Batch, server: Loopback
+) -> None:
+    batch.environment |= {"CRAG_SEARCH": "searxng", "CRAG_SEARXNG_URL": server.url}
+    only = ("--set", "only=incorrect")
+    assert batch.run(*only)["part_failed"] == 3
+    assert (batch.run(*only)["resumed"], batch.run("--again", *only)["resumed"]) == (3, 0)
+
+
 def test_a_reader_is_told_the_cost_and_what_is_left(batch: Batch) -> None:
     shown = batch.shown("--prices", "2,10", "--max-calls", "2").splitlines()
     assert shown[:2] == [

@@ -41,6 +41,8 @@ _MODELS = {"reranker", "evaluator", "evaluator_fallback", "reflection"}
 _PRICES = {"input_price", "output_price"}
 """Settings that change none, so that a run may go on with a limit of cost."""
 
+_FAILED = PART_FAILED | {"reranker_failed", "search_failed"}
+
 
 class BatchAnswer(AnswerRow):
     """A line of the file."""
@@ -183,7 +185,7 @@ def answer_all(  # noqa: PLR0913 - what a run is told
 
 
 def _part_failed(row: BatchAnswer) -> bool:
-    return any(event["kind"] in PART_FAILED for event in row["events"])
+    return any(event["kind"] in _FAILED for event in row["events"])
 
 
 def _in_worker(asking: Asking, question: Question) -> BatchAnswer:
