@@ -7,14 +7,21 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
+from crag.asking.answer_judge import AnswerJudge
 from crag.asking.evaluation import Question, Row, evaluate, read_questions, summarise
 from crag.asking.evaluation_page import numbers, page_of
 from crag.asking.lines import require_alone
 from crag.errors import DataError
-from crag.graph import build_crag
+from crag.graph import build_crag, build_self_rag
 from crag.parts import Parts
 from crag.settings import Settings
-from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
+from crag.testing import (
+    FakeChatModel,
+    FakeEvaluator,
+    FakeReflection,
+    FakeRetriever,
+    fake_candidate,
+)
 from tests.commands import crag
 from tests.server.chat import chatting
 
@@ -61,6 +68,22 @@ async def test_what_is_right_and_where_evidence_is_lost(
 ) -> None:
     row = await asked(question, reply=reply, score=score)
     assert (row["verdict"], row["lost"]) == (verdict, lost)
+
+
+async def test_what_reflection_read_was_kept_and_is_judged() -> None:
+    reflection = FakeReflection(lambda *_: fake_candidate("The kettle boils in three minutes."))
+    parts = Parts(
+        retriever=FakeRetriever(documents=[KETTLE, LID]),
+        evaluator=FakeEvaluator(),
+        model=FakeChatModel(),
+        reflection=reflection,
+    )
+    (row,) = await evaluate(build_self_rag(parts), [HOW_LONG], Settings())
+    assert (row["verdict"], row["kept"]) == ("right", True)
+    assert [strip["text"] for strip in row["strips"]] == [KETTLE.page_content, LID.page_content]
+    reply = '{"statements": 1, "supported": 1, "relevant": true, "agrees": true}'
+    (judgement,) = await AnswerJudge(FakeChatModel(replies=[reply])).judge([row])
+    assert judgement["relevant"]
 
 
 async def test_a_row_tells_what_led_to_the_answer() -> None:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from typing_extensions import TypedDict
 
+from crag.answering.citations import strips_of
 from crag.answering.context import kept_strips
 from crag.asking.matching import normalised_match
 from crag.asking.running import AnswerRow, Graph, Run, in_order, run_question
@@ -21,7 +22,7 @@ from crag.correction.provenance import source_of
 from crag.errors import DataError
 from crag.plain import all_well_formed
 from crag.settings import Settings
-from crag.state import Source, Strip
+from crag.state import OfferedPassage, Source, Strip
 
 Verdict = Literal["right", "wrong", "abstained", "unjudged", "failed"]
 """Unjudged: it was answered, and the file does not say what is right."""
@@ -163,7 +164,7 @@ def row_of(question: Question, run: Run, settings: Settings) -> Row:
         _found(question, source_of(document, place), document.page_content, score)
         for place, (document, score) in enumerate(zip(texts, scores, strict=True))
     ]
-    kept = kept_strips(state, settings) if state else []  # type: ignore[arg-type]
+    kept = _read(state, settings) if state else []
     strips = [*(state.get("internal") or []), *(state.get("external") or [])]
     known = bool(state and (question.evidence or question.answers or question.files))
     retrieved = any(one["holds"] for one in documents) if known else None
@@ -259,6 +260,13 @@ def _texts(path: Path, number: int, given: Mapping[str, Any], *names: str) -> tu
             raise DataError(path, f"{name!r} is {value!r}; write a list of texts", number)
         found += [one.strip() for one in values if one.strip()]
     return tuple(found)
+
+
+def _read(state: Mapping[str, Any], settings: Settings) -> list[Strip]:
+    """Return the strips that were kept; Self-RAG keeps none, and reads whole passages."""
+    passages: Sequence[OfferedPassage] = state.get("passages") or []
+    kept = kept_strips(state, settings)  # type: ignore[arg-type]
+    return kept or [strip for passage in passages for strip in strips_of(passage)]
 
 
 def _found(question: Question, source: Source, text: str, score: float | None) -> FoundDocument:
