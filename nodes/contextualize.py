@@ -14,7 +14,7 @@ from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
 from crag.state import FollowUp, State, Usage
-from crag.tasks import Posed
+from crag.tasks import Posed, lines_of
 from crag.text.untrusted import neutral
 from crag.wording import with_subject
 
@@ -42,7 +42,8 @@ class Contextualize:
 
     `question` becomes the self-contained question, which retrieval, grading and the answer use;
     `follow_up` keeps the original. Where no model can write it, one that leans on the question
-    before is completed by it. The node runs only if there is a history.
+    before is completed by it. Options below a question stay as they are. The node runs only if
+    there is a history.
     """
 
     model: ChatModel | None
@@ -50,7 +51,7 @@ class Contextualize:
 
     async def run(self, state: State, settings: Settings) -> ContextualizeUpdate:
         """Write the self-contained question, and what was asked."""
-        usage = Usage()
+        (asked, options), usage = _apart(state), Usage()
         if self.model is None:
             detail = "no chat model is configured to make the question self-contained"
             reason = event("contextualize_skipped", "contextualize", detail)
@@ -58,38 +59,46 @@ class Contextualize:
             detail = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
             reason = event("contextualize_skipped", "contextualize", detail)
         else:
-            reply = await aask(self.model, self._prompt(state, settings))
+            reply = await aask(self.model, self._prompt(state, asked, settings))
             usage, failed = reply.usage, reply.detail
             if reply.problem is None:
                 question = " ".join(reply.text.split()).strip('"“”')
-                if _is_usable(question, state["question"], settings):
-                    return _update(state, question, settings, [], usage)
+                whole = f"{question}{options}"
+                if _is_usable(question, asked) and len(whole) <= settings.max_question_characters:
+                    return _update(state, whole, settings, [], usage)
                 failed = f"the model's reply is not a question: {reply.text[:80]!r}"
             reason = event("contextualize_failed", "contextualize", failed)
         return _by_rule(state, settings, reason, usage)
 
-    def _prompt(self, state: State, settings: Settings) -> list[AnyMessage]:
+    def _prompt(self, state: State, asked: str, settings: Settings) -> list[AnyMessage]:
         lines = _spoken(state["messages"][:-1], settings.history_messages)
         return self.prompts.render(
-            "contextualize", question=neutral(state["question"]), history="\n".join(lines)
+            "contextualize", question=neutral(asked), history="\n".join(lines)
         )
+
+
+def _apart(state: State) -> tuple[str, str]:
+    """Return what was asked, and the options below it."""
+    posed = state.get("posed")
+    if posed is None or not posed["options"]:
+        return state["question"], ""
+    return posed["question"], f"\n{lines_of(posed['options'])}"
 
 
 def _by_rule(state: State, settings: Settings, reason: Event, usage: Usage) -> ContextualizeUpdate:
     """Do without a model's question, for the `reason` that is recorded."""
-    asked = state["question"]
+    asked, options = _apart(state)
     before = [one.text for one in state["messages"][:-1] if isinstance(one, HumanMessage)]
     question = with_subject(asked, before)
-    if len(question) > settings.max_question_characters:
+    if len(question) + len(options) > settings.max_question_characters:
         question = asked
     reason = {**reason, "fallback": _AS_ASKED if question == asked else _WITH_SUBJECT}
-    return _update(state, question, settings, [reason], usage)
+    return _update(state, f"{question}{options}", settings, [reason], usage)
 
 
-def _is_usable(reply: str, asked: str, settings: Settings) -> bool:
+def _is_usable(reply: str, asked: str) -> bool:
     """Say whether a reply is a question, if the follow-up was one: small models answer it."""
-    is_question = _MARK.search(reply) is not None or _MARK.search(asked) is None
-    return is_question and 0 < len(reply) <= settings.max_question_characters
+    return bool(reply) and (_MARK.search(reply) is not None or _MARK.search(asked) is None)
 
 
 def _update(
