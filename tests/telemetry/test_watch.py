@@ -166,6 +166,13 @@ def test_a_run_that_waits_for_a_human_is_no_error_and_counts_when_it_ends(
     assert outcomes == {"interrupted": 1, "answered": 1}
 
 
+@pytest.mark.parametrize("build", [build_crag, build_decomposed])
+def test_thanks_count_as_no_answer(told: Watched, make_parts: Any, build: Any) -> None:
+    build(make_parts()).invoke({"question": "Many thanks!"}, config(told))
+    ((labels, count),) = told.points("crag.questions")
+    assert (labels["crag.outcome"], count) == ("nothing_asked", 1)
+
+
 async def test_a_run_that_fails_or_is_cancelled_says_so(told: Watched, make_parts: Any) -> None:
     graph = build_crag(make_parts())
     with pytest.raises(QuestionError):
