@@ -67,7 +67,8 @@ def _next(state: State, settings: Settings) -> tuple[str, Settings]:
 
 
 def _update(state: State, asked: str, found: State) -> PartUpdate:
-    parts = state["sub_questions"]
+    parts, posed = state["sub_questions"], found.get("posed")
+    asked = posed["question"] if posed else asked  # As it was read, without typing errors.
     at = next(place for place, part in enumerate(parts) if not part["asked"])
     answered = SubQuestion(
         question=parts[at]["question"], asked=asked, action=found.get("action"),

@@ -81,9 +81,11 @@ class Combine:
         if reply is not None:
             problem = str(reply.detail)
             if reply.problem is None:
+                as_read = " ".join(part["asked"] for part in state["sub_questions"])
                 update = from_reply(
-                    state, reply, knowledge, strips, cites=True, attributor=self.attributor
-                )
+                    state, reply, knowledge, strips, question=as_read, cites=True,
+                    attributor=self.attributor,
+                )  # fmt: skip
                 problem = _problem(state["question"], update, settings)
                 if not problem:
                     return update

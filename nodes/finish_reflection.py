@@ -108,14 +108,13 @@ class FinishReflection:
         if not settings.cites or _RELEASED & settings.compat:
             return update
         available = _every_strip(state, citations)
-        judged = attribute(
-            state["question"], answer, available, self.attributor, node=_NODE, add=False
-        )
+        question = settings.profile.bare_question(state)
+        judged = attribute(question, answer, available, self.attributor, node=_NODE, add=False)
         events = [*update["events"], *judged.events]
         is_judged = self.attributor is not None and not judged.events
         may_quote = is_ours and settings.require_citations and self.quoter is not None
         sentences = judged.sentences if is_judged else []
-        if may_quote and (problem := _problem(state, answer, chosen, sentences)):
+        if may_quote and (problem := _problem(state, question, answer, chosen, sentences)):
             detail = f"{problem}: {reflection['answer']}"
             return self._quoted(state, settings, [*events, event("uncited_answer", _NODE, detail)])
         return {**update, "sentences": judged.sentences, "events": events}
@@ -140,12 +139,16 @@ class FinishReflection:
 
 
 def _problem(
-    state: State, answer: str, chosen: Sequence[Critique], sentences: Sequence[AnswerSentence]
+    state: State,
+    question: str,
+    answer: str,
+    chosen: Sequence[Critique],
+    sentences: Sequence[AnswerSentence],
 ) -> str:
     """Return what is wrong with text that a model wrote about passages; empty if nothing is."""
     if any(one["passage"] is None or "quotation_score" in one for one in chosen):
         return ""
-    if nothing := why_empty(state["question"], answer):
+    if nothing := why_empty(question, answer):
         return f"the model {nothing}"
     doubted = [_doubted(one) for one in chosen]
     if doubted and all(doubted):
@@ -155,7 +158,7 @@ def _problem(
         return "no passage supports most sentences of the model's answer"
     places = dict.fromkeys(one["passage"] for one in chosen if one["passage"] is not None)
     strips = [strip for place in places for strip in strips_of(state["passages"][place])]
-    missing = lacking(state, state["question"], strips)
+    missing = lacking(state, question, strips)
     return f"no passage of the model's answer has {', '.join(missing)}" if missing else ""
 
 

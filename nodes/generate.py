@@ -151,6 +151,7 @@ class Generate:
                 reply,
                 plan.knowledge,
                 plan.strips,
+                question=plan.question,
                 cites=plan.cites,
                 attributor=self.attributor,
             )

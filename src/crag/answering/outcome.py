@@ -70,10 +70,11 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     knowledge: str,
     strips: Sequence[Strip],
     *,
+    question: str,
     cites: bool,
     attributor: Attributor | None = None,
 ) -> GenerateUpdate:
-    """Take the model's text as the answer, without unknown links.
+    """Take the model's text as the answer to a `question`, as it was read, without unknown links.
 
     Where it `cites`, citations are validated, and its sentences attributed to strips, if there are
     any. An answer counts as uncited if no strip supports most of its sentences, or if no strip that
@@ -93,12 +94,10 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
         events.append(event("citation_removed", _NODE, detail, "the citation was removed"))
     if not strips:
         return _update(state, checked, knowledge, [], events, reply)
-    answer, citations, sentences, failed = attribute(
-        state["question"], checked, available, attributor
-    )
+    answer, citations, sentences, failed = attribute(question, checked, available, attributor)
     unsupported = [one for one in sentences if one["status"] == "unsupported"]
     was_judged = attributor is not None and not failed
-    missing = lacking(state, state["question"], (strips[one["number"] - 1] for one in citations))
+    missing = lacking(state, question, (strips[one["number"] - 1] for one in citations))
     problem = ""
     if not citations or (was_judged and 2 * len(unsupported) > len(sentences)):
         problem = "no strip supports most sentences of the model's answer"
