@@ -230,7 +230,8 @@ class Generate:
             quotations = [best_of(strips)]
         if quotations and _is_follow_up_by_rule(state):
             best = quotations[0]
-            if _is_said(state, best) or not _names_what_was_added(state, strips[best.strip]):
+            is_named = _names_what_was_added(state, question, strips[best.strip])
+            if _is_said(state, best) or not is_named:
                 quotations = _unsure(quotations)
         return quotations, events
 
@@ -335,14 +336,19 @@ def _with_words(plan: _Plan, reply: Reply, second: Reply | None) -> tuple[_Plan,
     return plan._replace(events=[*plan.events, asked]), second
 
 
-def _names_what_was_added(state: State, strip: Strip) -> bool:
+def _names_what_was_added(state: State, question: str, strip: Strip) -> bool:
     """Say whether a passage has a word that a follow-up such as "and in Rome?" adds.
 
-    Behind the question before, that is easily overlooked, and the earlier answer given again.
+    Behind the question before, that is easily overlooked, and the earlier answer given again. In
+    the `question` as it was read, the words have no typing errors.
     """
     follow_up, asked = state.get("follow_up"), state["question"]
     named = named_instead(follow_up["asked"]) if follow_up else ""
     added = {*question_words(named)} - {*words(asked.rpartition(named)[0])} if named else set()
+    typed, read = list(words(asked)), list(words(question))
+    if len(typed) == len(read):
+        meant = dict(zip(typed, read, strict=True))
+        added = {meant.get(word, word) for word in added}
     return not added or not added.isdisjoint(words(passage(state, strip)))
 
 

@@ -570,6 +570,19 @@ def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another
     assert "180 euros" in update["answer"]
 
 
+@pytest.mark.parametrize(("meant", "certainty"), [("Munich", "answered"), ("Rome", "unsure")])
+def test_what_a_follow_up_adds_is_read_without_typing_errors(meant: str, certainty: str) -> None:
+    said = state("A hotel costs up to 180 euros in Munich.")
+    said["question"] = question = "How much may a hotel cost? and in Mnuich?"
+    said["follow_up"] = {"message_id": "1", "asked": "and in Mnuich?"}
+    said["events"] = [event("contextualize_skipped", "contextualize", "no model")]
+    as_read = question.replace("Mnuich", meant)
+    said["posed"] = {"asked": question, "question": as_read, "options": {}}
+    quoter = ReadingQuoter(sure=True, span=(0, 3))
+    update = blocking(Generate(None, quoter).run(said, Settings()))
+    assert update["certainty"] == certainty
+
+
 @pytest.mark.parametrize(
     ("asked", "text", "about", "certainty"),
     [
