@@ -41,7 +41,7 @@ class Decompose:
     async def run(self, state: State, settings: Settings) -> PlanUpdate:
         """Write the parts, none of them asked yet."""
         question, most = state["question"], settings.sub_questions
-        if not (settings.cites and most > 1):
+        if not (settings.cites and most > 1) or is_behind_another(state):
             return _update([question])
         if self.model is None:
             return _update(parts_by_rule(question, most))
@@ -65,6 +65,16 @@ def _update(parts: Sequence[str], *events: Event, usage: Usage | None = None) ->
     return PlanUpdate(
         sub_questions=[planned(part) for part in parts], events=list(events), usage=usage or Usage()
     )
+
+
+def is_behind_another(state: State) -> bool:
+    """Return whether the question is a follow-up that was completed without a model.
+
+    The question before may stand in front of it, and is no part of it.
+    """
+    follow_up = state.get("follow_up")
+    is_skipped = any(one["kind"] == "contextualize_skipped" for one in state.get("events", []))
+    return is_skipped and follow_up is not None and follow_up["asked"] != state["question"]
 
 
 def planned(part: str) -> SubQuestion:

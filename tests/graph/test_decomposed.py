@@ -247,6 +247,21 @@ def test_a_follow_up_is_completed_before_it_is_split() -> None:
     assert state["usage"]["llm_calls"] == 5
 
 
+def test_a_follow_up_behind_the_question_before_is_taken_as_by_the_plain_graph() -> None:
+    before = [HumanMessage("When does the ferry leave?"), AIMessage(f"“{SHELVES['ferry']}” [1]")]
+    asked: Any = {"messages": [*before, HumanMessage("And what about the harbour?")]}
+    plain, state = (build(parts()).invoke(asked) for build in (build_crag, build_decomposed))
+    assert state["question"] == "When does the ferry leave? And what about the harbour?"
+    assert [part["question"] for part in state["sub_questions"]] == [state["question"]]
+    for name in ("answer", "certainty", "citations", "events"):
+        assert state[name] == plain[name]
+    assert state["certainty"] == "unsure"
+    assert [one.text for one in state["messages"][2:]] == [
+        asked["messages"][2].text,
+        plain["answer"],
+    ]
+
+
 def test_a_thread_forgets_the_parts_of_the_last_question() -> None:
     graph = build_decomposed(parts(), checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}

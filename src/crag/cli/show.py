@@ -70,7 +70,7 @@ class Trace:
         self._documents: list[Any] = []
         self._draft = ""
         self._message: str | None = None
-        self._query = ""
+        self._query = self._question = ""
         self._several = False
         self._usage = Usage()
         self._critiques = CritiqueTrace(console, verbose=verbose)
@@ -128,6 +128,8 @@ class Trace:
         self._withdraw()
         if node not in self._nodes:  # A subgraph, whose nodes were already shown.
             return
+        if node == "contextualize" and update["question"] == self._question:
+            return  # In the graph within, which completes the question in the same way.
         if self._brief and node not in _OF_ANSWERS:
             if node == "contextualize":
                 self._complete(update)
@@ -151,7 +153,8 @@ class Trace:
         self._console.print(f"[bold]{label:<9}[/] {text}", soft_wrap=True)
 
     def _complete(self, update: Mapping[str, Any]) -> None:
-        self._line("question", safe(update["question"]))
+        self._question = update["question"]
+        self._line("question", safe(self._question))
 
     def _open(self, update: Mapping[str, Any]) -> None:
         if self._several:
