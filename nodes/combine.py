@@ -21,6 +21,7 @@ from crag.answering.outcome import (
     is_uncited,
     links_removed,
 )
+from crag.correction.decomposition import without_answers
 from crag.events import Event, event
 from crag.parts import Attributor, ChatModel
 from crag.prompts import PACKAGED, Prompts
@@ -81,7 +82,10 @@ class Combine:
         if reply is not None:
             problem = str(reply.detail)
             if reply.problem is None:
-                as_read = " ".join(part["asked"] for part in state["sub_questions"])
+                as_read = " ".join(
+                    without_answers(part["question"], part["asked"])
+                    for part in state["sub_questions"]
+                )
                 update = from_reply(
                     state, reply, knowledge, strips, question=as_read, cites=True,
                     attributor=self.attributor,

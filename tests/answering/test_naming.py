@@ -68,3 +68,14 @@ def test_parts_are_joined_by_their_names_as_they_are_read() -> None:
     assert state["answer"] == joined
     assert state["sub_questions"][0]["asked"] == MISSPELT.replace("Kuberntes", "Kubernetes")
     assert [one["kind"] for one in state["events"]] == ["question_respelled"]
+
+
+def test_names_in_the_answer_to_another_part_are_not_those_of_the_question() -> None:
+    plan = ["What restarts containers?", "How long does #1 wait before the first restart?"]
+    joined = f"{WAITS} [1]. {WRITES} [2]."
+    first = "Kubernetes of the CNCF in San Francisco does [1]."
+    replies = [json.dumps({"questions": plan}), first, f"{WAITS} [1].", joined]
+    graph: Any = build_decomposed(parts_of(*replies))
+    state = graph.invoke({"question": " ".join(plan)})
+    assert state["sub_questions"][1]["asked"].count("San Francisco") == 1
+    assert state["answer"] == joined

@@ -84,6 +84,14 @@ def bounded(parts: Sequence[str], most: int) -> list[str]:
     return [*parts[: most - 1], " ".join(parts[most - 1 :])] if len(parts) > most else [*parts]
 
 
+def without_answers(question: str, asked: str) -> str:
+    """Return a part as it was `asked`, or as it was planned where that has the answer to another.
+
+    What is said of that answer is nothing that the question itself names.
+    """
+    return _NUMBER.sub("", question) if _NUMBER.search(question) else asked
+
+
 def with_answers(part: str, questions: Sequence[str], answers: Sequence[str | None]) -> str:
     """Put answers to earlier parts in the place of ``#1``, ``#2`` and so on.
 
