@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NotRequired
 
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
@@ -64,7 +63,7 @@ class FinishReflectionUpdate(TypedDict):
     abstained: bool
     certainty: Certainty
     citations: list[Citation]
-    further: NotRequired[list[Citation]]
+    further: list[Citation]
     sentences: list[AnswerSentence]
     messages: list[AnyMessage]
     events: list[Event]
@@ -266,6 +265,7 @@ def _update(
         abstained=abstained,
         certainty="nothing_found" if abstained else "answered",
         citations=citations,
+        further=[],
         sentences=[],
         messages=chat_reply(state, answer, citations),
         events=events,
