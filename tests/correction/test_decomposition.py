@@ -114,8 +114,26 @@ def test_answers_take_their_places_without_marks() -> None:
     asked = ["Who wrote it?", "Who built it?"]
     answers = ["“Ada Lovelace wrote it.” [3]", None]
     assert with_answers("Did #1 know #2, or #3?", asked, answers) == (
-        "Did Ada Lovelace wrote it know the answer to “Who built it?”, or #3?"
+        "Did Ada Lovelace know the answer to “Who built it?”, or #3?"
     )
     long = with_answers("About #1?", ["?"], ["word " * 100])
     assert len(long) < 220
     assert long.endswith("word?")
+
+
+@pytest.mark.parametrize(
+    ("said", "put"),
+    [
+        ("The director of Alien is Ridley Scott. [1]", "Ridley Scott"),
+        ("Ridley Scott directed Alien.", "Ridley Scott"),
+        ("Alien was directed by J. R. R. Scott.", "J. R. R. Scott"),
+        ("Ridley Scott", "Ridley Scott"),
+        ("a man from Leeds", "a man from Leeds"),
+        ("It was Ridley Scott, in the UK.", "It was Ridley Scott, in the UK"),
+        ("nobody knows", "nobody knows"),
+        ("1979", "1979"),
+    ],
+)
+def test_of_a_sentence_its_one_new_name_takes_the_place(said: str, put: str) -> None:
+    asked = with_answers("Where was #1 born?", ["Who directed Alien?"], [said])
+    assert asked == f"Where was {put} born?"

@@ -283,3 +283,9 @@ def test_two_hundred_drawn_quotations_are_whole_and_without_markup() -> None:
 def test_a_reference_through_many_folders_is_read_at_once() -> None:
     target = "../" * 60 + "Build("
     assert as_read(f"See {{doc}}`{target}` for more.") == f"See {target} for more."
+
+
+def test_a_paragraph_that_was_cut_within_its_first_line_is_one_line() -> None:
+    cut = "If any are\n        running, they are killed\n        without warning."
+    assert as_read(cut) == "If any are running, they are killed without warning."
+    assert as_read("Usage\n    prints x = 3.") == "Usage\n    prints x = 3."

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from crag.correction.queries import cut
 from crag.plain import filled
 from crag.text.marks import without_marks
+from crag.text.words import question_words, words
 
 _WHAT = "who whom whose what which when where why how".split()  # noqa: SIM905 - reads better
 _DOES = """
@@ -35,6 +36,9 @@ _FIRST_WORDS = 5
 """The words of a later part among which a pronoun refers to an earlier part."""
 _NUMBER = re.compile(r"#(\d{1,2})\b")
 _LONGEST_ANSWER = 200
+_CAPITAL = r"[^\W\d_a-z](?:\.(?=\s)|[\w'’-]*)"
+_NAME = re.compile(rf"\b{_CAPITAL}(?:\s+(?:(?:de|la|of|the|van|von)\s+)*{_CAPITAL})*")
+"""One or more words with capital letters."""
 """Characters of an answer that a later part is asked with."""
 
 
@@ -96,7 +100,8 @@ def with_answers(part: str, questions: Sequence[str], answers: Sequence[str | No
     """Put answers to earlier parts in the place of ``#1``, ``#2`` and so on.
 
     `questions` are the earlier parts, `answers` theirs; a part without an answer (None) is
-    described by its question.
+    described by its question. Of a sentence with one name that its question lacks, that is put
+    there: "Where was The director of Alien is Ridley Scott born?" is asked of nothing.
     """
 
     def answer(mark: re.Match[str]) -> str:
@@ -107,9 +112,18 @@ def with_answers(part: str, questions: Sequence[str], answers: Sequence[str | No
         if said is None:
             return f"the answer to “{questions[place]}”"
         bare = " ".join(without_marks(said).split()).strip("“”").rstrip(".")
-        return cut(bare, _LONGEST_ANSWER)
+        names = _new_names(bare, questions[place])
+        return cut(names[0] if len(names) == 1 else bare, _LONGEST_ANSWER)
 
     return _NUMBER.sub(answer, part)
+
+
+def _new_names(said: str, question: str) -> list[str]:
+    """Return the names in an answer that its question lacks, if it says words of that again."""
+    new = {*question_words(said)} - {*words(question)}
+    if new.issuperset(question_words(said)):
+        return []
+    return [name for name in dict.fromkeys(_NAME.findall(said)) if not new.isdisjoint(words(name))]
 
 
 def _refers_back(part: str) -> bool:

@@ -122,6 +122,8 @@ _BLOCK = re.compile(
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)")
 _INDENTED_TEXT = re.compile(r"(?: {4,}(?:[^\x00-\x7f]|[A-Z][a-z])[^`=(){}<>;/\\|_\n]*(?:\n|\Z))+")
 """Words that HTML has left with its indentation: they look like no code."""
+_HANGING = re.compile(r"[A-Z][^\n=]*[^\s:({\[=]\n([ \t]{4,})[a-z][^\n=]*(?:\n\1\S[^\n=]*)*[.!?)]")
+"""Sentences that began within the first line of an indented paragraph, the rest of which is."""
 _TERM = r"(?![^\n]*: )\S(?:[^\n]{0,60}[^\s.!?:;,])?"
 _EXPLANATION = r"(?:[ \t]+\S[^\n]*(?:\n|\Z))+"
 _DEFINITION = re.compile(rf"({_TERM})\n({_EXPLANATION})")
@@ -224,6 +226,9 @@ def on_few_lines(text: str, *, after_block: bool = False) -> str:
     for part in _BETWEEN.split(text):
         if not after_block and _INDENTED_TEXT.fullmatch(part):
             parts.append(_HARD_BREAK.join(map(str.strip, part.split("\n"))))
+            continue
+        if not after_block and _HANGING.fullmatch(part):
+            parts.append(" ".join(part.split()))
             continue
         is_block = _BLOCK.search(part) is not None and not _are_terms_with_sentences(part)
         goes_on = after_block and part[:1].isspace()
