@@ -127,3 +127,15 @@ def test_sections_are_paths() -> None:
 def test_the_title_is_embedded_with_the_text() -> None:
     assert text_to_embed(Document("Text.", metadata={"title": "T"})) == "T // Text."
     assert text_to_embed(Document("Text.", metadata={"title": ""})) == "Text."
+
+
+def test_what_a_long_directive_holds_is_cut_between_its_paragraphs() -> None:
+    said = (
+        "The call {} ends what runs. It says\n    nothing of what it has ended, and waits for none."
+    )
+    body = "\n\n".join(
+        f"  .. method:: call{number}\n\n    {said.format(number)}" for number in range(20)
+    )
+    chunks = split(document(f".. class:: Server\n\n{body}\n", markup="rst"), "/")
+    assert len(chunks) > 1
+    assert all(chunk.page_content.rstrip().endswith("waits for none.") for chunk in chunks)

@@ -53,6 +53,7 @@ _ITEM_AND_NEXT = re.compile(
     rf"^({ITEM.pattern}.*?)[ \t]*$(?=(?:\n[ \t]*\n([ \t]+\S))?)", re.MULTILINE
 )
 """The first line of an item, and where the text of a paragraph below it begins."""
+_DIRECTIVE = re.compile(r"\s*\.\. [\w:.+-]+::.*")
 _STANZA = re.compile(r"(?:[ \t]*\S.*(?:\n|\Z))+(?:[ \t]*\n)*|(?:[ \t]*\n)+")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 _CODE_OR_STANZA = re.compile(
@@ -275,9 +276,23 @@ def _sections(document: SourceText) -> Iterator[_Section]:
 
 
 def _prose(text: str, block: Block) -> list[_Atom]:
-    """Return a paragraph as one atom, or its sentences if it is too long for a chunk."""
-    spans = _cut(text, (block.start, block.end), _WAYS["prose"], CHUNK_SIZE)
-    return [_atom(text, "prose", span) for span in spans]
+    """Return a paragraph as one atom, or its sentences if it is too long for a chunk.
+
+    What a directive holds is one block, whose paragraphs are told apart if it is that long.
+    """
+    atoms = [
+        _atom(text, "prose", span)
+        for span in _cut(text, (block.start, block.end), _WAYS["prose"], CHUNK_SIZE)
+    ]
+    return [
+        *(one._replace(announces=_names_alone(text, one.span)) for one in atoms[:-1]),
+        *atoms[-1:],
+    ]
+
+
+def _names_alone(text: str, span: Span) -> bool:
+    """Return whether a paragraph is no more than the line of a directive, which names the next."""
+    return _DIRECTIVE.fullmatch(text, *span) is not None
 
 
 def _structured(text: str, block: Block, lead: Span | None) -> Iterator[_Atom]:
@@ -496,7 +511,7 @@ _by_inner_item = partial(_by_item, within=True)
 _BY_WORD = (_by(re.compile(r"\s*\S+\s*")), _by(re.compile(r"[\s\S]{1,60}")))
 _BY_LINE = (_by(_LINE), *_BY_WORD)
 _WAYS: Mapping[Kind, Sequence[_Way]] = {
-    "prose": (_by_sentence, *_BY_LINE),
+    "prose": (_by(_STANZA), _by_sentence, *_BY_LINE),
     "list": (
         _by_item,
         *[_by_inner_item] * _DEEPEST,
