@@ -21,7 +21,7 @@ from crag.retrieval.documents import SourceText, digest
 from crag.text.markup import without_markup
 from crag.text.places import lines_written, places_written
 from crag.text.sentences import split_sentences
-from crag.text.wholes import asks, is_term, names_next, underlines_title
+from crag.text.wholes import CODE_DIRECTIVES, asks, is_term, names_next, underlines_title
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -58,6 +58,8 @@ _STANZA = re.compile(r"(?:[ \t]*\S.*(?:\n|\Z))+(?:[ \t]*\n)*|(?:[ \t]*\n)+")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 _CODE_OR_STANZA = re.compile(
     rf"(?P<fence>[ \t]*(?:`{{3,}}|~{{3,}})).*\n(?:.*\n)*?(?P=fence)[ \t]*(?:\n|\Z)(?:[ \t]*\n)*"
+    rf"|(?P<margin>[ \t]*)\.\. (?:{'|'.join(sorted(CODE_DIRECTIVES))})::.*"
+    r"(?:\n(?:(?P=margin)[ \t]+\S.*|[ \t]*(?=\n|\Z)))+\n?"
     rf"|{_STANZA.pattern}"
 )
 _RULE_OF_GRID = re.compile(r"\+[-=+]{3,}\+")
@@ -511,7 +513,7 @@ _by_inner_item = partial(_by_item, within=True)
 _BY_WORD = (_by(re.compile(r"\s*\S+\s*")), _by(re.compile(r"[\s\S]{1,60}")))
 _BY_LINE = (_by(_LINE), *_BY_WORD)
 _WAYS: Mapping[Kind, Sequence[_Way]] = {
-    "prose": (_by(_STANZA), _by_sentence, *_BY_LINE),
+    "prose": (_by(_CODE_OR_STANZA), _by_sentence, *_BY_LINE),
     "list": (
         _by_item,
         *[_by_inner_item] * _DEEPEST,
