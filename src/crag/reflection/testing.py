@@ -72,8 +72,7 @@ class FakeReflection:
     ) -> None:
         self._candidates, self._decisions = candidates, dict(decisions or {})
         self._otherwise = otherwise or fake_decision(0.9)
-        self.approximation = approximation
-        """The words given."""
+        self._approximation = approximation
         self._fails_after, self._calls = fails_after, 0
         self.decided: list[Prefix] = []
         """What each decision was asked for."""
@@ -81,6 +80,11 @@ class FakeReflection:
         """What candidates were asked for: one entry for each run of continuations of one prefix."""
         self.batches: list[int] = []
         """How many continuations each call for candidates had."""
+
+    @property
+    def approximation(self) -> str:
+        """Return the words given."""
+        return self._approximation
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Return the decisions of the table."""
