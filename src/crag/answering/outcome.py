@@ -18,6 +18,7 @@ from crag.events import Event, event
 from crag.parts import Attributor, Quotation
 from crag.state import AnswerSentence, Certainty, Citation, Quote, State, Strip, SubQuestion, Usage
 from crag.text.marks import as_mark
+from crag.text.markup import PLAIN_TEXT
 
 NOT_FOUND = "I could not find this in the documents."
 """The answer of a run that abstains; the prompt asks the model for the same words."""
@@ -35,8 +36,6 @@ FOUND_NOTHING = "the model found no answer in the knowledge"
 
 _NODE = "generate"
 _FENCES = ("```", "~~~")
-_PLAIN = (".txt", ".text", ".log")
-"""How the names of files end that no markup is read in."""
 _CODE_OR_ESCAPE = re.compile(r"(?P<code>(`+|~{3,})(?![`~])[\s\S]*?\2)|\\(?=[!-/:-@\[-`{-~])")
 _NOT_SURE = "no passage that was kept is sure to answer the question"
 
@@ -159,7 +158,7 @@ def from_quotations(
 
 def _as_markdown(text: str, url: str) -> str:
     """Double a backslash of plain text that Markdown would drop, as before the dot of a path."""
-    if not url.lower().partition("#")[0].endswith(_PLAIN):
+    if not url.lower().partition("#")[0].endswith(PLAIN_TEXT):
         return text
     return _CODE_OR_ESCAPE.sub(lambda found: found["code"] or "\\\\", text)
 

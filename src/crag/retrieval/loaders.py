@@ -24,6 +24,7 @@ from crag.retrieval.pages import (
 from crag.retrieval.records import NO_RECORDS, count_lines, load_csv, load_json, load_jsonl
 from crag.retrieval.texts import reason_of
 from crag.text.encodings import storable
+from crag.text.markup import PLAIN_TEXT
 
 _logger = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ _SUFFIXES: Mapping[Loader, str] = {
     load_csv: ".csv .tsv",
     load_jsonl: ".jsonl .ndjson",
     load_json: ".json",
-    load_text: ".txt .text .log .adoc .asciidoc .org .textile .wiki .mediawiki .tex",
+    load_text: f"{' '.join(PLAIN_TEXT)} .adoc .asciidoc .org .textile .wiki .mediawiki .tex",
     load_code: _CODE,
 }
 LOADERS: Mapping[str, Loader] = {

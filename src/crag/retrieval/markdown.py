@@ -54,7 +54,7 @@ _INCLUDED = re.compile(
 )
 """Snippets of pymdownx and marks of Jinja, which are read within code too."""
 _TEXT_IN_CODE = re.compile(
-    rf"\{{(?:{REFERENCES})\}}`(?P<target>[^`<>\n]+)`"
+    rf"\{{(?:{'|'.join(REFERENCES)})\}}`(?P<target>[^`<>\n]+)`"
     r"|\{(?P<series>pep|rfc)\}`(?P<number>\d+)[^`\n]*`"  # MyST
     r"|\{[a-z][\w:-]*\}`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`"
     r"|\{[a-z][\w:-]*\}(?P<role>`)(?:[~!](?=\w))?"

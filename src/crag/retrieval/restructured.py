@@ -359,7 +359,7 @@ def _end_of_indented(lines: list[str], at: int) -> int:
 def _shown_label(text: str, role: str) -> str:
     if labelled := _LABELLED.match(text):
         return labelled["label"].lstrip("~!")
-    if role.removeprefix("std:") in REFERENCES.split("|"):
+    if role.removeprefix("std:") in REFERENCES:
         return reference_as_words(text)
     series = _SERIES.get(role.lower(), "")
     return f"{series} {text.partition('#')[0]}" if series else text.lstrip("~!")

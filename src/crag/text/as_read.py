@@ -81,11 +81,12 @@ _LABELS = {
 }
 _NOTES = {"note", "tip", "hint", "warning", "important", "caution", "danger", "attention", "error",
           "info", "todo", "seealso"}  # fmt: skip
+_REFERENCE = "|".join(REFERENCES)
 _TAGS = "a|abbr|b|br|cite|code|details|div|em|i|img|kbd|p|small|span|strong|sub|summary|sup|u"
 _INLINE = re.compile(
     r"(?P<rst_literal>(?<!`)``(?!`)[^`]+``(?!`)"
     r"|(?<!`)(?!```[^`\n]*```)``(?!``)(?:[^`\n]|`(?!`)){1,200}`{2,3}(?!`))"
-    rf"|(?::(?:std:)?(?:{REFERENCES}):|\{{(?:{REFERENCES})\}})`(?P<referred>[^`<>\n]{{1,300}})`"
+    rf"|(?::(?:std:)?(?:{_REFERENCE}):|\{{(?:{_REFERENCE})\}})`(?P<referred>[^`<>\n]{{1,300}})`"
     r"|:[a-zA-Z][\w:.+-]{0,60}:`(?P<role>[^`]{1,300})`"
     r"|\{[a-zA-Z][\w:.+-]{0,60}\}`(?P<myst>[^`]{1,300})`"
     r"|(?<![`\w])`(?P<label>[^`<]{1,300})<(?P<address>[^<>`]{1,500})>`__?"

@@ -14,8 +14,10 @@ _DIRECTIVE = re.compile(r"^[ \t]*\.\. [\w:.+-]+::[ \t]*", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
 _UNTITLED = re.compile(r"(?:[a-z][\w.-]*:)?(?:[\w.-]*/)*(?P<name>[a-z\d][a-z\d _-]*)")
 """A target that is no name of code, with the project or the folder that it is in."""
-REFERENCES = "ref|doc|numref"
+REFERENCES = ("ref", "doc", "numref")
 """Roles of Sphinx that show the title of what they lead to."""
+PLAIN_TEXT = (".txt", ".text", ".log")
+"""How the names of files end that no markup is read in."""
 _CELLS = re.compile(r"(?:(?<![ \t])[ \t]+)?\|[ \t]*")
 
 
