@@ -45,7 +45,7 @@ test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, m
 	$(PYTEST) --hypothesis-profile thorough -m 'not browser'
 
 torture: $(DEV)  ## Attack it in full: broken parts, hostile files, kills, faults, half an hour of load (hours)
-	$(BIN)/python -m pytest --hypothesis-profile torture -s tests/torture tests/server/test_soak.py tests/retrieval/test_backends.py
+	$(BIN)/python -m pytest --hypothesis-profile torture -s tests/torture tests/server/test_soak.py tests/index/test_backends.py
 
 torture-server: $(DEV)  ## Attack the production server in full: kills, SIGSTOP, cancellations, no PostgreSQL (40 minutes)
 	$(BIN)/python -m pytest --production --hypothesis-profile torture -s tests/production/test_kills.py tests/production/test_random_operations.py tests/production/test_cancellations.py

@@ -23,7 +23,7 @@ from crag.cli.ask import EXIT_CODES
 from crag.graph import build_crag
 from crag.graph_registry import OFFERED
 from crag.parts import Parts
-from crag.retrieval.backends import STORES
+from crag.index.backends import STORES
 from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 from tests import commands

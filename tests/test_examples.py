@@ -1,7 +1,7 @@
 """The examples run as a user runs them: offline, without a key.
 
 Those that need a server are run in `tests/server/test_remote.py` and, with each store, in
-`tests/retrieval/test_backends.py`.
+`tests/index/test_backends.py`.
 """
 
 import runpy

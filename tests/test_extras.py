@@ -44,7 +44,7 @@ USES = {
         "from crag.papers.experiments.corpus import CorpusSearcher; CorpusSearcher([]).load()",
     ],
     "postgres": [
-        "from crag.retrieval.backends import open_backend; open_backend('postgresql://host/name')",
+        "from crag.index.backends import open_backend; open_backend('postgresql://host/name')",
     ],
     "ray": [
         "from crag.runtime.ray_cluster import load_ray; load_ray()",

@@ -17,7 +17,7 @@ HEAVY = {
 }  # fmt: skip
 BACK_ENDS = sorted(Path(crag.reflection.backends.__file__).parent.glob("[!_]*.py"))
 INDEXING = (
-    "from crag.factory.indexing import choose_encoder; from crag.retrieval import index_paths"
+    "from crag.factory.indexing import choose_encoder; from crag.index import index_paths"
 )
 STATEMENTS = [
     "sys.argv = ['crag', '--help']; from crag.papers.commands import main; main()",
@@ -28,7 +28,7 @@ STATEMENTS = [
     *(f"import crag.reflection.backends.{path.stem}" for path in BACK_ENDS),
     "import crag.evaluators, crag.evaluators.t5",
     "import crag.graph",
-    "import crag.retrieval",
+    "import crag.index",
     "import crag.factory",
     "import crag.langchain",
     "import crag.graph.studio",
@@ -83,5 +83,5 @@ def test_asking_loads_no_document_loader() -> None:
     code = f"{ASKING}; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names = done.stdout.split()
-    assert "crag.retrieval.store" in names
-    assert not {"crag.retrieval.loaders", "crag.retrieval.splitting"} & set(names)
+    assert "crag.index.store" in names
+    assert not {"crag.documents.loaders", "crag.documents.splitting"} & set(names)

@@ -18,8 +18,8 @@ from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.models.encoder import packaged_encoder
 from crag.parts import Parts
-from crag.retrieval import DocumentIndex, IndexRetriever, index_paths
-from crag.retrieval.backends import STORES
+from crag.index import DocumentIndex, IndexRetriever, index_paths
+from crag.index.backends import STORES
 
 FILES = {
     "merrow.md": "# Cape Merrow\n\nThe lighthouse of Cape Merrow was designed by Edith Halloran.\n",

@@ -222,7 +222,7 @@ def _fit_to_index(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> "IndexReport":
     from crag.factory.indexing import choose_encoder
     from crag.papers.training.unlabelled import COSTS, Mixture, calibrate_on
-    from crag.retrieval import DocumentIndex
+    from crag.index import DocumentIndex
 
     shares = Mixture(*_numbers("--mixture", mixture, "ANSWERED,NEAR,FAR"))
     encoder = choose_encoder(chosen)

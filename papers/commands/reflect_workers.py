@@ -30,7 +30,7 @@ from crag.papers.training.self_rag.released_critic import (
 from crag.papers.training.self_rag.truth_critic import TruthCritic
 from crag.papers.training.self_rag.truths import read_truths
 from crag.parts import Passage
-from crag.retrieval import DocumentIndex, IndexRetriever
+from crag.index import DocumentIndex, IndexRetriever
 from crag.runtime.ray_cluster import cluster, load_ray, on_workers
 
 

@@ -30,7 +30,7 @@ from crag.answering.context import kept_strips
 from crag.graph import build_crag, build_decomposed
 from crag.papers.experiments.report import table
 from crag.parts import Parts
-from crag.retrieval.retriever import IndexRetriever
+from crag.index.retriever import IndexRetriever
 from crag.settings import Settings
 from crag.state import State
 

@@ -25,7 +25,7 @@ from crag.papers.training.unlabelled import (
     effect,
 )
 from crag.parts import Evaluator
-from crag.retrieval import DocumentIndex
+from crag.index import DocumentIndex
 from crag.settings import Settings
 from crag.wording import plainly_asked
 

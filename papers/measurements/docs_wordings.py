@@ -30,7 +30,7 @@ from crag.graph import build_crag
 from crag.papers.experiments.report import table
 from crag.papers.training.records import read_objects
 from crag.parts import Parts
-from crag.retrieval.retriever import IndexRetriever
+from crag.index.retriever import IndexRetriever
 from crag.settings import Settings
 
 _SMALL_WORDS = """

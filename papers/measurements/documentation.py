@@ -32,8 +32,8 @@ from crag.graph import build_crag
 from crag.models.encoder import packaged_encoder
 from crag.papers.training.records import read_objects
 from crag.parts import Evaluator, Parts
-from crag.retrieval import DocumentIndex, index_paths
-from crag.retrieval.retriever import IndexRetriever
+from crag.index import DocumentIndex, index_paths
+from crag.index.retriever import IndexRetriever
 from crag.settings import Settings
 from crag.state import State
 

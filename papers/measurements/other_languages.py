@@ -19,8 +19,8 @@ from langchain_core.documents import Document
 from lxml import html
 
 from crag.papers.training.records import read_objects
-from crag.retrieval.backends.word_file import Change, WordFile
-from crag.retrieval.index import EVERYTHING
+from crag.index.backends.word_file import Change, WordFile
+from crag.index.contract import EVERYTHING
 from crag.text import words
 from crag.text.language import language_of
 from crag.text.sentences import split_sentences

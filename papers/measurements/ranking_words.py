@@ -21,8 +21,8 @@ from langchain_core.documents import Document
 from large_index import questions_of, texts_of
 from timing import MEBIBYTE
 
-from crag.retrieval.backends.word_file import Change, WordFile
-from crag.retrieval.index import EVERYTHING
+from crag.index.backends.word_file import Change, WordFile
+from crag.index.contract import EVERYTHING
 from crag.text.words import question_words
 
 DIFFERENT = 20_000

@@ -39,9 +39,9 @@ from crag.asking.budget import Budget
 from crag.asking.evaluation import Question
 from crag.cli.index_workers import ray_reader
 from crag.factory.indexing import choose_encoder
-from crag.retrieval import DocumentIndex, index_paths
-from crag.retrieval.backends import open_backend
-from crag.retrieval.update import reader_within
+from crag.index import DocumentIndex, index_paths
+from crag.index.backends import open_backend
+from crag.index.update import reader_within
 from crag.runtime.environment import Environment
 from crag.runtime.ray_cluster import load_ray
 

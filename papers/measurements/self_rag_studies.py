@@ -39,7 +39,7 @@ from crag.papers.training.self_rag.language_trainer import load_base, train_lang
 from crag.papers.training.self_rag.reflective_text import reflective_text
 from crag.papers.training.trainer import finish
 from crag.parts import Passage
-from crag.retrieval import DocumentIndex, IndexRetriever
+from crag.index import DocumentIndex, IndexRetriever
 from crag.runtime.environment import Environment
 
 PLAIN = ("no_retriever", "no_critic", "llama2_ft")

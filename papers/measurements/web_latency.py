@@ -24,7 +24,7 @@ from crag.nodes.refine import Refine
 from crag.nodes.select import Select
 from crag.papers.experiments.report import table
 from crag.parts import Parts, ReadingLimits
-from crag.retrieval import DocumentIndex, IndexRetriever, index_paths
+from crag.index import DocumentIndex, IndexRetriever, index_paths
 from crag.settings import Settings
 from crag.state import Action, State
 from crag.testing import FakeChatModel

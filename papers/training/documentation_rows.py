@@ -28,9 +28,9 @@ from langchain_core.documents import Document
 
 from crag.errors import CragError, TrainingError
 from crag.papers.training.reading_rows import ReadingRow
-from crag.retrieval.documents import SourceText
-from crag.retrieval.loaders import load
-from crag.retrieval.splitting import split
+from crag.documents.sources import SourceText
+from crag.documents.loaders import load
+from crag.documents.splitting import split
 from crag.text.markup import without_markup
 
 _log = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from crag.papers.training.recipe import DeltaRecipe
 from crag.papers.training.records import digest_of, numbered_lines, read_records
 from crag.papers.training.saving import encoder_weights, outside_faults
 from crag.papers.training.trainer import WORK, last_point, steady_arguments, stop_at_nan
-from crag.retrieval.splitting import text_to_embed
+from crag.documents.splitting import text_to_embed
 from crag.text.markup import without_markup
 
 if TYPE_CHECKING:

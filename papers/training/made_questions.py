@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from crag.retrieval import DocumentIndex
+from crag.index import DocumentIndex
 from crag.text.as_read import as_read
 from crag.text.language import ENGLISH, language_of
 from crag.text.sentences import sentences_of

@@ -28,7 +28,7 @@ from crag.papers.training.evidence import ProgressCallback
 from crag.papers.training.made_questions import MadeQuestion, far_questions, holds, questions_of
 from crag.papers.training.thresholds import FEWEST, Aim, Costs, Interval, JudgedSet, fit
 from crag.parts import Evaluator, Quotation, is_reading
-from crag.retrieval import DocumentIndex
+from crag.index import DocumentIndex
 from crag.runtime.evaluator_calls import scores_of
 from crag.settings import Settings
 from crag.state import ACTIONS, Action

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crag.retrieval.backends import STORES
+from crag.index.backends import STORES
 from tests.commands import CRAG, crag, variables
 
 

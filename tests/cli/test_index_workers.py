@@ -9,9 +9,9 @@ import pytest
 
 from crag.cli.index_workers import FILES, RECORDS, blocks, made
 from crag.models.encoder import packaged_encoder
-from crag.retrieval import DocumentIndex, index_paths
-from crag.retrieval.loaders import LOADERS, Found
-from crag.retrieval.update import FromFile, Held
+from crag.index import DocumentIndex, index_paths
+from crag.documents.loaders import LOADERS, Found
+from crag.index.update import FromFile, Held
 from crag.runtime.environment import Environment
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
-from crag.retrieval.backends import open_backend
+from crag.index.backends import open_backend
 from crag.runtime.ray_cluster import load_ray
 from tests.commands import CRAG, crag_process, variables
 from tests.loopback import Loopback, serving

@@ -11,12 +11,12 @@ from crag.evaluators import load_evaluator
 from crag.factory.indexing import choose_encoder
 from crag.factory.parts import choose_parts, choose_prompts, choose_reranker
 from crag.factory.web import choose_searcher
-from crag.retrieval.backends import open_backend
+from crag.index.backends import open_backend
 from crag.runtime.environment import Environment
 from crag.testing import FakeEvaluator, FakeSearcher
 
 MODULE = """
-from crag.retrieval.backends.chroma import ChromaFolder
+from crag.index.backends.chroma import ChromaFolder
 from crag.testing import FakeEvaluator, FakeSearcher
 from langchain_core.documents import BaseDocumentCompressor
 

@@ -15,9 +15,9 @@ from crag.page.app import middleware
 from crag.page.documents import MOST_SHOWN, ROUTES, DocumentError, Library, check_upload
 from crag.page.documents import library as of_the_environment
 from crag.page.rules import Rules
-from crag.retrieval import DocumentIndex, Limits, index_paths
-from crag.retrieval.documents import SourceText
-from crag.retrieval.loaders import LOADERS
+from crag.index import DocumentIndex, Limits, index_paths
+from crag.documents.sources import SourceText
+from crag.documents.loaders import LOADERS
 from tests.web.site import PARAGRAPHS, pdf
 
 ADA = b"# Ada\n\nAda wrote the first program.\n\nIt came in 1843.\n"

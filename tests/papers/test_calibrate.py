@@ -16,7 +16,7 @@ from crag.models.model_card import EvaluatorCard, read_card
 from crag.papers.commands.calibrate import write_thresholds
 from crag.papers.training.artefacts import write_card
 from crag.papers.training.calibrate import calibrate
-from crag.retrieval import DocumentIndex, index_paths
+from crag.index import DocumentIndex, index_paths
 from crag.testing import FakeEvaluator
 from tests import commands
 from tests.loopback import serving

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.correction.strips import decompose
-from crag.retrieval.documents import SourceText
-from crag.retrieval.loaders import load
-from crag.retrieval.splitting import split
+from crag.documents.sources import SourceText
+from crag.documents.loaders import load
+from crag.documents.splitting import split
 from crag.text.as_read import as_read, with_fences
 from crag.text.wholes import excerpt_at, lines_of
 

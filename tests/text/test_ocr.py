@@ -13,10 +13,10 @@ from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-from crag.retrieval import Limits
-from crag.retrieval.documents import SourceText, Unusable
-from crag.retrieval.isolated import IsolatedReader
-from crag.retrieval.loaders import load
+from crag.index import Limits
+from crag.documents.sources import SourceText, Unusable
+from crag.documents.isolated import IsolatedReader
+from crag.documents.loaders import load
 from crag.text.pdf import read_pdf
 
 LINES = [
@@ -34,7 +34,7 @@ from pathlib import Path
 def refuse(*_): raise AssertionError("it asked for an address")
 socket.getaddrinfo = socket.socket.connect = refuse
 if sys.argv[2] == "without": sys.modules["rapidocr"] = None
-from crag.retrieval.loaders import load
+from crag.documents.loaders import load
 (one,) = load(Path(sys.argv[1]))
 print(json.dumps([getattr(one, "text", None), getattr(one, "reason", None)]))
 """

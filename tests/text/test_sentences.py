@@ -1,4 +1,4 @@
-"""Sentence ends in other languages than English, whose tests are in tests/retrieval."""
+"""Sentence ends in other languages than English, whose tests are in tests/documents."""
 
 import pytest
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from crag.errors import DocumentIndexError
-from crag.retrieval.backends.word_file import TOKENIZER, Change, WordFile, cached_words
-from crag.retrieval.index import Filter
+from crag.index.backends.word_file import TOKENIZER, Change, WordFile, cached_words
+from crag.index.contract import Filter
 from crag.text.words import asks_for_name, question_words, words
 
 

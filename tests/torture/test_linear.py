@@ -16,9 +16,9 @@ from crag.events import event
 from crag.generation import ExtractiveAnswerer
 from crag.reflection.cleaning import cleaned
 from crag.reflection_tokens import without_reflection
-from crag.retrieval.blocks import blocks_of
-from crag.retrieval.markdown import markdown_blocks, readable_markdown
-from crag.retrieval.restructured import readable_rst
+from crag.documents.blocks import blocks_of
+from crag.documents.markdown import markdown_blocks, readable_markdown
+from crag.documents.restructured import readable_rst
 from crag.state import Citation, OfferedPassage, Source, Strip
 from crag.tasks import split_options
 from crag.testing import FakeReadingEvaluator

@@ -25,7 +25,7 @@ def require_folder(folder: str, retriever: Any, environment: "Environment") -> N
         SettingsError: the message names the folders of the index that have most files.
     """
     from crag.factory.indexing import choose_encoder
-    from crag.retrieval import DocumentIndex
+    from crag.index import DocumentIndex
     from crag.runtime.attempt import Attempt
 
     documents = None

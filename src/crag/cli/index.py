@@ -25,7 +25,7 @@ from crag.plain import counted
 
 if TYPE_CHECKING:
     from crag.errors import CragError
-    from crag.retrieval import IndexReport
+    from crag.index import IndexReport
 
 _SKIPPED_SHOWN = 20
 _KINDS_SHOWN = 8
@@ -82,7 +82,7 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise typer.BadParameter(f"{url} is a page, not a file: save it, and index the file")
 
     from crag.factory.indexing import choose_encoder, choose_limits
-    from crag.retrieval import (
+    from crag.index import (
         DocumentIndex,
         index_paths,
         loaders_with,
@@ -174,7 +174,7 @@ def _report_unread(files: Sequence[Path], *, verbose: bool) -> None:
     """Print the files that no loader reads: by kind with counts, or one by one."""
     from collections import Counter
 
-    from crag.retrieval.loaders import reason_unread
+    from crag.documents.loaders import reason_unread
 
     kinds = Counter(
         (file.suffix.lower() or "without suffix", reason_unread(file)) for file in files

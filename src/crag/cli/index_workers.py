@@ -17,12 +17,12 @@ from langchain_core.embeddings import Embeddings
 
 from crag.factory.indexing import choose_encoder, choose_limits
 from crag.plain import counted
-from crag.retrieval.documents import Loader, SourceText
-from crag.retrieval.isolated import IsolatedReader, Limits
-from crag.retrieval.loaders import Found
-from crag.retrieval.splitting import split
-from crag.retrieval.update import FromFile, Held, Made, Reader
-from crag.retrieval.writer import embedded_parts
+from crag.documents.sources import Loader, SourceText
+from crag.documents.isolated import IsolatedReader, Limits
+from crag.documents.loaders import Found
+from crag.documents.splitting import split
+from crag.index.update import FromFile, Held, Made, Reader
+from crag.index.writer import embedded_parts
 from crag.runtime.environment import Environment, Shared
 from crag.runtime.ray_cluster import cluster, cores, load_ray, on_workers
 

@@ -11,7 +11,7 @@ from crag.plain import counted
 def list_documents(location: IndexOption = None, as_json: JsonOption = False) -> None:
     """List the documents of the index: chunks, day of the last change, path and title."""
     from crag.factory.indexing import choose_encoder
-    from crag.retrieval import DocumentIndex
+    from crag.index import DocumentIndex
 
     chosen = environment(location)
     index = DocumentIndex(chosen.index, choose_encoder(chosen)).open()

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from crag.graph_registry import OFFERED
-from crag.retrieval.backends import STORES
+from crag.index.backends import STORES
 
 METHODS = {name.replace("_", "-"): entry.description for name, entry in OFFERED.items()}
 """The graphs by the names of `--method`."""

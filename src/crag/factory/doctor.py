@@ -36,10 +36,10 @@ from crag.models.encoder import DEFAULT_MODEL as ENCODER
 from crag.models.encoder import SentenceEncoder
 from crag.parts import ChatModel, Evaluator, Prefix
 from crag.plain import counted
-from crag.retrieval import DocumentIndex
-from crag.retrieval.backends import store_of
-from crag.retrieval.index import safe_location
-from crag.retrieval.store import embedding_name
+from crag.index import DocumentIndex
+from crag.index.backends import store_of
+from crag.index.contract import safe_location
+from crag.index.store import embedding_name
 from crag.runtime.attempt import Attempt
 from crag.runtime.config_file import read_config
 from crag.runtime.environment import Environment

@@ -10,7 +10,7 @@ from crag.models.inference import use_runtime
 from crag.runtime.environment import Environment
 
 if TYPE_CHECKING:
-    from crag.retrieval import Limits
+    from crag.index import Limits
 
 
 def choose_encoder(environment: Environment) -> Embeddings:
@@ -32,6 +32,6 @@ def choose_encoder(environment: Environment) -> Embeddings:
 
 def choose_limits(environment: Environment) -> "Limits":
     """Return what reading one file may take."""
-    from crag.retrieval import Limits  # With the loaders, which no question needs.
+    from crag.index import Limits  # With the loaders, which no question needs.
 
     return Limits(environment.read_seconds, environment.read_megabytes)

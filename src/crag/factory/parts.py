@@ -20,8 +20,8 @@ from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
 from crag.parts import Attributor, ChatModel, Evaluator, Parts, is_reading
 from crag.prompts import PACKAGED, Prompts
-from crag.retrieval.retriever import IndexRetriever
-from crag.retrieval.store import DocumentIndex
+from crag.index.retriever import IndexRetriever
+from crag.index.store import DocumentIndex
 from crag.runtime import entry_points
 from crag.runtime.environment import Environment
 

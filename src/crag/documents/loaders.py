@@ -1,0 +1,281 @@
+"""Choose the loader of each file, and find the files to index."""
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from crag.errors import ContentError, DocumentIndexError, MissingPackageError, SourceError
+from crag.events import redact
+from crag.plain import said
+from crag.documents.books import load_epub, load_mail, load_notebook
+from crag.documents.sources import Loaded, Loader, Skipped, Unusable
+from crag.documents.office import load_docx, load_pptx, load_workbook
+from crag.documents.pages import (
+    load_code,
+    load_html,
+    load_markdown,
+    load_pdf,
+    load_rst,
+    load_text,
+)
+from crag.documents.records import NO_RECORDS, count_lines, load_csv, load_json, load_jsonl
+from crag.documents.texts import reason_of
+from crag.text.encodings import storable
+from crag.text.markup import PLAIN_TEXT
+
+_logger = logging.getLogger(__name__)
+
+_CODE = (
+    ".py .pyi .js .mjs .cjs .ts .tsx .jsx .java .kt .kts .scala .groovy .c .h .cc .cpp .cxx .hpp "
+    ".cs .fs .vb .go .rs .rb .php .swift .m .mm .lua .pl .pm .r .jl .hs .ml .ex .exs .erl .clj "
+    ".dart .zig .nim .sh .bash .zsh .fish .ps1 .bat .sql .proto .graphql .tf .cmake .mk .toml "
+    ".yaml .yml .ini .cfg .conf .properties"
+)
+_SUFFIXES: Mapping[Loader, str] = {
+    load_markdown: ".md .markdown .mdx",
+    load_rst: ".rst",
+    load_html: ".html .htm .xhtml",
+    load_pdf: ".pdf",
+    load_docx: ".docx",
+    load_pptx: ".pptx",
+    load_workbook: ".xlsx .xlsm .xls .ods",
+    load_epub: ".epub",
+    load_mail: ".eml",
+    load_notebook: ".ipynb",
+    load_csv: ".csv .tsv",
+    load_jsonl: ".jsonl .ndjson",
+    load_json: ".json",
+    load_text: f"{' '.join(PLAIN_TEXT)} .adoc .asciidoc .org .textile .wiki .mediawiki .tex",
+    load_code: _CODE,
+}
+LOADERS: Mapping[str, Loader] = {
+    suffix: loader for loader, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
+}
+"""Suffix, in lower case, to loader."""
+_OF_RECORDS = {load_csv, load_jsonl, load_json}
+PLAIN = {load_text, load_code, load_markdown, load_json}
+"""Loaders without native code."""
+TOO_MUCH_MEMORY = (
+    "reading it takes more memory than CRAG_READ_MEGABYTES allows: split it, or allow more"
+)
+_ARCHIVES = frozenset(".zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .jar .whl .iso .dmg".split())  # noqa: SIM905
+_NO_TEXT = frozenset(
+    ".png .jpg .jpeg .gif .svg .webp .bmp .ico .tif .tiff .heic .psd .mp3 .wav .ogg .flac .mp4 "  # noqa: SIM905
+    ".mov .avi .mkv .webm .ttf .otf .woff .woff2 .eot .css .scss .map .exe .dll .so .dylib .o .a "
+    ".bin .pyc .class .lock .db .sqlite .sqlite3 .npy .npz .parquet .safetensors .onnx .pt "
+    ".po .pot .mo .inv".split()
+)
+"""What is no document, so that no folder is about it."""
+
+
+_OF_SPHINX = "searchindex.js"
+"""A file in each folder of pages that Sphinx made."""
+
+
+@dataclass
+class Found:
+    """The files under the given paths."""
+
+    files: dict[Path, Path] = field(default_factory=dict)
+    """Each supported file with the path it was found under, in indexing order."""
+    unsupported: list[Path] = field(default_factory=list)
+    """Files in folders that no loader reads."""
+    loaders: Mapping[str, Loader] = field(default_factory=lambda: LOADERS)
+    """What reads them, by suffix; an empty suffix stands for all others."""
+    refused: list[Skipped] = field(default_factory=list)
+    """Named files that no loader reads, folders that cannot be opened, links out of a folder, and
+    names that are not UTF-8."""
+
+    def documents(self) -> int:
+        """Estimate the number of documents; cells with line breaks count more than once."""
+        return sum(count_lines(file) if self.holds_records(file) else 1 for file in self.files)
+
+    def holds_records(self, path: Path) -> bool:
+        """Return whether the documents of a file are its rows or records."""
+        return holds_records(path, self.loaders)
+
+
+def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -> Found:
+    """Find the files under absolute `paths`, sorted by name within each folder.
+
+    Hidden files and folders are left out, and so are symbolic links that lead out of the folder;
+    a folder that contains itself through one is entered once.
+
+    Raises:
+        DocumentIndexError: a path does not exist, or a folder holds no supported file.
+    """
+    found = Found(loaders=loaders)
+    for path in paths:
+        if not path.exists():
+            raise DocumentIndexError(str(path), "there is no such file or folder to index")
+        if path.is_dir():
+            _sort_in(path, found)
+        elif loader_of(path, loaders):
+            found.files.setdefault(path, path)
+        else:
+            reason = f"unsupported format {path.suffix or 'without suffix'}: {supported()}"
+            found.refused.append(Skipped(str(path), reason))
+    return found
+
+
+def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded]:
+    """Load the documents of a supported file, one after the other.
+
+    Documents without text are skipped, and so is the rest of a file that becomes unreadable. A file
+    that changes while it is read is read once more; a file of records is reported instead.
+    """
+    loader = loader_of(path, loaders)
+    if loader is None:
+        yield Unusable(str(path), reason_unread(path))
+        return
+    if loader in _OF_RECORDS:
+        before = _state(path)
+        yield from _loaded(path, loader)
+        if _state(path) == before:
+            return
+    else:
+        for _ in range(2):
+            before, found = _state(path), list(_loaded(path, loader))
+            if _state(path) == before:
+                yield from found
+                return
+    yield Unusable(str(path), "changed while it was read: index it again")
+
+
+def loader_of(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Loader | None:
+    """Return what reads a file, by its suffix."""
+    return loaders.get(path.suffix.lower()) or loaders.get("")
+
+
+def holds_records(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> bool:
+    """Return whether the documents of a file are its rows or records."""
+    return loader_of(path, loaders) in _OF_RECORDS
+
+
+def reason_unread(path: Path) -> str:
+    """Say why no loader reads a file."""
+    suffix = path.suffix.lower()
+    if suffix in _ARCHIVES:
+        return "archives are not opened: unpack them"
+    if suffix == ".json":
+        return NO_RECORDS
+    return "no text" if suffix in _NO_TEXT else "unknown format"
+
+
+def unread_kind(found: Iterable[tuple[str, bool]]) -> str:
+    """Return a warning if most files of the commonest kind were not read, else an empty text.
+
+    `found` holds each file with whether it was read; pictures and the like do not count.
+    """
+    files, read = Counter[str](), Counter[str]()
+    for name, is_read in found:
+        suffix = Path(name).suffix.lower()
+        if suffix not in _NO_TEXT:
+            files[suffix] += 1
+            read[suffix] += is_read
+    if not files:
+        return ""
+    suffix, number = files.most_common(1)[0]
+    missing = number - read[suffix]
+    if 2 * missing <= number:
+        return ""
+    kind = suffix or "without suffix"
+    return f"{missing} of the {number} files {kind}, the commonest kind here, could not be read"
+
+
+def supported() -> str:
+    """Return a sentence that lists the supported formats."""
+    named = [suffix for suffix, loader in LOADERS.items() if loader is not load_code]
+    return f"the supported formats are {' '.join(named)} and source code"
+
+
+def _loaded(path: Path, loader: Loader) -> Iterator[Loaded]:
+    holds_nothing = True
+    try:
+        for loaded in loader(path):
+            holds_nothing = False
+            if isinstance(loaded, Unusable):
+                yield loaded
+            elif loaded.text.strip():
+                title, text, url = map(storable, (loaded.title, loaded.text, loaded.url))
+                yield replace(loaded, title=title, text=text, url=url)
+            else:
+                yield Unusable(loaded.source, "empty", empty=True)
+        if holds_nothing:  # Such as a CSV file of a header alone.
+            yield Unusable(str(path), "empty", empty=True)
+    except (ContentError, SourceError) as error:
+        yield Unusable(str(path), error.problem)
+    except MissingPackageError as error:
+        yield Unusable(str(path), str(error))
+    except MemoryError:
+        yield Unusable(str(path), TOO_MUCH_MEMORY)
+    except Exception as error:  # noqa: BLE001 - what readers of damaged files raise cannot be listed
+        name = type(error).__name__
+        _logger.warning("reading %r failed: %s: %s", path.name, name, redact(said(error)))
+        yield Unusable(str(path), f"damaged, or not what it seems ({name})")
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _sort_in(root: Path, found: Found) -> None:
+    empty, before = True, len(found.unsupported)
+    for file in _walk(root, found.refused):
+        if loader_of(file, found.loaders):
+            found.files.setdefault(file, root)
+            empty = False
+        else:
+            found.unsupported.append(file)
+    if empty:
+        kinds = Counter(one.suffix or "without suffix" for one in found.unsupported[before:])
+        held = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common(5))
+        problem = f"nothing to index in this folder (it holds {held or 'no files'}): {supported()}"
+        raise DocumentIndexError(str(root), problem)
+
+
+def _walk(root: Path, refused: list[Skipped]) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        refused.append(Skipped(storable(str(error.filename)), reason_of(error)))
+
+    def accepted(path: Path) -> bool:
+        if reason := _obstacle(path, root):
+            refused.append(Skipped(storable(str(path)), reason))
+        return not reason
+
+    entered: set[str] = set()
+    for folder, names, files in os.walk(root, followlinks=True, onerror=refuse):
+        real = os.path.realpath(folder)
+        if real in entered:
+            names.clear()
+            continue
+        entered.add(real)
+        shown = (name for name in sorted(names) if not name.startswith("."))
+        if _OF_SPHINX in files:  # It copies what its pages are made of to a folder beside them.
+            shown = (name for name in shown if name != "_sources")
+        names[:] = [name for name in shown if accepted(Path(folder, name))]
+        for name in sorted(files):
+            path = Path(folder, name)
+            if not name.startswith(".") and accepted(path):
+                yield path
+
+
+def _obstacle(path: Path, root: Path) -> str:
+    """Say why a file or folder is not looked at; an empty text if it is."""
+    if storable(str(path)) != str(path):
+        return "its name is not UTF-8: rename it"
+    real = os.path.realpath(path)
+    if path.is_symlink() and not os.path.exists(real):  # noqa: PTH110 - Path.exists raises where it may not look
+        return f"a link to {storable(real)}, which is not there"
+    if path.is_symlink() and not Path(real).is_relative_to(root):
+        return f"a link out of the folder, to {storable(real)}: name that path"
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        return "a pipe, socket or device, not a file"
+    return ""

@@ -1,0 +1,117 @@
+"""The output of loaders: documents with a title, a text, and positions to cite."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from crag.documents.blocks import Markup
+from crag.text.encodings import storable
+
+Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "chapter", "row", "record"]
+
+_FORMAT = "crag-3"
+_SEPARATOR = "\0"
+BREAK = "\n\n"
+"""Stands between the parts of a document."""
+HARD_BREAK = "  \n"
+"""The end of a line that quotations keep."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceText:
+    """One document: a file, or one record of a file."""
+
+    source: str
+    """Absolute path, followed by ``#`` and the id or number for a record of a file."""
+    title: str
+    """May be empty for a record."""
+    text: str
+    url: str = ""
+    unit: Unit
+    """The unit of positions, counted from 1."""
+    number: int = 0
+    """The position of a row or record in the file."""
+    pages: Sequence[int] = ()
+    """Where each page, slide, sheet or cell starts, as offsets into `text`, ascending."""
+    markup: Markup = ""
+    """How the text is written."""
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Hash of everything that is stored of the document, except its position."""
+        knows_places = ("places",) if self.unit not in {"line", "row", "record"} else ()
+        shape = (_FORMAT, self.unit, self.markup, *map(str, self.pages), *knows_places)
+        return digest(*shape, self.url, self.title, self.text)
+
+    @cached_property
+    def same_as(self) -> str:
+        """Hash that two documents share when both titles and both texts are the same."""
+        return digest(self.title, self.text)
+
+
+def of_file(path: Path, title: str, text: str, unit: Unit, **fields: Any) -> SourceText:
+    """Return a file as one document; without a title it has the file's name without the suffix."""
+    return SourceText(source=str(path), title=title or path.stem, text=text, unit=unit, **fields)
+
+
+def joined(path: Path, title: str, parts: Sequence[str], unit: Unit, **fields: Any) -> SourceText:
+    """Return a file of pages, slides or the like, which begin where `pages` says."""
+    starts = accumulate((len(part) + len(BREAK) for part in parts[:-1]), initial=0)
+    pages = list(starts) if parts else []
+    return of_file(path, title, BREAK.join(parts), unit, pages=pages, **fields)
+
+
+class Skipped(NamedTuple):
+    """A source that was not indexed, and why."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """What a loader yields instead of a document."""
+
+    source: str
+    reason: str
+    empty: bool = False
+    """Whether it is readable but empty, so that its chunks are removed from the index."""
+    foreign: bool = False
+    """Whether it is no document: then it counts as a file that no loader reads."""
+
+
+Loaded = SourceText | Unusable
+Loader = Callable[[Path], Iterator[Loaded]]
+"""Reads one file; raises `SourceError` or `ContentError` if it cannot be read as a whole."""
+
+
+def digest(*parts: str) -> str:
+    """Hash texts in order, as 32 hexadecimal digits."""
+    return hashlib.sha256(_SEPARATOR.join(parts).encode()).hexdigest()[:32]
+
+
+def record_source(path: Path, key: str) -> str:
+    """Name a record of a file by its id or number."""
+    return f"{path}#{storable(key).replace('#', '%23')}"
+
+
+def file_of(source: str, position: str) -> str:
+    """Return the path of the file of `source`, which is a record if a position says so."""
+    is_record = position.partition(" ")[0] in {"row", "record"}
+    return source.rpartition("#")[0] if is_record else source
+
+
+def name_of(source: str, root: str) -> str:
+    """Return a source without the folder that was indexed: what people call it."""
+    if root and source.startswith(root):
+        return source[len(root) :].lstrip("/\\") or Path(source).name
+    return source
+
+
+def renamed(loaded: Loaded, path: Path, name: Path) -> Loaded:
+    """Return what was loaded from `path` as if it had been loaded from `name`."""
+    return replace(loaded, source=f"{name}{loaded.source.removeprefix(str(path))}")

@@ -1,0 +1,42 @@
+"""The index of the user's own documents: embed, store, retrieve.
+
+Importing this loads no model, no database and no document loader; they load when first used. The
+names below load when they are asked for too: a process that only reads files needs none of them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crag.documents.sources import Skipped
+    from crag.index.ingest import index_paths
+    from crag.documents.isolated import Limits
+    from crag.documents.named_loaders import loaders_with
+    from crag.index.report import IndexReport, Progress
+    from crag.index.retriever import IndexRetriever
+    from crag.index.store import DocumentIndex
+    from crag.index.update import reader_within
+    from crag.index.watch import watch_paths
+
+__all__ = [
+    "DocumentIndex", "IndexReport", "IndexRetriever", "Limits", "Progress", "Skipped",
+    "index_paths", "loaders_with", "reader_within", "watch_paths",
+]  # fmt: skip
+_MODULES = {
+    "DocumentIndex": "crag.index.store",
+    "IndexReport": "crag.index.report",
+    "IndexRetriever": "crag.index.retriever",
+    "Limits": "crag.documents.isolated",
+    "Progress": "crag.index.report",
+    "Skipped": "crag.documents.sources",
+    "index_paths": "crag.index.ingest",
+    "loaders_with": "crag.documents.named_loaders",
+    "reader_within": "crag.index.update",
+    "watch_paths": "crag.index.watch",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

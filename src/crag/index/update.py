@@ -1,0 +1,277 @@
+"""One indexing run: compare the files with the index, write changes, remove deleted files."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from langchain_core.documents import Document
+
+from crag.documents.sources import Loaded, Skipped, SourceText, file_of
+from crag.documents.isolated import IsolatedReader, Limits
+from crag.documents.loaders import Found, unread_kind
+from crag.index.report import IndexReport, Progress
+from crag.documents.splitting import split
+from crag.index.writer import Entry, IndexWriter
+from crag.text.language import LANGUAGES, unread_language
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+WINDOW = 1024
+"""Chunks that are embedded and written together; sorted by length to save padding."""
+_UNREAD_SHARE = 0.01
+"""Of documents; fewer in other languages may be mistaken, such as one line full of names."""
+_NAMED = 5
+
+
+class Made(NamedTuple):
+    """What splitting, and perhaps embedding, made of a document."""
+
+    chunks: list[Document]
+    vectors: "NDArray[np.float32] | None" = None
+    """One for each chunk, where they were embedded elsewhere."""
+
+
+class FromFile(NamedTuple):
+    """A document as it was read, perhaps with what was made of it elsewhere."""
+
+    file: Path
+    root: str
+    """The path that it was found under."""
+    loaded: Loaded
+    made: Made | None = None
+
+
+Held = Mapping[str, Collection[str]]
+"""By source, the content hashes that the index holds with all their chunks."""
+Reader = Callable[[Found, Held], Generator[FromFile]]
+"""Reads all files in their order; what the index holds need not be split and embedded."""
+
+
+def reader_within(limits: Limits | None = None) -> Reader:
+    """Return what reads all files in a process of their own, one after the other, within limits."""
+
+    def read(found: Found, held: Held) -> Generator[FromFile]:
+        with IsolatedReader(limits) as files:
+            for file, root in found.files.items():
+                known = held.get(str(file), ())
+                for loaded, chunks in files.read(
+                    file, loaders=found.loaders, root=root, held=known
+                ):
+                    yield FromFile(file, str(root), loaded, Made(chunks) if chunks else None)
+
+    return read
+
+
+class Update:
+    """The run that brings an index up to date with the files found under `roots`.
+
+    The index itself is the only record of its content, so no second one can disagree.
+    """
+
+    def __init__(
+        self,
+        writer: IndexWriter,
+        found: Found,
+        roots: Sequence[Path],
+        progress: Progress,
+        reader: Reader,
+    ) -> None:
+        self._writer, self._found, self._roots = writer, found, roots
+        self._reader = reader
+        self._progress, self._total = progress, found.documents()
+        self._entries = writer.entries()
+        self._waiting = _Waiting()
+        self._skipped = list(found.refused)
+        self._kept = {source for source, _ in found.refused if _leads_into(source, roots)}
+        self._first_with: dict[str, str] = {}
+        """By what documents of the same text share, the source of the one that is kept."""
+        self._read: dict[str, bool] = {}
+        self._taken = 0
+        """Documents that were read; all but those that wait are finished."""
+        self._counts: Counter[str] = Counter()
+        """By the fields of the report."""
+        self._languages: Counter[str] = Counter()
+
+    def run(self) -> IndexReport:
+        """Run, and return the report."""
+        modified = {file: _day_of(file) for file in self._found.files}
+        held = {source: entry.whole() for source, entry in self._entries.items()}
+        with closing(self._reader(self._found, held)) as documents:
+            for self._taken, (file, root, loaded, made) in enumerate(documents, start=1):
+                usable = isinstance(loaded, SourceText) or loaded.empty
+                self._read[str(file)] = usable or self._read.get(str(file), False)
+                self._take(loaded, root, modified[file], made)
+                is_embedded = made is not None and made.vectors is not None
+                self._show(loaded.source, 0 if is_embedded else len(self._waiting.documents))
+                if self._waiting.size >= WINDOW:
+                    self._flush()
+        self._flush()
+        self._remove_absent()
+        self._progress(self._taken, self._taken, "")
+        unread = dict.fromkeys(map(str, self._found.unsupported), False)
+        warning = unread_kind((self._read | unread).items())
+        return IndexReport(
+            **self._counts,
+            warning=warning,
+            languages=dict(self._languages.most_common()),
+            language_warning=self._language_warning(),
+            skipped=tuple(self._skipped),
+            unsupported=tuple(map(str, self._found.unsupported)),
+        )
+
+    def _take(self, loaded: Loaded, root: str, modified: str, made: Made | None) -> None:
+        if not isinstance(loaded, SourceText):
+            if loaded.foreign:
+                self._found.unsupported.append(Path(loaded.source))
+                return
+            self._skipped.append(Skipped(loaded.source, loaded.reason))
+            if not loaded.empty:
+                self._kept.add(loaded.source)
+            return
+        first = self._first_with.setdefault(loaded.same_as, loaded.source)
+        if first != loaded.source:
+            self._skipped.append(Skipped(loaded.source, f"same content as {first}"))
+            return
+        entry = self._entries.get(loaded.source)
+        if entry is not None and entry.holds(loaded.content_hash):
+            self._confirm(loaded, entry, modified)
+        else:
+            made = made or Made(split(loaded, root))
+            for chunk in made.chunks:
+                chunk.metadata["modified"] = modified
+            self._waiting.add(made)
+            self._waiting.stale += entry.ids(loaded.content_hash) if entry else []
+            self._counts["changed" if entry else "added"] += 1
+            language = unread_language(self._writer.embeddings, loaded.text)
+            if language and loaded.markup != "code":
+                self._languages[language] += 1
+
+    def _language_warning(self) -> str:
+        unread = self._languages.total()
+        written = self._counts["added"] + self._counts["changed"]
+        if unread < max(1, written * _UNREAD_SHARE):
+            return ""
+        found = ", ".join(
+            f"{LANGUAGES[code]} {number}" for code, number in self._languages.most_common(_NAMED)
+        )
+        return (
+            f"the embedding model does not read the language of {unread} of {written} documents "
+            f"({found}): they are found by shared words more than by meaning. Name a multilingual "
+            "model (CRAG_EMBEDDING_MODEL) and index into a new folder"
+        )
+
+    def _confirm(self, document: SourceText, entry: Entry, modified: str) -> None:
+        """Keep an unchanged document; remove other versions, and correct its place and day."""
+        stale = entry.ids(document.content_hash)
+        self._waiting.stale += stale
+        self._counts["changed" if stale else "unchanged"] += 1
+        position = f"{document.unit} {document.number}" if document.number else entry.position
+        changes = {}
+        if entry.position != position:
+            changes["position"] = position
+        if entry.modified != modified:
+            changes["modified"] = modified
+        if changes:
+            ids = entry.versions[document.content_hash]
+            self._waiting.amended += [(identifier, changes) for identifier in ids]
+
+    def _flush(self) -> None:
+        """Write the new version before deleting the old: a run killed in between leaves both."""
+        waiting, self._waiting = self._waiting, _Waiting()
+        if waiting.documents:
+            embedded = 0
+
+            def show(chunks: int) -> None:
+                nonlocal embedded
+                embedded += chunks
+                number, share = len(waiting.documents), embedded / waiting.size
+                self._show(waiting.last_source, number - int(number * share))
+
+            documents = [made.chunks for made in waiting.documents]
+            self._writer.write(documents, show, waiting.all_vectors())
+            self._counts["chunks"] += waiting.size
+        self._writer.delete(waiting.stale)
+        self._writer.amend(waiting.amended)
+
+    def _remove_absent(self) -> None:
+        present, unread = set(self._first_with.values()), set(self._found.unsupported)
+        absent = [
+            entry
+            for source, entry in self._entries.items()
+            if source not in present and self._is_gone(source, entry, unread)
+        ]
+        self._writer.delete([identifier for entry in absent for identifier in entry.ids()])
+        self._counts["removed"] += len(absent)
+
+    def _is_gone(self, source: str, entry: Entry, unread: Collection[Path]) -> bool:
+        """Return whether this run looked for a source, and it was not just unreadable.
+
+        One that was indexed under another root counts if its file is gone, or has been read.
+        """
+        file = Path(file_of(source, entry.position))
+        if source in self._kept or _within(file, self._kept):
+            return False
+        if file in unread:  # A run with another loader has read it.
+            return False
+        if entry.root in map(str, self._roots) or file in self._found.files:
+            return True
+        return _within(file, self._roots) and not file.exists()
+
+    def _show(self, source: str, waiting: int) -> None:
+        self._progress(self._taken - waiting, self._total, source)
+
+
+class _Waiting:
+    """Changes that are written together."""
+
+    def __init__(self) -> None:
+        self.documents: list[Made] = []
+        self.stale: list[str] = []
+        self.amended: list[tuple[str, dict[str, str]]] = []
+        self.size = 0
+
+    def add(self, made: Made) -> None:
+        self.documents.append(made)
+        self.size += len(made.chunks)
+
+    def all_vectors(self) -> "NDArray[np.float32] | None":
+        """Return the vectors of all chunks, or None if those of a document are missing."""
+        import numpy as np
+
+        known = [made.vectors for made in self.documents if made.vectors is not None]
+        return np.concatenate(known) if len(known) == len(self.documents) else None
+
+    @property
+    def last_source(self) -> str:
+        return str(self.documents[-1].chunks[0].metadata["source"])
+
+
+def _day_of(file: Path) -> str:
+    """Return the day on which a file was modified, in UTC; empty if it cannot be read."""
+    try:
+        seconds = file.stat().st_mtime
+        return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+    except (OSError, OverflowError, ValueError):
+        return ""
+
+
+def _leads_into(source: str, roots: Collection[Path]) -> bool:
+    """Return whether a path leads to what lies in these folders, which may be unreadable now.
+
+    A link whose target is gone, or lies elsewhere now, does not.
+    """
+    try:
+        return _within(Path(source).resolve(strict=True), roots)
+    except FileNotFoundError:
+        return False
+    except (OSError, RuntimeError):  # It may not be looked at, or is a link to itself.
+        return True
+
+
+def _within(file: Path, paths: Collection[Path | str]) -> bool:
+    return any(path in paths for path in (file, str(file), *file.parents, *map(str, file.parents)))

@@ -1,0 +1,71 @@
+"""What the tests of formats share: one file in, one document or refusal out."""
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reportlab.pdfgen.canvas import Canvas
+
+from crag.documents.sources import SourceText, Unusable
+from crag.documents.loaders import load
+
+
+def only(path: Path) -> SourceText:
+    """Return the one document of a file."""
+    (loaded,) = load(path)
+    assert isinstance(loaded, SourceText), loaded
+    return loaded
+
+
+def refusal(path: Path) -> str:
+    """Return why a file is not read, which is one line."""
+    (loaded,) = load(path)
+    assert isinstance(loaded, Unusable)
+    assert loaded.source == str(path)
+    assert "\n" not in loaded.reason
+    return loaded.reason
+
+
+def make_pdf(path: Path, pages: list[str], title: str = "") -> Path:
+    """Write a PDF with a line on each page."""
+    canvas = Canvas(str(path))
+    if title:
+        canvas.setTitle(title)
+    for text in pages:
+        canvas.drawString(72, 720, text)
+        canvas.showPage()
+    canvas.save()
+    return path
+
+
+def write_notebook(path: Path, cells: Sequence[Mapping[str, Any]]) -> Path:
+    """Write a Jupyter notebook."""
+    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))
+    return path
+
+
+def write_epub(path: Path, chapters: Sequence[str], **others: str) -> Path:
+    """Write a book, On Engines, of chapters in HTML, with other files by their names."""
+    names = [f"text/chapter {number}.xhtml" for number in range(len(chapters))]
+    items = [f'<item id="{n}" href="{names[n].replace(" ", "%20")}"/>' for n in range(len(names))]
+    spine = [f'<itemref idref="{number}"/>' for number in range(len(names))]
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf"><metadata '
+        'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>On Engines</dc:title></metadata>'
+        f"<manifest>{''.join(reversed(items))}</manifest>"
+        f"<spine>{''.join(spine)}</spine></package>"
+    )
+    container = (
+        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+        '<rootfile full-path="OPS/book.opf"/></rootfiles></container>'
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("META-INF/container.xml", container)
+        archive.writestr("OPS/book.opf", package)
+        for name, chapter in zip(names, chapters, strict=True):
+            archive.writestr(f"OPS/{name}", chapter)
+        for name, body in others.items():
+            archive.writestr(f"META-INF/{name}.xml", body)
+    return path

@@ -1,0 +1,183 @@
+"""Which files are found, and what is wrong with files and folders: each problem is one line."""
+
+import os
+from collections.abc import Iterator
+from errno import EACCES
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.errors import DocumentIndexError
+from crag.index import DocumentIndex, loaders
+from crag.documents.sources import SourceText
+from crag.index.ingest import index_paths
+from crag.documents.loaders import find_files, unread_kind
+from crag.documents.texts import MOST_BYTES
+from tests.documents.reading import only, refusal
+
+
+def test_files_are_found_in_order_without_hidden_ones(folder: Path) -> None:
+    for name in ("b/2.txt", "b/1.MD", "a.txt", ".git/x.txt", "b/.x.txt", "z.exe"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("x")
+    found = find_files([folder, folder / "b"])
+    assert list(found.files) == [folder / "a.txt", folder / "b/1.MD", folder / "b/2.txt"]
+    assert set(found.files.values()) == {folder}
+    assert found.unsupported == [folder / "z.exe"]
+
+
+def test_what_the_pages_of_sphinx_are_made_of_is_not_read_a_second_time(folder: Path) -> None:
+    for name in ("html/a.html", "html/searchindex.js", "html/_sources/a.rst.txt"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("x")
+    named = folder / "html/_sources"
+    assert folder / "html/a.html" in (found := find_files([folder]).files)
+    assert named / "a.rst.txt" not in found
+    assert list(find_files([named]).files) == [named / "a.rst.txt"]
+    (folder / "html/searchindex.js").unlink()
+    assert named / "a.rst.txt" in find_files([folder]).files
+
+
+def test_links_in_a_circle_are_followed_once(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub/a.txt").write_text("x")
+    (folder / "sub/again").symlink_to(folder, target_is_directory=True)
+    (folder / "self.txt").symlink_to(folder / "self.txt")
+    found = find_files([folder])
+    assert list(found.files) == [folder / "sub/a.txt"]
+    assert [source for source, _ in found.refused] == [str(folder / "self.txt")]
+
+
+def test_a_named_file_of_unknown_format_is_told(folder: Path) -> None:
+    path = folder / "a.xyz"
+    path.write_text("x")
+    found = find_files([path])
+    assert not found.files
+    assert found.refused[0].source == str(path)
+    assert "unsupported format .xyz" in found.refused[0].reason
+
+
+def test_a_path_that_does_not_exist(folder: Path) -> None:
+    with pytest.raises(DocumentIndexError, match="no such file"):
+        find_files([folder / "nothing"])
+
+
+def test_a_folder_without_anything_to_read_names_what_it_holds(folder: Path) -> None:
+    for name in ("a.djvu", "b.djvu", "c.zip"):
+        (folder / name).write_bytes(b"x")
+    told = r"nothing to index.*it holds 2 \.djvu, 1 \.zip.*\.md.*\.pdf"
+    with pytest.raises(DocumentIndexError, match=told):
+        find_files([folder])
+
+
+def test_a_log_of_two_gigabytes_is_not_read(folder: Path) -> None:
+    with (folder / "a.log").open("wb") as file:
+        file.truncate(2_000_000_000)  # Sparse: it takes no space.
+    assert "2,000,000,000 bytes are more than 100,000,000: split it" in refusal(folder / "a.log")
+    assert MOST_BYTES == 100_000_000
+
+
+def test_a_folder_that_may_not_be_entered_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "private").mkdir()
+    (folder / "a.txt").write_text("Read.")
+    scan = os.scandir
+
+    def scandir(path: Path | str) -> Any:
+        if Path(path).name == "private":
+            raise PermissionError(EACCES, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = find_files([folder])
+    assert list(found.files) == [folder / "a.txt"]
+    (refused,) = found.refused
+    assert refused.source == str(folder / "private")
+    assert refused.reason == "cannot be read: Permission denied"
+
+
+def test_many_tiny_files(folder: Path, index: DocumentIndex) -> None:
+    for number in range(500):
+        (folder / f"{number}.txt").write_text(f"Note {number}.")
+    report = index_paths([folder], index)
+    assert (report.added, report.chunks, report.skipped, report.warning) == (500, 500, (), "")
+
+
+def test_a_file_that_changes_while_it_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder / "a.txt"
+    path.write_text("First.")
+    times = 0
+
+    def loader(path: Path) -> Iterator[SourceText]:
+        nonlocal times
+        times += 1
+        text = path.read_text()
+        if times in changes:
+            path.write_text(text + " More.")
+        yield SourceText(source=str(path), title="a", text=text, unit="line")
+
+    monkeypatch.setitem(loaders.LOADERS, ".txt", loader)  # type: ignore[arg-type]
+    changes = {1}
+    assert only(path).text == "First. More."
+    times, changes = 0, {1, 2}
+    assert refusal(path) == "changed while it was read: index it again"
+
+
+def test_a_name_that_is_not_utf8(folder: Path, index: DocumentIndex) -> None:
+    (folder / "a.txt").write_text("Read.")
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.txt")).write_text("Not read.")
+    report = index_paths([folder], index)
+    assert report.added == 1
+    assert [(Path(name).name, reason) for name, reason in report.skipped] == [
+        ("caf?.txt", "its name is not UTF-8: rename it")
+    ]
+
+
+def test_links_out_of_the_folder_are_not_followed(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private/secret.txt").write_text("Secret.")
+    (folder / "a.txt").write_text("Read.")
+    (folder / "file.txt").symlink_to(tmp_path / "private/secret.txt")
+    (folder / "folder").symlink_to(tmp_path / "private", target_is_directory=True)
+    (folder / "inside.txt").symlink_to(folder / "a.txt")
+    (folder / "lost.txt").symlink_to(tmp_path / "gone.txt")
+    found = find_files([folder])
+    assert list(found.files) == [folder / "a.txt", folder / "inside.txt"]
+    out = "a link out of the folder, to {}: name that path"
+    assert [(Path(name).name, reason) for name, reason in found.refused] == [
+        ("folder", out.format(tmp_path / "private")),
+        ("file.txt", out.format(tmp_path / "private/secret.txt")),
+        ("lost.txt", f"a link to {tmp_path / 'gone.txt'}, which is not there"),
+    ]
+
+
+def test_a_folder_whose_main_kind_is_not_read_is_a_warning(
+    folder: Path, index: DocumentIndex
+) -> None:
+    (folder / "readme.md").write_text("The manual is in the other files.")
+    for number in range(3):
+        (folder / f"{number}.djvu").write_bytes(b"AT&TFORM")
+        (folder / f"{number}.png").write_bytes(b"PNG")
+        (folder / f"{number}.zip").write_bytes(b"PK")
+    report = index_paths([folder], index)
+    assert report.warning.startswith("3 of the 3 files .djvu, the commonest kind here, could not")
+    assert len(report.unsupported) == 9
+
+
+def test_scans_alone_are_a_warning_too() -> None:
+    scans = [(f"{number}.pdf", number == 0) for number in range(4)]
+    assert "3 of the 4 files .pdf" in unread_kind(scans)
+    assert unread_kind([*scans, *((f"{number}.md", True) for number in range(5))]) == ""
+    assert unread_kind([("a.png", False)]) == ""
+
+
+def test_a_pipe_is_reported(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.txt")
+    (folder / "a.txt").write_text("x")
+    found = find_files([folder])
+    assert list(found.files) == [folder / "a.txt"]
+    assert [reason for _, reason in found.refused] == ["a pipe, socket or device, not a file"]

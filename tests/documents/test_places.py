@@ -1,0 +1,196 @@
+"""A citation from a presentation, a PDF or a book names the slide, page or chapter it is from."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import docx
+import pytest
+from langchain_core.documents import Document
+from pptx import Presentation
+
+from crag.correction.provenance import source_of, source_within
+from crag.correction.strips import decompose, located
+from crag.graph import build_crag
+from crag.parts import Parts
+from crag.documents.sources import SourceText
+from crag.documents.loaders import load
+from crag.documents.splitting import split
+from crag.state import Source
+from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
+from crag.text.places import line_numbers, places_written
+from tests.documents.reading import make_pdf, write_epub, write_notebook
+
+NUMBER = 50
+
+
+def sentence(number: int) -> str:
+    return f"Lighthouse {number} stands on rock {number * 7}."
+
+
+def write_slides(path: Path) -> None:
+    slides = Presentation()
+    for number in range(1, NUMBER + 1):
+        slide = slides.slides.add_slide(slides.slide_layouts[1])
+        slide.shapes.title.text = f"Light {number}"
+        slide.placeholders[1].text = f"{sentence(number)}\nIt was built long ago."
+    slides.save(str(path))
+
+
+def write_pages(path: Path) -> None:
+    make_pdf(path, [f"{sentence(number)} It is white." for number in range(1, NUMBER + 1)])
+
+
+def write_book(path: Path) -> None:
+    chapters = [
+        f"<h1>Light {number}</h1><p>{sentence(number)}</p><p>It burns oil.</p>"
+        for number in range(1, NUMBER + 1)
+    ]
+    write_epub(path, chapters)
+
+
+def write_cells(path: Path) -> None:
+    texts = [f"{sentence(number)} It is tall." for number in range(1, NUMBER + 1)]
+    write_notebook(path, [{"cell_type": "markdown", "source": text} for text in texts])
+
+
+def write_paragraphs(path: Path) -> None:
+    document = docx.Document()
+    for number in range(1, NUMBER + 1):
+        document.add_paragraph(sentence(number))
+    document.save(str(path))
+
+
+FILES: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "slide": ("a.pptx", write_slides), "page": ("a.pdf", write_pages),
+    "chapter": ("a.epub", write_book), "cell": ("a.ipynb", write_cells),
+    "paragraph": ("a.docx", write_paragraphs),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=FILES)
+def chunked(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, list[Document]]:
+    name, write = FILES[request.param]
+    folder = tmp_path_factory.mktemp("places")
+    write(folder / name)
+    (loaded,) = load(folder / name)
+    assert isinstance(loaded, SourceText)
+    return request.param, split(loaded, str(folder))
+
+
+def numbered(text: str) -> int | None:
+    found = re.search(r"Lighthouse (\d+) stands", text)
+    return int(found[1]) if found else None
+
+
+def strips_of(chunks: Sequence[Document]) -> list[tuple[str, Source]]:
+    return [
+        (text[start:end], source_within(source_of(chunk, 0), text, start, end))
+        for chunk in chunks
+        for text in [chunk.page_content]
+        for start, end in located(text, decompose(text))
+    ]
+
+
+SPLIT_BOOKS = {
+    "a title page": ["<h1>Lights</h1>", "<h1>1. Oil</h1><p>A</p>", "<h1>2. Gas</h1><p>B</p>"],
+    "two chapters in a file": ["<h1>Oil</h1><p>A</p><h1>Gas</h1><p>B</p>", "<h1>End</h1>"],
+    "a chapter in two files": [
+        "<h1>Oil</h1>", "<h2>Of whales</h2><p>A</p>", "<h1>Gas</h1><p>B</p>",
+    ],
+    "chapters in parts": [
+        "<h1>I</h1><h2>Chapter I</h2><p>A</p><h2>Chapter II</h2><p>B</p>", "<h1>II</h1>",
+    ],
+    "appendices that count anew": [
+        "<h1>1. Oil</h1><p>A</p>", "<h1>2. Gas</h1><p>B</p>", "<h1>1. More</h1><p>C</p>",
+    ],
+    "an unnumbered one between": [
+        "<h1>1. Oil</h1><p>A</p>", "<h1>Pictures</h1>", "<h1>2. Gas</h1><p>B</p>",
+    ],
+}  # fmt: skip
+"""What the files of books hold whose chapters are not their files."""
+
+
+@pytest.mark.parametrize("files", SPLIT_BOOKS.values(), ids=SPLIT_BOOKS)
+def test_chapters_are_counted_as_their_headings_do(files: list[str], tmp_path: Path) -> None:
+    (loaded,) = load(write_epub(tmp_path / "a.epub", files))
+    assert isinstance(loaded, SourceText)
+    numbers = [bisect_right(loaded.pages, loaded.text.index(word)) for word in ("\nA", "\nB")]
+    assert numbers == [1, 2]
+    if "\nC" in loaded.text:
+        assert bisect_right(loaded.pages, loaded.text.index("\nC")) == 3
+
+
+def test_files_are_the_chapters_of_a_book_without_headings(tmp_path: Path) -> None:
+    (loaded,) = load(write_epub(tmp_path / "a.epub", ["<p>A</p>", "<p>B</p>"]))
+    assert isinstance(loaded, SourceText)
+    assert list(loaded.pages) == [0, 3]
+
+
+def test_each_of_fifty_quotations_names_its_place(chunked: tuple[str, list[Document]]) -> None:
+    unit, chunks = chunked
+    assert len(chunks) < NUMBER, "places are those of the chunk's parts, not of the chunk"
+    found = set[int]()
+    for chunk in chunks:
+        text = chunk.page_content
+        for match in re.finditer(r"Lighthouse (\d+) stands on rock \d+\.", text):
+            number = int(match[1])
+            source = source_within(source_of(chunk, 0), text, *match.span())
+            assert source["position"] == f"{unit} {number}"
+            found.add(number)
+    assert found == set(range(1, NUMBER + 1))
+
+
+def test_a_strip_names_all_places_that_it_is_from(chunked: tuple[str, list[Document]]) -> None:
+    unit, chunks = chunked
+    for text, source in strips_of(chunks):
+        held = [int(number) for number in re.findall(r"Lighthouse (\d+) stands", text)]
+        position = source["position"]
+        if len(held) > 1:
+            assert position == f"{unit}s {held[0]}-{held[-1]}"
+        elif held:
+            assert re.fullmatch(rf"{unit}s? (\d+-)?{held[0]}(-{held[0] + 1})?", position)
+
+
+def test_what_leads_in_a_part_of_a_list_is_not_its_place(tmp_path: Path) -> None:
+    items = "".join(f"<dt>-{n}<dd>{'The light turns. ' * 6}" for n in range(40))
+    (tmp_path / "a.html").write_text(f"<h1>Lights</h1><p>The options are:<dl>{items}</dl>")
+    (loaded,) = load(tmp_path / "a.html")
+    assert isinstance(loaded, SourceText)
+    for chunk in split(loaded, "/")[1:]:
+        text = chunk.page_content
+        assert text.startswith("The options are:")
+        source = source_within(source_of(chunk, 0), text, 0, text.index("turns"))
+        first = int(re.findall(r"- -(\d+)", text)[0])
+        assert source["position"] == f"paragraphs {2 * first + 3}-{2 * first + 4}"
+
+
+def test_an_answer_cites_the_place(chunked: tuple[str, list[Document]]) -> None:
+    unit, chunks = chunked
+    parts = Parts(
+        retriever=FakeRetriever(documents=chunks),
+        evaluator=FakeEvaluator(lambda _, text: 0.9 if "Lighthouse 31 " in text else -0.9),
+        quoter=FakeQuoter(),
+    )
+    state = build_crag(parts).invoke({"question": "Where does lighthouse 31 stand?"})
+    kept = [strip for strip in state["internal"] if "Lighthouse 31 " in strip["text"]]
+    assert kept
+    for strip in kept:
+        assert "31" in strip["source"]["position"]
+        assert strip["source"]["position"].startswith(unit)
+    assert all(
+        "31" in one["source"]["position"]
+        for one in state["citations"]
+        if "Lighthouse 31 " in one["text"]
+    )
+
+
+def test_places_are_read_as_they_were_written() -> None:
+    numbers = [3, 3, 3, 4, 7, 7]
+    assert places_written(numbers) == "3*3 4*1 7*2"
+    assert line_numbers(places_written(numbers)) == numbers
+    assert line_numbers(f"9*{10**30}", 2) == [9, 9], "metadata of others may say any number"
+    assert line_numbers("9*-1 7*1", 2) == [7]

@@ -1,0 +1,188 @@
+"""JSONL and CSV: one document per record."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crag.index import DocumentIndex, index_paths
+from crag.documents.sources import SourceText, Unusable, file_of
+from crag.documents.loaders import LOADERS, load
+from crag.documents.pages import load_text
+from crag.documents.records import count_lines
+
+
+def texts(path: Path) -> list[SourceText]:
+    return [loaded for loaded in load(path) if isinstance(loaded, SourceText)]
+
+
+def refusals(path: Path) -> dict[str, str]:
+    return {
+        loaded.source.removeprefix(str(path)): loaded.reason
+        for loaded in load(path)
+        if isinstance(loaded, Unusable)
+    }
+
+
+def test_jsonl_fields(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    records = [
+        {"id": "x", "text": "One.", "title": "First", "url": "https://example.org/1"},
+        {"id": 7, "content": "Two.", "title": None},
+        {"page_content": "Three.", "other": [1]},
+    ]
+    path.write_text("\n\n".join(map(json.dumps, records)), encoding="utf-8-sig")
+    one, two, three = texts(path)
+    assert (one.source, one.title, one.url) == (f"{path}#x", "First", "https://example.org/1")
+    assert (two.source, two.title, two.text, two.number) == (f"{path}#7", "", "Two.", 3)
+    assert (three.source, three.number, three.unit) == (f"{path}#5", 5, "record")
+
+
+def test_a_json_file_is_a_list_of_records(folder: Path) -> None:
+    path = folder / "a.json"
+    records = [{"id": "x", "text": "One.", "title": "First"}, {"content": "Two."}, {"id": "y"}, 3]
+    path.write_text(json.dumps(records, indent=1))
+    one, two = texts(path)
+    assert (one.source, one.title, one.unit) == (f"{path}#x", "First", "record")
+    assert (two.source, two.text, two.number) == (f"{path}#2", "Two.", 2)
+    assert refusals(path) == {
+        "#y": "record 3: no text in it (fields 'text', 'content', 'page_content')",
+        "#4": "record 4: not a JSON object",
+    }
+
+
+@pytest.mark.parametrize("body", ['{"name": "x"}', "[1]", '// Settings with a comment.\n{"a": 1}'])
+def test_other_json_files_count_as_files_that_no_loader_reads(
+    folder: Path, index: DocumentIndex, body: str
+) -> None:
+    path = folder / "a.json"
+    path.write_text(body)
+    (folder / "b.txt").write_text("Text.")
+    assert index_paths([folder], index, loaders={**LOADERS, ".json": load_text}).added == 2
+    report = index_paths([folder], index)
+    assert (report.removed, report.skipped, report.unsupported) == (0, (), (str(path),))
+    path.unlink()
+    assert index_paths([folder], index).removed == 1
+
+
+@pytest.mark.parametrize("body", ["[]", '[{"text": ""}]'])
+def test_an_empty_list_of_records_removes_those_that_it_had(
+    folder: Path, index: DocumentIndex, body: str
+) -> None:
+    path = folder / "a.json"
+    path.write_text('[{"text": "One."}]')
+    index_paths([folder], index)
+    path.write_text(body)
+    report = index_paths([folder], index)
+    assert (report.removed, report.unsupported) == (1, ())
+
+
+@pytest.mark.parametrize("body", ['[{"text": "cut o', "[" * 100_000])
+def test_a_damaged_json_file_keeps_what_was_indexed(
+    folder: Path, index: DocumentIndex, body: str
+) -> None:
+    (folder / "a.json").write_text('[{"text": "One."}]')
+    index_paths([folder], index)
+    (folder / "a.json").write_text(body)
+    report = index_paths([folder], index)
+    assert (report.removed, report.skipped) == (0, ((str(folder / "a.json"), "not JSON"),))
+
+
+def test_bad_lines_are_told_and_the_rest_is_kept(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    bad = [b"{not json", b"[1]", b'{"id": "y"}', b'{"text": 3}', b'{"text": " "}', b"\xff\xff"]
+    deep = b"[" * 100_000
+    path.write_bytes(b"\n".join([b'{"text": "good"}', *bad, deep, b'{"text": "also"}']))
+    assert [document.text for document in texts(path)] == ["good", "also"]
+    assert refusals(path) == {
+        "#2": "line 2: not JSON in UTF-8",
+        "#3": "line 3: not a JSON object",
+        "#y": "line 4: no text in it (fields 'text', 'content', 'page_content')",
+        "#5": "line 5: no text in it (fields 'text', 'content', 'page_content')",
+        "#6": "line 6: empty",
+        "#7": "line 7: not JSON in UTF-8",
+        "#8": "line 8: not JSON in UTF-8",
+    }
+
+
+def test_a_torn_line_is_known_by_the_id_it_still_shows(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    path.write_text('{"id": "x1", "text": "cut o')
+    assert list(refusals(path)) == ["#x1"]
+
+
+def test_what_no_database_takes_is_replaced_in_ids_and_addresses_too(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    path.write_text(json.dumps({"id": "x\0", "text": "a", "url": "https://e.org/\ud800"}))
+    (document,) = texts(path)
+    assert (document.source, document.url) == (f"{path}#x\ufffd", "https://e.org/?")
+
+
+def test_an_id_used_twice_stays_two_documents(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    path.write_text('{"id": "x", "text": "a"}\n{"id": "x", "text": "b"}\n')
+    assert [document.source for document in texts(path)] == [f"{path}#x", f"{path}#x@2"]
+
+
+def test_an_id_that_looks_like_the_name_of_another_record_stays_one_of_its_own(
+    folder: Path,
+) -> None:
+    path = folder / "a.csv"
+    ids = ["3", "", "a@6", "a", "a", "x#y", "x%23y"]
+    path.write_text("id,text\n" + "".join(f"{one},text {one}\n" for one in ids))
+    sources = [loaded.source for loaded in load(path)]
+    assert len(set(sources)) == len(ids)
+    assert sources[:2] == [f"{path}#3", f"{path}#3@3"]
+
+
+@pytest.mark.parametrize("identifier", ["plain", "with#hash", "a/b c"])
+def test_the_file_of_a_record_is_known(folder: Path, identifier: str) -> None:
+    path = folder / "a#1.jsonl"
+    path.write_text(json.dumps({"id": identifier, "text": "x"}))
+    (document,) = texts(path)
+    assert file_of(document.source, document.unit) == str(path)
+    assert file_of(str(path), "line") == str(path)
+
+
+def test_csv_with_a_text_column(folder: Path) -> None:
+    path = folder / "a.csv"
+    path.write_text('ID,Title,Text\n7,Engines,"Two\nlines, quoted"\n8,Empty,\n,None,Last\n')
+    first, last = texts(path)
+    assert (first.source, first.title, first.text) == (f"{path}#7", "Engines", "Two\nlines, quoted")
+    assert (last.source, last.number, last.unit) == (f"{path}#4", 4, "row")
+    assert refusals(path) == {"#8": "row 3: empty"}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_csv_without_a_text_column(folder: Path, delimiter: str) -> None:
+    path = folder / "a.csv"
+    rows = [("name", "born"), ("Ada", "1815"), ("Charles", ""), ("Luigi", "1809", "extra")]
+    path.write_bytes("\n".join(map(delimiter.join, rows)).encode("utf-16"))
+    assert [document.text for document in texts(path)] == [
+        "name: Ada  \nborn: 1815",
+        "name: Charles",
+        "name: Luigi  \nborn: 1809",
+    ]
+
+
+def test_csv_in_an_older_encoding(folder: Path) -> None:
+    path = folder / "a.csv"
+    row = "Die Maschine läuft für Königin und Käufer;so heißt es in der Straße"
+    path.write_bytes("\n".join(["Gerät;Zweck", *[row] * 9]).encode("cp1252"))
+    assert texts(path)[0].text == (
+        "Gerät: Die Maschine läuft für Königin und Käufer  \nZweck: so heißt es in der Straße"
+    )
+
+
+def test_lines_are_counted_where_they_can_be_read(folder: Path) -> None:
+    (folder / "a.jsonl").write_text('{"text": "a"}\n{"text": "b"}\n')
+    assert count_lines(folder / "a.jsonl") == 2
+    assert count_lines(folder / "missing.jsonl") == 1
+
+
+def test_a_csv_file_that_is_none(folder: Path) -> None:
+    path = folder / "a.csv"
+    path.write_text('text\n"' + "x" * 200_000)
+    assert refusals(path) == {"": "not a CSV file: field larger than field limit (131072)"}
+    path.write_bytes(b"a,b\n1\0,2\n")
+    assert refusals(path) == {"": "looks binary: it holds NUL bytes"}

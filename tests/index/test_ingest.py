@@ -1,0 +1,296 @@
+"""`index_paths`: only the difference is written, and nothing is lost on the way."""
+
+import json
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromadb import Collection
+
+from crag.errors import DocumentIndexError, EmbeddingMismatchError, IndexNotFoundError
+from crag.index import DocumentIndex, IndexReport, index_paths
+from crag.index.backends import open_backend
+from crag.documents.sources import SourceText
+from crag.documents.splitting import split
+
+LONG = " ".join(f"This is sentence number {number} of the text." for number in range(60))
+
+
+def numbers(report: IndexReport) -> tuple[int, int, int, int]:
+    return report.added, report.changed, report.unchanged, report.removed
+
+
+def content(index: DocumentIndex) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return all chunks by id, with text and metadata."""
+    with closing(open_backend(index.location)) as opened:
+        chunks = opened.get([identifier for identifier, _ in opened.stored()])
+    return {str(chunk.id): (chunk.page_content, chunk.metadata) for chunk in chunks}
+
+
+def sources(index: DocumentIndex) -> set[str]:
+    return {Path(metadata["source"]).name for _, metadata in content(index).values()}
+
+
+def write_records(path: Path, records: Iterable[dict[str, Any]]) -> Path:
+    path.write_text("\n".join(map(json.dumps, records)))
+    return path
+
+
+def test_a_second_run_changes_nothing(folder: Path, index: DocumentIndex, embeddings: Any) -> None:
+    (folder / "a.md").write_text(f"# A\n\n{LONG}")
+    (folder / "b.txt").write_text("Short.")
+    first = index_paths([folder], index)
+    before, asked = content(index), len(embeddings.embedded)
+    assert numbers(first) == (2, 0, 0, 0)
+    assert first.chunks == asked == len(before) == 4
+    second = index_paths([folder, folder / "a.md"], index)
+    assert numbers(second) == (0, 0, 2, 0)
+    assert (second.chunks, len(embeddings.embedded)) == (0, asked)
+    assert content(index) == before
+
+
+def test_a_changed_file_replaces_its_chunks(folder: Path, index: DocumentIndex) -> None:
+    (folder / "a.txt").write_text(LONG)
+    (folder / "b.txt").write_text("Stays.")
+    index_paths([folder], index)
+    (folder / "a.txt").write_text("Now short.")
+    report = index_paths([folder], index)
+    assert numbers(report) == (0, 1, 1, 0)
+    assert sorted(text for text, _ in content(index).values()) == ["Now short.", "Stays."]
+
+
+def test_a_new_title_is_a_change(folder: Path, index: DocumentIndex) -> None:
+    path = write_records(folder / "a.jsonl", [{"id": 1, "text": "x", "title": "Old"}])
+    index_paths([path], index)
+    write_records(path, [{"id": 1, "text": "x", "title": "New"}])
+    assert numbers(index_paths([path], index)) == (0, 1, 0, 0)
+    assert [metadata["title"] for _, metadata in content(index).values()] == ["New"]
+
+
+def test_a_removed_file_goes_and_comes_back(folder: Path, index: DocumentIndex) -> None:
+    (folder / "a.txt").write_text("Stays.")
+    (folder / "b.txt").write_text(LONG)
+    index_paths([folder], index)
+    before = content(index)
+    (folder / "b.txt").unlink()
+    assert numbers(index_paths([folder], index)) == (0, 0, 1, 1)
+    assert sources(index) == {"a.txt"}
+    (folder / "b.txt").write_text(LONG)
+    assert numbers(index_paths([folder], index)) == (1, 0, 1, 0)
+    assert content(index) == before
+
+
+def test_records_are_followed_one_by_one(folder: Path, index: DocumentIndex) -> None:
+    records = [{"id": f"r{number}", "text": f"Text {number}."} for number in range(50)]
+    path = write_records(folder / "a.jsonl", records)
+    index_paths([path], index)
+    records[20]["text"] = "Changed."
+    del records[10]
+    write_records(path, records)
+    report = index_paths([path], index)
+    assert numbers(report) == (0, 1, 48, 1)
+    assert report.chunks == 1
+    placed = {text: metadata["position"] for text, metadata in content(index).values()}
+    assert placed["Text 9."] == "record 10"
+    assert placed["Changed."] == "record 20"
+    assert placed["Text 49."] == "record 49", "a record that moved is cited where it is now"
+    assert "Text 10." not in placed
+
+
+def test_what_is_unreadable_keeps_what_was_indexed(folder: Path, index: DocumentIndex) -> None:
+    (folder / "a.txt").write_text("Once readable.")
+    write_records(folder / "b.jsonl", [{"id": "x", "text": "one"}, {"id": "y", "text": "two"}])
+    index_paths([folder], index)
+    before = content(index)
+    (folder / "a.txt").write_bytes(b"\0\0")
+    (folder / "b.jsonl").write_text('{"id": "x", "text": "one"}\n{"id": "y", "te')
+    report = index_paths([folder], index)
+    assert numbers(report) == (0, 0, 1, 0)
+    assert content(index) == before
+    assert [(Path(source).name, reason) for source, reason in report.skipped] == [
+        ("a.txt", "its content looks binary, not like a text"),
+        ("b.jsonl#y", "line 2: not JSON in UTF-8"),
+    ]
+
+
+def test_an_emptied_file_goes(folder: Path, index: DocumentIndex) -> None:
+    (folder / "a.txt").write_text("Text.")
+    (folder / "b.txt").write_text("Stays.")
+    index_paths([folder], index)
+    (folder / "a.txt").write_text(" \n")
+    report = index_paths([folder], index)
+    assert numbers(report) == (0, 0, 1, 1)
+    assert report.skipped[0].reason == "empty"
+
+
+def test_the_same_content_is_indexed_once(folder: Path, index: DocumentIndex) -> None:
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "same.txt").write_text("The same.")
+    report = index_paths([folder], index)
+    assert numbers(report) == (1, 0, 0, 0)
+    assert report.skipped[0] == (
+        str(folder / "b/same.txt"), f"same content as {folder / 'a/same.txt'}"
+    )  # fmt: skip
+    (folder / "a/same.txt").unlink()
+    report = index_paths([folder], index)
+    assert numbers(report) == (1, 0, 0, 1)
+    assert not report.skipped
+    assert len(content(index)) == 1
+
+
+@pytest.mark.parametrize("target", ["gone.txt", "../elsewhere.txt"])
+def test_a_link_that_leads_to_no_file_of_the_folder_any_more_goes(
+    tmp_path: Path, folder: Path, index: DocumentIndex, target: str
+) -> None:
+    (tmp_path / "elsewhere.txt").write_text("Not of this folder.")
+    (folder / "stays.txt").write_text("Stays.")
+    (folder / "z.txt").write_text("Of the folder.")
+    (folder / "link.txt").symlink_to(folder / "z.txt")
+    index_paths([folder], index)
+    assert sources(index) == {"stays.txt", "link.txt", "z.txt"}
+    (folder / "z.txt").unlink()
+    (folder / "link.txt").unlink()
+    (folder / "link.txt").symlink_to(folder / target)
+    assert numbers(index_paths([folder], index)) == (0, 0, 1, 2)
+    assert sources(index) == {"stays.txt"}
+
+
+def test_other_folders_stay(tmp_path: Path, index: DocumentIndex) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.txt").write_text(name)
+    index_paths([tmp_path / "one"], index)
+    assert numbers(index_paths([tmp_path / "two"], index)) == (1, 0, 0, 0)
+    assert sources(index) == {"one.txt", "two.txt"}
+
+
+def test_a_folder_within_an_indexed_one_is_followed_too(folder: Path, index: DocumentIndex) -> None:
+    (folder / "sub").mkdir()
+    for name in ("top.txt", "sub/a.txt", "sub/b.txt"):
+        (folder / name).write_text(name)
+    write_records(folder / "sub/r.jsonl", [{"id": "x", "text": "x"}, {"id": "y", "text": "y"}])
+    index_paths([folder], index)
+    (folder / "sub/a.txt").unlink()
+    (folder / "top.txt").unlink()
+    write_records(folder / "sub/r.jsonl", [{"id": "x", "text": "x"}])
+    assert numbers(index_paths([folder / "sub"], index)) == (0, 0, 2, 2)
+    assert sources(index) == {"top.txt", "b.txt", "r.jsonl#x"}
+
+
+def test_remove(folder: Path, index: DocumentIndex) -> None:
+    for name in ("a.txt", "ab.txt", "gone.txt"):
+        (folder / name).write_text(name)
+    write_records(folder / "r.jsonl", [{"id": "x", "text": "x"}, {"text": "y"}])
+    index_paths([folder], index)
+    (folder / "gone.txt").unlink()
+    targets = [folder / name for name in ("a.txt", "gone.txt", "r.jsonl")]
+    assert numbers(index_paths(targets, index, remove=True)) == (0, 0, 0, 4)
+    assert sources(index) == {"ab.txt"}
+    assert numbers(index_paths([folder], index, remove=True)) == (0, 0, 0, 1)
+    assert index.exists()
+
+
+def test_remove_from_an_index_that_is_not_there(folder: Path, index: DocumentIndex) -> None:
+    with pytest.raises(IndexNotFoundError):
+        index_paths([folder], index, remove=True)
+    assert not Path(index.location).exists()
+
+
+def test_nothing_to_index_creates_nothing(folder: Path, index: DocumentIndex) -> None:
+    with pytest.raises(DocumentIndexError, match="nothing to index"):
+        index_paths([folder], index)
+    (folder / "a.xyz").write_text("x")
+    report = index_paths([folder / "a.xyz"], index)
+    assert numbers(report) == (0, 0, 0, 0)
+    assert "unsupported" in report.skipped[0].reason
+    assert not Path(index.location).exists()
+
+
+def test_the_report_is_plain_data(folder: Path, index: DocumentIndex) -> None:
+    from dataclasses import asdict
+
+    (folder / "a.txt").write_text("x")
+    (folder / "b.bin").write_text("x")
+    report = index_paths([folder], index)
+    assert json.loads(json.dumps(asdict(report)))["unsupported"] == [str(folder / "b.bin")]
+    assert report.seconds > 0
+
+
+def test_progress_runs_from_none_to_all(folder: Path, index: DocumentIndex) -> None:
+    write_records(folder / "a.jsonl", [{"text": f"Text {number}."} for number in range(1500)])
+    (folder / "b.txt").write_text("x")
+    calls: list[tuple[int, int | None, str]] = []
+
+    def note(done: int, total: int | None, source: str) -> None:
+        calls.append((done, total, source))
+
+    index_paths([folder], index, progress=note)
+    done = [call[0] for call in calls]
+    assert done == sorted(done)
+    assert calls[-1] == (1501, 1501, "")
+    assert all(total is not None and 1500 <= total <= 1501 for _, total, _ in calls)
+    assert 0 < done[len(done) * 3 // 4] < 1501
+
+
+def test_many_chunks_are_written_in_pieces(
+    folder: Path, index: DocumentIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A document may hold more chunks than Chroma takes at once, which is 5,461."""
+    most, sizes, upsert = 50, list[int](), Collection.upsert
+
+    def counted(collection: Collection, **given: Any) -> None:
+        sizes.append(len(given["ids"]))
+        upsert(collection, **given)
+
+    monkeypatch.setattr("chromadb.api.client.Client.get_max_batch_size", lambda _: most)
+    monkeypatch.setattr(Collection, "upsert", counted)
+    (folder / "a.txt").write_text("\n\n".join("x" * 900 + str(number) for number in range(170)))
+    (folder / "b.txt").write_text("x")
+    assert index_paths([folder], index).chunks == 171
+    assert sizes == [50, 50, 50, 21]
+    assert numbers(index_paths([folder], index)) == (0, 0, 2, 0)
+    assert index.count() == 171
+
+
+def test_a_run_that_died_between_writing_and_deleting_is_completed(
+    folder: Path, index: DocumentIndex, embeddings: Any
+) -> None:
+    path = folder / "a.txt"
+    path.write_text(LONG)
+    index_paths([folder], index)
+    path.write_text("Changed.")
+    changed = SourceText(source=str(path), title="a", text="Changed.", unit="line")
+    with index.writing() as writer:
+        writer.write([split(changed, str(folder))])  # The old chunks are not deleted.
+    assert len(content(index)) > 1
+    asked = len(embeddings.embedded)
+    assert numbers(index_paths([folder], index)) == (0, 1, 0, 0)
+    assert [text for text, _ in content(index).values()] == ["Changed."]
+    assert len(embeddings.embedded) == asked, "what is there is not embedded again"
+
+
+def test_a_document_of_which_a_part_is_missing_is_completed(
+    folder: Path, index: DocumentIndex
+) -> None:
+    (folder / "a.txt").write_text(LONG)
+    index_paths([folder], index)
+    before = content(index)
+    with index.writing() as writer:
+        writer.delete([min(before)])
+    assert numbers(index_paths([folder], index)) == (0, 1, 0, 0)
+    assert content(index) == before
+
+
+def test_vectors_of_another_length_are_refused(
+    folder: Path, index: DocumentIndex, make_embeddings: Callable[..., Any]
+) -> None:
+    (folder / "a.txt").write_text("x")
+    index_paths([folder], index)
+    (folder / "a.txt").write_text("y")
+    other = DocumentIndex(index.location, make_embeddings(size=9))
+    index.close()
+    with pytest.raises(EmbeddingMismatchError, match=r"fake of 8 dimensions.*fake of 9"):
+        index_paths([folder], other)
