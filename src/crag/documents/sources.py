@@ -1,19 +1,20 @@
 """The output of loaders: documents with a title, a text, and positions to cite."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from crag.documents.blocks import Markup
+from crag.text.blocks import Block, lines_of_all, placed, text_of
 from crag.text.encodings import storable
 
 Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "chapter", "row", "record"]
 
-_FORMAT = "crag-3"
+_FORMAT = "crag-4"
 _SEPARATOR = "\0"
 BREAK = "\n\n"
 """Stands between the parts of a document."""
@@ -29,7 +30,12 @@ class SourceText:
     """Absolute path, followed by ``#`` and the id or number for a record of a file."""
     title: str
     """May be empty for a record."""
-    text: str
+    blocks: Sequence[Block] = ()
+    """What a reader sees, in order, each block and its parts with their places."""
+    text: str = ""
+    """The canonical Markdown of the blocks; given only by loaders that know no blocks yet."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """What the file says of itself, in order: author, date, version."""
     url: str = ""
     unit: Unit
     """The unit of positions, counted from 1."""
@@ -40,12 +46,20 @@ class SourceText:
     markup: Markup = ""
     """How the text is written."""
 
+    def __post_init__(self) -> None:
+        if self.blocks:
+            object.__setattr__(self, "text", text_of(self.blocks))
+
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that is stored of the document, except its position."""
-        knows_places = ("places",) if self.unit not in {"line", "row", "record"} else ()
-        shape = (_FORMAT, self.unit, self.markup, *map(str, self.pages), *knows_places)
-        return digest(*shape, self.url, self.title, self.text)
+        if not self.blocks:
+            shape = (_FORMAT, self.unit, self.markup, *map(str, self.pages))
+            return digest(*shape, self.url, self.title, self.text)
+        fields = (part for pair in self.fields.items() for part in pair)
+        lines = lines_of_all(self.blocks)
+        places = "" if self.number else " ".join(f"{one.first}-{one.last}" for one in lines)
+        return digest(_FORMAT, self.unit, self.url, self.title, *fields, places, self.text)
 
     @cached_property
     def same_as(self) -> str:
@@ -56,6 +70,26 @@ class SourceText:
 def of_file(path: Path, title: str, text: str, unit: Unit, **fields: Any) -> SourceText:
     """Return a file as one document; without a title it has the file's name without the suffix."""
     return SourceText(source=str(path), title=title or path.stem, text=text, unit=unit, **fields)
+
+
+def in_units(
+    path: Path, title: str, parts: Iterable[Sequence[Block]], unit: Unit, **fields: Any
+) -> SourceText:
+    """Return a file of pages, slides or the like as one document; each part has its number."""
+    blocks = [one for number, part in enumerate(parts, 1) for one in placed(part, number)]
+    return of_blocks(path, title, blocks, unit, **fields)
+
+
+def of_blocks(
+    path: Path, title: str, blocks: Sequence[Block], unit: Unit, **fields: Any
+) -> SourceText:
+    """Return a file as one document.
+
+    Without a title it has that of its first heading of level 1, or the file's name without suffix.
+    """
+    heading = next((one.text for one in blocks if one.kind == "heading" and one.level == 1), "")
+    title = title or heading or path.stem
+    return SourceText(source=str(path), title=title, blocks=blocks, unit=unit, **fields)
 
 
 def joined(path: Path, title: str, parts: Sequence[str], unit: Unit, **fields: Any) -> SourceText:
