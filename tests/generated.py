@@ -22,8 +22,8 @@ from typing import Any, Literal, get_args, get_origin
 from crag.cli.ask import EXIT_CODES
 from crag.graph import build_crag
 from crag.graph_registry import OFFERED
-from crag.parts import Parts
 from crag.index.backends import STORES
+from crag.parts import Parts
 from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 from tests import commands

@@ -16,10 +16,10 @@ from langchain_core.vectorstores import InMemoryVectorStore
 import crag
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
-from crag.models.encoder import packaged_encoder
-from crag.parts import Parts
 from crag.index import DocumentIndex, IndexRetriever, index_paths
 from crag.index.backends import STORES
+from crag.models.encoder import packaged_encoder
+from crag.parts import Parts
 
 FILES = {
     "merrow.md": "# Cape Merrow\n\nThe lighthouse of Cape Merrow was designed by Edith Halloran.\n",

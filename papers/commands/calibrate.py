@@ -221,8 +221,8 @@ def _fit_to_index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     quiet: bool,
 ) -> "IndexReport":
     from crag.factory.indexing import choose_encoder
-    from crag.papers.training.unlabelled import COSTS, Mixture, calibrate_on
     from crag.index import DocumentIndex
+    from crag.papers.training.unlabelled import COSTS, Mixture, calibrate_on
 
     shares = Mixture(*_numbers("--mixture", mixture, "ANSWERED,NEAR,FAR"))
     encoder = choose_encoder(chosen)

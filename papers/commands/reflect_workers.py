@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from crag.cli.terminal import environment
 from crag.factory.indexing import choose_encoder
+from crag.index import DocumentIndex, IndexRetriever
 from crag.models.model_card import CARD
 from crag.papers.training.records import read_records
 from crag.papers.training.self_rag.critic import critic_recipe, load_critic
@@ -30,7 +31,6 @@ from crag.papers.training.self_rag.released_critic import (
 from crag.papers.training.self_rag.truth_critic import TruthCritic
 from crag.papers.training.self_rag.truths import read_truths
 from crag.parts import Passage
-from crag.index import DocumentIndex, IndexRetriever
 from crag.runtime.ray_cluster import cluster, load_ray, on_workers
 
 

@@ -28,9 +28,9 @@ from documentation import (
 
 from crag.answering.context import kept_strips
 from crag.graph import build_crag, build_decomposed
+from crag.index.retriever import IndexRetriever
 from crag.papers.experiments.report import table
 from crag.parts import Parts
-from crag.index.retriever import IndexRetriever
 from crag.settings import Settings
 from crag.state import State
 

@@ -13,6 +13,7 @@ from documentation import Asked, indexed_corpora, is_right, parser_of, questions
 
 from crag.correction.scoring import LOWEST
 from crag.evaluators import load_evaluator
+from crag.index import DocumentIndex
 from crag.papers.experiments.report import table
 from crag.papers.training.made_questions import MadeQuestion
 from crag.papers.training.unlabelled import (
@@ -25,7 +26,6 @@ from crag.papers.training.unlabelled import (
     effect,
 )
 from crag.parts import Evaluator
-from crag.index import DocumentIndex
 from crag.settings import Settings
 from crag.wording import plainly_asked
 

@@ -27,10 +27,10 @@ from documentation import (
 )
 
 from crag.graph import build_crag
+from crag.index.retriever import IndexRetriever
 from crag.papers.experiments.report import table
 from crag.papers.training.records import read_objects
 from crag.parts import Parts
-from crag.index.retriever import IndexRetriever
 from crag.settings import Settings
 
 _SMALL_WORDS = """

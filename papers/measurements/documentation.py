@@ -29,11 +29,11 @@ from crag.correction.scoring import LOWEST
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag
+from crag.index import DocumentIndex, index_paths
+from crag.index.retriever import IndexRetriever
 from crag.models.encoder import packaged_encoder
 from crag.papers.training.records import read_objects
 from crag.parts import Evaluator, Parts
-from crag.index import DocumentIndex, index_paths
-from crag.index.retriever import IndexRetriever
 from crag.settings import Settings
 from crag.state import State
 

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 from timing import MEBIBYTE, alone, peak_memory
 
+from crag.documents.loaders import load
+from crag.documents.sources import SourceText
+from crag.documents.splitting import split, text_to_embed
+from crag.index import DocumentIndex, IndexReport, index_paths
 from crag.models.encoder import SentenceEncoder
 from crag.models.minilm import packaged_model
-from crag.index import DocumentIndex, IndexReport, index_paths
-from crag.documents.sources import SourceText
-from crag.documents.loaders import load
-from crag.documents.splitting import split, text_to_embed
 
 BATCH = 32
 

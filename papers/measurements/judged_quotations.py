@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 
 from documentation import quoted_at_any_score
 
+from crag.index import DocumentIndex, index_paths
+from crag.index.retriever import IndexRetriever
 from crag.models.encoder import packaged_encoder
 from crag.papers.experiments.report import table
 from crag.papers.training.records import read_objects
-from crag.index import DocumentIndex, index_paths
-from crag.index.retriever import IndexRetriever
 
 ROWS = Path(__file__).with_suffix(".jsonl")
 VERDICTS = ("right", "part", "wrong", "not judged")

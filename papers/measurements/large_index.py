@@ -28,9 +28,9 @@ from langchain_core.embeddings import Embeddings
 from timing import MEBIBYTE, alone, peak_memory, processor_time
 
 from crag.finding import FindBy
+from crag.index import DocumentIndex, index_paths
 from crag.models.encoder import packaged_encoder
 from crag.papers.training.records import read_objects
-from crag.index import DocumentIndex, index_paths
 from crag.text.sentences import sentences_of
 
 DIMENSION = 384

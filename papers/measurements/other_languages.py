@@ -18,9 +18,9 @@ import snowballstemmer
 from langchain_core.documents import Document
 from lxml import html
 
-from crag.papers.training.records import read_objects
 from crag.index.backends.word_file import Change, WordFile
 from crag.index.contract import EVERYTHING
+from crag.papers.training.records import read_objects
 from crag.text import words
 from crag.text.language import language_of
 from crag.text.sentences import split_sentences

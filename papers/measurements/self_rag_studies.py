@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crag.factory.indexing import choose_encoder
+from crag.index import DocumentIndex, IndexRetriever
 from crag.models.model_card import CARD
 from crag.papers.training.records import read_records
 from crag.papers.training.self_rag.critique_cases import shown
@@ -39,7 +40,6 @@ from crag.papers.training.self_rag.language_trainer import load_base, train_lang
 from crag.papers.training.self_rag.reflective_text import reflective_text
 from crag.papers.training.trainer import finish
 from crag.parts import Passage
-from crag.index import DocumentIndex, IndexRetriever
 from crag.runtime.environment import Environment
 
 PLAIN = ("no_retriever", "no_critic", "llama2_ft")

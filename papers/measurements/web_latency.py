@@ -19,12 +19,12 @@ from timing import alternated
 
 from crag.evaluators import load_evaluator
 from crag.graph import build_crag
+from crag.index import DocumentIndex, IndexRetriever, index_paths
 from crag.models.encoder import packaged_encoder
 from crag.nodes.refine import Refine
 from crag.nodes.select import Select
 from crag.papers.experiments.report import table
 from crag.parts import Parts, ReadingLimits
-from crag.index import DocumentIndex, IndexRetriever, index_paths
 from crag.settings import Settings
 from crag.state import Action, State
 from crag.testing import FakeChatModel

@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 import httpx
 from langchain_core.documents import Document
 
+from crag.documents.loaders import load
+from crag.documents.sources import SourceText
+from crag.documents.splitting import split
 from crag.errors import CragError, TrainingError
 from crag.papers.training.reading_rows import ReadingRow
-from crag.documents.sources import SourceText
-from crag.documents.loaders import load
-from crag.documents.splitting import split
 from crag.text.markup import without_markup
 
 _log = logging.getLogger(__name__)

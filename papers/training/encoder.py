@@ -17,6 +17,7 @@ from langchain_core.documents import Document
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from crag.documents.splitting import text_to_embed
 from crag.errors import TrainingError
 from crag.models.encoder import MAX_LENGTH
 from crag.models.minilm import MiniLM, official_weights, packaged_model
@@ -29,7 +30,6 @@ from crag.papers.training.recipe import DeltaRecipe
 from crag.papers.training.records import digest_of, numbered_lines, read_records
 from crag.papers.training.saving import encoder_weights, outside_faults
 from crag.papers.training.trainer import WORK, last_point, steady_arguments, stop_at_nan
-from crag.documents.splitting import text_to_embed
 from crag.text.markup import without_markup
 
 if TYPE_CHECKING:

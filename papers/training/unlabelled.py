@@ -22,13 +22,13 @@ from crag.correction.provenance import passage_of
 from crag.correction.scoring import LOWEST
 from crag.errors import TrainingError
 from crag.generation import ExtractiveAnswerer
+from crag.index import DocumentIndex
 from crag.models.model_card import Calibration, DataFile
 from crag.papers.training.calibrate import quantiles
 from crag.papers.training.evidence import ProgressCallback
 from crag.papers.training.made_questions import MadeQuestion, far_questions, holds, questions_of
 from crag.papers.training.thresholds import FEWEST, Aim, Costs, Interval, JudgedSet, fit
 from crag.parts import Evaluator, Quotation, is_reading
-from crag.index import DocumentIndex
 from crag.runtime.evaluator_calls import scores_of
 from crag.settings import Settings
 from crag.state import ACTIONS, Action

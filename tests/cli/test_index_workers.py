@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from crag.cli.index_workers import FILES, RECORDS, blocks, made
-from crag.models.encoder import packaged_encoder
-from crag.index import DocumentIndex, index_paths
 from crag.documents.loaders import LOADERS, Found
+from crag.index import DocumentIndex, index_paths
 from crag.index.update import FromFile, Held
+from crag.models.encoder import packaged_encoder
 from crag.runtime.environment import Environment
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from reportlab.pdfgen.canvas import Canvas
 
-from crag.documents.sources import SourceText, Unusable
 from crag.documents.loaders import load
+from crag.documents.sources import SourceText, Unusable
 
 
 def only(path: Path) -> SourceText:

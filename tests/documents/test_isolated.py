@@ -14,12 +14,12 @@ import pytest
 from docx import Document as WordDocument
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from crag.errors import ContentError
-from crag.index import DocumentIndex, Limits, index_paths, reader_within
-from crag.documents.sources import SourceText, Unusable
 from crag.documents.isolated import HARMLESS, IsolatedReader
 from crag.documents.loaders import LOADERS, load
+from crag.documents.sources import SourceText, Unusable
 from crag.documents.splitting import split
+from crag.errors import ContentError
+from crag.index import DocumentIndex, Limits, index_paths, reader_within
 from tests.commands import heeds_ctrl_c
 from tests.torture.bombs import workbook_of
 from tests.web.site import PARAGRAPHS, pdf

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from crag.index import DocumentIndex, index_paths
 from crag.documents.sources import SourceText
 from crag.documents.splitting import split
+from crag.index import DocumentIndex, index_paths
 from tests.index.conftest import CountingEmbeddings
 
 ENGLISH = "The notice period is four weeks. After that, the contract ends."

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from crag.errors import DocumentIndexError
-from crag.index import DocumentIndex, loaders
-from crag.documents.sources import SourceText
-from crag.index.ingest import index_paths
+from crag.documents import loaders
 from crag.documents.loaders import find_files, unread_kind
+from crag.documents.sources import SourceText
 from crag.documents.texts import MOST_BYTES
+from crag.errors import DocumentIndexError
+from crag.index import DocumentIndex
+from crag.index.ingest import index_paths
 from tests.documents.reading import only, refusal
 
 

@@ -10,10 +10,10 @@ import pytest
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
+from crag.documents.loaders import LOADERS, load
+from crag.documents.sources import SourceText, Unusable
 from crag.errors import CragError, LoaderError, MissingPackageError
 from crag.index import DocumentIndex, IndexReport, index_paths, loaders_with
-from crag.documents.sources import SourceText, Unusable
-from crag.documents.loaders import LOADERS, load
 from tests.commands import crag
 
 SENTENCE = "# text = Herons nest early\n" + "".join(

@@ -12,11 +12,11 @@ from pptx import Presentation
 
 from crag.correction.provenance import source_of, source_within
 from crag.correction.strips import decompose, located
+from crag.documents.loaders import load
+from crag.documents.sources import SourceText
+from crag.documents.splitting import split
 from crag.graph import build_crag
 from crag.parts import Parts
-from crag.documents.sources import SourceText
-from crag.documents.loaders import load
-from crag.documents.splitting import split
 from crag.state import Source
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 from crag.text.places import line_numbers, places_written

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from crag.index import DocumentIndex, index_paths
-from crag.documents.sources import SourceText, Unusable, file_of
 from crag.documents.loaders import LOADERS, load
 from crag.documents.pages import load_text
 from crag.documents.records import count_lines
+from crag.documents.sources import SourceText, Unusable, file_of
+from crag.index import DocumentIndex, index_paths
 
 
 def texts(path: Path) -> list[SourceText]:

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from crag.models.minilm import packaged_model
 from crag.documents.blocks import Markup, blocks_of, section_paths
 from crag.documents.sources import SourceText, Unit
 from crag.documents.splitting import CHUNK_SIZE, split, text_to_embed
+from crag.models.minilm import packaged_model
 from crag.text.encodings import storable
 
 PIECES = ["word ", "A sentence. ", "\n", "\n\n", "\n# Title\n", "\n## Sub\n\n", "句子。", "x" * 300]

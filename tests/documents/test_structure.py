@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from crag.documents.blocks import Markup, blocks_of
-from crag.documents.sources import SourceText
 from crag.documents.loaders import find_files, load
+from crag.documents.sources import SourceText
 from crag.documents.splitting import split
 from crag.text.places import line_numbers, lines_between, lines_written
 from crag.text.sentences import sentences_of, split_sentences

@@ -10,8 +10,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from crag.factory.doctor import examine
 from crag.factory.status import PartStatus
-from crag.models.encoder import packaged_encoder
 from crag.index import DocumentIndex, index_paths
+from crag.models.encoder import packaged_encoder
 from crag.runtime.environment import Environment
 from tests.commands import crag
 from tests.loopback import Loopback, serving

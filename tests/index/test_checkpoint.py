@@ -16,13 +16,13 @@ import chromadb
 import pytest
 from langchain_core.documents import Document
 
+from crag.documents.sources import SourceText
+from crag.documents.splitting import split
 from crag.errors import DocumentIndexError
 from crag.index import DocumentIndex, index_paths
 from crag.index.backends import chroma, open_backend
 from crag.index.backends.checkpoint import _backed_up, files_locked, save, unsaved
-from crag.documents.sources import SourceText
 from crag.index.contract import Stamp
-from crag.documents.splitting import split
 
 FAKE = """
 import sys

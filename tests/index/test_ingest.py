@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from chromadb import Collection
 
+from crag.documents.sources import SourceText
+from crag.documents.splitting import split
 from crag.errors import DocumentIndexError, EmbeddingMismatchError, IndexNotFoundError
 from crag.index import DocumentIndex, IndexReport, index_paths
 from crag.index.backends import open_backend
-from crag.documents.sources import SourceText
-from crag.documents.splitting import split
 
 LONG = " ".join(f"This is sentence number {number} of the text." for number in range(60))
 

@@ -15,6 +15,8 @@ from chromadb.errors import InternalError
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
+from crag.documents.sources import SourceText
+from crag.documents.splitting import split
 from crag.errors import (
     DocumentIndexError,
     EmbeddingMismatchError,
@@ -26,10 +28,8 @@ from crag.index import DocumentIndex, IndexRetriever, index_paths
 from crag.index.backends import open_backend
 from crag.index.backends.checkpoint import sole_writer
 from crag.index.backends.chroma_client import index_errors
-from crag.documents.sources import SourceText
 from crag.index.contract import checked_way, filter_of
 from crag.index.retriever import IndexStore
-from crag.documents.splitting import split
 from crag.index.store import embedding_name
 from crag.index.writer import _batches
 
@@ -182,7 +182,7 @@ def test_words_while_another_run_writes_are_those_of_before(filled: DocumentInde
 
 
 def test_an_index_is_filled_from_files_alone(embeddings: Any) -> None:
-    with pytest.raises(NotImplementedError, match=r"crag\.retrieval\.index_paths"):
+    with pytest.raises(NotImplementedError, match=r"crag\.index\.index_paths"):
         IndexStore.from_texts(["A text."], embeddings)
 
 

@@ -10,14 +10,14 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from crag.documents.loaders import LOADERS
+from crag.documents.sources import SourceText
 from crag.errors import DocumentIndexError
+from crag.index import DocumentIndex, Limits, index_paths
 from crag.page.app import middleware
 from crag.page.documents import MOST_SHOWN, ROUTES, DocumentError, Library, check_upload
 from crag.page.documents import library as of_the_environment
 from crag.page.rules import Rules
-from crag.index import DocumentIndex, Limits, index_paths
-from crag.documents.sources import SourceText
-from crag.documents.loaders import LOADERS
 from tests.web.site import PARAGRAPHS, pdf
 
 ADA = b"# Ada\n\nAda wrote the first program.\n\nIt came in 1843.\n"

@@ -11,12 +11,12 @@ import crag.evaluators.cross_encoder
 from crag.cli.app import app
 from crag.errors import CragError, EvaluatorError, TrainingError
 from crag.evaluators import ReaderEvaluator, load_evaluator, packaged_reader
+from crag.index import DocumentIndex, index_paths
 from crag.models.encoder import packaged_encoder
 from crag.models.model_card import EvaluatorCard, read_card
 from crag.papers.commands.calibrate import write_thresholds
 from crag.papers.training.artefacts import write_card
 from crag.papers.training.calibrate import calibrate
-from crag.index import DocumentIndex, index_paths
 from crag.testing import FakeEvaluator
 from tests import commands
 from tests.loopback import serving

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.correction.strips import decompose
-from crag.documents.sources import SourceText
 from crag.documents.loaders import load
+from crag.documents.sources import SourceText
 from crag.documents.splitting import split
 from crag.text.as_read import as_read, with_fences
 from crag.text.wholes import excerpt_at, lines_of

@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from crag.documents.sources import Unusable
 from crag.documents.loaders import load
+from crag.documents.sources import Unusable
 
 
 def main() -> None:

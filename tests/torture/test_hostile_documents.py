@@ -11,10 +11,10 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.answering.context import fenced
+from crag.documents.loaders import load
+from crag.documents.sources import Unusable
 from crag.graph import build_rag
 from crag.parts import Parts
-from crag.documents.sources import Unusable
-from crag.documents.loaders import load
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
 from tests.commands import crag
 from tests.repeating import times

@@ -10,15 +10,15 @@ import pytest
 from crag.answering.citations import attributed, validate
 from crag.correction.queries import keywords, read_query
 from crag.correction.strips import decompose, located, neutral_knowledge
+from crag.documents.blocks import blocks_of
+from crag.documents.markdown import markdown_blocks, readable_markdown
+from crag.documents.restructured import readable_rst
 from crag.errors import ContentError, EvaluatorError, PageError
 from crag.evaluators.chat import verdict
 from crag.events import event
 from crag.generation import ExtractiveAnswerer
 from crag.reflection.cleaning import cleaned
 from crag.reflection_tokens import without_reflection
-from crag.documents.blocks import blocks_of
-from crag.documents.markdown import markdown_blocks, readable_markdown
-from crag.documents.restructured import readable_rst
 from crag.state import Citation, OfferedPassage, Source, Strip
 from crag.tasks import split_options
 from crag.testing import FakeReadingEvaluator

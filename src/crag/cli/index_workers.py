@@ -15,14 +15,14 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from crag.factory.indexing import choose_encoder, choose_limits
-from crag.plain import counted
-from crag.documents.sources import Loader, SourceText
 from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import Found
+from crag.documents.sources import Loader, SourceText
 from crag.documents.splitting import split
+from crag.factory.indexing import choose_encoder, choose_limits
 from crag.index.update import FromFile, Held, Made, Reader
 from crag.index.writer import embedded_parts
+from crag.plain import counted
 from crag.runtime.environment import Environment, Shared
 from crag.runtime.ray_cluster import cluster, cores, load_ray, on_workers
 

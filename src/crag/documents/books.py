@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from crag.errors import SourceError
 from crag.documents.blocks import Block, blocks_of, title_of
-from crag.documents.sources import BREAK, HARD_BREAK, SourceText, joined, of_file
 from crag.documents.markdown import readable_markdown
+from crag.documents.sources import BREAK, HARD_BREAK, SourceText, joined, of_file
 from crag.documents.texts import check_archive, read_bytes, reading
+from crag.errors import SourceError
 from crag.text.encodings import decoded
 from crag.text.html import read_whole_html
 

@@ -21,11 +21,11 @@ from pydantic import Base64Bytes, TypeAdapter, ValidationError
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from crag.errors import ContentError
-from crag.documents.sources import Loaded, Loader, SourceText, Unusable, renamed
 from crag.documents.isolated_process import GROWTH, GROWTH_OF_RECORDS, MOST_OUTPUT
 from crag.documents.loaders import LOADERS, PLAIN, load, loader_of
+from crag.documents.sources import Loaded, Loader, SourceText, Unusable, renamed
 from crag.documents.splitting import ChunkText
+from crag.errors import ContentError
 from crag.text.pdf_picture import Picture
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
-from crag.errors import ContentError
-from crag.documents.sources import Loaded, SourceText, Unusable, renamed
 from crag.documents.loaders import TOO_MUCH_MEMORY, holds_records, load
+from crag.documents.sources import Loaded, SourceText, Unusable, renamed
 from crag.documents.splitting import ChunkText, chunk_texts
+from crag.errors import ContentError
 
 MOST_OUTPUT = 30_000_000
 """Bytes of JSON that any file may become: documents and their chunks."""

@@ -7,11 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from crag.errors import ContentError, DocumentIndexError, MissingPackageError, SourceError
-from crag.events import redact
-from crag.plain import said
 from crag.documents.books import load_epub, load_mail, load_notebook
-from crag.documents.sources import Loaded, Loader, Skipped, Unusable
 from crag.documents.office import load_docx, load_pptx, load_workbook
 from crag.documents.pages import (
     load_code,
@@ -22,7 +18,11 @@ from crag.documents.pages import (
     load_text,
 )
 from crag.documents.records import NO_RECORDS, count_lines, load_csv, load_json, load_jsonl
+from crag.documents.sources import Loaded, Loader, Skipped, Unusable
 from crag.documents.texts import reason_of
+from crag.errors import ContentError, DocumentIndexError, MissingPackageError, SourceError
+from crag.events import redact
+from crag.plain import said
 from crag.text.encodings import storable
 from crag.text.markup import PLAIN_TEXT
 

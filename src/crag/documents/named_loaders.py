@@ -10,11 +10,11 @@ from typing import Any
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
+from crag.documents.loaders import LOADERS
+from crag.documents.sources import Loader, SourceText, joined, of_file, record_source
+from crag.documents.texts import check_size
 from crag.errors import LoaderError, MissingPackageError, SourceError, did_you_mean
 from crag.extras import provider_package, require
-from crag.documents.sources import Loader, SourceText, joined, of_file, record_source
-from crag.documents.loaders import LOADERS
-from crag.documents.texts import check_size
 from crag.runtime.entry_points import imported
 
 _COMMUNITY = "langchain_community.document_loaders"

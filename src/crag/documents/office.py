@@ -9,11 +9,11 @@ from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crag.errors import SourceError
-from crag.extras import require
 from crag.documents.sources import HARD_BREAK, SourceText, joined, of_file
 from crag.documents.texts import check_archive, reading
 from crag.documents.word_numbers import FALLBACK, Item, items_of, tag
+from crag.errors import SourceError
+from crag.extras import require
 from crag.text.html import table_rows
 
 if TYPE_CHECKING:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from crag.errors import SourceError
 from crag.documents.blocks import blocks_of, title_of
-from crag.documents.sources import SourceText, joined, of_file
 from crag.documents.markdown import readable_markdown
 from crag.documents.restructured import readable_rst
+from crag.documents.sources import SourceText, joined, of_file
 from crag.documents.texts import read_bytes, read_text
+from crag.errors import SourceError
 from crag.text.encodings import decoded
 from crag.text.html import read_whole_html
 from crag.text.ocr import has_ocr

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from crag.errors import SourceError
 from crag.documents.sources import HARD_BREAK, Loaded, SourceText, Unit, Unusable, record_source
 from crag.documents.texts import encoding_of, read_bytes, reading
+from crag.errors import SourceError
 
 TEXT_FIELDS = ("text", "content", "page_content")
 NO_RECORDS = "no list of objects with a text"

@@ -32,14 +32,14 @@ from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
 from crag.generation.gguf_chat import GgufChat, Speed
 from crag.generation.gguf_file import read_head
-from crag.models.encoder import DEFAULT_MODEL as ENCODER
-from crag.models.encoder import SentenceEncoder
-from crag.parts import ChatModel, Evaluator, Prefix
-from crag.plain import counted
 from crag.index import DocumentIndex
 from crag.index.backends import store_of
 from crag.index.contract import safe_location
 from crag.index.store import embedding_name
+from crag.models.encoder import DEFAULT_MODEL as ENCODER
+from crag.models.encoder import SentenceEncoder
+from crag.parts import ChatModel, Evaluator, Prefix
+from crag.plain import counted
 from crag.runtime.attempt import Attempt
 from crag.runtime.config_file import read_config
 from crag.runtime.environment import Environment

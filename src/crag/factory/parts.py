@@ -18,10 +18,10 @@ from crag.factory.reflection import choose_reflection
 from crag.factory.web import SEARCHER_HINT, choose_reader, choose_searcher
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
-from crag.parts import Attributor, ChatModel, Evaluator, Parts, is_reading
-from crag.prompts import PACKAGED, Prompts
 from crag.index.retriever import IndexRetriever
 from crag.index.store import DocumentIndex
+from crag.parts import Attributor, ChatModel, Evaluator, Parts, is_reading
+from crag.prompts import PACKAGED, Prompts
 from crag.runtime import entry_points
 from crag.runtime.environment import Environment
 

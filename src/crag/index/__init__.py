@@ -8,10 +8,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from crag.documents.sources import Skipped
-    from crag.index.ingest import index_paths
     from crag.documents.isolated import Limits
     from crag.documents.named_loaders import loaders_with
+    from crag.documents.sources import Skipped
+    from crag.index.ingest import index_paths
     from crag.index.report import IndexReport, Progress
     from crag.index.retriever import IndexRetriever
     from crag.index.store import DocumentIndex

@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from crag.errors import IndexNotFoundError
-from crag.documents.sources import Loader, file_of
 from crag.documents.loaders import LOADERS, find_files
+from crag.documents.sources import Loader, file_of
+from crag.errors import IndexNotFoundError
 from crag.index.report import IndexReport, Progress, quiet
 from crag.index.store import DocumentIndex
 from crag.index.update import Reader, Update, reader_within

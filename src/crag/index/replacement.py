@@ -8,12 +8,12 @@ from pathlib import Path
 
 from langchain_core.documents import Document
 
-from crag.errors import SourceError
-from crag.documents.sources import SourceText
 from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import Found
-from crag.index.report import IndexReport, Progress, quiet
+from crag.documents.sources import SourceText
 from crag.documents.splitting import split
+from crag.errors import SourceError
+from crag.index.report import IndexReport, Progress, quiet
 from crag.index.store import DocumentIndex
 from crag.index.update import FromFile, Held, Made, Update
 from crag.index.writer import embedded_parts

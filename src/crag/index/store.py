@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from typing_extensions import TypedDict
 
+from crag.documents.sources import file_of, name_of
 from crag.errors import (
     DocumentIndexError,
     EmbeddingMismatchError,
@@ -19,7 +20,6 @@ from crag.errors import (
 )
 from crag.finding import FindBy
 from crag.index.backends import open_backend
-from crag.documents.sources import file_of, name_of
 from crag.index.contract import EVERYTHING, SCHEMA, Filter, Index, Stamp
 from crag.text.language import unread_language
 from crag.text.words import asks_for_name

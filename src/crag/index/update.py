@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_core.documents import Document
 
-from crag.documents.sources import Loaded, Skipped, SourceText, file_of
 from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import Found, unread_kind
-from crag.index.report import IndexReport, Progress
+from crag.documents.sources import Loaded, Skipped, SourceText, file_of
 from crag.documents.splitting import split
+from crag.index.report import IndexReport, Progress
 from crag.index.writer import Entry, IndexWriter
 from crag.text.language import LANGUAGES, unread_language
 

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from crag.errors import CragError, DocumentIndexError
-from crag.documents.sources import Loader
-from crag.index.ingest import index_paths
 from crag.documents.loaders import LOADERS
+from crag.documents.sources import Loader
+from crag.errors import CragError, DocumentIndexError
+from crag.index.ingest import index_paths
 from crag.index.report import IndexReport, Progress
 from crag.index.store import DocumentIndex
 from crag.index.update import Reader

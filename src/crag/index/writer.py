@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from crag.documents.splitting import text_to_embed
 from crag.errors import EmbeddingMismatchError
 from crag.index.contract import SCHEMA, Index, Stamp
-from crag.documents.splitting import text_to_embed
 from crag.index.store import check_stamp, embedding_name
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from crag.answering.citations import marks_in
+from crag.documents.sources import name_of
 from crag.page.leaving import unless_left
 from crag.plain import problems
-from crag.documents.sources import name_of
 
 _KEEP_ALIVE = 10.0
 """Seconds between the comments that keep a waiting stream open."""

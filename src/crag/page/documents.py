@@ -20,15 +20,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from crag.errors import ContentError, CragError, DocumentIndexError, SourceError
-from crag.factory.indexing import choose_encoder, choose_limits
-from crag.page.first_visit import examples
-from crag.page.rules import Rules
-from crag.index import DocumentIndex, IndexReport, Limits, index_paths
-from crag.documents.sources import Loaded, SourceText, file_of, name_of
 from crag.documents.isolated import IsolatedReader
 from crag.documents.loaders import LOADERS, supported
+from crag.documents.sources import Loaded, SourceText, file_of, name_of
+from crag.errors import ContentError, CragError, DocumentIndexError, SourceError
+from crag.factory.indexing import choose_encoder, choose_limits
+from crag.index import DocumentIndex, IndexReport, Limits, index_paths
 from crag.index.replacement import prepared, replace_file
+from crag.page.first_visit import examples
+from crag.page.rules import Rules
 from crag.runtime.environment import Environment
 from crag.runtime.memory import give_back_memory
 from crag.text.encodings import storable

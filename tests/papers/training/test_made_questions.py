@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from crag.index import DocumentIndex, index_paths
 from crag.models.encoder import packaged_encoder
 from crag.papers.training.made_questions import (
     MadeQuestion,
@@ -14,7 +15,6 @@ from crag.papers.training.made_questions import (
     question_of_sentence,
     questions_of,
 )
-from crag.index import DocumentIndex, index_paths
 
 MORE = " The handle is cold, the lid is heavy and the shop is open from nine until late." * 10
 """So much that the next section stands in a chunk of its own."""

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from crag.errors import TrainingError
+from crag.index import DocumentIndex, index_paths
 from crag.models.encoder import packaged_encoder
 from crag.papers.training.made_questions import MadeQuestion
 from crag.papers.training.thresholds import Costs
 from crag.papers.training.unlabelled import Judged, Limits, Mixture, judge, report_of
-from crag.index import DocumentIndex, index_paths
 from crag.testing import FakeEvaluator, FakeReadingEvaluator
 
 SENTENCE = "The default size of the pool is only 40 tokens."

@@ -27,11 +27,11 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
+from crag.documents.sources import digest
 from crag.errors import CragError, DocumentIndexError
 from crag.extras import require
 from crag.index.backends.checkpoint import sole_writer
 from crag.index.backends.word_file import Change, WordFile, committed
-from crag.documents.sources import digest
 from crag.index.contract import EVERYTHING, Filter, Stamp, in_order, safe_location, sentence_of
 from crag.runtime.entry_points import imported
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Self
 
 from langchain_core.documents import Document
 
-from crag.errors import DocumentIndexError
 from crag.documents.sources import digest
+from crag.errors import DocumentIndexError
 from crag.index.contract import Filter
 from crag.text.words import VERSION, question_words, words
 
