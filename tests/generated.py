@@ -2,15 +2,13 @@
 
 The diagram in README.md comes from the compiled graph, its two examples from the program, the table
 in docs/guide/settings.md from the schema of the settings, the stores of docs/guide/configuration.md
-from their list, the table in docs/guide/scale.md from papers/measurements/scale_plan.py, that in
-papers/tables from the files beside it, and the graphs of langgraph.json from their registry. A test
-fails when any is stale.
+from their list, that in papers/tables from the files beside it, and the graphs of langgraph.json
+from their registry. A test fails when any is stale.
 """
 
 import hashlib
 import json
 import re
-import runpy
 import shutil
 import tomllib
 from collections.abc import Callable
@@ -97,12 +95,6 @@ def experiment_rows() -> str:
             cells = [f"`{path.stem}`", row["name"], row["reproduces"], row["differs"]]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def scale_plan() -> str:
-    """Return what `papers/measurements/scale_plan.py` prints."""
-    table: str = runpy.run_path(str(ROOT / "papers" / "measurements" / "scale_plan.py"))["table"]()
-    return table
 
 
 def example(number: int) -> str:
@@ -209,7 +201,6 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
     },
     ROOT / "docs" / "guide" / "configuration.md": {"stores": stores_table},
     ROOT / "docs" / "guide" / "settings.md": {"settings": settings_table},
-    ROOT / "docs" / "guide" / "scale.md": {"plan": scale_plan},
     EXPERIMENTS / "README.md": {"rows": experiment_rows},
 }
 

@@ -3,7 +3,7 @@
 The graph (`minilm.onnx`, written by papers/measurements/export_graph.py) holds no weights, so that
 it serves every model fine-tuned from that encoder. ONNX Runtime computes in float32 and is always
 installed. OpenVINO, an extra, embeds 1.8 times and reads 1.5 times as many texts in a second of a
-processor that computes in bfloat16 (`make bench-inference`), and changes scores by about 0.01.
+processor that computes in bfloat16 (`papers/README.md`), and changes scores by about 0.01.
 """
 
 import os

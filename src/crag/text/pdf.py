@@ -1,7 +1,7 @@
 """Title and text of a PDF: of a file, and of the web.
 
 Files are read by PDFium, which keeps words apart and tables in rows where other readers fail, ten
-times as fast (`measurements/pdf_readers.py`); a page without text is drawn and recognised, where
+times as fast (`papers/README.md`); a page without text is drawn and recognised, where
 the extra `ocr` is installed. It is native code that browsers run in a sandbox, so
 a PDF from the web is read by pypdf, which is Python.
 """
