@@ -10,7 +10,7 @@ from crag.nodes.generate import Generate
 from crag.nodes.grade import Grade
 from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
-from crag.parts import Parts, is_reading
+from crag.parts import Parts
 from crag.runtime.node_adapter import computing, waiting
 
 
@@ -18,13 +18,10 @@ def build_crag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """Compile open_run → retrieve → grade → refine and/or web → generate.
 
     Ambiguous runs both branches in parallel. `generate` is deferred, so it joins the branches and
-    runs once. There is one pass and no cycle, as in the paper. Without a model, the parts of a
-    question that has several are corrected and answered one by one, in the same pass.
+    runs once. There is one pass and no cycle, as in the paper.
     """
     graph = opened_graph("retrieve", parts)
-    in_parts = parts.model is None and is_reading(parts.evaluator)
-    retrieve = Retrieve(parts.retriever, parts.reranker, in_parts=in_parts)
-    graph.add_node("retrieve", waiting(retrieve))
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))

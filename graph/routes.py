@@ -17,8 +17,6 @@ _CONDITIONS: dict[Branch, Condition] = {
 }
 BRANCHES: dict[Hashable, str] = {condition: node for node, condition in _CONDITIONS.items()}
 """The path map of `by_action`; drawings show its keys at the edges."""
-PLANS: dict[Hashable, str] = {"one part": "answer_whole", "several parts": "answer_part"}
-REST: dict[Hashable, str] = {"next part": "answer_part", "no part is left": "combine"}
 
 
 def by_history(state: State) -> Literal["nothing asked", "follow-up", "first question"]:
@@ -35,17 +33,6 @@ def by_history(state: State) -> Literal["nothing asked", "follow-up", "first que
     if settings.task == "default" and civil_reply(state["question"], follows=follows):
         return "nothing asked"
     return "follow-up" if follows and settings.contextualize else "first question"
-
-
-def by_plan(state: State) -> Literal["one part", "several parts"]:
-    """Ask a question of one part whole."""
-    return "several parts" if len(state["sub_questions"]) > 1 else "one part"
-
-
-def by_rest(state: State) -> Literal["next part", "no part is left"]:
-    """Ask part after part; how many there are is bounded."""
-    asked = all(part["asked"] for part in state["sub_questions"])
-    return "no part is left" if asked else "next part"
 
 
 def by_choice(state: State) -> Literal["retrieve", "reflect"]:

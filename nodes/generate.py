@@ -12,8 +12,6 @@ from langchain_core.runnables.base import RunnableBindingBase
 
 from crag.answering.context import fenced, kept_strips, paper_format
 from crag.answering.emptiness import why_empty
-from crag.answering.in_parts import as_read_for, from_parts, loses_a_part
-from crag.answering.joining import place_of
 from crag.answering.model_calls import Reply, aask
 from crag.answering.naming import is_about_another, lacking, passage
 from crag.answering.outcome import (
@@ -29,7 +27,6 @@ from crag.answering.outcome import (
     is_uncited,
 )
 from crag.correction.action import branches
-from crag.correction.part_by_part import strips_by_question
 from crag.correction.strips import score_of
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
@@ -175,11 +172,7 @@ class Generate:
     def _without_reply(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
     ) -> GenerateUpdate:
-        found, quoting = self._quote_parts(state, settings, plan.question, plan.strips)
-        if not any(found):
-            quotations, quoting = self._quote(state, settings, plan.question, plan.strips)
-            found = [quotations]
-        quotations, *by_part = found
+        quotations, quoting = self._quote(state, settings, plan.question, plan.strips)
         fallback = "quote the strips" if quotations else "abstain"
         events = [
             Event(**{**one, "fallback": fallback}) if one["kind"] in _GIVING_WAY else one
@@ -189,14 +182,10 @@ class Generate:
             kind = _KINDS.get(reply.problem, "model_failed")
             events.append(event(kind, "generate", reply.detail, fallback))
         events += quoting
-        if by_part and loses_a_part(quotations, by_part):
-            update = from_parts(state, quotations, by_part, plan.strips, events)
-        elif quotations:
+        if quotations:
             update = from_quotations(state, quotations, plan.strips, events)
         else:
             update = abstained(state, plan.knowledge, events, _why_nothing(state, plan.strips))
-        if state.get("sub_questions") and "sub_questions" not in update:
-            update["sub_questions"] = []
         if reply is not None:
             update["usage"] = reply.usage
         return update
@@ -234,30 +223,6 @@ class Generate:
             if _is_said(state, best) or not is_named:
                 quotations = _unsure(quotations)
         return quotations, events
-
-    def _quote_parts(
-        self, state: State, settings: Settings, question: str, strips: list[Strip]
-    ) -> tuple[list[list[Quotation]], list[Event]]:
-        """Quote for the whole question, then for each part, what was read for it; else nothing."""
-        parts = state.get("sub_questions", [])
-        if not parts or not all("readings" in part for part in parts):
-            return [], []
-        external = {place_of(strip) for strip in state.get("external", [])}
-        whole, *of_parts = strips_by_question(state, settings)
-        asked = [(question, as_read_for(whole, strips, external, again=False))]
-        for part, own in zip(parts, of_parts, strict=True):
-            kept = [] if part["action"] == "incorrect" else own
-            asked.append((part["question"], as_read_for(kept, strips, external, again=True)))
-        found: list[list[Quotation]] = []
-        events: list[Event] = []
-        for part_asked, read in asked:
-            quotations, failed = self._quoted(
-                state, part_asked, list(read.values()), settings.quote_threshold
-            )
-            places = list(read)
-            found.append([one._replace(strip=places[one.strip]) for one in quotations])
-            events += failed
-        return found, events
 
     def _quoted(
         self, state: State, question: str, strips: list[Strip], threshold: float | None

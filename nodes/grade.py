@@ -1,23 +1,21 @@
 """Judge the retrieved documents and choose the action."""
 
 from dataclasses import dataclass
-from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from crag.correction.action import limits, replaced
-from crag.correction.part_by_part import best_scores, decided, judged_parts, shared_out, to_read
+from crag.correction.action import decide, limits, replaced
 from crag.correction.provenance import passage_of
 from crag.correction.scoring import LOWEST
 from crag.events import Event, event
 from crag.parts import Evaluator
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
-from crag.runtime.evaluator_calls import read_pairs, reads, score_passages
+from crag.runtime.evaluator_calls import read_passages, reads, score_passages
 from crag.runtime.languages import unread
 from crag.runtime.replies import thresholds_of
 from crag.settings import Settings
-from crag.state import Action, State, SubQuestion, Thresholds, Usage
+from crag.state import Action, State, Thresholds, Usage
 
 _ALL_AMBIGUOUS = Thresholds(upper=1.0, lower=-1.0)
 """For an evaluator without thresholds of its own: its scores alone say neither of the others."""
@@ -28,8 +26,6 @@ class GradeUpdate(TypedDict):
 
     scores: list[float]
     readings: list[Reading]
-    sub_questions: NotRequired[list[SubQuestion]]
-    """Written if the question has several parts, each of them judged."""
     thresholds: Thresholds
     action: Action
     events: list[Event]
@@ -41,9 +37,7 @@ class Grade:
     """Score all documents in one evaluator call, and judge the set by its best score.
 
     CRAG, Sec. 4.2 (evaluator) and 4.3 (action trigger). An evaluator that reads is asked for
-    readings, from which refinement and quotations take their scores. Those of all parts of a
-    question are read in the same call, and the action is that of the part that fares worst, unless
-    the whole fares better.
+    readings, from which refinement and quotations take their scores.
     """
 
     evaluator: Evaluator
@@ -52,13 +46,12 @@ class Grade:
         """Write the scores in the order of the documents, the thresholds in use and the action."""
         passages = [passage_of(document, settings.titles) for document in state["documents"]]
         question = settings.profile.bare_question(state)
-        parts = state.get("sub_questions", [])
         readings: list[Reading] = []
         if reads(self.evaluator, settings):
-            pairs = to_read(question, passages, parts, settings)
-            readings, events, usage = read_pairs(self.evaluator, pairs, node="grade")
-            readings, parts = shared_out(readings, parts)
-            scores = best_scores(readings, parts) or [LOWEST] * len(passages)
+            readings, events, usage = read_passages(
+                self.evaluator, question, passages, node="grade"
+            )
+            scores = [reading["score"] for reading in readings] or [LOWEST] * len(passages)
         else:
             scores, events, usage = score_passages(self.evaluator, question, passages, node="grade")
         own = _ALL_AMBIGUOUS
@@ -69,12 +62,11 @@ class Grade:
             events = [*events, event("evaluator_failed", "grade", attempt.error, fallback)]
         upper, lower = limits(own["upper"], own["lower"], settings)
         thresholds = Thresholds(upper=upper, lower=lower)
-        whole = [reading["score"] for reading in readings] if parts else scores
-        judged = decided(whole, parts, settings, thresholds)
+        judged = decide(scores, **thresholds)
         action = replaced(judged, settings)
         texts = "\n".join(passage.text for passage in passages)
         unread_texts = unread("grade", self.evaluator, question, texts)
-        update = GradeUpdate(
+        return GradeUpdate(
             scores=scores,
             readings=readings,
             thresholds=thresholds,
@@ -82,9 +74,6 @@ class Grade:
             events=unread_texts + events + _replacement(judged, action),
             usage=usage,
         )
-        if state.get("sub_questions"):
-            update["sub_questions"] = judged_parts(parts, settings, thresholds)
-        return update
 
 
 def _replacement(judged: Action, action: Action) -> list[Event]:

@@ -21,7 +21,6 @@ from crag.state import (
     PageRecord,
     State,
     Strip,
-    SubQuestion,
     Thresholds,
     Usage,
     fresh_usage,
@@ -44,7 +43,6 @@ class OpeningUpdate(TypedDict):
     question: str
     posed: Posed | None
     follow_up: FollowUp | None
-    sub_questions: list[SubQuestion]
     documents: list[Document]
     scores: list[float]
     readings: list[Reading]
@@ -80,9 +78,9 @@ class OpenRun:
         """
         question = _question(state, settings.max_question_characters)
         opened = OpeningUpdate(
-            question=question, posed=posed_apart(question, settings), follow_up=None,
-            sub_questions=[], documents=[], scores=[], readings=[], thresholds=None, action=None,
-            query="", confirms=settings.confirm_web, refused=False, hits=[], pages=[], internal=[],
+            question=question, posed=posed_apart(question, settings), follow_up=None, documents=[],
+            scores=[], readings=[], thresholds=None, action=None, query="",
+            confirms=settings.confirm_web, refused=False, hits=[], pages=[], internal=[],
             external=[], knowledge="", answer="", abstained=False, certainty=None, citations=[],
             further=[], sentences=[], events=None, usage=fresh_usage(Usage()),
         )  # fmt: skip

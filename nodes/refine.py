@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from typing_extensions import TypedDict
 
-from crag.answering.joining import merged
-from crag.correction.part_by_part import strips_by_question
+from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import kept_whole, source_of, source_within, title_of, unscored
 from crag.correction.scoring import with_title
 from crag.correction.strips import as_split, decompose, located
@@ -30,7 +29,7 @@ class Refine:
 
     CRAG, Sec. 4.4 and Algorithm 1: all of the documents are refined, not only the relevant ones,
     and strips are scored against the original question: in one evaluator call, or without any by
-    the readings of the documents. A question of several parts keeps the strips of each part too.
+    the readings of the documents.
     """
 
     evaluator: Evaluator
@@ -42,9 +41,7 @@ class Refine:
             return InternalUpdate(internal=whole, events=[], usage=Usage())
         readings = state.get("readings", [])
         if settings.strip_scores == "in_context" and len(readings) == len(state["documents"]) > 0:
-            in_context, *of_parts = strips_by_question(state, settings)
-            for strips in of_parts:
-                in_context = merged(in_context, strips)
+            in_context = strips_in_context(state["documents"], readings, settings)
             return InternalUpdate(internal=in_context, events=[], usage=Usage())
         question, strips = settings.profile.bare_question(state), _strips(state, settings)
         strips, events, usage = filter_strips(

@@ -1,22 +1,19 @@
 """Find documents for the question."""
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple, NotRequired
 
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
 from typing_extensions import TypedDict
 
-from crag.correction.part_by_part import parts_asked
 from crag.events import Event, event
-from crag.nodes.decompose import planned
 from crag.runtime.attempt import Attempt, ignored_filters, options_of
 from crag.runtime.languages import unread
 from crag.runtime.replies import documents_of
 from crag.runtime.waiting import call, compute
 from crag.settings import Settings
-from crag.state import State, SubQuestion
+from crag.state import State
 from crag.tasks import Posed
 from crag.text.spelling import respelled
 
@@ -28,8 +25,6 @@ class RetrieveUpdate(TypedDict):
     events: list[Event]
     posed: NotRequired[Posed]
     """Written if the question was respelled."""
-    sub_questions: NotRequired[list[SubQuestion]]
-    """Written if documents were found for each part of the question as well."""
 
 
 class _Found(NamedTuple):
@@ -52,14 +47,10 @@ class Retrieve:
 
     A reranker orders `Settings.rerank_from` documents, of which the k best go on. If it fails,
     the retriever's order stays.
-
-    With `in_parts`, documents are also found for each part of a question that has several.
     """
 
     retriever: BaseRetriever
     reranker: BaseDocumentCompressor | None = None
-    _: KW_ONLY
-    in_parts: bool = False
 
     async def run(self, state: State, settings: Settings) -> RetrieveUpdate:
         """Write the documents, best first."""
@@ -69,13 +60,7 @@ class Retrieve:
         if (meant := await compute(_respelled, found, settings)) != found.question:
             again = await self._found(meant, settings)
             found = again if again.documents else found
-        asked = parts_asked(state, found.question, settings) if self.in_parts else []
-        parts = [await self._found(part, settings) for part in asked]
-        update = self._update(posed, found, settings)
-        if parts:
-            update["documents"], update["sub_questions"] = _with_parts(found.documents, parts)
-            update["events"] += _of_parts(parts, known=found.events)
-        return update
+        return self._update(posed, found, settings)
 
     async def _found(self, question: str, settings: Settings) -> _Found:
         documents: list[Document] = []
@@ -121,38 +106,6 @@ class Retrieve:
             return []
         detail = f"the retriever {type(self.retriever).__name__} takes no {', '.join(names)}"
         return [event("filter_ignored", "retrieve", detail, "search all documents")]
-
-
-def _with_parts(
-    whole: Sequence[Document], parts: Sequence[_Found]
-) -> tuple[list[Document], list[SubQuestion]]:
-    """Return the documents of the whole question and of its parts, and whose each one is."""
-    documents = list(whole)
-    places = {_key(document): index for index, document in enumerate(documents)}
-    sub_questions: list[SubQuestion] = []
-    for part in parts:
-        for document in part.documents:
-            if _key(document) not in places:
-                places[_key(document)] = len(documents)
-                documents.append(document)
-        own = list(dict.fromkeys(places[_key(document)] for document in part.documents))
-        sub_questions.append({**planned(part.question), "asked": part.question, "documents": own})
-    return documents, sub_questions
-
-
-def _of_parts(parts: Sequence[_Found], known: Sequence[Event]) -> list[Event]:
-    """Return the events of the parts that are not `known` from the whole question."""
-    kinds = {one["kind"] for one in known}
-    return [
-        Event(**{**one, "detail": f"part {number}: {one['detail']}"})
-        for number, part in enumerate(parts, start=1)
-        for one in part.events
-        if one["kind"] not in kinds
-    ]
-
-
-def _key(document: Document) -> tuple[str, str]:
-    return document.page_content, str(document.metadata.get("source", ""))
 
 
 def _respelled(found: _Found, settings: Settings) -> str:

@@ -10,7 +10,7 @@ from crag.correction.shortlist import shortlist
 from crag.correction.strips import STRIPS_KEPT
 from crag.events import Event, event
 from crag.parts import Evaluator, Passage
-from crag.runtime.evaluator_calls import Filtered, filter_strips, read_pairs, reads
+from crag.runtime.evaluator_calls import Filtered, filter_strips, read_passages, reads
 from crag.settings import Settings
 from crag.state import State, Strip, Usage
 
@@ -58,8 +58,8 @@ class Select:
     def _judged(self, question: str, strips: list[Strip], settings: Settings) -> Filtered:
         if not reads(self.evaluator, settings):
             return filter_strips(self.evaluator, question, strips, settings, node="select")
-        pairs = [(question, Passage(strip["source"]["title"], strip["text"])) for strip in strips]
-        readings, events, usage = read_pairs(self.evaluator, pairs, node="select")
+        passages = [Passage(strip["source"]["title"], strip["text"]) for strip in strips]
+        readings, events, usage = read_passages(self.evaluator, question, passages, node="select")
         if readings:
             strips = list(map(paragraph_in_context, strips, readings))
         else:

@@ -61,8 +61,6 @@ USES: Mapping[str, Use] = MappingProxyType(
         "answer_own_biography": Use("generate without knowledge, task biography", ("question",)),
         "answer_own_asqa": Use("generate without knowledge, task asqa", ("question",)),
         "contextualize": Use("contextualize, a follow-up in a chat", ("history", "question")),
-        "decompose": Use("decompose, before a question of several parts", ("question", "most")),
-        "combine": Use("combine, from the answers to the parts", (*_TASK, "parts"), ("not_found",)),
         "rewrite_turns": Use("rewrite, task default", ("question",)),
         "rewrite_default": Use("rewrite, all other tasks", ("question",)),
         "rewrite_pubhealth": Use("rewrite, task pubhealth", ("question",)),

@@ -147,7 +147,7 @@ def test_needs_are_parts() -> None:
 
 
 def test_an_unknown_graph_is_refused_with_the_names_of_others() -> None:
-    with pytest.raises(SettingsError, match="choose one of crag, decomposed"):
+    with pytest.raises(SettingsError, match="choose one of crag, self_crag"):
         graph_named("graph-rag")
 
 

@@ -12,8 +12,8 @@ from typing_extensions import TypedDict
 from crag.plain import said, shortened, without_credentials
 
 EventKind = Literal[
-    "contextualize_failed", "contextualize_skipped", "decompose_failed", "decompose_skipped",
-    "combine_failed", "nothing_retrieved", "retrieval_failed", "reranker_failed", "filter_ignored",
+    "contextualize_failed", "contextualize_skipped",
+    "nothing_retrieved", "retrieval_failed", "reranker_failed", "filter_ignored",
     "question_respelled", "unread_language", "evaluator_failed", "evaluator_retried",
     "evaluator_replaced", "circuit_opened", "action_replaced", "rewrite_failed", "rewrite_skipped",
     "search_unavailable", "search_failed", "search_empty", "hits_dropped", "search_refused",

@@ -57,12 +57,6 @@ GRAPHS: Mapping[str, GraphEntry] = MappingProxyType(
             "Corrective RAG: grades what was retrieved, refines or searches the web, answers with "
             "citations.",
         ),
-        "decomposed": GraphEntry(
-            "crag.graph.decomposed:build_decomposed",
-            "In parts",
-            "Corrective RAG for questions of several parts: answers each part, then joins the "
-            "answers.",
-        ),
         "self_crag": GraphEntry(
             "crag.graph.reflective:build_self_crag",
             "Corrected and critiqued",
@@ -102,8 +96,6 @@ OFFERED: Mapping[str, GraphEntry] = MappingProxyType(
     {name: entry for name, entry in GRAPHS.items() if entry.kind == "offered"}
 )
 """The graphs that a user can ask."""
-PART_TAG = "crag:part"
-"""LangChain's tag of the run of a graph that answers a part of a question, within another graph."""
 
 
 def graph_named(method: str) -> GraphEntry:

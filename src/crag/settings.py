@@ -64,9 +64,6 @@ class Correction(BaseModel):
     """Rewrite a follow-up question in a chat so that it is self-contained, with one model call."""
     history_messages: int = Field(default=6, ge=1, le=1000)
     """Earlier messages of the chat that this rewriting reads."""
-    sub_questions: int = Field(default=3, ge=1, le=8)
-    """Most parts that a question is split into: by the graph `decomposed`, and by `crag` where no
-    model answers. 1: none is split."""
     max_question_characters: int = Field(default=8000, ge=1, le=1_000_000)
     """Longest question, in characters; a longer one is rejected."""
 
@@ -120,8 +117,7 @@ class Correction(BaseModel):
     select: bool = True
     """Filter web text with the evaluator. Off: use all of it."""
     max_searches: int = Field(default=8, ge=0, le=8)
-    """Most web searches for one question: one for each part of a question of several parts, one for
-    any other question. 0: none."""
+    """Most web searches for one question. 0: none."""
     max_pages: int = Field(default=5, ge=0, le=50)
     """Most pages to read for one question."""
     max_web_seconds: float = Field(default=20.0, gt=0, le=600)

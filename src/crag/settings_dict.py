@@ -21,7 +21,6 @@ class SettingsDict(TypedDict, total=False):
     respell: bool
     contextualize: bool
     history_messages: int
-    sub_questions: int
     max_question_characters: int
     upper: float | None
     lower: float | None

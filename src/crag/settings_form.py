@@ -18,7 +18,6 @@ class Shown(NamedTuple):
     under these names. Empty for a setting that only routers read."""
 
 
-_PARTS = "decompose answer_whole answer_part combine"
 _SELF = "decide prepare_passages reflect"
 
 GROUPS: Mapping[str, Mapping[str, Shown]] = {
@@ -65,11 +64,8 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     "Answer": {
         "doubt": Shown("Ask cautiously if strips score low", "generate"),
         "quote_threshold": Shown("Threshold of a sure quotation", "generate reflect"),
-        "require_citations": Shown("Require citations", "generate combine"),
+        "require_citations": Shown("Require citations", "generate"),
         "allow_own_knowledge": Shown("Allow the model's own knowledge", "generate reflect"),
-    },
-    "Several parts": {
-        "sub_questions": Shown("Parts of a question", "decompose"),
     },
     "Chat": {
         "contextualize": Shown("Complete follow-up questions", ""),
@@ -98,13 +94,13 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
         "compat": Shown("Quirks of the released code", "decide reflect"),
     },
     "Budgets": {
-        "max_llm_calls": Shown("Model calls", f"contextualize web generate {_PARTS}"),
+        "max_llm_calls": Shown("Model calls", "contextualize web generate"),
         "max_answer_tokens": Shown("Tokens of the answer", "generate"),
         "input_price": Shown(
-            "Price of a million tokens read", f"contextualize web generate reflect {_PARTS}"
+            "Price of a million tokens read", "contextualize web generate reflect"
         ),
         "output_price": Shown(
-            "Price of a million tokens written", f"contextualize web generate reflect {_PARTS}"
+            "Price of a million tokens written", "contextualize web generate reflect"
         ),
         "max_question_characters": Shown("Characters of a question", "open_run contextualize"),
         "max_searches": Shown("Web searches", "web"),

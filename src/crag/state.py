@@ -316,28 +316,6 @@ class Usage(TypedDict, total=False):
     the updates of a killed run come back from a checkpointer as plain dictionaries."""
 
 
-class SubQuestion(TypedDict):
-    """A part of a question, with what the correction of that part alone came to."""
-
-    question: str
-    """As it was planned; ``#1`` stands for the answer to the first part."""
-    asked: str
-    """With those answers in their places; empty until it is asked."""
-    action: Action | None
-    thresholds: Thresholds | None
-    scores: list[float]
-    """Of the documents that were retrieved for this part, in their order."""
-    query: str
-    answer: str
-    abstained: bool
-    citations: list[Citation]
-    """Under the numbers of this part's own answer."""
-    documents: NotRequired[list[int]]
-    """Indices of those found for this part, where all parts are corrected in one run."""
-    readings: NotRequired[list[Reading]]
-    """What was read in them for this part."""
-
-
 class FollowUp(TypedDict):
     """A follow-up question of a chat that was made self-contained."""
 
@@ -480,11 +458,8 @@ class State(InputState, total=False):
     None where it is as it was asked. Read it with `TaskProfile.posed`, which falls back to
     splitting `question`."""
 
-    sub_questions: list[SubQuestion]
-    """The parts of the question, in the order in which they are asked: those of the graph
-    `decomposed`, and those that `crag` answers one by one without a model; empty for one part."""
     documents: Annotated[list[Document], replace_documents]
-    """At most k documents, best first; of a question in parts, then those of each part."""
+    """At most k documents, best first."""
     scores: list[float]
     """The evaluator's score of each document, in the order of `documents`."""
     readings: list[Reading]

@@ -166,9 +166,13 @@ def test_the_attributor_decides_and_is_asked_once_for_all() -> None:
 )
 def test_an_attributor_that_fails_leaves_it_to_the_words(reply: object) -> None:
     said = "Ada wrote the first program."
-    found = attribute(QUESTION, said, strips(ADA, ENGINE), Attributor(reply), node="combine")
+    found = attribute(
+        QUESTION, said, strips(ADA, ENGINE), Attributor(reply), node="finish_reflection"
+    )
     assert found.answer == "Ada wrote the first program [1]."
-    assert [(one["kind"], one["node"]) for one in found.events] == [("evaluator_failed", "combine")]
+    assert [(one["kind"], one["node"]) for one in found.events] == [
+        ("evaluator_failed", "finish_reflection")
+    ]
     assert "attributor" in found.events[0]["detail"] or "broken" in found.events[0]["detail"]
 
 

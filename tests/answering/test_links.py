@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from crag.answering.citations import renumbered, validate
+from crag.answering.citations import validate
 from crag.answering.links import without_links
 from crag.answering.markdown import prose_and_code
 from crag.state import Citation, Source
@@ -181,4 +181,3 @@ def test_code_is_what_a_client_takes_for_it() -> None:
         "    d\n",
         "",
     ]
-    assert renumbered("[1] `[1]` \\`[1]\\`", {1: 2}) == "[2] `[1]` \\`[2]\\`"

@@ -1,12 +1,11 @@
 """An answer must be about the names of the question as it is read, not as it was typed."""
 
-import json
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 
-from crag.graph import build_crag, build_decomposed, build_rag, build_self_crag, build_self_rag
+from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.parts import Parts
 from crag.testing import (
     FakeChatModel,
@@ -49,33 +48,9 @@ def parts_of(*replies: str) -> Parts:
     )
 
 
-@pytest.mark.parametrize(
-    "build", [build_crag, build_decomposed, build_rag, build_self_crag, build_self_rag]
-)
+@pytest.mark.parametrize("build", [build_crag, build_rag, build_self_crag, build_self_rag])
 @pytest.mark.parametrize("question", [MISSPELT, LONG])
 def test_names_are_those_of_the_question_as_it_is_read(build: Any, question: str) -> None:
     state = build(parts_of(f"{WAITS} [1].")).invoke({"question": question})
     assert state["answer"] == f"{WAITS} [1]."
     assert "uncited_answer" not in [one["kind"] for one in state["events"]]
-
-
-def test_parts_are_joined_by_their_names_as_they_are_read() -> None:
-    plan = [MISSPELT, "How often does PostgreSQL write checkpoints?"]
-    joined = f"{WAITS} [1]. {WRITES} [2]."
-    replies = [json.dumps({"questions": plan}), f"{WAITS} [1].", f"{WRITES} [2].", joined]
-    graph: Any = build_decomposed(parts_of(*replies))
-    state = graph.invoke({"question": " ".join(plan)})
-    assert state["answer"] == joined
-    assert state["sub_questions"][0]["asked"] == MISSPELT.replace("Kuberntes", "Kubernetes")
-    assert [one["kind"] for one in state["events"]] == ["question_respelled"]
-
-
-def test_names_in_the_answer_to_another_part_are_not_those_of_the_question() -> None:
-    plan = ["What restarts containers?", "How long does #1 wait before the first restart?"]
-    joined = f"{WAITS} [1]. {WRITES} [2]."
-    first = "Kubernetes of the CNCF in San Francisco does [1]."
-    replies = [json.dumps({"questions": plan}), first, f"{WAITS} [1].", joined]
-    graph: Any = build_decomposed(parts_of(*replies))
-    state = graph.invoke({"question": " ".join(plan)})
-    assert state["sub_questions"][1]["asked"].count("San Francisco") == 1
-    assert state["answer"] == joined

@@ -29,12 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("method", ["crag", "decomposed"])
-def test_a_follow_up_carries_the_question_before_it_and_answers_have_sources(
-    folder: Path, method: str
-) -> None:
-    options = ("--method", method)
-    done = crag("chat", *options, folder=folder, answer=f"{ASKED}\n\nand how often?\n")
+def test_a_follow_up_carries_the_question_before_it_and_answers_have_sources(folder: Path) -> None:
+    done = crag("chat", folder=folder, answer=f"{ASKED}\n\nand how often?\n")
     assert (done.returncode, done.stderr) == (0, "")
     first, second = done.stdout.split("question  ")
     assert "Remove limescale from the kettle with vinegar once a month." in first

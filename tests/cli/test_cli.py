@@ -137,19 +137,6 @@ def test_what_else_could_be_quoted_is_offered_only_where_it_can_be_had(own_index
     assert "--all" not in chat.stdout  # Which the chat does not have.
 
 
-def test_the_parts_of_a_question_are_shown_one_by_one(index: str) -> None:
-    asked = "How long does a kettle take to boil water? What removes limescale from a kettle?"
-    shown = call("ask", asked, "--index", index, "--method", "decomposed")
-    assert "decompose 2 parts" in shown
-    first, second = (f"part      {part.strip()}?\n" for part in asked.split("?")[:2])
-    assert shown.index(first) < shown.index(second)
-    answer = shown[shown.rindex("“A kettle boils") :]
-    assert "limescale" in answer
-    told = json.loads(call("ask", asked, "--index", index, "--method", "decomposed", "--json"))
-    assert [part["abstained"] for part in told["sub_questions"]] == [False, False]
-    assert {citation["number"] for citation in told["citations"]} == {1, 2}
-
-
 def test_verbose_shows_dropped_strips_with_reasons(index: str) -> None:
     asked = (
         "ask",
@@ -430,20 +417,6 @@ def test_a_long_list_of_files_left_out_is_cut_unless_verbose(
     assert shown.count("skipped") == 22
     assert "… and" not in shown
     assert all(f"film{number}.mp{number}" in shown for number in range(10))
-
-
-def test_only_the_answer_is_streamed_and_one_part_is_no_list(
-    index: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serving(streamed("Use ", "vinegar ", "[1].")) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        monkeypatch.setenv("CRAG_MODEL", "local")
-        asked = "How do I remove limescale from the kettle, and what is vinegar?"
-        shown = call("ask", asked, "--index", index, "--method", "decomposed")
-    assert len(server.requests) == 2  # The first one asked for parts, and got the answer's words.
-    assert "\nretrieve " in shown[: shown.index("\nUse vinegar [1].")]
-    assert shown.count("\nUse vinegar [1].") == 1
-    assert "2 parts" not in shown
 
 
 def test_following_a_folder_tells_each_change_and_each_fault_once(

@@ -97,13 +97,3 @@ def screen(output: str, width: int) -> list[str]:
     while rows and not rows[-1]:
         rows.pop()
     return rows
-
-
-def test_the_parts_that_documents_are_found_for_are_named() -> None:
-    printed = StringIO()
-    trace = Trace(Console(file=printed, width=200))
-    parts = [{"question": "Which port?"}, {"question": "Which host?"}]
-    trace.update("retrieve", {"documents": [], "sub_questions": parts})
-    assert [line.split(maxsplit=1) for line in printed.getvalue().splitlines()] == [
-        ["retrieve", "0 documents"], ["part", "Which port?"], ["part", "Which host?"],
-    ]  # fmt: skip

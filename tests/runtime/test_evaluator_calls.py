@@ -11,7 +11,7 @@ from crag.correction.provenance import unscored
 from crag.parts import Passage
 from crag.runtime.evaluator_calls import (
     filter_strips,
-    read_pairs,
+    read_passages,
     reads,
     score_passages,
     takes_passages,
@@ -204,44 +204,22 @@ GOOD: dict[str, Any] = {"score": 0.5, "starts": [0, 3], "evidence": [1, 2], "spa
 def test_what_is_no_reading_is_an_event(bad: object, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator = FakeReadingEvaluator()
     monkeypatch.setattr(evaluator, "read", lambda *_: bad)
-    readings, events, _ = read_pairs(evaluator, [("What?", Passage("", READ))], node="grade")
+    readings, events, _ = read_passages(evaluator, "What?", [Passage("", READ)], node="grade")
     assert readings == []
     assert [(entry["kind"], entry["node"]) for entry in events] == [("evaluator_failed", "grade")]
 
 
 def test_passages_without_text_are_not_read() -> None:
     evaluator = FakeReadingEvaluator()
-    readings, events, usage = read_pairs(evaluator, [("What?", Passage("A", " "))], node="grade")
+    readings, events, usage = read_passages(evaluator, "What?", [Passage("A", " ")], node="grade")
     assert [one["score"] for one in readings] == [-1.0]
     assert (events, usage, evaluator.read_passages) == ([], {}, [])
 
 
-PAIRS = [("What?", Passage("", READ)), ("What?", Passage("", "b")), ("Who?", Passage("", READ))]
-
-
-def test_pairs_are_read_by_question_where_the_evaluator_takes_no_pairs() -> None:
-    evaluator = FakeReadingEvaluator(lambda question, _: 0.9 if question == "Who?" else 0.1)
-    readings, events, usage = read_pairs(evaluator, PAIRS, node="grade")
-    assert [one["score"] for one in readings] == [0.1, 0.1, 0.9]
-    assert [len(call) for call in evaluator.read_passages] == [2, 1]
-    assert (events, usage) == ([], {"evaluator_calls": 2, "evaluated_texts": 3})
-
-
-def test_pairs_of_several_questions_are_one_call_of_an_evaluator_that_takes_them() -> None:
-    class Together(FakeReadingEvaluator):
-        def read_pairs(self, pairs: Any) -> Any:
-            return [self.read(question, [passage])[0] for question, passage in pairs]
-
-    _, events, usage = read_pairs(Together(), PAIRS, node="grade")
-    assert (events, usage) == ([], {"evaluator_calls": 1, "evaluated_texts": 3})
-
-
-def test_a_question_that_cannot_be_read_leaves_no_reading_of_the_others() -> None:
+def test_an_evaluator_that_fails_leaves_no_reading() -> None:
     class Fails(FakeReadingEvaluator):
-        def read(self, question: str, passages: Any) -> Any:
-            if question == "Who?":
-                raise ValueError("broken")
-            return super().read(question, passages)
+        def read(self, *_: Any) -> Any:
+            raise ValueError("broken")
 
-    readings, events, _ = read_pairs(Fails(), PAIRS, node="grade")
+    readings, events, _ = read_passages(Fails(), "Who?", [Passage("", READ)], node="grade")
     assert (readings, [one["kind"] for one in events]) == ([], ["evaluator_failed"])

@@ -1,7 +1,6 @@
 """Spans and metrics of runs: what is told of them, once, and what never is."""
 
 import asyncio
-import json
 import logging
 from typing import Any
 from uuid import uuid4
@@ -18,7 +17,7 @@ from langgraph.types import Command
 from opentelemetry.trace import SpanKind, StatusCode
 
 from crag.errors import GoneError, QuestionError
-from crag.graph import build_crag, build_decomposed, build_self_rag
+from crag.graph import build_crag, build_self_rag
 from crag.graph_registry import GRAPHS
 from crag.langchain import CorrectiveRetriever
 from crag.models.batch_queue import BatchQueue
@@ -27,7 +26,6 @@ from crag.state import State
 from crag.testing import (
     FakeChatModel,
     FakeEvaluator,
-    FakeQuoter,
     FakeReflection,
     FakeRetriever,
 )
@@ -166,9 +164,8 @@ def test_a_run_that_waits_for_a_human_is_no_error_and_counts_when_it_ends(
     assert outcomes == {"interrupted": 1, "answered": 1}
 
 
-@pytest.mark.parametrize("build", [build_crag, build_decomposed])
-def test_thanks_count_as_no_answer(told: Watched, make_parts: Any, build: Any) -> None:
-    build(make_parts()).invoke({"question": "Many thanks!"}, config(told))
+def test_thanks_count_as_no_answer(told: Watched, make_parts: Any) -> None:
+    build_crag(make_parts()).invoke({"question": "Many thanks!"}, config(told))
     ((labels, count),) = told.points("crag.questions")
     assert (labels["crag.outcome"], count) == ("nothing_asked", 1)
 
@@ -259,57 +256,6 @@ def test_each_graph_counts_as_one_question_under_its_name(
     assert (labels["crag.graph"], count) == (name, 1)
     usage = {label["crag.usage.name"]: much for label, much in told.points("crag.usage")}
     assert usage == {name: much for name, much in state["usage"].items() if much}
-
-
-@pytest.mark.parametrize(
-    ("plan", "nodes", "calls"),
-    [
-        (["Who wrote it?"], ["answer_whole"], 2),
-        (["Who wrote it?", "What is it?"], ["answer_part", "combine"], 4),
-    ],
-)
-async def test_a_question_of_several_parts_is_one_question_with_all_its_calls(
-    told: Watched, make_parts: Any, plan: list[str], nodes: list[str], calls: int
-) -> None:
-    model = FakeChatModel(replies=[json.dumps({"questions": plan}), "Ada Lovelace did [1]."])
-    graph = build_decomposed(make_parts(model=model))
-    await graph.ainvoke({"question": QUESTION}, config(told))
-    mine = {"crag.graph": "decomposed"}
-    answered = {**mine, "crag.outcome": "answered"}
-    ((labels, count),) = told.points("crag.questions")
-    assert (labels | answered, count) == (labels, 1)
-    assert told.points("crag.question.duration") == [(answered, 1)]
-    usage = {label["crag.usage.name"]: much for label, much in told.points("crag.usage")}
-    assert usage["llm_calls"] == len(model.prompts) == calls
-    root = "invoke_workflow decomposed"
-    assert {(None, root), *((root, name) for name in ("decompose", *nodes))} <= told.tree
-    assert told.span(root)["crag.usage.llm_calls"] == calls
-    assert {one["crag.graph"] for one, _ in told.points("crag.node.duration")} == {"decomposed"}
-
-
-def test_parts_are_not_counted_under_another_name_of_the_run_either(
-    told: Watched, make_parts: Any
-) -> None:
-    graph = build_decomposed(make_parts(model=None, quoter=FakeQuoter()))
-    asked = {"question": "Who wrote the first program? Who designed the engine?"}
-    state = graph.invoke(asked, config(told, run_name="anything"))
-    assert len(state["sub_questions"]) == 2
-    ((labels, count),) = told.points("crag.questions")
-    assert (labels["crag.graph"], count) == ("other", 1)
-
-
-def test_a_question_of_several_parts_that_fails_is_one_question(
-    told: Watched, make_parts: Any
-) -> None:
-    class Ending(FakeRetriever):
-        def _get_relevant_documents(self, *_: Any, **__: Any) -> Any:
-            raise KeyboardInterrupt
-
-    graph = build_decomposed(make_parts(retriever=Ending()))
-    with pytest.raises(KeyboardInterrupt):
-        graph.invoke({"question": QUESTION}, config(told))
-    ((labels, count),) = told.points("crag.questions")
-    assert (labels["crag.graph"], labels["crag.outcome"], count) == ("decomposed", "cancelled", 1)
 
 
 def test_batches_of_packaged_models_are_counted(told: Watched) -> None:

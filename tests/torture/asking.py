@@ -49,7 +49,7 @@ RECORDED: dict[str, frozenset[str]] = {
     "quoter": frozenset({"evaluator_failed", "abstained"}),
     "model": frozenset({
         "model_failed", "model_empty", "model_refused", "rewrite_failed", "contextualize_failed",
-        "decompose_failed", "combine_failed", "citation_removed", "uncited_answer", "abstained",
+        "citation_removed", "uncited_answer", "abstained",
     }),
     "reflection": frozenset({"model_failed"}),
 }  # fmt: skip
@@ -92,8 +92,6 @@ def case(number: int, rate: float = 0.3) -> Case:
     if settings.form == "poster" and graph != "self_crag":
         settings = settings.model_copy(update={"form": "short"})
     text = QUESTION if draw.random() < 0.9 else f"{QUESTION} {SURROGATES}"
-    if graph == "decomposed":
-        text = f"What did Babbage design? {text}"
     asked: dict[str, Any] = {"question": text}
     if draw.random() < 0.3:
         asked = {

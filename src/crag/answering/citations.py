@@ -5,7 +5,7 @@ reflection writes them, is made to cite the strips that the passages consist of.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from crag.answering.links import without_links
@@ -80,11 +80,6 @@ def marks_in(answer: str) -> Iterator[Mark]:
         for start, bracket, end, numbers in marks_of(piece) if place % 2 == 0 else ():
             yield Mark(at + start, at + bracket, at + end, numbers)
         at += len(piece)
-
-
-def renumbered(answer: str, numbers: Mapping[int, int]) -> str:
-    """Replace the numbers of citations by others; code, and numbers without another one, stay."""
-    return _with_numbers(answer, lambda cited: [numbers.get(number, number) for number in cited])
 
 
 def without_citations(answer: str) -> str:

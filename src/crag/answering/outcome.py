@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from typing import NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from typing_extensions import TypedDict
@@ -16,7 +15,7 @@ from crag.answering.naming import lacking
 from crag.correction.provenance import source_within
 from crag.events import Event, event
 from crag.parts import Attributor, Quotation
-from crag.state import AnswerSentence, Certainty, Citation, Quote, State, Strip, SubQuestion, Usage
+from crag.state import AnswerSentence, Certainty, Citation, Quote, State, Strip, Usage
 from crag.text.marks import as_mark
 from crag.text.markup import PLAIN_TEXT
 
@@ -26,8 +25,6 @@ UNSURE = "No sure answer in the documents. The closest passages:"
 """The sentence before the passages, where none of them is sure to answer."""
 MOST_CLOSEST = 2
 """The most passages after that sentence, and after the reply of a model that found no answer."""
-UNSURE_OF_PART = "No sure answer in the documents. The closest passage:"
-"""The sentence after a part of a question that is not answered while another one is."""
 _CLOSEST = "The closest passages:"
 DECLINED = "What I found does not answer this."
 """What a generator trained by `crag train generator` writes where no passage answers."""
@@ -51,8 +48,6 @@ class GenerateUpdate(TypedDict):
     further: list[Citation]
     sentences: list[AnswerSentence]
     messages: list[AnyMessage]
-    sub_questions: NotRequired[list[SubQuestion]]
-    """Written where the parts of a question are answered one by one."""
     events: list[Event]
     usage: Usage
 

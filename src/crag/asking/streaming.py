@@ -8,8 +8,8 @@ from langgraph.types import StreamMode
 INTERRUPT: Final = "__interrupt__"
 MODES: Final[list[StreamMode]] = ["values", "updates", "messages"]
 """What a graph must stream, with its subgraphs, to be read by `StreamedRun`."""
-_WRITERS = frozenset({"generate", "combine"})
-"""The nodes whose model writes the answer; others ask it for a query or a score."""
+_WRITER = "generate"
+"""The node whose model writes the answer; others ask it for a query or a score."""
 
 
 class Token(NamedTuple):
@@ -46,7 +46,7 @@ class StreamedRun:
                 self.state |= chunk
         elif mode == "messages":
             message, metadata = chunk
-            if metadata.get("langgraph_node") in _WRITERS:
+            if metadata.get("langgraph_node") == _WRITER:
                 yield Token(message.text, message.id)
         else:
             for node, update in chunk.items():

@@ -23,9 +23,7 @@ _REPORTED = (
     "knowledge", "answer", "certainty", "citations", "sentences", "further", "abstained", "events",
     "usage",
 )  # fmt: skip
-_REPORTED_BY_SOME = (
-    "approximation", "choices", "passages", "critiques", "reflection", "sub_questions",
-)  # fmt: skip
+_REPORTED_BY_SOME = ("approximation", "choices", "passages", "critiques", "reflection")
 """Keys that only some graphs write."""
 
 

@@ -42,7 +42,7 @@ _ESCAPED = re.compile(
     r"|\\(?P<shown>[!-/:-@\[-`{-~])"
 )
 """Code, or a character that Markdown is not to read."""
-_OF_ANSWERS = {"acknowledge", "generate", "combine", "finish_reflection"}
+_OF_ANSWERS = {"acknowledge", "generate", "finish_reflection"}
 """Nodes that write the answer to a question."""
 
 
@@ -70,15 +70,12 @@ class Trace:
         self._documents: list[Any] = []
         self._draft = ""
         self._message: str | None = None
-        self._query = self._question = ""
-        self._several = False
+        self._query = ""
         self._usage = Usage()
         self._critiques = CritiqueTrace(console, verbose=verbose)
         self._nodes: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "acknowledge": self._acknowledge,
             "contextualize": self._complete,
-            "open_run": self._open,
-            "decompose": self._plan,
             "retrieve": self._retrieve,
             "grade": self._grade,
             "refine": self._refine,
@@ -94,7 +91,6 @@ class Trace:
             "short_form": partial(self._critiques.judged, "short_form"),
             "beam_step": partial(self._critiques.judged, "beam_step"),
             "graded_loop": partial(self._critiques.judged, "graded_loop"),
-            "combine": self._answer,
             "finish_reflection": self._answer,
         }
 
@@ -128,8 +124,6 @@ class Trace:
         self._withdraw()
         if node not in self._nodes:  # A subgraph, whose nodes were already shown.
             return
-        if node == "contextualize" and update["question"] == self._question:
-            return  # In the graph within, which completes the question in the same way.
         if self._brief and node not in _OF_ANSWERS:
             if node == "contextualize":
                 self._complete(update)
@@ -153,25 +147,11 @@ class Trace:
         self._console.print(f"[bold]{label:<9}[/] {text}", soft_wrap=True)
 
     def _complete(self, update: Mapping[str, Any]) -> None:
-        self._question = update["question"]
-        self._line("question", safe(self._question))
-
-    def _open(self, update: Mapping[str, Any]) -> None:
-        if self._several:
-            self._console.print()
-            self._line("part", safe(update["question"]))
-
-    def _plan(self, update: Mapping[str, Any]) -> None:
-        parts = update["sub_questions"]
-        if len(parts) > 1:
-            self._line("decompose", counted(len(parts), "part"))
-            self._several = True
+        self._line("question", safe(update["question"]))
 
     def _retrieve(self, update: Mapping[str, Any]) -> None:
         self._documents = update["documents"]
         self._line("retrieve", counted(len(self._documents), "document"))
-        for part in update.get("sub_questions", []):
-            self._line("part", safe(part["question"]))
 
     def _grade(self, update: Mapping[str, Any]) -> None:
         action: Action = update["action"]

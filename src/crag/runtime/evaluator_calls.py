@@ -2,8 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
-from operator import itemgetter
 from typing import Final, NamedTuple, TypeGuard, cast
 
 from crag.correction.scoring import LOWEST, judged_strips, strip_passage, with_title
@@ -118,33 +116,19 @@ def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluato
     return in_context and is_reading(evaluator)
 
 
-def read_pairs(
-    evaluator: ReadingEvaluator, pairs: Sequence[tuple[str, Passage]], *, node: str
+def read_passages(
+    evaluator: ReadingEvaluator, question: str, passages: Sequence[Passage], *, node: str
 ) -> ReadPassages:
-    """Read each passage for the question beside it.
+    """Read all `passages` for `question` in one call of the evaluator.
 
-    Several questions are one call of an evaluator that has `read_pairs`, and else a call for each.
     If the evaluator fails, or returns what is not a reading, an event is recorded.
     """
-    passages = [passage for _, passage in pairs]
     if not any(passage.text.strip() for passage in passages):
         return ReadPassages([_NOTHING.copy() for _ in passages], [], Usage())
     readings: list[Reading] = []
-    by_question = [
-        (question, [passage for _, passage in group])
-        for question, group in groupby(pairs, key=itemgetter(0))
-    ]
-    together = None
     with Attempt("evaluator") as attempt:
-        if len(by_question) > 1:
-            together = getattr(evaluator, "read_pairs", None)
-        if together is not None:
-            readings = readings_of(together(list(pairs)), passages)
-        else:
-            for question, asked in by_question:
-                readings += readings_of(evaluator.read(question, asked), asked)
-    calls = 1 if together else len(by_question)
-    usage = Usage(evaluator_calls=calls, evaluated_texts=len(passages))
+        readings = readings_of(evaluator.read(question, passages), passages)
+    usage = Usage(evaluator_calls=1, evaluated_texts=len(passages))
     if attempt.error is not None:
         fallback = f"all {len(passages)} texts score {LOWEST}"
         return ReadPassages([], [event("evaluator_failed", node, attempt.error, fallback)], usage)

@@ -2,8 +2,7 @@
 
 Spans are those of graphs, nodes, models, retrievers and tools, by OpenTelemetry's conventions for
 generative AI where they have one; the steps of LangChain in between have none. A run is counted by
-the final state of its graph, so that no event or token counts twice where graphs are nested; a run
-tagged as a part of a question is counted by the graph around it.
+the final state of its graph, so that no event or token counts twice where graphs are nested.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ from langgraph.errors import GraphBubbleUp
 
 from crag.errors import GoneError
 from crag.events import EventKind
-from crag.graph_registry import GRAPHS, PART_TAG
+from crag.graph_registry import GRAPHS
 from crag.state import Usage
 from crag.telemetry.instruments import Instruments
 
@@ -54,8 +53,6 @@ class _Run:
     is_graph: bool = False
     is_counted: bool = False
     """The question was counted, by this graph or by one within it."""
-    is_part: bool = False
-    """It is, or is within, the run of a graph that answers a part of a question."""
     is_interrupted: bool = False
     span: "Span | None" = None
     model: dict[str, Any] | None = None
@@ -85,7 +82,7 @@ class _Run:
     @property
     def label(self) -> str:
         """The graph that answers, as metrics name it: programs can call a run anything."""
-        graphs = (run.name for run in self.outwards() if run.name in GRAPHS and not run.is_part)
+        graphs = (run.name for run in self.outwards() if run.name in GRAPHS)
         return next(graphs, "other")
 
 
@@ -141,7 +138,7 @@ class RunWatch(BaseCallbackHandler):
                 around.is_interrupted = True
             self._end_chain(run, None)
             return
-        if run.is_graph and run.name in GRAPHS and not (run.is_counted or run.is_part):
+        if run.is_graph and run.name in GRAPHS and not run.is_counted:
             outcome = "cancelled" if isinstance(error, _CANCELLED) else "error"
             self._finish(run, {}, outcome, {"error.type": type(error).__name__})
         self._end_chain(run, error)
@@ -166,7 +163,7 @@ class RunWatch(BaseCallbackHandler):
 
     def _count(self, run: _Run, state: Mapping[str, Any]) -> None:
         """Count a question by its final state; an interrupted one counts when it has ended."""
-        if run.is_counted or run.is_part or any(name not in state for name in _STATE):
+        if run.is_counted or any(name not in state for name in _STATE):
             return
         if run.is_interrupted:
             self._finish(run, {}, "interrupted", {})
@@ -314,7 +311,6 @@ class RunWatch(BaseCallbackHandler):
             parent=self._runs.get(about.get("parent_run_id") or run_id),
             begun=time.time_ns(),
             thread=str(thread) if thread else None,
-            is_part=PART_TAG in (about.get("tags") or ()),
         )
         self._runs[run_id] = run
         if run.parent:

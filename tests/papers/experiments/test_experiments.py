@@ -100,7 +100,7 @@ def test_none_is_open_only_where_it_is_no_choice() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('method = "rag"', 'method = "rug"', "method 'rug' is none of crag, decomposed"),
+        ('method = "rag"', 'method = "rug"', "method 'rug' is none of crag, self_crag"),
         ('method = "rag"', 'method = "rag"\nsettings = { k = 0 }', "setting 'k' cannot be 0"),
         ('method = "rag"', 'method = "rag"\nsettings = { kk = 1 }', "'kk'"),
         ('task = "popqa"', 'task = "poqa"', "task: choose 'popqa', "),

@@ -10,7 +10,6 @@ import { byId, element, put, show } from "./dom.js";
 import { GraphView } from "./graph.js";
 import { History } from "./history.js";
 import { Library } from "./library.js";
-import { drawParts } from "./parts.js";
 import { linked } from "./places.js";
 import { begin, cancelled, close, conclude, isWhole, resume, take } from "./run.js";
 import * as server from "./server.js";
@@ -43,7 +42,6 @@ const DRAWN_BY = [
   [["steps", "draft", "answer", "abstained", "certainty", "citations", "further", "error", "asked"], (run) => drawAnswer(run, actions)],
   [["documents", "scores", "internal", "citations"], (run) => documentsView.draw(run)],
   [["query", "hits", "pages", "external", "refused", "citations"], drawWeb],
-  [["sub_questions"], drawParts],
   [["critiques", "choices", "passages", "approximation"], drawCritiques],
   [["events"], drawEvents],
 ];

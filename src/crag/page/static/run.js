@@ -10,7 +10,7 @@
  * @property {number|null} ended
  */
 
-const ANSWERING = new Set(["generate", "combine"]);
+const ANSWERING = "generate";
 const ENDED = new Set(["done", "passed"]);
 
 /** Begin a run; nothing has been heard of it yet. */
@@ -62,7 +62,7 @@ function failed(run, data, now) {
 }
 
 function spoken(run, [chunk, metadata], path) {
-  if ((path.length && path[0] !== "answer_whole") || !ANSWERING.has(metadata.langgraph_node) || chunk.type !== "AIMessageChunk") return [];
+  if (path.length || metadata.langgraph_node !== ANSWERING || chunk.type !== "AIMessageChunk") return [];
   // A model that is asked again writes another message, which takes the place of the first.
   run.draft = (run.drafted === chunk.id ? run.draft : "") + textOf(chunk.content);
   run.drafted = chunk.id;

@@ -35,12 +35,11 @@ function conclusion(run) {
  * @returns {{text: string, action?: string}[]} `action` where the text is one
  */
 export function stations(run) {
-  const { documents, action, hits = [], internal = [], external = [], critiques = [], sub_questions: parts = [] } = run.values;
+  const { documents, action, hits = [], internal = [], external = [], critiques = [] } = run.values;
   const judged = [...internal, ...external].some(({ reason }) => reason);
   const kept = [...internal, ...external].filter((strip) => strip.kept).length;
   const time = run.ended ? `, ${seconds(run.ended - run.started)}` : "";
   return [
-    parts.length > 1 && { text: count(parts.length, "part") },
     documents && { text: `${documents.length.toLocaleString("en")} retrieved` },
     action && { text: action, action },
     hits.length && { text: `${hits.length.toLocaleString("en")} found on the web` },

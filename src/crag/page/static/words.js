@@ -15,9 +15,6 @@ export const EVENTS = {
   action_replaced: "A setting replaced the action",
   contextualize_failed: "The question could not be made complete",
   contextualize_skipped: "No model made the question complete",
-  decompose_failed: "The question could not be split into parts",
-  decompose_skipped: "No model split the question into parts",
-  combine_failed: "The answers to the parts could not be joined",
   rewrite_failed: "The question could not be rewritten into a query",
   rewrite_skipped: "No model rewrote the question",
   search_unavailable: "The web cannot be searched",
@@ -96,10 +93,6 @@ const DOING = {
   retrieve: "looking for documents",
   acknowledge: "replying",
   contextualize: "making the question complete",
-  decompose: "looking for the parts of the question",
-  answer_whole: "answering the question whole",
-  answer_part: "answering a part of the question",
-  combine: "joining the answers to the parts",
   grade: "grading the documents",
   refine: "choosing the passages that help",
   pass_through: "keeping all documents",
@@ -124,7 +117,6 @@ export const doing = (node) => DOING[lastName(node)] ?? `at ${spelled(lastName(n
 const lastName = (node) => node.split(":").at(-1);
 
 const DONE = {
-  decompose: ({ sub_questions: parts = [] }) => count(parts.length, "part"),
   retrieve: ({ documents = [] }) => count(documents.length, "document"),
   grade: ({ action, scores = [] }) => `${action}; the best score is ${score(best(scores))}`,
   refine: ({ internal = [] }) => keptWords(internal),
