@@ -1,10 +1,9 @@
-"""The commands of the papers beside those of the product: train, calibrate, export and bench."""
+"""The commands of the papers beside those of the product: train, calibrate and bench."""
 
 from crag.cli import app, main
 
 from crag.papers.commands import (  # isort: skip - in the order of the help
     calibrate,
-    export,
     bench,
     train_evaluator,
     train_critic,
@@ -19,7 +18,7 @@ from crag.papers.commands import (  # isort: skip - in the order of the help
 from crag.papers.commands.groups import reflect_data, train
 
 __all__ = [
-    "app", "bench", "calibrate", "export", "main", "reflect_critic", "reflect_generator",
+    "app", "bench", "calibrate", "main", "reflect_critic", "reflect_generator",
     "reflect_pairs", "train_critic", "train_encoder", "train_evaluator", "train_generator",
     "train_questions", "train_reader",
 ]  # fmt: skip

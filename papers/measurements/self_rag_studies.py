@@ -89,12 +89,9 @@ def commands(folder: Path) -> list[str]:
     bench = f"crag bench papers/tables/{table}.toml --data popqa_longtail_w_gs.jsonl"
     if folder.name not in PLAIN:
         return [f"CRAG_REFLECTION={folder} {bench} --output {folder}/popqa"]
-    file = folder.with_suffix(".gguf")
-    plain = f"CRAG_MODEL=file:{file} CRAG_FRAMING=raw CRAG_PROMPTS=papers/recipes/tuned_prompts"
-    return [
-        f"crag export {folder} --output {file}",
-        f"{plain} {bench} --output {folder}/popqa",
-    ]
+    served = f"OPENAI_BASE_URL=http://127.0.0.1:8000/v1 CRAG_MODEL={folder}"
+    plain = f"{served} CRAG_FRAMING=raw CRAG_PROMPTS=papers/recipes/tuned_prompts"
+    return [f"vllm serve {folder}", f"{plain} {bench} --output {folder}/popqa"]
 
 
 def variants(

@@ -8,7 +8,7 @@ from crag.errors import MissingPackageError
 
 Extra = Literal[
     "torch", "train", "bench", "ray", "postgres", "ocr", "office", "openvino", "qdrant", "faiss",
-    "community", "evaluator", "llama", "ray-serve", "server", "studio", "telemetry", "trial",
+    "community", "evaluator", "ray-serve", "server", "studio", "telemetry", "trial",
 ]  # fmt: skip
 
 

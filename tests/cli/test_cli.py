@@ -1,7 +1,6 @@
 """The command line, with the embedded default and real documents."""
 
 import contextlib
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from crag.cli.app import app
-from crag.cli.index import index as index_documents
 from crag.errors import CragError
 from crag.papers.commands import main
 from tests import commands
@@ -309,9 +307,7 @@ def test_a_name_with_a_line_break_is_shown_on_one_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["index", "docs", "--watch", "--remove"], "--watch and --remove exclude each other"),
-        (["index", "docs", "--ray", "auto", "--watch"], "leave out --watch and --remove"),
-        (["index", "docs", "--ray", "auto", "--remove"], "leave out --watch and --remove"),
+        (["index", "docs", "--ray", "auto", "--remove"], "leave out --remove"),
         (["index", "https://a.example/b"], "https://a.example/b is a page, not a file"),
         (["serve", "--workers", "2"], "--workers needs --postgres"),
         (["ask", "Why?", "--compare", "--quiet"], "leave out --method and --quiet"),
@@ -335,7 +331,7 @@ def test_a_report_that_cannot_be_written_is_told_before_anything_is_asked(tmp_pa
 
 
 WRITING = {
-    "batch FILE": [], "evaluate FILE": [], "bench FILE": ["--data", "FILE"], "export FILE": [],
+    "batch FILE": [], "evaluate FILE": [], "bench FILE": ["--data", "FILE"],
     "train evaluator FILE": [], "train critic FILE": [], "train generator FILE": [],
     "train reader FILE": [], "train reader-data FILE": [], "train questions FILE": [],
     "train encoder FILE": [], "reflect-data generator FILE": [], "reflect-data critic FILE": [],
@@ -381,7 +377,6 @@ def test_an_output_that_is_read_too_is_refused_and_kept(
         ("bench a --data out/rows.jsonl --output out", "out/rows.jsonl: writing it would"),
         ("bench a --data out/rows.jsonl --output b --report out/rows.jsonl", "out/rows.jsonl: wri"),
         ("train reader-data a --with out/rows.jsonl --output out/rows.jsonl", "out/rows.jsonl: wr"),
-        ("export out --output out/rows.jsonl", "out/rows.jsonl: writing it would overwrite"),
         ("train evaluator a --output out --set base=./out/../out", "out: writing it would overwr"),
         ("train critic a --output out --set base=out", "out: writing it would overwrite out, whi"),
         ("train reader a --output out --set start=out", "out: writing it would overwrite out, wh"),
@@ -417,29 +412,3 @@ def test_a_long_list_of_files_left_out_is_cut_unless_verbose(
     assert shown.count("skipped") == 22
     assert "… and" not in shown
     assert all(f"film{number}.mp{number}" in shown for number in range(10))
-
-
-def test_following_a_folder_tells_each_change_and_each_fault_once(
-    tmp_path: Path,
-) -> None:
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    (docs / "kettle.md").write_text(GUIDE)
-    (docs / "broken.pdf").write_bytes(b"%PDF-1.4 cut off")
-
-    class Reader(io.StringIO):
-        """A reader who adds a document after each report, and ends at the third."""
-
-        def write(self, text: str) -> int:
-            written = super().write(text)
-            reports = self.getvalue().count(": 1 added")
-            if reports == 3:
-                raise KeyboardInterrupt
-            if ": 1 added" in text:
-                (docs / f"tea{reports}.md").write_text(f"Tea {reports} takes four minutes.")
-            return written
-
-    with contextlib.redirect_stdout(Reader()) as said, contextlib.redirect_stderr(io.StringIO()):
-        index_documents([docs], str(tmp_path / "made"), watch=True)
-    assert said.getvalue().count("broken.pdf") == 1
-    assert "1 added, 0 changed, 2 unchanged" in said.getvalue()

@@ -35,7 +35,6 @@ from crag.graph_registry import OFFERED
 from crag.page.rules import Rules
 from crag.prompts import copy_to
 from tests.commands import Done, crag
-from tests.generation.tiny_gguf import write_tiny
 from tests.page.recording import recorded, replayed
 from tests.page.serving import environment, free_port, printed, wait_for
 
@@ -226,11 +225,10 @@ def test_production_is_several_processes_on_one_database(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy_to(folder / "prompts")
-    write_tiny(folder / "tiny.gguf")
     done, url, given = served(
         folder, monkeypatch, "--postgres", DATABASE, "--workers", "3",
         CRAG_SERVE_UPLOADS="uploads", CRAG_EVALUATOR_FALLBACK="cosine", CRAG_LOGS="json",
-        CRAG_PROMPTS="prompts", CRAG_MODEL="file:tiny.gguf",
+        CRAG_PROMPTS="prompts",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert given["CRAG_SERVE_DATABASE"] == DATABASE
@@ -242,7 +240,6 @@ def test_production_is_several_processes_on_one_database(
     # It runs elsewhere, so what may be a path is one from the root.
     assert given["CRAG_SERVE_UPLOADS"] == str(folder / "uploads")
     assert given["CRAG_PROMPTS"] == str(folder / "prompts")
-    assert given["CRAG_MODEL"] == f"file:{folder / 'tiny.gguf'}"
     assert given["CRAG_INDEX"] == str(folder / "made")
     assert given["CRAG_EVALUATOR_FALLBACK"] == "cosine"
     told = printed_lines(done.stdout)

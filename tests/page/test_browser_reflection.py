@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crag.papers.training.self_rag.gguf_export import export_gguf
+from tests.gguf_models import write_gguf
 from tests.llama_server import serving_gguf
 from tests.page.asking import ask, open_everything, phase
 from tests.page.serving import serving_guide
@@ -20,8 +20,8 @@ Visit = Callable[..., Any]
 def colours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve what is known of four things, with the generator that learned to reflect on them."""
     folder = tmp_path_factory.mktemp("colours")
-    model, things = folder / "tiny.gguf", folder / "things.jsonl"
-    export_gguf(byte_pair_llama(), model)
+    model = write_gguf(byte_pair_llama(), folder / "tiny.gguf")
+    things = folder / "things.jsonl"
     things.write_text("".join(json.dumps(passage(thing)._asdict()) + "\n" for thing in COLOURS))
     with (
         serving_gguf(model) as url,

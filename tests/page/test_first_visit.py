@@ -46,8 +46,8 @@ def test_what_is_connected_is_named_without_paths(monkeypatch: pytest.MonkeyPatc
     for name in ("OPENAI_API_KEY", "TAVILY_API_KEY", "SEARXNG_URL", "CRAG_SEARCH", "CRAG_MODEL"):
         monkeypatch.delenv(name, raising=False)
     assert connected(Environment()) == {"model": None, "web": None}
-    local = Environment(model="file:/models/small.gguf", search="wikipedia")
-    assert connected(local) == {"model": "small.gguf", "web": "Wikipedia"}
+    local = Environment(model="/models/small", search="wikipedia")
+    assert connected(local) == {"model": "small", "web": "Wikipedia"}
 
 
 def test_graphs_are_named_even_where_a_part_is_set_up_wrongly(

@@ -79,16 +79,6 @@ def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert Environment().index == f"qdrant://{tmp_path / 'conf' / 'kept'}"
 
 
-def test_the_file_of_a_model_is_relative_to_it_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write('model = "file:models/small.gguf"', "conf/crag.toml")
-    monkeypatch.setenv("CRAG_CONFIG", "conf/crag.toml")
-    assert Environment().model == f"file:{tmp_path / 'conf' / 'models' / 'small.gguf'}"
-    write('model = "ollama:llama3.2"', "conf/crag.toml")
-    assert Environment().model == "ollama:llama3.2"
-
-
 def test_a_name_is_no_folder_that_is_called_so(tmp_path: Path) -> None:
     for name in ("default", "server", "cross-encoder"):
         (tmp_path / name).mkdir()

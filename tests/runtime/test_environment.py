@@ -57,12 +57,11 @@ def test_the_home_folder_is_known_where_no_shell_names_it(
     monkeypatch.setenv("HOME", str(tmp_path))
     Path(".env").write_text(
         "CRAG_INDEX=~/kept\nCRAG_PAGE_CACHE=~/pages.sqlite\nCRAG_EMBEDDING_MODEL=~/encoder\n"
-        "CRAG_MODEL=file:~/small.gguf\nCRAG_EVALUATOR=grader~1\n"
+        "CRAG_EVALUATOR=grader~1\n"
     )
     found = Environment()
     assert (found.index, found.page_cache) == (str(tmp_path / "kept"), tmp_path / "pages.sqlite")
     assert found.embedding_model == str(tmp_path / "encoder")
-    assert found.model == f"file:{tmp_path / 'small.gguf'}"
     assert found.evaluator == "grader~1"
 
 
@@ -70,10 +69,8 @@ def test_another_process_is_told_paths_from_the_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CRAG_INDEX", "qdrant://./kept")
-    monkeypatch.setenv("CRAG_MODEL", "file:small.gguf")
     told = dict(Environment().shared())
     assert told["index"] == f"qdrant://{tmp_path / 'kept'}"
-    assert told["model"] == f"file:{tmp_path / 'small.gguf'}"
     assert told["page_cache"] == tmp_path / ".crag" / "pages.sqlite"
     assert (told["evaluator"], told["prompts"]) == ("default", None)
 
@@ -139,19 +136,3 @@ def test_what_reading_a_file_may_take_can_be_set(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("CRAG_READ_SECONDS", "300")
     monkeypatch.setenv("CRAG_READ_MEGABYTES", "4000")
     assert choose_limits(Environment()) == (300.0, 4000)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "allowed"),
-    [
-        ("CRAG_MODEL_CONTEXT", "255", "it must be at least 256"),
-        ("CRAG_MODEL_CONTEXT", "long", "write a whole number"),
-        ("CRAG_MODEL_THREADS", "-1", "it must be at least 0"),
-    ],
-)
-def test_a_number_out_of_bounds_is_refused_by_the_name_of_its_variable(
-    name: str, value: str, allowed: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(name, value)
-    with pytest.raises(SettingsError, match=f"{name}.*{value}.*{allowed}"):
-        Environment()

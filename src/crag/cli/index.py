@@ -1,7 +1,6 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +10,9 @@ from crag.cli.app import app
 from crag.cli.commands import command
 from crag.cli.options import IndexOption, JsonOption, RayOption
 from crag.cli.terminal import (
-    ending_on_signals,
     environment,
     import_from_here,
     on_one_line,
-    print_error,
     print_json,
     progress_bar,
     safe,
@@ -24,7 +21,6 @@ from crag.cli.terminal import (
 from crag.plain import counted
 
 if TYPE_CHECKING:
-    from crag.errors import CragError
     from crag.index import IndexReport
 
 _SKIPPED_SHOWN = 20
@@ -34,7 +30,6 @@ _KINDS_SHOWN = 8
 @command(
     app,
     "crag index docs notes.pdf",
-    "crag index docs --watch",
     "crag index old.md --remove",
     "crag index docs --index postgresql://localhost/docs",
     "crag index docs --ray local",
@@ -52,12 +47,6 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove these paths from the index.")
     ] = False,
-    watch: Annotated[
-        bool,
-        typer.Option(
-            "--watch", help="Index again after each change in these folders, until Ctrl-C."
-        ),
-    ] = False,
     ray: RayOption = None,
     loader: Annotated[
         list[str] | None,
@@ -73,22 +62,14 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: JsonOption = False,
 ) -> None:
     """Index documents; run it again to update changed, added and removed ones."""
-    if watch and remove:
-        raise typer.BadParameter("--watch and --remove exclude each other")
-    if ray is not None and (watch or remove):
-        raise typer.BadParameter("--ray is for indexing once: leave out --watch and --remove")
+    if ray is not None and remove:
+        raise typer.BadParameter("--ray is for indexing: leave out --remove")
     if pages := [path for path in paths if path.parts[:1] in {("http:",), ("https:",)}]:
         url = str(pages[0]).replace(":/", "://", 1)
         raise typer.BadParameter(f"{url} is a page, not a file: save it, and index the file")
 
     from crag.factory.indexing import choose_encoder, choose_limits
-    from crag.index import (
-        DocumentIndex,
-        index_paths,
-        loaders_with,
-        reader_within,
-        watch_paths,
-    )
+    from crag.index import DocumentIndex, index_paths, loaders_with, reader_within
 
     import_from_here(loader or ())  # A module of the user's own may lie where the command is run.
     loaders = loaders_with(loader or ())
@@ -102,12 +83,6 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
     # A folder is shown as it was given, a URL without its password.
     place = target.location if "://" in chosen.index else chosen.index
-    if watch:
-        say("[dim]Following changes; Ctrl-C ends.[/]", stderr=True)
-        with suppress(KeyboardInterrupt), ending_on_signals():
-            runs = watch_paths(paths, target, loaders=loaders, reader=reader)
-            _follow(runs, place, as_json=as_json, verbose=verbose)
-        return
     with progress_bar("indexing", quiet=as_json) as advance:
         report = index_paths(
             paths, target, remove=remove, loaders=loaders, reader=reader,
@@ -116,47 +91,14 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     _report(report, place, as_json=as_json, verbose=verbose)
 
 
-def _follow(
-    runs: Iterable[tuple["IndexReport | None", "CragError | None"]],
-    place: str,
-    *,
-    as_json: bool,
-    verbose: bool,
-) -> None:
-    """Report each run; a failure that lasts is reported once, and so is a file it cannot read."""
-    from dataclasses import replace
-    from datetime import datetime
-
-    failure, known = "", None
-    for report, error in runs:
-        if error is not None and str(error) != failure:
-            print_error(error, as_json=as_json)
-        failure = str(error or "")
-        if report is None:
-            continue
-        news = report
-        if known is not None and not as_json:
-            news = replace(
-                report,
-                skipped=tuple(one for one in report.skipped if one not in known.skipped),
-                unsupported=tuple(f for f in report.unsupported if f not in known.unsupported),
-                warning="" if report.warning == known.warning else report.warning,
-            )
-        now = "" if as_json else f"[dim]{datetime.now().astimezone():%H:%M:%S}[/] "
-        _report(news, place, as_json=as_json, verbose=verbose, when=now)
-        known = report
-
-
-def _report(
-    report: "IndexReport", place: str, *, as_json: bool, verbose: bool, when: str = ""
-) -> None:
+def _report(report: "IndexReport", place: str, *, as_json: bool, verbose: bool) -> None:
     if as_json:
         from dataclasses import asdict
 
         print_json(asdict(report))
         return
     say(
-        f"{when}{safe(place)}: {report.added} added, {report.changed} changed, "
+        f"{safe(place)}: {report.added} added, {report.changed} changed, "
         f"{report.unchanged} unchanged, {report.removed} removed "
         f"({counted(report.chunks, 'chunk')} in {report.seconds:.1f} s)"
     )

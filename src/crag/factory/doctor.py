@@ -1,6 +1,5 @@
 """Which parts are in use, why, and whether they work: `crag doctor` uses each of them once."""
 
-import os
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, distribution
 
@@ -30,8 +29,6 @@ from crag.factory.status import PartStatus
 from crag.factory.web import choose_searcher, examine_web
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
-from crag.generation.gguf_chat import GgufChat, Speed
-from crag.generation.gguf_file import read_head
 from crag.index import DocumentIndex
 from crag.index.backends import store_of
 from crag.index.contract import safe_location
@@ -46,9 +43,6 @@ from crag.runtime.environment import Environment
 from crag.telemetry import check
 
 QUESTION = "What is Corrective RAG?"
-READ, WRITTEN = 500, 60
-"""Tokens of prompt and answer of a typical question."""
-_SLOWEST = 0.01
 _PASSAGE = "Corrective RAG grades what was retrieved and corrects it."
 
 
@@ -214,41 +208,15 @@ def _model(environment: Environment, *, use: bool) -> tuple[ChatModel | None, Pa
         broken = PartStatus(part, "broken", str(environment.model), "CRAG_MODEL", str(error))
         return None, broken
     if model is None:
-        todo = (
-            "set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL, or CRAG_MODEL=file:MODEL.gguf, "
-            "for written answers"
-        )
+        todo = "set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL, for written answers"
         return None, PartStatus(part, "ready", "quotations", "no chat model is configured", todo)
     name = environment.model or DEFAULT_MODEL
     why = environment.openai_base_url or ("CRAG_MODEL" if environment.model else "OPENAI_API_KEY")
-    if isinstance(model, GgufChat):
-        return _file_model(model, name, use=use)
     if use:
         reply = ask(model, [HumanMessage("Reply with one word: ready")])
         if reply.problem:
             return None, PartStatus(part, "broken", name, why, describe(reply.detail))
     return model, PartStatus(part, "ready", name, why, "")
-
-
-def _file_model(model: GgufChat, name: str, *, use: bool) -> tuple[ChatModel | None, PartStatus]:
-    """Say what a model in a GGUF file is, and what an answer costs if it may be used."""
-    head = read_head(model.path)
-    context = min(model.context, head.context or model.context)
-    threads = model.threads or os.cpu_count() or 1
-    size = f"{head.size / 1e6:,.0f} MB"
-    why = f"{size}, context {counted(context, 'token')}, {counted(threads, 'thread')}"
-    if not use:
-        return model, PartStatus("answers", "ready", name, why, "")
-    speeds: list[Speed] = []
-    if problem := _problem("model", lambda: speeds.append(model.speed())):
-        return None, PartStatus("answers", "broken", name, why, problem)
-    (speed,) = speeds
-    seconds = READ / max(speed.read, _SLOWEST) + WRITTEN / max(speed.written, _SLOWEST)
-    why += (
-        f"; {speed.read:,.0f} tokens a second read, {speed.written:,.0f} written: an answer of "
-        f"{READ} and {WRITTEN} takes {seconds:,.1f} s"
-    )
-    return model, PartStatus("answers", "ready", name, why, "")
 
 
 def _prompts(environment: Environment) -> list[PartStatus]:

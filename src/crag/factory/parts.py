@@ -40,8 +40,6 @@ def choose_model(environment: Environment) -> ChatModel | None:
         base_url=environment.openai_base_url,
         api_key=key.get_secret_value() if key else None,
         framing=environment.framing,
-        context=environment.model_context,
-        threads=environment.model_threads,
     )
 
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from langchain_core.language_models import BaseChatModel
@@ -10,7 +9,6 @@ from langchain_core.language_models import BaseChatModel
 from crag.answering.outcome import NOT_FOUND
 from crag.errors import MissingPackageError, ModelError, SettingsError
 from crag.extras import provider_package
-from crag.runtime.config_file import FILE
 
 DEFAULT_MODEL = "gpt-4o-mini"
 TIMEOUT = 60.0
@@ -35,13 +33,8 @@ def load_chat_model(  # noqa: PLR0913 - each is an option
     timeout: float = TIMEOUT,
     retries: int = RETRIES,
     framing: str = "chat",
-    context: int = 8192,
-    threads: int = 0,
 ) -> BaseChatModel:
     """Return the chat model `name`.
-
-    ``file:PATH`` is a GGUF file, which runs in this process with a `context` in tokens and, unless
-    0, so many `threads`: see `crag.generation.gguf_chat`. It has limits of time of its own.
 
     A plain name is served by OpenAI, or by the OpenAI-compatible server at `base_url` (vLLM,
     Ollama, llama.cpp; these need no key). ``provider:name`` is any provider that LangChain's
@@ -51,19 +44,13 @@ def load_chat_model(  # noqa: PLR0913 - each is an option
 
     Raises:
         SettingsError: `framing` is neither chat nor raw.
-        ModelError: the name is empty, a key is needed and OPENAI_API_KEY is not set, or the file
-            cannot be used.
-        MissingPackageError: ``provider:name`` or ``file:PATH`` needs a package that is missing.
+        ModelError: the name is empty, or a key is needed and OPENAI_API_KEY is not set.
+        MissingPackageError: ``provider:name`` needs a package that is missing.
     """
     if not name.strip():
         raise ModelError("''", "unknown", "give it a name, such as gpt-4o-mini")
     if framing not in get_args(Framing):
         raise SettingsError("CRAG_FRAMING", framing, "allowed are chat and raw")
-    if name.startswith(FILE):
-        from crag.generation.gguf_chat import load_gguf
-
-        path = Path(name.removeprefix(FILE))
-        return load_gguf(path, context=context, threads=threads, framing=framing)
     name = name.removeprefix("openai:")
     if ":" in name and base_url is None and framing == "chat":
         return _of_provider(name)

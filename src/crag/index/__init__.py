@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from crag.index.retriever import IndexRetriever
     from crag.index.store import DocumentIndex
     from crag.index.update import reader_within
-    from crag.index.watch import watch_paths
 
 __all__ = [
     "DocumentIndex", "IndexReport", "IndexRetriever", "Limits", "Progress", "Skipped",
-    "index_paths", "loaders_with", "reader_within", "watch_paths",
+    "index_paths", "loaders_with", "reader_within",
 ]  # fmt: skip
 _MODULES = {
     "DocumentIndex": "crag.index.store",
@@ -32,7 +31,6 @@ _MODULES = {
     "index_paths": "crag.index.ingest",
     "loaders_with": "crag.documents.named_loaders",
     "reader_within": "crag.index.update",
-    "watch_paths": "crag.index.watch",
 }
 
 

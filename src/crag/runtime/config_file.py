@@ -39,9 +39,7 @@ _MAYBE_PLACES = frozenset(
     {"embedding_model", "evaluator", "evaluator_fallback", "reflection", "reranker"}
 )
 """Values that are paths if there is such a file."""
-PLACES = _PLACES | _MAYBE_PLACES | {"model"}
-FILE = "file:"
-"""What the name of a chat model in a file begins with."""
+PLACES = _PLACES | _MAYBE_PLACES
 _SECRET = re.compile(r"(^|_)(key|token|password|secret)$", re.IGNORECASE)
 _WITH_PASSWORD = re.compile(r"\w+://[^/@\s]*:[^/@\s]*@")
 
@@ -151,9 +149,6 @@ def placed(name: str, value: str, folder: Path) -> str:
     called = value.strip().lower() if name == "reflection" else value  # As each is looked up.
     if name not in PLACES or called in _NAMES.get(name, ()):
         return value
-    if name == "model":
-        path = value.removeprefix(FILE)
-        return value if path == value else f"{FILE}{folder / Path(path).expanduser()}"
     scheme, separator, rest = value.rpartition("://")
     if separator and not rest.startswith("."):  # ``./`` begins a folder, in any store.
         return value

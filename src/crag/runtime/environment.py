@@ -21,7 +21,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from crag.errors import ConfigurationError, SettingsError
 from crag.plain import allowed_by
-from crag.runtime.config_file import FILE, PLACES, ConfigFile, is_secret, placed, variable_of
+from crag.runtime.config_file import PLACES, ConfigFile, is_secret, placed, variable_of
 
 DEFAULT_INDEX = ".crag/index"
 DEFAULT_PAGE_CACHE = Path(".crag/pages.sqlite")
@@ -65,12 +65,7 @@ class Environment(BaseSettings):
     """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder, or provider:model, such as
     openai:NAME; unset, crag's own. sentence-transformers/all-MiniLM-L6-v2 is packaged too."""
     model: str | None = None
-    """CRAG_MODEL: name of the chat model, or file:PATH of a GGUF file that runs in this process;
-    unset, a default one if there is a key."""
-    model_context: int = Field(default=8192, ge=256, le=1_000_000)
-    """CRAG_MODEL_CONTEXT: tokens of prompt and answer together, of a model in a GGUF file."""
-    model_threads: int = Field(default=0, ge=0, le=1024)
-    """CRAG_MODEL_THREADS: threads of a model in a GGUF file; 0: one for each processor."""
+    """CRAG_MODEL: name of the chat model; unset, a default one if there is a key."""
     openai_base_url: str | None = Field(
         default=None, validation_alias=AliasChoices("OPENAI_BASE_URL", "OPENAI_API_BASE")
     )
@@ -179,10 +174,8 @@ class Environment(BaseSettings):
     @field_validator(*sorted(PLACES), mode="before")
     @classmethod
     def _at_home(cls, value: object) -> object:
-        """Expand ``~``, which no shell does in `.env` and after ``file:``."""
-        scheme = FILE if str(value).startswith(FILE) else ""
-        path = str(value).removeprefix(scheme)
-        return f"{scheme}{Path(path).expanduser()}" if path.startswith("~/") else value
+        """Expand ``~``, which no shell does in `.env`."""
+        return str(Path(str(value)).expanduser()) if str(value).startswith("~/") else value
 
     @field_validator("evaluator_seconds", "read_seconds", mode="before")
     @classmethod

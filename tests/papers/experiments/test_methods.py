@@ -230,7 +230,7 @@ def test_a_row_of_another_generator_says_which_it_needs(tmp_path: Path) -> None:
     tuned = Variant(name="tuned", method="rag", generator="llama2_ft")
     given = resources("http://127.0.0.1:1/v1")
     assert "the generator llama2_ft" in Answerer(given).missing(Unit(tuned, barn, {}, 0))
-    served = replace(given, model="studies/llama2_ft.gguf (raw completion)")
+    served = replace(given, model="studies/llama2_ft (raw completion)")
     assert Answerer(served).missing(Unit(tuned, barn, {}, 0)) == ""
 
 

@@ -1,24 +1,18 @@
 """A generator as GGUF behind llama.cpp's own server, and the same one in this process."""
 
-import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from gguf import GGUFReader
-from safetensors.numpy import save_file
 
-from crag.errors import ModelError, TrainingError
-from crag.papers.training.self_rag.gguf_export import export_gguf
+from crag.errors import ModelError
 from crag.papers.training.self_rag.language_base import load_language_model
 from crag.parts import Passage, Prefix, SegmentLimits
 from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import TOKENS
-from tests.commands import crag
+from tests.gguf_models import write_gguf
 from tests.graph.reflective import build_self_crag, build_self_rag, state_by
 from tests.graph.test_reflective_models import LIMITS, asked, graph_of, judged, same
 from tests.llama_server import serving_gguf
@@ -26,7 +20,6 @@ from tests.loopback import serving
 from tests.reflection.backends.test_completions import ALL, completion
 from tests.reflection.backends.test_completions import same as same_candidates
 from tests.reflection.backends.tiny_llama import (
-    TINY_LLAMA,
     byte_pair_llama,
     byte_pair_qwen,
     mixed,
@@ -48,12 +41,8 @@ def local() -> TransformersReflection:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    file = tmp_path_factory.mktemp("export") / "tiny.gguf"
-    arguments = ["export", str(byte_pair_llama()), "--output", str(file), "--json"]
-    done = crag(*arguments)
-    assert json.loads(done.stdout) == {"output": str(file), "bytes": file.stat().st_size}
-    assert list(file.parent.iterdir()) == [file]
-    with serving_gguf(file) as url:
+    file = tmp_path_factory.mktemp("served") / "tiny.gguf"
+    with serving_gguf(write_gguf(byte_pair_llama(), file)) as url:
         yield f"{url}/v1"
 
 
@@ -102,28 +91,14 @@ def test_a_passage_brings_no_token(url: str) -> None:
     assert max(found[0].values()) < 1
 
 
-@pytest.mark.parametrize(("weights", "near"), [("float32", 1e-4), ("q8_0", 0.1)])
-def test_a_qwen_serves_the_log_probabilities_of_this_process(
-    tmp_path: Path, weights: str, near: float
-) -> None:
-    file = tmp_path / "qwen.gguf"
-    crag("export", str(byte_pair_qwen()), "--output", str(file), "--weights", weights)
+def test_a_qwen_serves_the_log_probabilities_of_this_process(tmp_path: Path) -> None:
+    file = write_gguf(byte_pair_qwen(), tmp_path / "qwen.gguf")
     here = TransformersReflection(byte_pair_qwen(), device="cpu")
     prefixes = [question("kettle"), Prefix("Say hello."), mixed()[1].prefix]
     with serving_gguf(file) as url:
         found = client(f"{url}/v1", top=ALL).decide(prefixes)
     for there, expected in zip(found, here.decide(prefixes), strict=True):
-        assert there.retrieve == pytest.approx(expected.retrieve, rel=near)
-
-
-def test_eight_bits_take_about_a_quarter_of_the_size(tmp_path: Path) -> None:
-    sizes = []
-    for weights in ("float32", "q8_0"):
-        export_gguf(byte_pair_qwen(), tmp_path / weights, weights)
-        tensors = {one.name: one for one in GGUFReader(tmp_path / weights).tensors}
-        sizes.append(tensors["blk.0.ffn_down.weight"].n_bytes)
-        assert tensors["blk.0.attn_q.bias"].tensor_type.name == "F32"
-    assert sizes[1] / sizes[0] == pytest.approx(34 / 128)
+        assert there.retrieve == pytest.approx(expected.retrieve, rel=1e-4)
 
 
 def told(*tokens: str) -> dict[str, Any]:
@@ -145,76 +120,8 @@ def test_a_model_without_the_tokens_is_named() -> None:
     assert "lacks 1 of 15" in without.approximation
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "said"),
-    [
-        ("pre_tokenizer.add_prefix_space", True, "vocabulary is not of"),
-        ("pre_tokenizer.type", "Whitespace", "vocabulary is not of"),
-        ("model.ignore_merges", True, "ignores merges"),
-        ("normalizer", {"type": "NFC"}, "changes texts"),
-    ],
-)
-def test_what_llama_cpp_would_cut_otherwise_is_refused(
-    tmp_path: Path, path: str, value: Any, said: str
-) -> None:
-    folder = Path(shutil.copytree(byte_pair_llama(), tmp_path / "model"))
-    described = json.loads((folder / "tokenizer.json").read_text())
-    *ways, last = path.split(".")
-    place = described
-    for way in ways:
-        place = place[way]
-    place[last] = value
-    (folder / "tokenizer.json").write_text(json.dumps(described))
-    with pytest.raises(TrainingError, match=said):
-        export_gguf(folder, tmp_path / "new" / "model.gguf")
-    assert not (tmp_path / "new").exists()
-
-
-def test_what_is_no_model_or_has_no_room_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="no model to export"):
-        export_gguf(tmp_path, tmp_path / "model.gguf")
-    with pytest.raises(TrainingError, match="vocabulary is not of"):
-        export_gguf(TINY_LLAMA, tmp_path / "model.gguf")
-    (tmp_path / "file").touch()
-    with pytest.raises(TrainingError, match=r"writing to .* failed"):
-        export_gguf(byte_pair_llama(), tmp_path / "file" / "model.gguf")
-
-
-def test_a_reader_is_told_how_to_serve_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "tiny.gguf"
-    arguments = ["export", str(byte_pair_llama()), "--output", str(file)]
-    told = crag(*arguments).stdout.splitlines()
-    assert told[0] == f"Written to {file} ({file.stat().st_size / 1e6:,.0f} MB). Serve it:"
-    assert told[1] == f"  llama-server --model {file} --ctx-size 16384"
-    assert "CRAG_REFLECTION_URL=http://127.0.0.1:8080/v1 crag ask" in told[2]
-
-
-@pytest.mark.parametrize(("digits", "named"), [(False, "gpt-2"), (True, "smollm")])
-def test_the_rule_that_cuts_texts_is_named_for_llama_cpp(
-    tmp_path: Path, digits: bool, named: str
-) -> None:
-    folder = Path(shutil.copytree(byte_pair_llama(), tmp_path / "model"))
-    described = json.loads((folder / "tokenizer.json").read_text())
-    if digits:
-        rules = [{"type": "Digits", "individual_digits": True}, described["pre_tokenizer"]]
-        described["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": rules}
-    (folder / "tokenizer.json").write_text(json.dumps(described))
-    export_gguf(folder, tmp_path / "model.gguf")
-    fields = GGUFReader(tmp_path / "model.gguf").fields
-    assert fields["tokenizer.ggml.pre"].contents() == named
-
-
-def test_weights_that_llama_cpp_does_not_know_are_named(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(byte_pair_llama(), tmp_path / "model"))
-    save_file({"model.gate.weight": np.ones(2, np.float32)}, folder / "more.safetensors")
-    with pytest.raises(TrainingError, match=r"has no weights like model\.gate\.weight"):
-        export_gguf(folder, tmp_path / "model.gguf")
-    assert not (tmp_path / "model.gguf").exists()
-
-
 def test_a_file_of_gguf_is_a_base_to_train(tmp_path: Path) -> None:
-    file = tmp_path / "tiny.gguf"
-    export_gguf(byte_pair_llama(), file)
+    file = write_gguf(byte_pair_llama(), tmp_path / "tiny.gguf")
     base = load_language_model(str(file))
     assert not hasattr(base.model.config, "quantization_config")
     whole = load_language_model(str(byte_pair_llama()))
