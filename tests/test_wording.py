@@ -114,6 +114,43 @@ def test_a_follow_up_carries_the_question_that_it_leans_on(
 
 
 @pytest.mark.parametrize(
+    ("question", "before", "whole"),
+    [
+        ("what about green pea protein?", "What is the footprint of yellow pea protein?",
+         "What is the footprint of green pea protein?"),
+        ("and the new data center?", "How large is the old data center?",
+         "How large is the new data center?"),
+        ("what about the older Java version?", "Who supports the newest Java version?",
+         "Who supports the older Java version?"),
+        ("and the German company car?", "Is your Italian company car insured?",
+         "Is your German company car insured?"),
+        ("what about my two hour break?", "Is the one hour break paid?",
+         "Is the two hour break paid?"),
+        ("and vitamin A tablets?", "How much are vitamin D tablets?",
+         "How much are vitamin A tablets?"),
+        ("and the class-a license?", "What does the class-b license cost?",
+         "What does the class-a license cost?"),
+        ("how about some awesome theme colours?", "Who made the handsome theme colours?",
+         "Who made the awesome theme colours?"),
+    ],
+)  # fmt: skip
+def test_a_follow_up_loses_its_article_and_no_other_letter(
+    question: str, before: str, whole: str
+) -> None:
+    assert with_subject(question, [before]) == whole
+
+
+@given(
+    st.text("bcdfgkp", min_size=1, max_size=6),
+    st.sampled_from(["a", "an", "the", "my", "our", "your", "any", "some"]),
+    st.sampled_from(["", "the ", "a ", "my ", "some "]),
+)
+def test_words_that_end_as_an_article_does_stay_whole(start: str, end: str, article: str) -> None:
+    asked = with_subject(f"and {article}{start}{end} protein?", ["Who sells the yellow protein?"])
+    assert asked == f"Who sells the {start}{end} protein?"
+
+
+@pytest.mark.parametrize(
     "question",
     [
         "How do I wait for a reply?", "How are meals and flights paid?",

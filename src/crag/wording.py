@@ -168,7 +168,8 @@ _FUNCTION_WORDS = (
     r"|does|did|has|have|can|could|should|will|would|may|must|i|we|you|he|she|it|they|there"
 )
 """Words that describe no noun."""
-_DETERMINER = re.compile(r"(?:the|an?|my|our|your|any|some)\s", re.IGNORECASE)
+_DETERMINER = re.compile(r"\A(?:the|(?-i:a)|an|my|our|your|any|some)\s", re.IGNORECASE)
+"""What begins a follow-up and is left out, as the question has its own; "A levels" are a name."""
 _NAME = re.compile(r"(?<=\s)[A-Z][\w.+#-]*\b(?!['’])(?<!\bI)")
 """A word with a capital letter that does not begin the sentence."""
 _BESIDES = re.compile(
