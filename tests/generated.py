@@ -3,8 +3,8 @@
 The diagram in README.md comes from the compiled graph, its two examples from the program, the table
 in docs/guide/settings.md from the schema of the settings, the stores of docs/guide/configuration.md
 from their list, the table in docs/guide/scale.md from papers/measurements/scale_plan.py, that in
-papers/tables from the files beside it, and the graphs of langgraph.json from their registry. A test
-fails when any is stale.
+papers/tables from the files beside it, and langgraph.json from the registry of graphs and the rules
+of the server. A test fails when any is stale.
 """
 
 import hashlib
@@ -22,6 +22,7 @@ from typing import Any, Literal, get_args, get_origin
 from crag.cli.ask import EXIT_CODES
 from crag.graph import build_crag
 from crag.graph_registry import OFFERED
+from crag.page.rules import STUDIO, settings_of_server
 from crag.parts import Parts
 from crag.retrieval.backends import STORES
 from crag.settings import Settings
@@ -154,8 +155,9 @@ def crag(*arguments: str) -> str:
 
 
 def langgraph_json() -> str:
-    """Return the text of langgraph.json with the graphs that there are now."""
+    """Return the text of langgraph.json with the graphs that there are now, open to Studio."""
     served = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
+    served["http"] = settings_of_server(origins=frozenset({STUDIO}))
     served["graphs"] = {
         name: {"path": f"./graph/studio.py:{name}", "description": entry.description}
         for name, entry in OFFERED.items()

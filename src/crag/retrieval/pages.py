@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crag.errors import SourceError
+from crag.extras import how_to_install
 from crag.retrieval.blocks import blocks_of, title_of
 from crag.retrieval.documents import SourceText, joined, of_file
 from crag.retrieval.markdown import readable_markdown
@@ -15,9 +16,7 @@ from crag.text.ocr import has_ocr
 from crag.text.paragraphs import with_paragraphs_apart
 from crag.text.pdf import read_pdf, without_running_heads
 
-_SCANNED = (
-    "no text in it: scanned? Run: pip install 'corrective-rag[ocr]', or recognise its text first"
-)
+_SCANNED = f"no text in it: scanned? {how_to_install('ocr')}, or recognise its text first"
 
 
 def load_text(path: Path) -> Iterator[SourceText]:
