@@ -34,15 +34,19 @@ ask: question $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge
 	@$(BIN)/crag ask "$$Q" --index .crag/guide || [ $$? -ge 3 ]
 
 # The processes that tests start would otherwise each compile crag again.
-test test-thorough torture torture-server: export PYTHONDONTWRITEBYTECODE =
+test test-data test-thorough torture torture-server: export PYTHONDONTWRITEBYTECODE =
 
 test: $(DEV)  ## Run the tests
 	$(PYTEST)
 
+# Collecting the other files would take longer than these tests do.
+test-data: $(DEV)  ## Run the tests that read the development data in DATA: make test-data DATA=../shared/data
+	$(PYTEST) $(if $(PROFILE),--hypothesis-profile $(PROFILE)) -m data --data '$(DATA)' $(shell grep -rl --include='test_*.py' 'pytest\.mark\.data' tests)
+
 # Ray Serve is no tool of development: where it is installed, every Ray cluster starts more processes.
-test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, more kills and faults, on all data
+test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, more kills and faults
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt 'ray[serve]'
-	$(PYTEST) --hypothesis-profile thorough -m 'not browser'
+	$(PYTEST) --hypothesis-profile thorough -m 'not browser and not data'
 
 torture: $(DEV)  ## Attack it in full: broken parts, hostile files, kills, faults, half an hour of load (hours)
 	$(BIN)/python -m pytest --hypothesis-profile torture -s tests/torture tests/server/test_soak.py tests/index/test_backends.py

@@ -35,6 +35,9 @@ HITS = [
     Hit("Ada", "https://en.wikipedia.org/wiki/Ada", "Ada Lovelace published her notes in 1843."),
 ]
 
+CORPORA = ("click", "cooking", "devguide", "handbook", "prometheus", "starlette")
+"""Documentation of others in Markdown and reStructuredText, in docs/corpus of `data`."""
+
 
 # Without deadlines: the first example may load a model. The quick one draws the same examples in
 # every run.
@@ -75,6 +78,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--production", action="store_true",
         help="run the tests of the server against `crag serve --postgres`",
+    )  # fmt: skip
+    parser.addoption(
+        "--data", metavar="FOLDER", type=Path,
+        help="where the development data lie, which tests marked `data` read",
     )  # fmt: skip
 
 
@@ -130,6 +137,17 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     Workers that collect in two different seconds would have tests of different names.
     """
     return argname if isinstance(val, bytes) else None
+
+
+@pytest.fixture(scope="session")
+def data(pytestconfig: pytest.Config) -> Path:
+    """The folder of the development data. Without it a test fails: a skipped one says nothing."""
+    folder: Path | None = pytestconfig.getoption("--data")
+    if folder is None or not folder.is_dir():
+        said = "--data names none" if folder is None else f"{folder.resolve()} is no folder"
+        problem = f"reads development data, but {said}: make test-data DATA=FOLDER"
+        pytest.fail(problem, pytrace=False)
+    return folder.resolve()
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 The diagram in README.md comes from the compiled graph, its two examples from the program, the table
 in docs/guide/settings.md from the schema of the settings, the stores of docs/guide/configuration.md
-from their list, that in papers/tables from the files beside it, and the graphs of langgraph.json
-from their registry. A test fails when any is stale.
+from their list, that in papers/tables from the files beside it, and langgraph.json from the
+registry of graphs and the rules of the server. A test fails when any is stale.
 """
 
 import hashlib
@@ -21,6 +21,7 @@ from crag.cli.ask import EXIT_CODES
 from crag.graph import build_crag
 from crag.graph_registry import OFFERED
 from crag.index.backends import STORES
+from crag.page.rules import STUDIO, settings_of_server
 from crag.parts import Parts
 from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
@@ -146,8 +147,9 @@ def crag(*arguments: str) -> str:
 
 
 def langgraph_json() -> str:
-    """Return the text of langgraph.json with the graphs that there are now."""
+    """Return the text of langgraph.json with the graphs that there are now, open to Studio."""
     served = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
+    served["http"] = settings_of_server(origins=frozenset({STUDIO}))
     served["graphs"] = {
         name: {"path": f"./graph/studio.py:{name}", "description": entry.description}
         for name, entry in OFFERED.items()

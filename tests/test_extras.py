@@ -76,7 +76,8 @@ def said() -> dict[str, str]:
 def test_a_missing_extra_is_named_with_its_command(
     extra: str, use: str, said: dict[str, str]
 ) -> None:
-    assert said[use].endswith(f"Run: pip install 'corrective-rag[{extra}]'")
+    command = f"pip install -c constraints.txt '.[{extra}]'"
+    assert said[use].endswith(f"Run in a checkout of crag: {command}")
 
 
 def test_what_is_installed_passes() -> None:

@@ -1,11 +1,13 @@
 """What `make` would run, without running it."""
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+MARKED = re.compile(r"pytest\.mark\.data\b")
 
 
 def told(*arguments: str | Path) -> str:
@@ -56,3 +58,20 @@ def test_what_to_ask_is_missed_before_anything_is_installed(tmp_path: Path) -> N
     assert done.returncode == 2
     assert done.stderr.startswith("Say what to ask: make ask Q=")
     assert not list(tmp_path.iterdir())
+
+
+def test_tests_on_data_take_its_folder_and_read_no_other_files() -> None:
+    said = told("test-data", "DATA=/some/where", "PROFILE=thorough")
+    (line,) = [line for line in said.splitlines() if "-m data" in line]
+    options, _, files = line.partition(" --data '/some/where' ")
+    assert "--hypothesis-profile thorough" in options
+    tests = ((path, path.read_text()) for path in ROOT.glob("tests/**/test_*.py"))
+    marked = {str(path.relative_to(ROOT)) for path, text in tests if MARKED.search(text)}
+    assert marked
+    assert marked == {*files.split()}
+    assert "--data ../shared/data" in told("test-data").replace("'", "")
+
+
+@pytest.mark.parametrize("target", ["test", "test-thorough"])
+def test_no_other_tests_read_data(target: str) -> None:
+    assert "shared" not in told(target)

@@ -108,7 +108,8 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> None:
     r"""Fit the thresholds of an evaluator to your labelled data, or to your index without labels.
 
-    Labelled data needs an extra: pip install 'corrective-rag\[train]'
+    Labelled data needs an extra. Run in a checkout of crag:
+    pip install -c constraints.txt '.\[train]'
     """
     aim = _aim_of(precision, discarded, costs)
     if write:

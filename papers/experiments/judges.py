@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crag.asking.budget import Meter
-from crag.errors import MissingPackageError, ModelError, SettingsError
+from crag.errors import ModelError, SettingsError
+from crag.extras import missing
 from crag.factory.parts import choose_prompts
 from crag.generation import load_chat_model
 from crag.papers.experiments.cache import Cache
@@ -62,7 +63,7 @@ def load_judges(
         found += factscore_metrics(_judge_of_facts(judges, pages, environment, cache))
     for one in found:
         if not installed(one):
-            raise MissingPackageError("corrective-rag[bench]", f"the metric {one.name}")
+            raise missing("bench", f"the metric {one.name}")
     return {one.name: one for one in METRICS.values() if one.needs} | {
         one.name: one for one in found
     }

@@ -211,10 +211,10 @@ class EncoderError(CragError):
 class MissingPackageError(CragError):
     """A part needs a package that is not installed."""
 
-    def __init__(self, package: str, purpose: str) -> None:
+    def __init__(self, package: str, purpose: str, advice: str | None = None) -> None:
         self.package = package
-        command = f"pip install {shlex.quote(package)}"
-        super().__init__(f"{purpose} needs the package {package!r}. Run: {command}")
+        advice = advice or f"Run: pip install {shlex.quote(package)}"
+        super().__init__(f"{purpose} needs the package {package!r}. {advice}")
 
 
 def _revived(kind: type[CragError], message: str, fields: Mapping[str, Any]) -> CragError:

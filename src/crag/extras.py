@@ -1,4 +1,4 @@
-"""The optional packages of this distribution: `pip install 'corrective-rag[torch]'` and others."""
+"""The optional packages of this distribution, such as `corrective-rag[torch]`."""
 
 import re
 from importlib.util import find_spec
@@ -12,6 +12,16 @@ Extra = Literal[
 ]  # fmt: skip
 
 
+def how_to_install(extra: Extra) -> str:
+    """Return the command that installs an extra; no package index has it, but a checkout does."""
+    return f"Run in a checkout of crag: pip install -c constraints.txt '.[{extra}]'"
+
+
+def missing(extra: Extra, purpose: str) -> MissingPackageError:
+    """Return the error that says how to install the extra that `purpose` needs."""
+    return MissingPackageError(f"corrective-rag[{extra}]", purpose, how_to_install(extra))
+
+
 def require(extra: Extra, purpose: str, *modules: str) -> None:
     """Check that `modules`, which `extra` installs, are there; none of them is imported.
 
@@ -20,7 +30,7 @@ def require(extra: Extra, purpose: str, *modules: str) -> None:
     """
     for module in modules:
         if not _is_installed(module):
-            raise MissingPackageError(f"corrective-rag[{extra}]", purpose)
+            raise missing(extra, purpose)
 
 
 def provider_package(error: ImportError) -> str:

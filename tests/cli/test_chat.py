@@ -52,6 +52,22 @@ def test_a_question_that_cannot_be_asked_does_not_end_the_chat(folder: Path) -> 
     assert "with vinegar once a month" in done.stdout
 
 
+@pytest.mark.parametrize("word", ["exit", "Quit", "/exit", "/quit", ":q", "Bye!"])
+def test_a_word_ends_the_chat(folder: Path, word: str) -> None:
+    done = crag("chat", folder=folder, answer=f"{word}\n{ASKED}\n")
+    assert done == ("", "", 0)
+
+
+def test_commands_are_obeyed_and_not_asked(folder: Path) -> None:
+    lines = "/help\n/model [red]other\n/boils the kettle water?\n"
+    done = crag("chat", folder=folder, answer=lines)
+    told, answer = done.stdout.split("Ctrl-C ", 1)
+    assert told.startswith("QUESTION ")
+    assert "exit, quit, bye, :q\n" in told
+    assert "A kettle boils water in three minutes." in answer
+    assert done.stderr == "There is no command /model: /help shows what can be typed\n"
+
+
 def test_ctrl_c_cancels_the_answer_and_then_ends_the_chat(folder: Path) -> None:
     with serving(streamed("With vinegar [2].")) as server:
         server.seconds = 600

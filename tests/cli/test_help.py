@@ -33,7 +33,7 @@ def test_every_command_has_examples_and_switches_without_a_type(command: str) ->
 )
 def test_the_extra_of_a_command_is_told(command: str, extra: str) -> None:
     shown = crag(*command.split(), "--help").stdout
-    assert f"pip install 'corrective-rag[{extra}]'" in shown
+    assert f"pip install -c constraints.txt '.[{extra}]'" in " ".join(shown.split())
 
 
 def test_the_commands_are_listed() -> None:
@@ -97,4 +97,5 @@ def test_a_command_that_lacks_its_extra_names_it_before_anything_else(tmp_path: 
         capture_output=True, text=True, check=True, cwd=tmp_path,
     )  # fmt: skip
     for words, said in json.loads(done.stdout).items():
-        assert said.endswith(f"Run: pip install 'corrective-rag[{expected[words]}]'"), words
+        command = f"pip install -c constraints.txt '.[{expected[words]}]'"
+        assert said.endswith(f"Run in a checkout of crag: {command}"), words

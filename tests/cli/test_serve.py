@@ -32,7 +32,7 @@ from crag.cli.serve import (
 )
 from crag.errors import IndexNotFoundError
 from crag.graph_registry import OFFERED
-from crag.page.rules import Rules
+from crag.page.rules import STUDIO, Rules
 from crag.prompts import copy_to
 from tests.commands import Done, crag
 from tests.page.recording import recorded, replayed
@@ -44,8 +44,9 @@ CRAG = str(Path(sys.executable).with_name("crag"))
 
 def test_it_serves_what_langgraph_json_does() -> None:
     written = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
-    made = configuration(Rules())
+    made = configuration(Rules(origins=STUDIO))
     assert made["http"] == written["http"]
+    assert configuration(Rules())["http"]["cors"] == {"allow_origins": []}
     assert list(made["graphs"]) == list(written["graphs"]) == list(OFFERED)
     for name, graph in written["graphs"].items():
         assert made["graphs"][name]["description"] == graph["description"]
@@ -95,7 +96,7 @@ def test_studio_is_let_in_where_it_is_asked_for() -> None:
 
 
 def test_without_the_server_it_names_the_command_that_installs_it() -> None:
-    with pytest.raises(ServerError, match=r"pip install 'corrective-rag\[studio\]'"):
+    with pytest.raises(ServerError, match=r"pip install -c constraints\.txt '\.\[studio\]'"):
         require_server("no_such_package")
 
 

@@ -153,7 +153,6 @@ def test_excerption_follows_the_official_rules() -> None:
     assert decompose(text, "excerption") == [first, second]
 
 
-CORPUS = Path(__file__).parents[3] / "shared/data/corpus/wikipedia.jsonl"
 PIECES = st.sampled_from(
     ["A sentence of more than five words here", "Short one", "Dr", "? ", "?", ". ", ".", " ", "\n",
      "Another sentence of more than five words", "  two  spaces "]
@@ -182,9 +181,9 @@ def test_excerption_equals_the_official_mode(text: str) -> None:
     assert decompose(text, "excerption") == (wanted if text.strip() else [])
 
 
-@pytest.mark.skipif(not CORPUS.is_file(), reason="needs the development data beside the checkout")
-def test_excerption_equals_the_official_mode_on_real_passages() -> None:
-    with CORPUS.open(encoding="utf-8") as lines:
+@pytest.mark.data
+def test_excerption_equals_the_official_mode_on_real_passages(data: Path) -> None:
+    with (data / "corpus/wikipedia.jsonl").open(encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for _, line in zip(range(5000), lines, strict=False)]
     different = [t for t in texts if decompose(t, "excerption") != official_excerption(t)]
     assert (len(texts), different) == (5000, [])

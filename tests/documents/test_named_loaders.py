@@ -169,7 +169,7 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langchain_community", None)
     with pytest.raises(MissingPackageError) as raised:
         loaders_with(["TextLoader"])
-    assert "pip install 'corrective-rag[community]'" in str(raised.value)
+    assert "pip install -c constraints.txt '.[community]'" in str(raised.value)
 
 
 def test_a_run_without_the_loader_keeps_what_it_read(folder: Path, index: DocumentIndex) -> None:

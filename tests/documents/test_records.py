@@ -1,5 +1,6 @@
 """JSONL and CSV: one document per record."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -165,6 +166,21 @@ def test_csv_without_a_text_column(folder: Path, delimiter: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("header", ["text", "other"])
+def test_a_long_cell_of_csv_is_read_and_the_limit_of_the_process_stays(
+    folder: Path, header: str
+) -> None:
+    path, limit = folder / "a.csv", csv.field_size_limit()
+    path.write_text(f"id,{header}\n1,Short.\n2,{'x' * 200_000}\n3,Last.\n")
+    texts_seen = []
+    for loaded in load(path):
+        assert csv.field_size_limit() == limit
+        assert isinstance(loaded, SourceText)
+        texts_seen.append(loaded.text)
+    assert [len(text) > 200_000 - 1 for text in texts_seen] == [False, True, False]
+    assert texts_seen[1].endswith("x" * 200_000)
+
+
 def test_csv_in_an_older_encoding(folder: Path) -> None:
     path = folder / "a.csv"
     row = "Die Maschine läuft für Königin und Käufer;so heißt es in der Straße"
@@ -182,7 +198,7 @@ def test_lines_are_counted_where_they_can_be_read(folder: Path) -> None:
 
 def test_a_csv_file_that_is_none(folder: Path) -> None:
     path = folder / "a.csv"
-    path.write_text('text\n"' + "x" * 200_000)
-    assert refusals(path) == {"": "not a CSV file: field larger than field limit (131072)"}
+    path.write_text('text\n"' + "x" * 4_000_001)
+    assert refusals(path) == {"": "not a CSV file: field larger than field limit (4000000)"}
     path.write_bytes(b"a,b\n1\0,2\n")
     assert refusals(path) == {"": "looks binary: it holds NUL bytes"}

@@ -16,9 +16,9 @@ from crag.documents.sources import SourceText
 from crag.documents.splitting import split
 from crag.text.places import line_numbers, lines_between, lines_written
 from crag.text.sentences import sentences_of, split_sentences
+from tests.conftest import CORPORA
 
-HERE = Path(__file__).parents[2]
-SHARED = HERE.parent / "shared/data/docs/corpus"
+DOCS = Path(__file__).parents[2] / "docs"
 PROSE = "The mill grinds the flour of the village in every season of the year. "
 
 
@@ -542,10 +542,17 @@ def test_line_numbers_are_written_and_read(numbers: list[int]) -> None:
     assert line_numbers(lines_written(numbers)) == numbers
 
 
-@pytest.mark.parametrize(
-    "folder", [*sorted(SHARED.glob("*")), HERE / "docs"], ids=lambda one: one.name
-)
-def test_a_hundred_sentences_stand_on_the_lines_that_their_chunk_names(folder: Path) -> None:
+def test_a_hundred_sentences_stand_on_the_lines_that_their_chunk_names() -> None:
+    check_a_hundred_sentences(DOCS)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", CORPORA)
+def test_a_hundred_sentences_of_others_stand_on_their_lines(data: Path, name: str) -> None:
+    check_a_hundred_sentences(data / "docs/corpus" / name)
+
+
+def check_a_hundred_sentences(folder: Path) -> None:
     chance = random.Random(7)  # noqa: S311 - no secret
     files = [file for file in find_files([folder]).files if file.suffix in {".md", ".rst"}]
     documents = [one for file in chance.sample(files, min(20, len(files))) for one in load(file)]

@@ -20,7 +20,6 @@ from crag.parts import Passage
 from crag.settings import Settings
 from crag.state import State
 
-DATA = Path(__file__).parents[3] / "shared/data"
 MEBIBYTE = 2**20
 EVALUATOR = CrossEncoderEvaluator.packaged()
 TEXTS = [
@@ -75,12 +74,12 @@ def test_very_long_texts() -> None:
     )
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs the development data beside the checkout")
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["evaluator/dev_popqa_retr", "qa/popqa_dev"])
-def test_the_card_holds_on_development_data(name: str) -> None:
-    """On every fifth question; `make test-thorough` takes all of them, and compares exactly."""
+def test_the_card_holds_on_development_data(data: Path, name: str) -> None:
+    """On every fifth question; `make test-data PROFILE=thorough` takes all, compared exactly."""
     all_of_them = settings.get_current_profile_name() == "thorough"
-    grouped = by_question(read_pairs(DATA / f"{name}.jsonl"))
+    grouped = by_question(read_pairs(data / f"{name}.jsonl"))
     questions = list(grouped)[:: 1 if all_of_them else 5]
     pairs = [pair for question in questions for pair in grouped[question]]
     scores = [

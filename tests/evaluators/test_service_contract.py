@@ -268,7 +268,7 @@ def test_a_service_serves_no_other_service(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_ray_serve_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastapi", None)
-    with pytest.raises(MissingPackageError, match=r"corrective-rag\[ray-serve\]"):
+    with pytest.raises(MissingPackageError, match=r"'\.\[ray-serve\]'"):
         application(Replicas(replicas=2))
     with pytest.raises(ValidationError, match="replicas"):
         Replicas(replicas=0)

@@ -196,8 +196,6 @@ def test_nobody_else_reaches_the_documents(own: str) -> None:
     assert httpx.get(f"{base}documents", headers=headers | {"Host": "evil"}).status_code == 400
     evil = headers | {"Origin": "http://evil.test"}
     assert httpx.get(f"{base}documents", headers=evil).status_code == 403
-    far = headers | {"X-Forwarded-For": "192.0.2.7"}
-    assert httpx.get(f"{base}documents", headers=far).status_code == 403
     sent = headers | {"Content-Type": "application/octet-stream"}
     for name in ("..%2Fa.md", "%2e%2e%2fa.md", "a%5Cb.md", ".a.md"):
         refused = httpx.put(f"{base}documents/{name}", content=b"text", headers=sent)

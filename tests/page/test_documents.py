@@ -183,12 +183,12 @@ async def test_an_upload_that_cannot_be_written_leaves_nothing(library: Library)
     assert [one.name for one in library.uploads.iterdir()] == ["ada.md"]
 
 
-def connected(rules: Rules | None = None) -> TestClient:
+def connected(rules: Rules | None = None, address: str = "127.0.0.1") -> TestClient:
     """Return a client of the routes behind their guard."""
     around = middleware(rules or Rules())
     content = {"Content-Type": "application/octet-stream"}
     app = Starlette(routes=ROUTES, middleware=around)
-    return TestClient(app, "http://127.0.0.1", client=("127.0.0.1", 9), headers=content)
+    return TestClient(app, "http://127.0.0.1", client=(address, 9), headers=content)
 
 
 async def held(library: Library) -> tuple[list[str], str]:
@@ -339,6 +339,23 @@ def test_pages_of_a_pdf_are_drawn_over_http(client: TestClient, tmp_path: Path) 
         refused = client.get("/documents/picture", params=asked | wrong)
         assert refused.status_code == status
         assert said in refused.json()["detail"]
+
+
+@pytest.mark.usefixtures("client")
+def test_a_browser_outside_the_container_has_the_library_with_the_token_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with `docker compose up page`, where each request comes from the bridge."""
+    monkeypatch.setenv("CRAG_SERVE_TOKEN", "a-token-of-the-tests")
+    outside = connected(Rules(), "172.17.0.1")
+    assert outside.put("/documents/ada.md", content=ADA).status_code == 401
+    outside.headers["x-api-key"] = "a-token-of-the-tests"
+    assert outside.put("/documents/ada.md", content=ADA).status_code == 200
+    (file,) = outside.get("/documents").json()["files"]
+    assert outside.get("/documents/source", params={"source": file["path"]}).status_code == 200
+    assert outside.delete("/documents", params={"path": file["path"]}).json() == {}
+    monkeypatch.delenv("CRAG_SERVE_TOKEN")
+    assert connected(Rules(), "172.17.0.1").get("/documents").status_code == 403
 
 
 @pytest.mark.usefixtures("client")

@@ -23,7 +23,7 @@ from crag.page.rules import (
     FEATURES,
     STUDIO,
     Rules,
-    require_configuration,
+    rules_of_process,
     settings_of_server,
 )
 
@@ -209,19 +209,38 @@ async def test_a_document_is_sent_as_bytes_and_nothing_else_is(client: httpx.Asy
         assert "a body is read as" in said(answer, 415)
 
 
-async def test_documents_are_managed_from_this_machine_alone() -> None:
+DOCUMENTS = [
+    ("GET", "/documents"), ("GET", "/documents/progress"), ("GET", "/documents/source?source=a.md"),
+    ("GET", "/documents/picture"), ("PUT", "/documents/a.md"), ("DELETE", "/documents?path=a.md"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path"), DOCUMENTS)
+async def test_who_has_the_token_manages_documents_from_outside_the_container_too(
+    method: str, path: str
+) -> None:
     known = {"x-api-key": TOKEN}
-    async with connected(Rules(token=TOKEN), client=("192.0.2.7", 9)) as far:
-        assert (await far.get("/threads/a", headers=known)).status_code == 200
-        for path in ("/documents", "/documents/source", "/documents/"):
-            refused = await far.get(path, headers=known)
-            assert "own machine only" in said(refused, 403)
-    async with connected(Rules(token=TOKEN)) as near:
-        assert (await near.get("/documents", headers=known)).status_code == 200
-        assert (await near.get("/documents")).status_code == 401
+    async with connected(Rules(token=TOKEN), client=("172.17.0.1", 1234)) as outside:
+        assert (await outside.request(method, path, headers=known)).status_code == 200
+        forwarded = known | {"X-Forwarded-For": "192.0.2.7"}
+        assert (await outside.request(method, path, headers=forwarded)).status_code == 200
+        said(await outside.request(method, path), 401)
+        said(await outside.request(method, path, headers={"x-api-key": TOKEN[:-1]}), 401)
+        said(await outside.request(method, path, headers=known | EVIL), 403)
+
+
+@pytest.mark.parametrize(("method", "path"), DOCUMENTS)
+async def test_without_a_token_documents_are_managed_from_this_machine_alone(
+    method: str, path: str
+) -> None:
+    async with connected(Rules(), client=("172.17.0.1", 1234)) as outside:
+        assert "CRAG_SERVE_TOKEN" in said(await outside.request(method, path), 403)
+        said(await outside.request(method, path, headers={"x-api-key": TOKEN}), 403)
+    async with connected(Rules()) as near:
+        assert (await near.request(method, path)).status_code == 200
         for name in ("X-Forwarded-For", "Forwarded", "Via"):
-            refused = await near.get("/documents", headers=known | {name: "192.0.2.7"})
-            assert "own machine only" in said(refused, 403)
+            proxied = await near.request(method, path, headers={name: "192.0.2.7"})
+            assert "own machine only" in said(proxied, 403)
 
 
 async def test_json_may_name_its_charset_and_no_body_needs_no_type(
@@ -530,25 +549,55 @@ def test_rules_come_from_the_environment_and_hide_the_token(
 
 def test_langgraph_switches_off_what_is_not_allowed() -> None:
     off = settings_of_server()
+    assert off.pop("app") == "crag.page.app:app"
     assert off.pop("cors") == {"allow_origins": []}
     features = ("a2a", "store", "ui", "webhooks")
     assert off == {f"disable_{feature}": True for feature in features}
     assert "disable_store" not in settings_of_server(frozenset({"store"}))
 
 
-def test_rules_that_langgraph_json_does_not_carry_out_are_refused() -> None:
-    def configured(allow: str = "", **entries: object) -> dict[str, str]:
-        http = settings_of_server(frozenset(allow.split()))
-        entries = {"http": http, **entries}
-        return {f"LANGGRAPH_{name.upper()}": json.dumps(value) for name, value in entries.items()}
+def configured(allow: str = "", origins: str = "", **entries: object) -> dict[str, str]:
+    """Return what LangGraph's server hands on of a langgraph.json."""
+    http = settings_of_server(frozenset(allow.split()), frozenset(origins.split()))
+    entries = {"http": http, **entries}
+    return {f"LANGGRAPH_{name.upper()}": json.dumps(value) for name, value in entries.items()}
 
+
+def test_rules_that_langgraph_json_does_not_carry_out_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CRAG_SERVE_ALLOW", "store,crons")
     with pytest.raises(SettingsError, match=r"disable_store.*langgraph\.json.*remove"):
-        require_configuration(Rules(allow="store"), configured())
-    require_configuration(Rules(allow="store,crons"), configured("store"))
+        rules_of_process(configured())
+    assert rules_of_process(configured("store")).allow == {"store", "crons"}
+    monkeypatch.delenv("CRAG_SERVE_ALLOW")
+    monkeypatch.setenv("CRAG_SERVE_KEYS", KEYS)
     with pytest.raises(SettingsError, match=r'CRAG_SERVE_KEYS.*share their threads; add "auth"'):
-        require_configuration(Rules(keys=KEYS), configured())
-    require_configuration(Rules(keys=KEYS), configured(auth=AUTH))
-    require_configuration(Rules(keys=KEYS, allow="store"), {})
+        rules_of_process(configured())
+    assert rules_of_process(configured(auth=AUTH)).login
+    assert rules_of_process({}).login
+
+
+async def test_the_sites_that_langgraph_json_names_are_those_of_the_guard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert rules_of_process(configured()).origins == frozenset()
+    rules = rules_of_process(configured(origins=STUDIO))
+    assert rules.origins == {STUDIO}
+    async with connected(rules) as client:
+        studio = EVIL | {"Origin": STUDIO}
+        assert (await client.post("/threads", json={}, headers=studio)).status_code == 200
+        for origin in (f"{STUDIO}.evil.test", "http://smith.langchain.com", "null"):
+            said(await client.post("/threads", json={}, headers=EVIL | {"Origin": origin}), 403)
+    monkeypatch.setenv("CRAG_SERVE_ORIGINS", "https://chat.example.org")
+    both = {STUDIO, "https://chat.example.org"}
+    assert rules_of_process(configured(origins=STUDIO)).origins == both
+
+
+@pytest.mark.parametrize("origin", ["*", f"{STUDIO}/", "smith.langchain.com"])
+def test_a_site_in_langgraph_json_that_is_none_is_refused(origin: str) -> None:
+    with pytest.raises(SettingsError, match=r"allow_origins in langgraph\.json.*without a path"):
+        rules_of_process(configured(origins=origin))
 
 
 async def test_a_run_starts_in_no_graph_within_a_graph(client: httpx.AsyncClient) -> None:

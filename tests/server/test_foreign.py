@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from crag.page.rules import STUDIO
 from tests.page.recording import recorded, replayed
 
 pytestmark = pytest.mark.slow
@@ -23,12 +24,53 @@ def test_no_request_of_another_site_reads_starts_or_writes(client: Any, url: str
     before = held(client)
     requests = recorded("foreign")
     assert len(requests) > 50
-    for request in [*requests, *recorded("studio")]:
+    for request in requests:
         status, headers, body = replayed(request, url)
         assert 400 <= status < 500, request
         assert not [name for name in headers if name.startswith("access-control")], request
         assert request["method"] == "HEAD" or '{"detail":"' in body, request
     assert held(client) == before
+
+
+EVIL = "https://evil.example"
+RUN = {"assistant_id": "rag", "input": {"question": "Why?"}}
+PREFLIGHT = {
+    "Access-Control-Request-Method": "POST",
+    "Access-Control-Request-Headers": "content-type,x-auth-scheme",
+    "Access-Control-Request-Private-Network": "true",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/assistants/search", {}), ("/threads", {}), ("/runs/stream", RUN)]
+)
+def test_studio_may_ask_the_server_that_printed_its_address_and_no_other_site_may(
+    client: Any, url: str, path: str, body: dict[str, Any], *, production: bool
+) -> None:
+    """The address is that of `langgraph dev`; `crag serve --postgres` does not print it."""
+    origin = EVIL if production else STUDIO
+    for site, status in ((EVIL, 403), (origin, 403 if production else 200)):
+        before = held(client)
+        page = {"Origin": site, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}
+        asked = httpx.options(f"{url}{path}", headers=page | PREFLIGHT)
+        done = httpx.post(f"{url}{path}", json=body, headers=page, timeout=60)
+        assert (asked.status_code, done.status_code) == (status, status)
+        if status == 200:
+            assert asked.headers["Access-Control-Allow-Private-Network"] == "true"
+            assert "x-auth-scheme" in asked.headers["Access-Control-Allow-Headers"]
+            for answer in (asked, done):
+                assert answer.headers["Access-Control-Allow-Origin"] == STUDIO
+        else:
+            for answer in (asked, done):
+                assert not [name for name in answer.headers if name.startswith("access-control")]
+            assert held(client) == before
+
+
+def test_what_a_browser_sends_for_studio_is_answered(url: str, *, production: bool) -> None:
+    for request in recorded("studio"):
+        status, headers, body = replayed(request, url)
+        assert status == (403 if production else 200), body
+        assert headers.get("access-control-allow-origin") == (None if production else STUDIO)
 
 
 def test_what_nobody_needs_is_off(url: str) -> None:

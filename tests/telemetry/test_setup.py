@@ -116,7 +116,7 @@ def test_a_missing_package_is_an_error_only_where_telemetry_is_asked_for(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     setup._started.cache_clear()  # noqa: SLF001 - a process begins once
     assert start(Environment()) is None
-    command = r"pip install 'corrective-rag\[telemetry\]'"
+    command = r"pip install -c constraints\.txt '\.\[telemetry\]'"
     assert re.search(rf"No telemetry: .*{command}", caplog.text)
     monkeypatch.setenv("CRAG_TELEMETRY", "on")
     with pytest.raises(MissingPackageError, match=rf"CRAG_TELEMETRY.*{command}"):

@@ -14,10 +14,9 @@ from crag.documents.sources import SourceText
 from crag.documents.splitting import split
 from crag.text.as_read import as_read, with_fences
 from crag.text.wholes import excerpt_at, lines_of
+from tests.conftest import CORPORA
 
 ROOT = Path(__file__).parents[2]
-CORPORA = ROOT.parent / "shared/data/docs/corpus"
-"""Six documentation sets of others, in Markdown and reStructuredText."""
 
 
 @pytest.mark.parametrize(
@@ -256,10 +255,17 @@ def pages_of(folder: Path, chance: random.Random) -> list[Path]:
 
 
 def test_two_hundred_drawn_quotations_are_whole_and_without_markup() -> None:
+    check_two_hundred_quotations([ROOT / "docs"])
+
+
+@pytest.mark.data
+def test_two_hundred_drawn_quotations_of_others_are_whole_and_without_markup(data: Path) -> None:
+    check_two_hundred_quotations([data / "docs/corpus" / name for name in CORPORA])
+
+
+def check_two_hundred_quotations(folders: list[Path]) -> None:
     chance = random.Random(7)  # noqa: S311 - no secret
-    corpora = sorted(CORPORA.iterdir())
-    assert len(corpora) == 6
-    files = [file for one in (ROOT / "docs", *corpora) for file in pages_of(one, chance)]
+    files = [file for one in folders for file in pages_of(one, chance)]
     loaded = [one for file in files for one in load(file) if isinstance(one, SourceText)]
     chunks = [chunk.page_content for one in loaded for chunk in split(one, str(ROOT))]
     for _ in range(200):

@@ -121,7 +121,7 @@ def test_nothing_is_downloaded_and_a_missing_extra_is_named(extra: str, tmp_path
         assert "Edith Halloran built the mill in 1783." in text
         return
     assert reason
-    assert "scanned? Run: pip install 'corrective-rag[ocr]'" in reason
+    assert "scanned? Run in a checkout of crag: pip install -c constraints.txt '.[ocr]'," in reason
 
 
 def test_a_picture_without_text_is_told(tmp_path: Path) -> None:

@@ -26,18 +26,20 @@ from crag.asking.running import (
 )
 from crag.errors import DataError
 from crag.factory.parts import choose_parts, choose_prompts
+from crag.factory.web import search_name
+from crag.generation.chat import DEFAULT_MODEL
 from crag.graph_registry import graph_named
 from crag.models.model_card import identity_of
 from crag.runtime.environment import Environment, Shared
 from crag.settings import settings_from_text
 
-_DECIDING = (
-    "index", "embedding_model", "reranker", "evaluator", "evaluator_fallback", "model",
-    "openai_base_url", "prompts", "framing", "reflection", "reflection_model", "search",
-)  # fmt: skip
-"""Fields of the environment that change answers."""
-_MODELS = {"reranker", "evaluator", "evaluator_fallback", "reflection"}
-"""Those of them that may name the folder of a model."""
+_INDIFFERENT = {
+    "config", "contact", "evaluator_seconds", "logs", "model_threads", "page_cache",
+    "read_megabytes", "read_seconds", "telemetry",
+}  # fmt: skip
+"""Fields of the environment that change no answer: with any other, it is another run."""
+_MODELS = {"embedding_model", "reranker", "evaluator", "evaluator_fallback", "reflection"}
+"""Fields that may name the folder of a model."""
 _PRICES = {"input_price", "output_price"}
 """Settings that change none, so that a run may go on with a limit of cost."""
 
@@ -67,7 +69,7 @@ class Asking(NamedTuple):
     @property
     def run(self) -> str:
         """Name what the answers depend on, in sixteen hexadecimal digits."""
-        parts = {name: str(value) for name, value in self.environment if name in _DECIDING}
+        parts = {name: str(value) for name, value in self.environment if name not in _INDIFFERENT}
         deciding = [str(setting) for setting in self.settings if setting[0] not in _PRICES]
         told: list[object] = [self.method, sorted(deciding), sorted(parts.items())]
         told += [self.contents] if self.contents else []
@@ -80,15 +82,20 @@ class Asking(NamedTuple):
 
 
 def contents_of(environment: Shared) -> tuple[str, ...]:
-    """Tell what is in the folders of parts: prompts that were edited, a model calibrated anew.
+    """Tell what the names of parts leave open.
+
+    That is what is in their folders, such as a model calibrated anew or prompts that were edited;
+    and the search service and the chat model that a key chooses where none is named.
 
     Raises:
         PromptError: the folder of prompts cannot be used.
+        SettingsError: there is no search service of the name.
     """
+    place = Environment.of(environment)
     named = [str(value) for name, value in environment if name in _MODELS and value]
     folders = [identity_of(name) for name in named if Path(name).is_dir()]
-    prompts = choose_prompts(Environment.of(environment)).identity
-    return (*folders, *filter(None, [prompts]))
+    model = place.model or (DEFAULT_MODEL if place.openai_api_key else "")
+    return (*folders, choose_prompts(place).identity, search_name(place)[0], model)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo, OptionInfo
 
 from crag.errors import DataError
-from crag.extras import Extra, require
+from crag.extras import Extra, how_to_install, require
 
 Function = Callable[..., Any]
 _MODULES: dict[Extra, tuple[str, ...]] = {
@@ -54,7 +54,7 @@ def command(
     """
     told = "\n\n".join(["Examples:", *examples])
     if extra:
-        told += f"\n\nIt needs an extra: pip install 'corrective-rag\\[{extra}]'"
+        told += "\n\nIt needs an extra. " + how_to_install(extra).replace("[", r"\[")
 
     def add(function: Function) -> Function:
         @wraps(function)

@@ -23,7 +23,7 @@ from crag.cli.app import app
 from crag.cli.commands import command
 from crag.cli.options import IndexOption, PortOption
 from crag.cli.terminal import ending_on_signals, environment
-from crag.extras import require
+from crag.extras import how_to_install, require
 from crag.graph_registry import OFFERED
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def configuration(rules: "Rules") -> dict[str, Any]:
         name: {"path": f"crag.graph.studio:{name}", "description": entry.description}
         for name, entry in OFFERED.items()
     }
-    http = {"app": "crag.page.app:app", **settings_of_server(rules.allow)}
+    http = settings_of_server(rules.allow, rules.origins)
     found = {"dependencies": ["."], "graphs": graphs, "http": http}
     if rules.login:
         found["auth"] = AUTH
@@ -226,8 +226,7 @@ def require_server(package: str = "langgraph_cli") -> None:
         ServerError: it is not installed; the message names the command that installs it.
     """
     if find_spec(package) is None or find_spec("langgraph_api") is None:
-        message = "crag serve needs LangGraph's server. Run: pip install 'corrective-rag[studio]'"
-        raise ServerError(message)
+        raise ServerError(f"crag serve needs LangGraph's server. {how_to_install('studio')}")
 
 
 def _variables(chosen: "Environment", rules: "Rules") -> dict[str, str]:
@@ -333,7 +332,8 @@ def _announce(address: Address, rules: "Rules", *, opens: bool, production: bool
         _tell(f"Studio  {STUDIO}/studio/?baseUrl={quote(base, safe='')}")
         _tell(f"Pages of {STUDIO} may ask, and read your documents and runs.")
     if not address.is_loopback:
-        _tell("Anyone who has the token and reaches this machine can use it; nothing is encrypted.")
+        _tell("Anyone who has the token and reaches this machine can use it and its documents;")
+        _tell("nothing is encrypted.")
     _tell("Ctrl-C ends it.")
     if opens:
         import webbrowser

@@ -9,15 +9,14 @@ from crag.documents.restructured import readable_rst
 from crag.documents.sources import SourceText, joined, of_file
 from crag.documents.texts import read_bytes, read_text
 from crag.errors import SourceError
+from crag.extras import how_to_install
 from crag.text.encodings import decoded
 from crag.text.html import read_whole_html
 from crag.text.ocr import has_ocr
 from crag.text.paragraphs import with_paragraphs_apart
 from crag.text.pdf import read_pdf, without_running_heads
 
-_SCANNED = (
-    "no text in it: scanned? Run: pip install 'corrective-rag[ocr]', or recognise its text first"
-)
+_SCANNED = f"no text in it: scanned? {how_to_install('ocr')}, or recognise its text first"
 
 
 def load_text(path: Path) -> Iterator[SourceText]:

@@ -6,7 +6,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, TextIO
 
 from crag.documents.sources import HARD_BREAK, Loaded, SourceText, Unit, Unusable, record_source
 from crag.documents.texts import encoding_of, read_bytes, reading
@@ -17,6 +18,9 @@ NO_RECORDS = "no list of objects with a text"
 _ID = re.compile(rb'"id"\s*:\s*(?:"([^"\\]+)"|(\d+))')
 _DELIMITERS = ",;\t|"
 _BLOCK = 1 << 20
+_LONGEST_CELL = 4_000_000
+"""Characters; a longer one is the rest of a file behind a quotation mark that nothing closes."""
+_LIMITED = Lock()
 
 
 def load_jsonl(path: Path) -> Iterator[Loaded]:
@@ -65,7 +69,7 @@ def load_csv(path: Path) -> Iterator[Loaded]:
     column. The delimiter is a comma, semicolon, tab or bar.
 
     Raises:
-        SourceError: the file cannot be read or parsed.
+        SourceError: the file cannot be read or parsed, or has a cell of over 4,000,000 characters.
     """
     names = _Names(path, "row")
     encoding = encoding_of(path)
@@ -74,10 +78,28 @@ def load_csv(path: Path) -> Iterator[Loaded]:
             header = file.readline()
             file.seek(0)
             delimiter = max(_DELIMITERS, key=header.count)
-            for number, row in enumerate(csv.DictReader(file, delimiter=delimiter), start=2):
+            for number, row in enumerate(_csv_rows(file, delimiter), start=2):
                 yield _csv_record(row, number, names)
     except csv.Error as error:
         raise SourceError(str(path), f"not a CSV file: {error}") from error
+
+
+def _csv_rows(file: TextIO, delimiter: str) -> Iterator[Mapping[str | None, Any]]:
+    """Yield rows with cells longer than the 131,072 characters that Python allows by default.
+
+    The limit is one for the whole process, so it is another only while a row is read.
+    """
+    rows = csv.DictReader(file, delimiter=delimiter)
+    while True:
+        with _LIMITED:
+            before = csv.field_size_limit(_LONGEST_CELL)
+            try:
+                row = next(rows, None)
+            finally:
+                csv.field_size_limit(before)
+        if row is None:
+            return
+        yield row
 
 
 def count_lines(path: Path) -> int:

@@ -23,7 +23,7 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
         CragError: `CRAG_SEARCH` is not a known name, or the service's key or address is missing or
             wrong.
     """
-    match _search_name(environment)[0]:
+    match search_name(environment)[0]:
         case "tavily":
             return _tavily(environment)
         case "wikipedia":
@@ -47,14 +47,8 @@ def choose_reader(environment: Environment) -> PageReader:
     return HttpPageReader(allow_loopback=environment.allow_loopback, cache=environment.page_cache)
 
 
-def examine_web(environment: Environment) -> list[PartStatus]:
-    """Describe the web search and the page reader; nothing is loaded or sent."""
-    searcher = _searcher(environment)
-    return [searcher, _reader(environment, has_searcher=searcher.state == "ready")]
-
-
-def _search_name(environment: Environment) -> tuple[str, str]:
-    """Return the name of the search service and the variable that chose it.
+def search_name(environment: Environment) -> tuple[str, str]:
+    """Return the name of the search service, such as none, and the variable that chose it.
 
     Raises:
         SettingsError: `CRAG_SEARCH` is not one of the names.
@@ -74,6 +68,12 @@ def _search_name(environment: Environment) -> tuple[str, str]:
     return "none", ""
 
 
+def examine_web(environment: Environment) -> list[PartStatus]:
+    """Describe the web search and the page reader; nothing is loaded or sent."""
+    searcher = _searcher(environment)
+    return [searcher, _reader(environment, has_searcher=searcher.state == "ready")]
+
+
 def _tavily(environment: Environment) -> TavilySearcher:
     key = environment.tavily_api_key
     if key is None:
@@ -91,7 +91,7 @@ def _searxng(environment: Environment) -> SearxngSearcher:
 def _searcher(environment: Environment) -> PartStatus:
     part, name, why = "web search", environment.search or "", "CRAG_SEARCH"
     try:
-        name, why = _search_name(environment)
+        name, why = search_name(environment)
         searcher = choose_searcher(environment)
     except CragError as error:
         return PartStatus(part, "broken", name, why, str(error))

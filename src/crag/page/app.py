@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from crag.page import comparison, completions, documents, first_visit
 from crag.page.guard import Guard
 from crag.page.keeping import keeping
-from crag.page.rules import Rules, require_configuration
+from crag.page.rules import Rules, rules_of_process
 
 MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -120,9 +120,7 @@ class _Mcp:
         await tools.answer(scope, receive, send)
 
 
-_rules = Rules()
-require_configuration(_rules, os.environ)
-
+_rules = rules_of_process(os.environ)
 
 app = Starlette(
     routes=[

@@ -141,7 +141,7 @@ class Guard:
             state = {**scope.get("state", {}), "user": user}
             scope = {**scope, "headers": headers, "state": state}
             self._check_feature(request.path)
-            self._check_documents(request, scope, user)
+            self._check_documents(request, user)
         kind = "application/octet-stream" if _is_upload(request) else "application/json"
         if request.has_body and _media_type(request.headers) != kind:
             raise RefusedError(415, f"a body is read as {kind} only: set Content-Type")
@@ -240,21 +240,24 @@ class Guard:
             )
         return ""
 
-    def _check_documents(self, request: Request, scope: Scope, user: str) -> None:
+    def _check_documents(self, request: Request, user: str) -> None:
         """Refuse what somebody may not do with the documents, which belong to the server.
 
         With a login every user may see them, as the answers do, and editors may change them.
-        Without one, whoever has the token may do both, from the server's own machine only.
+        Without one, whoever has the token may do both, from wherever they are: also from outside
+        the container that the server runs in. Where there is no token either, all who are let in
+        are on this machine, but a proxy on it may ask for somebody else.
         """
         if not _manages(request.path):
             return
-        if not self.rules.login:
-            if not _is_direct(request, scope):
-                raise RefusedError(
-                    403,
-                    "documents are listed, shown and changed from the server's own machine only",
-                )
-        elif request.method not in {"GET", "HEAD"} and not self.rules.may_edit(user):
+        if self._asks_nobody and _FORWARDED & request.headers.keys():
+            raise RefusedError(
+                403,
+                "without a token documents are listed, shown and changed from the server's own "
+                "machine only, and not through a proxy: set CRAG_SERVE_TOKEN, or start it with "
+                "crag serve",
+            )
+        if request.method not in {"GET", "HEAD"} and not self.rules.may_edit(user):
             raise RefusedError(
                 403,
                 f"{user} may not add or remove documents: an editor may, whom the server's "
@@ -310,11 +313,6 @@ def _manages(path: str) -> bool:
 def _is_upload(request: Request) -> bool:
     """Whether the body is a file; browsers send its type to other origins only if allowed to."""
     return request.method == "PUT" and _manages(request.path)
-
-
-def _is_direct(request: Request, scope: Scope) -> bool:
-    """Whether a request comes from this machine, and not through a proxy on it."""
-    return _of_this_machine(scope) and not _FORWARDED & request.headers.keys()
 
 
 def _feature(path: str) -> str | None:

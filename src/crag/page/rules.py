@@ -48,7 +48,8 @@ class Rules(BaseSettings):
     """CRAG_SERVE_HOSTS: comma-separated names of the server, besides the loopback names and the
     address of the connection."""
     origins: Names = frozenset()
-    """CRAG_SERVE_ORIGINS: comma-separated origins whose pages may use the API."""
+    """CRAG_SERVE_ORIGINS: comma-separated origins whose pages may use the API, besides those of
+    `cors.allow_origins` in langgraph.json."""
     allow: Names = frozenset()
     """CRAG_SERVE_ALLOW: comma-separated `FEATURES` to enable."""
     max_bytes: int = 16 * 2**20
@@ -187,30 +188,49 @@ def _pairs(keys: SecretStr | None) -> list[tuple[str, str]]:
 _SWITCHES = ("a2a", "store", "ui", "webhooks")
 
 
-def settings_of_server(allow: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Return the `http` settings by which LangGraph's server switches off what is not allowed.
+def settings_of_server(
+    allow: frozenset[str] = frozenset(), origins: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """Return the `http` entry of a langgraph.json: what is switched off, and who else may ask.
 
-    CORS is left to the rules: without a list of origins, that server accepts every site.
+    The list of origins is there even if it is empty: without one LangGraph's server accepts every
+    site.
     """
     switches = {f"disable_{name}": True for name in _SWITCHES if name not in allow}
-    return {"cors": {"allow_origins": []}, **switches}
+    return {"app": "crag.page.app:app", "cors": {"allow_origins": sorted(origins)}, **switches}
 
 
 AUTH = {"path": "crag.page.login:auth", "disable_studio_auth": True}
 """The `auth` entry of a langgraph.json that keeps the threads of users apart."""
 
 
-def require_configuration(rules: Rules, variables: Mapping[str, str]) -> None:
-    """Refuse rules that the langgraph.json of this process does not carry out.
+def rules_of_process(variables: Mapping[str, str]) -> Rules:
+    """Return the rules of the environment, with the origins that langgraph.json names.
 
-    LangGraph's server hands its entries on in the environment; nothing is checked elsewhere.
+    LangGraph's server hands the entries of its langgraph.json on in the environment. Its list of
+    origins is the guard's too, so that both let in the same sites.
 
     Raises:
-        SettingsError: it switches off what is allowed, or does not know of the login.
+        SettingsError: langgraph.json names something that is no origin, switches off what is
+            allowed, or does not know of the login.
     """
+    rules = Rules()
     if "LANGGRAPH_HTTP" not in variables:
-        return
+        return rules
     http = json.loads(variables["LANGGRAPH_HTTP"])
+    origins = frozenset((http.get("cors") or {}).get("allow_origins") or ())
+    for origin in sorted(origins):
+        if not _ORIGIN.fullmatch(origin):
+            allowed = f"allowed are origins without a path, such as {STUDIO}"
+            raise SettingsError("cors.allow_origins in langgraph.json", origin, allowed)
+    _require_carried_out(rules, http, variables)
+    return rules.model_copy(update={"origins": rules.origins | origins})
+
+
+def _require_carried_out(
+    rules: Rules, http: Mapping[str, Any], variables: Mapping[str, str]
+) -> None:
+    """Refuse rules that the langgraph.json of this process does not carry out."""
     for name in sorted(rules.allow.intersection(_SWITCHES)):
         if http.get(f"disable_{name}"):
             allowed = f'"disable_{name}" in langgraph.json switches it off; remove that line'

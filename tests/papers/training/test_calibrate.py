@@ -258,7 +258,7 @@ def test_without_matplotlib_the_extra_is_named(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'corrective-rag\[train\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install -c constraints\.txt '\.\[train\]'"):
         draw_report(report, tmp_path)
 
 

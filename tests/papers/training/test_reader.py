@@ -229,7 +229,7 @@ def test_training_without_its_packages_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "accelerate", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'corrective-rag\[train\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install -c constraints\.txt '\.\[train\]'"):
         train_reader(RECIPE, ROWS, tmp_path, quiet=True)
 
 

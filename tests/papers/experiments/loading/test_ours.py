@@ -8,7 +8,6 @@ from crag.papers.experiments.examples import Example
 from crag.papers.experiments.loading.detect import load_examples
 
 Write = Callable[..., Path]
-SHARED = Path(__file__).parents[5] / "shared" / "data" / "qa"
 
 
 def row(**changed: Any) -> dict[str, Any]:
@@ -53,7 +52,7 @@ def test_rows_that_say_nothing_about_what_is_right_are_refused(write: Write) -> 
     ]
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="development data is not beside the checkout")
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "count", "right"),
     [
@@ -62,7 +61,9 @@ def test_rows_that_say_nothing_about_what_is_right_are_refused(write: Write) -> 
         ("covidqa_dev.jsonl", 300, lambda one: one.answers and one.documents),
     ],
 )
-def test_development_data(name: str, count: int, right: Callable[[Example], Any]) -> None:
-    loaded = load_examples(SHARED / name, "qa")
+def test_development_data(
+    data: Path, name: str, count: int, right: Callable[[Example], Any]
+) -> None:
+    loaded = load_examples(data / "qa" / name, "qa")
     assert (len(loaded.examples), loaded.refused) == (count, [])
     assert all(right(example) for example in loaded.examples)
