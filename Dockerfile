@@ -14,8 +14,7 @@ FROM python:3.11-slim
 RUN useradd --uid 10001 --create-home crag && install --directory --owner crag /index
 COPY --from=build /opt/crag /opt/crag
 ENV PATH=/opt/crag/bin:$PATH \
-    CRAG_INDEX=/index/chunks \
-    CRAG_PAGE_CACHE=/index/pages.sqlite
+    CRAG_INDEX=/index/chunks
 USER 10001
 WORKDIR /home/crag
 VOLUME ["/index"]

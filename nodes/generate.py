@@ -13,10 +13,8 @@ from langchain_core.runnables.base import RunnableBindingBase
 from crag.answering.context import fenced, kept_strips, paper_format
 from crag.answering.emptiness import why_empty
 from crag.answering.model_calls import Reply, aask
-from crag.answering.naming import is_about_another, lacking, passage
 from crag.answering.outcome import (
     FOUND_NOTHING,
-    MOST_CLOSEST,
     NOT_FOUND,
     GenerateUpdate,
     abstained,
@@ -27,6 +25,7 @@ from crag.answering.outcome import (
     is_uncited,
 )
 from crag.correction.action import branches
+from crag.correction.naming import about
 from crag.correction.strips import score_of
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
@@ -38,15 +37,17 @@ from crag.runtime.waiting import compute
 from crag.settings import Settings
 from crag.state import State, Strip, add_usage
 from crag.tasks import published_options, written
-from crag.text.as_read import as_read, only_names
+from crag.text.units import parts_of
 from crag.text.untrusted import neutral
-from crag.text.words import bare, question_words, words
+from crag.text.words import bare, names_lacking, question_words, words
 from crag.wording import named_instead
 
 _DOUBTFUL = 1 / 6
 """Share of the way from the lower threshold to the upper one that the best strip must have gone for
 a model to be asked as usual. On the documentation questions, a model of 1.5 billion weights asked
 as usual made up three answers between the lower threshold and there, and gave one right one."""
+MOST_LIKELY = 2
+"""The most passages that are shown where none is sure to answer."""
 _KINDS: dict[ModelProblem, EventKind] = {
     "refused": "model_refused",
     "empty": "model_empty",
@@ -193,17 +194,15 @@ class Generate:
     def _declined(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply
     ) -> GenerateUpdate:
-        """Quote what is sure to answer, else let the closest passages follow the model's words."""
+        """Quote what answers, or is likely to, in the place of a model that found no answer."""
         quotations, quoting = self._quote(state, settings, plan.question, plan.strips)
         events = [*plan.events, *quoting]
         if not quotations:
             return abstained(state, plan.knowledge, events, FOUND_NOTHING, reply)
-        if plan.cites and quotations[0].sure and quotations[0].span is not None:
-            events.append(event("model_declined", "generate", FOUND_NOTHING, "quote the strips"))
-            update = from_quotations(state, quotations, plan.strips, events)
-        else:
-            closest = closest_of(quotations)
-            update = from_quotations(state, closest, plan.strips, events, declined=True)
+        events.append(event("model_declined", "generate", FOUND_NOTHING, "quote the strips"))
+        if not (plan.cites and quotations[0].sure and quotations[0].span is not None):
+            quotations = _likely(quotations)
+        update = from_quotations(state, quotations, plan.strips, events)
         messages = chat_reply(state, update["answer"], update["citations"], reply.message_id)
         return {
             **update, "usage": reply.usage, "knowledge": plan.knowledge, "messages": messages,
@@ -212,57 +211,28 @@ class Generate:
     def _quote(
         self, state: State, settings: Settings, question: str, strips: list[Strip]
     ) -> tuple[list[Quotation], list[Event]]:
-        quotations, events = self._quoted(state, question, strips, settings.quote_threshold)
+        quotations: list[Quotation] = []
+        if self.quoter is not None and strips:
+            with Attempt("quoter") as attempt:
+                reply = self.quoter.quote(question, deepcopy(strips))
+                quotations = quotations_of(reply, strips)
+            if attempt.error is not None:
+                failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
+                return [], [failed]
+        if settings.quote_threshold is not None and quotations:
+            is_sure = quotations[0].score >= settings.quote_threshold
+            quotations = [one._replace(sure=is_sure) for one in quotations]
+            quotations = quotations if is_sure else _likely(quotations)
         action = state.get("action")
-        if not (quotations or events or not strips) and action and branches(action) == ["refine"]:
+        if not quotations and strips and action and branches(action) == ["refine"]:
             # Correct says that the documents hold the answer; nothing found would deny it.
             quotations = [best_of(strips)]
+        if quotations and names_lacking(question, _with_subject(quotations[0], strips)):
+            quotations = _likely(quotations)  # It may be about another of its kind.
         if quotations and _is_follow_up_by_rule(state):
-            best = quotations[0]
-            is_named = _names_what_was_added(state, question, strips[best.strip])
-            if _is_said(state, best) or not is_named:
-                quotations = _unsure(quotations)
-        return quotations, events
-
-    def _quoted(
-        self, state: State, question: str, strips: list[Strip], threshold: float | None
-    ) -> tuple[list[Quotation], list[Event]]:
-        """Quote the best; one without a name of the question may be about another of its kind."""
-        quotations, events = self._best(question, strips, threshold)
-        if not quotations:
-            return quotations, events
-        best = quotations[0]
-        if not is_about_another(state, question, strips[best.strip], best.text):
-            return quotations, events
-        named = [
-            place
-            for place, strip in enumerate(strips)
-            if place != best.strip and not lacking(state, question, [strip])
-        ]
-        again, failed = self._best(question, [strips[place] for place in named], threshold)
-        again = [one._replace(strip=named[one.strip]) for one in again]
-        if again and again[0].sure:
-            best = again[0]
-            if not is_about_another(state, question, strips[best.strip], best.text):
-                return again, events
-        return _unsure([*again[:1], *quotations]), events + failed
-
-    def _best(
-        self, question: str, strips: list[Strip], threshold: float | None
-    ) -> tuple[list[Quotation], list[Event]]:
-        quotations: list[Quotation] = []
-        if self.quoter is None or not strips:
-            return quotations, []
-        with Attempt("quoter") as attempt:
-            reply = self.quoter.quote(question, deepcopy(strips))
-            quotations = quotations_of(reply, strips)
-        if attempt.error is not None:
-            failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
-            return [], [failed]
-        if threshold is not None and quotations:
-            is_sure = quotations[0].score >= threshold
-            quotations = quotations if is_sure else closest_of(quotations)
-            quotations = [one._replace(sure=is_sure) for one in quotations]
+            is_named = _names_what_was_added(state, question, strips[quotations[0].strip])
+            if _is_said(state, quotations[0]) or not is_named:
+                quotations = _likely(quotations)
         return quotations, []
 
 
@@ -314,7 +284,7 @@ def _names_what_was_added(state: State, question: str, strip: Strip) -> bool:
     if len(typed) == len(read):
         meant = dict(zip(typed, read, strict=True))
         added = {meant.get(word, word) for word in added}
-    return not added or not added.isdisjoint(words(passage(state, strip)))
+    return not added or not added.isdisjoint(words(f"{strip['text']} {about(strip)}"))
 
 
 def _is_said(state: State, quotation: Quotation) -> bool:
@@ -332,21 +302,21 @@ def _is_follow_up_by_rule(state: State) -> bool:
     return by_rule and follow_up is not None and follow_up["asked"] != state["question"]
 
 
-def _unsure(quotations: list[Quotation]) -> list[Quotation]:
-    return [one._replace(sure=False) for one in closest_of(quotations)]
+def _with_subject(quotation: Quotation, strips: Sequence[Strip]) -> str:
+    return "\n".join([quotation.text, quotation.lead, about(strips[quotation.strip])])
 
 
-def closest_of(quotations: list[Quotation]) -> list[Quotation]:
+def _likely(quotations: list[Quotation]) -> list[Quotation]:
     """Return those that are shown, all at once, where none is sure."""
-    return [one._replace(further=False) for one in quotations[:MOST_CLOSEST]]
+    return [one._replace(sure=False, further=False) for one in quotations[:MOST_LIKELY]]
 
 
 def best_of(strips: list[Strip]) -> Quotation:
     """Return the strip with the highest score, as it is read; one with words of its own first."""
-    named = [only_names(strip["text"]) for strip in strips]
+    named = [all(part.kind == "heading" for part in parts_of(one["text"])) for one in strips]
     best = max(range(len(strips)), key=lambda at: (not named[at], score_of(strips[at])))
     text, score = strips[best]["text"], score_of(strips[best])
-    return Quotation(as_read(text), best, score, place=(0, len(text)), sure=False)
+    return Quotation(text.strip(), best, score, place=(0, len(text)), sure=False)
 
 
 def _prompt(

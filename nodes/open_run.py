@@ -13,11 +13,11 @@ from crag.settings import Settings
 from crag.state import (
     Action,
     AnswerSentence,
-    Certainty,
     Citation,
     FollowUp,
     FoundHit,
     InputState,
+    Outcome,
     PageRecord,
     State,
     Strip,
@@ -58,7 +58,7 @@ class OpeningUpdate(TypedDict):
     knowledge: str
     answer: str
     abstained: bool
-    certainty: Certainty | None
+    outcome: Outcome | None
     citations: list[Citation]
     further: list[Citation]
     sentences: list[AnswerSentence]
@@ -81,7 +81,7 @@ class OpenRun:
             question=question, posed=posed_apart(question, settings), follow_up=None, documents=[],
             scores=[], readings=[], thresholds=None, action=None, query="",
             confirms=settings.confirm_web, refused=False, hits=[], pages=[], internal=[],
-            external=[], knowledge="", answer="", abstained=False, certainty=None, citations=[],
+            external=[], knowledge="", answer="", abstained=False, outcome=None, citations=[],
             further=[], sentences=[], events=None, usage=fresh_usage(Usage()),
         )  # fmt: skip
         reflected = {name: empty for name, empty in REFLECTED.items() if name in state}

@@ -108,7 +108,6 @@ def _limits(state: State, settings: Settings) -> ReadingLimits:
         page_bytes=settings.page_bytes,
         robots=settings.obey_robots,
         per_site=settings.requests_per_site,
-        cache_hours=settings.cache_hours,
     )
 
 
@@ -129,7 +128,7 @@ def _record(hit: FoundHit, page: Page, origin: Literal["given", "read"]) -> Page
     return PageRecord(
         url=hit["url"],
         title=page.title or hit["title"],
-        status="failed" if failed else "cached" if page.cached else origin,
+        status="failed" if failed else origin,
         detail=redact(page.detail),
         paragraphs=len(page.paragraphs),
         fetched_bytes=page.fetched_bytes,
@@ -137,11 +136,8 @@ def _record(hit: FoundHit, page: Page, origin: Literal["given", "read"]) -> Page
 
 
 def _usage(pages: Pages, milliseconds: int) -> Usage:
-    cached = sum(page.cached for page in pages.values())
-    tried = sum(not page.cached and page.problem != "budget" for page in pages.values())
     return Usage(
-        pages=tried,
-        cached_pages=cached,
+        pages=sum(page.problem != "budget" for page in pages.values()),
         page_bytes=sum(page.fetched_bytes for page in pages.values()),
         web_milliseconds=milliseconds,
     )

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing_extensions import TypedDict
 
 from crag.correction.evidence import strips_in_context
-from crag.correction.provenance import kept_whole, source_of, source_within, title_of, unscored
+from crag.correction.provenance import kept_whole, source_of, strip_of, title_of, unscored
 from crag.correction.scoring import with_title
-from crag.correction.strips import as_split, decompose, located
+from crag.correction.strips import as_split, decompose, spans_of
 from crag.events import Event
 from crag.parts import Evaluator
 from crag.runtime.evaluator_calls import filter_strips
@@ -39,11 +39,12 @@ class Refine:
         if not settings.refine:
             whole = kept_whole(state["documents"], "refinement is off")
             return InternalUpdate(internal=whole, events=[], usage=Usage())
-        readings = state.get("readings", [])
-        if settings.strip_scores == "in_context" and len(readings) == len(state["documents"]) > 0:
-            in_context = strips_in_context(state["documents"], readings, settings)
+        question, readings = settings.profile.bare_question(state), state.get("readings", [])
+        documents = state["documents"]
+        if settings.strip_scores == "in_context" and len(readings) == len(documents) > 0:
+            in_context = strips_in_context(question, documents, readings, settings)
             return InternalUpdate(internal=in_context, events=[], usage=Usage())
-        question, strips = settings.profile.bare_question(state), _strips(state, settings)
+        strips = _strips(state, settings)
         strips, events, usage = filter_strips(
             self.evaluator, question, strips, settings, node="refine"
         )
@@ -54,14 +55,13 @@ def _strips(state: State, settings: Settings) -> list[Strip]:
     strips: list[Strip] = []
     for index, document in enumerate(state["documents"]):
         text, source = document.page_content, source_of(document, index)
+        if settings.decomposition == "sentences" and settings.titles != "passage":
+            strips += [strip_of(document, source, unit) for unit in spans_of(text)]
+            continue
+        # Their white space, or words before them, are not those of the document.
         if settings.titles == "passage":
             text = with_title(title_of(document), text)
         if settings.decomposition == "fixed_num_spaced":
             text = as_split(text, index, len(state["documents"]))
-        parts = decompose(text, settings.decomposition)
-        if settings.decomposition == "sentences" and settings.titles != "passage":
-            within = (source_within(source, text, *place) for place in located(text, parts))
-            strips += map(unscored, parts, within)
-        else:  # Their white space, or words before them, are not those of the document.
-            strips += [unscored(part, source) for part in parts]
+        strips += [unscored(part, source) for part in decompose(text, settings.decomposition)]
     return strips

@@ -18,8 +18,7 @@ USES = {
             "from crag.evaluators.torch_pairs import TorchPairs; "
             "TorchPairs(pathlib.Path('folder'), max_length=9)"
         ),
-        "from crag.models.encoder import SentenceEncoder; SentenceEncoder('intfloat/e5-small')",
-        "from crag.models.encoder import SentenceEncoder; SentenceEncoder(device='cpu')",
+        "from crag.factory.embeddings import TorchEncoder; TorchEncoder('intfloat/e5-small')",
         (
             "from crag.reflection.backends.transformers import TransformersReflection; "
             "TransformersReflection('folder')"

@@ -22,7 +22,7 @@ STATEMENTS = [
     INDEXING,
     "import crag",
     "import crag.testing",
-    "import crag.models.devices",
+    "import crag.torch_models",
     *(f"import crag.reflection.backends.{path.stem}" for path in BACK_ENDS),
     "import crag.evaluators, crag.evaluators.t5",
     "import crag.graph",
@@ -82,4 +82,4 @@ def test_asking_loads_no_document_loader() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names = done.stdout.split()
     assert "crag.index.store" in names
-    assert not {"crag.documents.loaders", "crag.documents.splitting"} & set(names)
+    assert not {"crag.documents.loaders", "crag.documents.chunks"} & set(names)

@@ -77,7 +77,7 @@ def test_the_wheel_has_them_too_and_nothing_at_the_top_level(wheel: Path) -> Non
 
 @pytest.mark.slow
 def test_the_wheel_is_small_enough_to_download(wheel: Path) -> None:
-    assert wheel.stat().st_size <= 70_000_000
+    assert wheel.stat().st_size <= 50_000_000
 
 
 @pytest.mark.slow

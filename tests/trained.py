@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from crag.papers.training.models import Trainee
 from crag.papers.training.pairs import Pair
 from crag.papers.training.recipe import Recipe
 
+PACKAGED = Path(str(files("crag.models").joinpath("crag_reader_l6_v2")))
+"""The packaged reader, whose tokenizer transformers reads."""
 TINY_T5 = Path(__file__).parent / "fixtures" / "tiny_t5"
 TOPICS = (
     "kettle", "violin", "glacier", "passport", "beehive", "volcano", "compass", "saddle",
@@ -24,6 +27,13 @@ _OTHER = (
     "never seen there museum stands near river // . , ? ( ) instrument"
 )
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def packaged_tokenizer() -> Any:
+    """Return the tokenizer of the packaged models as transformers loads it."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(PACKAGED)
 
 
 def some_pairs(count: int, seed: int = 0) -> list[Pair]:
@@ -77,7 +87,6 @@ def small_recipe(base: Path, **changes: Any) -> Recipe:
         "max_length": 48,
         "learning_rate": 3e-3,
         "evaluations": 0,
-        "blend": 0.0,
     }
     return Recipe.model_validate(values | changes)
 

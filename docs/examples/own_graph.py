@@ -58,7 +58,7 @@ class Research:
         question = f"Where does the {state['bird']} nest?"
         answer = self._documents.ask(question)
         sources = [cited["source"]["url"] for cited in answer.citations]
-        return Note(found=answer.answer, sources=sources, known=answer.certainty == "answered")
+        return Note(found=answer.answer, sources=sources, known=answer.outcome == "answered")
 
 
 def write(state: Note) -> Note:

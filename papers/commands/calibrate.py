@@ -196,9 +196,7 @@ def _numbers(option: str, given: str, form: str) -> list[float]:
 def _judge(name: str, chosen: "Environment", compat: Literal["official"] | None = None) -> Any:
     from crag.evaluators import T5Evaluator, load_evaluator
     from crag.factory.parts import choose_model, choose_prompts, service_options
-    from crag.models.inference import use_runtime
 
-    use_runtime(chosen.inference)
     judge = load_evaluator(
         name,
         model=choose_model(chosen),

@@ -26,7 +26,7 @@ _LIMITS = [
     "crag train encoder questions.jsonl reader.jsonl --output my-encoder --set batch_size=64",
     extra="train",
 )
-def encoder(  # noqa: PLR0913, PLR0917 - one parameter for each option
+def encoder(
     data: Annotated[
         list[Path],
         typer.Argument(help="Rows of crag train questions, and of crag train reader-data (JSONL)."),
@@ -34,17 +34,13 @@ def encoder(  # noqa: PLR0913, PLR0917 - one parameter for each option
     output: Annotated[
         Path, typer.Option(help="Folder to write the encoder to.", show_default=False)
     ],
-    name: Annotated[
-        str | None, typer.Option(help="Name for the card; else the folder's.", show_default=False)
-    ] = None,
     settings: RecipeSettings = None,
     licence: LicenceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train the sentence encoder on questions and what answers them; run it again to resume."""
-    from crag.models.minilm import MODEL, WEIGHTS_SHA256
-    from crag.models.model_card import DataFile, EncoderCard
-    from crag.models.weights import DELTA
+    from crag.models.encoder import MAX_LENGTH, SentenceEncoder, packaged_encoder
+    from crag.models.model_card import DataFile, ModelCard
     from crag.papers.training.artefacts import write_card
     from crag.papers.training.asked_questions import AskedRow
     from crag.papers.training.encoder import (
@@ -83,21 +79,24 @@ def encoder(  # noqa: PLR0913, PLR0917 - one parameter for each option
     kept += [row for row in rows if isinstance(row, ReadingRow)]
     pairs = [pair for row in kept for pair in pairs_of(row)]
     trained = train_encoder(recipe, pairs, output, quiet=as_json)
-    save_encoder(trained, output, recipe.stored_steps)
-    found = measured(output, held_out, learned, recipe.seed) if held_out else {}
-    card = EncoderCard(
-        kind="encoder", name=name or output.resolve().name, base=MODEL, base_sha256=WEIGHTS_SHA256,
-        data=described, recipe=recipe.model_dump(mode="json"), limits=_LIMITS,
-        metrics={
-            kind: {
-                "questions": one.questions,
-                "recall_at_5_before": round(one.before, 4),
-                "recall_at_5": round(one.after, 4),
-            }
-            for kind, one in found.items()
-        },
-        files={DELTA: file_digest(output / DELTA)},
+    card = ModelCard(
+        kind="encoder", base=recipe.start, max_length=MAX_LENGTH, data=described,
+        recipe=recipe.model_dump(mode="json"), limits=_LIMITS,
     )  # fmt: skip
+    card = save_encoder(trained, output, card)
+    found = {}
+    if held_out:
+        encoders = packaged_encoder(), SentenceEncoder(output)
+        found = measured(*encoders, held_out, learned, recipe.seed)
+    metrics = {
+        kind: {
+            "questions": one.questions,
+            "recall_at_5_packaged": round(one.packaged, 4),
+            "recall_at_5": round(one.own, 4),
+        }
+        for kind, one in found.items()
+    }
+    card = card.model_copy(update={"metrics": metrics})
     write_card(output, card)
     finish(output)
     if as_json:
@@ -105,5 +104,5 @@ def encoder(  # noqa: PLR0913, PLR0917 - one parameter for each option
         return
     say(f"Written to {output}")
     for kind, one in found.items():
-        told = f"{one.before:.3f} before, {one.after:.3f} now, of {one.questions:,} questions"
-        say(f"  {kind}: found among the first five {told}")
+        told = f"{one.own:.3f}, with the packaged encoder {one.packaged:.3f}"
+        say(f"  {kind}: found among the first five {told}, of {one.questions:,} questions")

@@ -21,7 +21,7 @@ from crag.papers.commands.options import (
 from crag.plain import counted
 
 if TYPE_CHECKING:
-    from crag.models.model_card import DataFile, EvaluatorCard
+    from crag.models.model_card import DataFile, ModelCard
     from crag.papers.training.pairs import Pair
     from crag.papers.training.recipe import Recipe
 
@@ -63,7 +63,6 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Train an evaluator on your labelled data; run it again to resume."""
     from crag.papers.training import splits
     from crag.papers.training.artefacts import write_card
-    from crag.papers.training.blending import fit_blend
     from crag.papers.training.pairs import describe, read_pairs
     from crag.papers.training.pictures import require_drawable, training_curves
     from crag.papers.training.recipe import recipe_from
@@ -90,16 +89,10 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if not as_json:
         relevant = sum(pair.positive for pair in pairs)
         say(f"{counted(len(pairs), 'pair')}, {relevant:,} of them relevant", stderr=True)
-    trained_on, kept = splits.held_out(pairs, recipe.blend, recipe.seed)
-    splits.check_classes(trained_on, "the training data")
-    if kept:
-        what = "the questions set aside for the blend (blend=0 needs none)"
-        splits.check_classes(kept, what)
-    trained = train_evaluator(recipe, trained_on, unseen, output, quiet=as_json)
-    blend = fit_blend(trained.trainee, recipe, trained_on, kept) if kept else None
+    trained = train_evaluator(recipe, pairs, unseen, output, quiet=as_json)
     files = [describe(path, part, licence) for path, part in read.items()]
     card = _card(recipe, trained.trainee.kind, files)
-    save(trained.trainee, blend, recipe, output, card)
+    save(trained.trainee, output, card)
     card = card.model_copy(update={"metrics": _measured(output, held_out)})
     write_card(output, card)
     finish(output)
@@ -120,16 +113,13 @@ def _named(files: Mapping[Path, list["Pair"]]) -> dict[str, list["Pair"]]:
     }
 
 
-def _card(recipe: "Recipe", kind: str, files: list["DataFile"]) -> "EvaluatorCard":
-    from crag.models.minilm import WEIGHTS_SHA256
-    from crag.models.model_card import EvaluatorCard
-    from crag.papers.training.models import is_packaged
+def _card(recipe: "Recipe", kind: str, files: list["DataFile"]) -> "ModelCard":
+    from crag.models.model_card import ModelCard
 
-    return EvaluatorCard.model_validate(
+    return ModelCard.model_validate(
         {
             "kind": kind,
             "base": recipe.base,
-            "base_sha256": WEIGHTS_SHA256 if is_packaged(recipe) else None,
             "max_length": recipe.max_length,
             "data": files,
             "recipe": recipe.model_dump(mode="json"),
@@ -147,7 +137,7 @@ def _measured(folder: Path, sets: Mapping[str, Sequence["Pair"]]) -> dict[str, d
     return {name: measured_quality(evaluator, pairs) for name, pairs in sets.items() if pairs}
 
 
-def _show(card: "EvaluatorCard", output: Path) -> None:
+def _show(card: "ModelCard", output: Path) -> None:
     if card.metrics:
         keys = ("auc", "accuracy", "top1")
         rows = (

@@ -108,19 +108,20 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> None:
     """Train a reader, the default evaluator, on rows; run it again to resume."""
     from crag.evaluators import load_evaluator
-    from crag.models.minilm import MODEL, WEIGHTS_SHA256
-    from crag.models.model_card import DataFile, EvaluatorCard
-    from crag.models.reading_model import ReaderModel
+    from crag.models.model_card import DataFile, ModelCard
+    from crag.models.reading_model import GRADE, ReaderModel
     from crag.papers.training.artefacts import write_card
     from crag.papers.training.asked_questions import AskedRow
+    from crag.papers.training.bases import SHIPPED
     from crag.papers.training.evidence import measured_quality
     from crag.papers.training.grading import fit_grade
+    from crag.papers.training.onnx_export import hashes_of
     from crag.papers.training.pairs import read_pairs
     from crag.papers.training.reader import (
         PLAIN_GRADE,
-        SHIPPED,
         ReaderRecipe,
         rarity_in,
+        save_grade,
         save_reader,
         train_reader,
         unseen,
@@ -131,7 +132,7 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.training.trainer import finish
 
     recipe = valid_recipe(ReaderRecipe, assigned(settings))
-    if recipe.start not in {"", *SHIPPED}:
+    if recipe.start not in SHIPPED:
         refuse_overwriting([output], [Path(recipe.start)])
     rows = read_records(data, ReadingRow)
     if recipe.steps is None:
@@ -143,10 +144,10 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
         recipe, rows, output, asked=list(chain.from_iterable(questions.values())),
         teacher=teacher, quiet=as_json,
     )  # fmt: skip
-    rarity = rarity_in(rows)
-    save_reader(trained.weights, PLAIN_GRADE, rarity, output, recipe.stored_steps)
+    rarity = rarity_in(rows, trained.base.tokenizer)
+    save_reader(trained.base, PLAIN_GRADE, rarity, output)
     grade = fit_grade(ReaderModel(output, READ_LENGTH), held_out)
-    save_reader(trained.weights, grade, rarity, output, recipe.stored_steps)
+    save_grade(grade, rarity, output)
     described = [
         DataFile(
             name=data.name, sha256=file_digest(data), pairs=len(rows),
@@ -162,9 +163,10 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
             )
         )  # fmt: skip
     told_teacher: dict[str, object] = {} if teacher is None else {"teacher": teacher.resolve().name}
-    card = EvaluatorCard(
-        kind="reader", base=MODEL, base_sha256=WEIGHTS_SHA256, max_length=READ_LENGTH,
-        data=described, recipe=recipe.model_dump(mode="json") | told_teacher, limits=LIMITS,
+    card = ModelCard(
+        kind="reader", base=recipe.start, max_length=READ_LENGTH, data=described,
+        recipe=recipe.model_dump(mode="json") | told_teacher, limits=LIMITS,
+        files=hashes_of(output, GRADE),
     )  # fmt: skip
     write_card(output, card)
     evaluator = load_evaluator(str(output.resolve()))

@@ -14,7 +14,6 @@ from crag.factory.reflection import choose_reflection
 from crag.factory.web import choose_reader, choose_searcher
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
-from crag.models.inference import use_runtime
 from crag.models.model_card import identity_of
 from crag.papers.experiments.answering import Resources
 from crag.papers.experiments.cache import Cache, CachedReplies, CachedSearcher, cached
@@ -50,7 +49,6 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
     Raises:
         CragError: a named part cannot be used.
     """
-    use_runtime(environment.inference)
     cache = Cache(config.cache) if config.cache is not None else None
     meter = Meter(config.budget)
     chosen, prompts = choose_model(environment), choose_prompts(environment)

@@ -87,7 +87,7 @@ def today(one: Asked) -> Outcome:
         again = build_crag(parts).invoke({"question": one.question}, context=refined)
         strips = kept_strips(cast("State", again), refined)
     knowledge = [strip["text"] for strip in strips]
-    answer = "" if state["abstained"] else state["answer"]
+    answer = state["answer"] if state["outcome"] == "answered" else ""
     return outcome(one, action, knowledge, answer, shown_passages(state["answer"]))
 
 

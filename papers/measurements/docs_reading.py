@@ -86,7 +86,8 @@ def read(reader: ReaderEvaluator, one: Asked) -> Read:
     settings = Settings()
     passages = [passage_of(document, settings.titles) for document in one.documents]
     readings = reader.read(one.question, passages)
-    kept = [s for s in strips_in_context(one.documents, readings, settings) if s["kept"]]
+    strips = strips_in_context(one.question, one.documents, readings, settings)
+    kept = [strip for strip in strips if strip["kept"]]
     sure = quotations_in(one.question, kept, most=_MOST, threshold=-1, closest=-1)
     closest = quotations_in(one.question, kept, most=_MOST, threshold=math.inf, closest=-1)
     return Read(

@@ -5,9 +5,9 @@ The folder has corpus/NAME/… and questions.jsonl; each question has gold `answ
 
 A question's evidence is held by a text that contains one of the excerpts. An answer is right if it
 contains an excerpt, or what `answers` asks for: every string for lists, comparisons and
-two-sentences, else any one, as whole words; "yes" and "no" are not looked for. Texts are compared
-in lower case, without HTML tags, the names of reStructuredText roles, quotation marks, backticks,
-asterisks and underscores, white space folded.
+two-sentences, else any one, as whole words; "yes" and "no" are not looked for. Gold texts stand in
+the source with its markup, ours are written as they are read: so the words alone are compared, in
+lower case, without tags, roles, addresses of links and lines of directives.
 """
 
 import argparse
@@ -40,9 +40,14 @@ from crag.state import State
 K = 10
 _ALL_PARTS = {"list", "comparison", "two-sentences"}
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
-_ROLE = re.compile(r":[\w:+.-]+:(?=`)")
+_UNREAD = re.compile(
+    r"\]\([^()\s]*(?:\{%[^%]*%\}[^()\s]*)?\)|(?<=[\w`*]) \(https?://[^()\s]*\)|\]\[[^\]\n]*\]"
+    r"|\s*<[^<>\n]{0,200}>(?=`)|^\s*\.\. [\w:-]+::.*$|:[\w:+.-]+:(?=`)|\{[\w:+.-]+\}(?=`)",
+    re.MULTILINE,
+)
+"""Addresses of links, in Markdown, in brackets and in reStructuredText, directives and roles."""
+_WORD = re.compile(r"[^\W_]+")
 _QUOTATION = re.compile(r"“(.*?)” \[\d+\]", re.DOTALL)
-_QUOTES = re.compile(r"[`*_\"'‘’“”]")
 
 
 class Asked(NamedTuple):
@@ -177,8 +182,8 @@ def count_words(texts: Sequence[str]) -> int:
 
 def normal(text: str) -> str:
     """Fold what the gold texts and ours may differ in."""
-    plain = _ROLE.sub("", _TAG.sub("", unicodedata.normalize("NFKC", text)))
-    return " ".join(_QUOTES.sub("", plain.lower()).split())
+    plain = _TAG.sub(" ", unicodedata.normalize("NFKC", _UNREAD.sub(" ", text)))
+    return " ".join(_WORD.findall(plain.lower()))
 
 
 def holds_evidence(text: str, one: Asked) -> bool:

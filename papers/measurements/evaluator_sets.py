@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 from crag.correction.scoring import with_title
 from crag.evaluators import CosineEvaluator
 from crag.evaluators.remembered import RememberedVectors
-from crag.models.encoder import official_encoder
+from crag.models.encoder import packaged_encoder
 from crag.papers.training.pairs import LabelRule, Pair, by_question, label_of
 from crag.papers.training.records import read_objects
 from crag.parts import Evaluator, Passage
@@ -102,7 +102,7 @@ class Remembering(Embeddings):
     """The packaged encoder, which embeds each text once for all evaluators that share it."""
 
     def __init__(self) -> None:
-        self._vectors = RememberedVectors(official_encoder(), most=_MOST_VECTORS)
+        self._vectors = RememberedVectors(packaged_encoder(), most=_MOST_VECTORS)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed what is new."""

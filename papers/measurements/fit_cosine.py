@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from crag.evaluators import CosineEvaluator
-from crag.models.encoder import official_encoder
+from crag.models.encoder import packaged_encoder
 from crag.parts import Passage
 
 PRECISION_OF_CORRECT = 0.92
@@ -50,7 +50,7 @@ def read_pairs(path: Path) -> list[Pair]:
     by_question: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         by_question[row["question"]].append(row)
-    evaluator = CosineEvaluator.fitted(official_encoder())
+    evaluator = CosineEvaluator.fitted(packaged_encoder())
     return [
         (question, int(row["label"]), cosine or 0.0)
         for question, group in by_question.items()
@@ -76,7 +76,7 @@ def fit(sets: dict[str, list[Pair]]) -> dict[str, object]:
         return round(float(np.tanh((slope * cosine + intercept) / 2)), 3)
 
     return {
-        "encoder": official_encoder().name,
+        "encoder": packaged_encoder().name,
         "slope": round(slope, 4),
         "intercept": round(intercept, 4),
         "upper": score(upper),

@@ -28,7 +28,6 @@ from langchain_core.documents import Document
 from crag.asking.matching import normalised_match
 from crag.correction.provenance import offered_document
 from crag.graph import build_reflect
-from crag.models.batches import length_sorted_batches
 from crag.papers.experiments.report import table
 from crag.papers.training.records import read_objects
 from crag.papers.training.self_rag.critique_cases import LABELS, TASKS, LabelledCase, case_text
@@ -45,6 +44,7 @@ from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection.prompt_format import decision_prompt, passage_block
 from crag.reflection_tokens import RELEVANT, token_ids
 from crag.settings import Settings
+from crag.torch_models import length_sorted_batches
 
 PASSAGES = 3
 TOGETHER = 16

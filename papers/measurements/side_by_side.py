@@ -179,7 +179,7 @@ async def asked(graph: Graph, case: Case, k: int, questions: int) -> Measured:
     """Ask so many questions at the same time; check that the run did what is to be measured."""
     settings = Settings(
         **{**METHODS[case.method].settings, **dict(case.settings)},
-        k=k, cache_hours=0, page_seconds=60, max_web_seconds=300, obey_robots=False,
+        k=k, page_seconds=60, max_web_seconds=300, obey_robots=False,
     )  # fmt: skip
     texts = [f"{QUESTION.format(next(_CASES))} {case.suffix}" for _ in range(questions)]
     start, busy = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""Write what the product reads of a trained model: tensors, differences, blends and cards."""
+"""Write what the product reads of a trained model besides its graph: tensors and cards."""
 
 import json
 import os
@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.models.lexical import Blend
-from crag.models.model_card import CARD, EncoderCard, EvaluatorCard
-from crag.models.weights import Weights
-
-STEPS = 127
-"""The largest 8-bit integer, which stands for the largest change of a row."""
-_SMALL = 4096
-"""Tensors with at most this many numbers are stored whole."""
+from crag.models.model_card import CARD, ModelCard
 
 
 def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
@@ -33,39 +26,6 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
         written.unlink(missing_ok=True)
 
 
-def difference(
-    base: Mapping[str, NDArray[np.float32]], tuned: Weights, steps: int = STEPS
-) -> dict[str, NDArray[Any]]:
-    """Return what to store in order to rebuild `tuned` from `base`.
-
-    The difference of a matrix is stored as 8-bit whole numbers with one scale for each row: what
-    fine-tuning changes is small, and the rounding error is at most 1/254 of the largest change in
-    that row. With fewer `steps` for that change it is coarser, 1/(2 steps), and a wheel compresses
-    it to less. Vectors and tensors that the base lacks are stored whole; equal ones not at all.
-    """
-    stored: dict[str, NDArray[Any]] = {}
-    for name, values in tuned.items():
-        known = base.get(name)
-        if known is not None and np.array_equal(known, values):
-            continue
-        if known is None or values.ndim != 2 or values.size <= _SMALL:  # noqa: PLR2004 - a matrix
-            stored[f"{name}.whole"] = values
-            continue
-        change = values - known
-        scale = np.abs(change).max(axis=1, keepdims=True) / steps
-        scale[scale == 0] = 1.0
-        whole = np.rint(change / scale).clip(-steps, steps)  # Scales near zero are inexact.
-        stored[f"{name}.change"] = whole.astype(np.int8)
-        stored[f"{name}.scale"] = scale.astype(np.float32)
-    return stored
-
-
-def write_blend(blend: Blend, path: Path) -> None:
-    """Write the blend atomically."""
-    numbers = np.r_[blend.weights, blend.intercept]
-    write_tensors(path, {"rarity": blend.rarity.astype(np.float16), "blend": numbers})
-
-
 def rarity_of(texts: Iterable[Iterable[int]], vocabulary: int) -> NDArray[np.float32]:
     """Return log((N + 1) / (n + 1)) for each token: N texts, n of which hold it."""
     seen = np.zeros(vocabulary)
@@ -76,7 +36,7 @@ def rarity_of(texts: Iterable[Iterable[int]], vocabulary: int) -> NDArray[np.flo
     return np.log((count + 1) / (seen + 1)).astype(np.float32)
 
 
-def write_card(folder: Path, card: EvaluatorCard | EncoderCard) -> None:
+def write_card(folder: Path, card: ModelCard) -> None:
     """Write the card into `folder` atomically."""
     text = json.dumps(card.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     written = folder / f".{CARD}.new"

@@ -6,7 +6,8 @@ code with the sentence that leads it in. Sections without one are kept too: riva
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from crag.errors import TrainingError
 from crag.papers.training.documentation_rows import chunks_in
 from crag.papers.training.records import read_objects
 from crag.text.sentences import split_sentences
-from crag.text.wholes import pieces_of
+from crag.text.units import Part, leads_in, leans, parts_of
 
 Range = tuple[int, int]
 WIKIPEDIA = "Wikipedia"
@@ -126,25 +127,38 @@ def units_in(text: str) -> Iterator[Range]:
     >>> [text[start:end] for start, end in units_in(text)]
     ['Shut the lid before you start the pump, or it will stop.']
     """
-    before = None
-    for piece in pieces_of(text):
-        body = text[piece.start : piece.end]
-        if piece.kind == "sentence" and not piece.leads_in and is_usable(body):
-            if not piece.leans:
-                yield piece.start, piece.end
-            elif before is not None and before.kind == "sentence":
-                both = before.start, piece.end
-                if is_usable(text[slice(*both)]):
-                    yield both
-        elif piece.kind == "block" and piece.items:
-            yield from (item for item in piece.items if is_usable(text[slice(*item)]))
-        elif piece.kind == "block":
-            start = before.start if before is not None and before.leads_in else piece.start
-            if is_usable(text[start : piece.end]):
-                yield start, piece.end
-            elif body.lstrip().startswith("|"):
-                yield from _rows_in(text, piece.start, piece.end)
-        before = piece
+    before: Part | None = None
+    for _, run in groupby(parts_of(text), key=lambda part: part.block):
+        block = list(run)
+        if block[0].kind in {"sentence", "item"}:
+            for part in block:
+                yield from _alone(text, part, before)
+                before = part
+        elif block[0].kind != "heading":
+            yield from _led_in(text, block, before)
+        before = block[-1]
+
+
+def _alone(text: str, part: Part, before: Part | None) -> Iterator[Range]:
+    """Yield an item or a sentence, with the one before it where it leans on that."""
+    body, start = text[part.start : part.end], part.start
+    if not is_usable(body) or (part.kind == "sentence" and leads_in(body)):
+        return
+    if part.kind == "sentence" and leans(body):
+        start = before.start if before is not None and before.kind == "sentence" else part.end
+    if is_usable(text[start : part.end]):
+        yield start, part.end
+
+
+def _led_in(text: str, block: Sequence[Part], before: Part | None) -> Iterator[Range]:
+    """Yield a table or code with the sentence that leads it in, or rows of the table."""
+    first, last = block[0], block[-1]
+    leads = before is not None and leads_in(text[before.start : before.end])
+    start = before.start if before is not None and leads else first.start
+    if is_usable(text[start : last.end]):
+        yield start, last.end
+    elif first.kind == "row":
+        yield from _rows_in(text, first.start, last.end)
 
 
 def _rows_in(text: str, start: int, end: int) -> Iterator[Range]:

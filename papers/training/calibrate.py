@@ -12,7 +12,7 @@ import numpy as np
 
 from crag.correction.action import branches, decide
 from crag.extras import require
-from crag.models.model_card import Calibration, EvaluatorCard
+from crag.models.model_card import Calibration, ModelCard
 from crag.papers.training.evidence import (
     Evidence,
     ProgressCallback,
@@ -166,7 +166,7 @@ def shift(known: Sequence[float], scores: Sequence[float]) -> float:
     return float(np.maximum(np.maximum(below - shares, shares - up_to), 0).max())
 
 
-def _from_card(card: EvaluatorCard | None, scores: Sequence[float]) -> float | None:
+def _from_card(card: ModelCard | None, scores: Sequence[float]) -> float | None:
     known = card.calibration.quantiles if card is not None and card.calibration else []
     return shift(known, scores) if known else None
 

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 import httpx
 from langchain_core.documents import Document
 
+from crag.documents.chunks import split
 from crag.documents.loaders import load
 from crag.documents.sources import SourceText
-from crag.documents.splitting import split
 from crag.errors import CragError, TrainingError
 from crag.papers.training.reading_rows import ReadingRow
 from crag.text.markup import without_markup

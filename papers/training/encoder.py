@@ -1,8 +1,7 @@
 """Train the sentence encoder on questions and the sections that answer them.
 
 Each question of a batch is to find its own section among all sections of the batch and one rival
-of each (contrastive learning with in-batch negatives). The embeddings stay as they are, so that
-the result is a small difference from the packaged encoder.
+of each (contrastive learning with in-batch negatives). The embeddings stay as they are.
 """
 
 import random
@@ -17,16 +16,17 @@ from langchain_core.documents import Document
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from crag.documents.splitting import text_to_embed
+from crag.documents.chunks import text_to_embed
 from crag.errors import TrainingError
-from crag.models.encoder import MAX_LENGTH
-from crag.models.minilm import MiniLM, official_weights, packaged_model
+from crag.models.encoder import SentenceEncoder
+from crag.models.model_card import ModelCard
 from crag.models.reading_model import with_question_mark
-from crag.models.weights import DELTA, Weights, read_tensors, restored
-from crag.papers.training.artefacts import STEPS, difference, write_tensors
+from crag.papers.training.artefacts import write_card
 from crag.papers.training.asked_questions import AskedRow, Rival
+from crag.papers.training.bases import Base, load_base
+from crag.papers.training.onnx_export import hashes_of, write_encoder
 from crag.papers.training.reading_rows import ReadingRow
-from crag.papers.training.recipe import DeltaRecipe
+from crag.papers.training.recipe import TuningRecipe
 from crag.papers.training.records import digest_of, numbered_lines, read_records
 from crag.papers.training.saving import encoder_weights, outside_faults
 from crag.papers.training.trainer import WORK, last_point, steady_arguments, stop_at_nan
@@ -51,7 +51,7 @@ _SPECIAL = 2
 """Tokens that begin and end a text."""
 
 
-class EncoderRecipe(DeltaRecipe):
+class EncoderRecipe(TuningRecipe):
     """The settings of one run; the defaults are those of a run on a GPU with 80 GB of memory."""
 
     batch_size: int = Field(default=1024, ge=2, le=65536)
@@ -92,8 +92,8 @@ class Measured(NamedTuple):
     """Share of the questions of one kind that find their section among the first five."""
 
     questions: int
-    before: float
-    after: float
+    packaged: float
+    own: float
 
 
 def pairs_of(row: AskedRow | ReadingRow) -> list[EncoderPair]:
@@ -148,7 +148,7 @@ def _section(row: AskedRow) -> tuple[str, str]:
 
 def train_encoder(
     recipe: EncoderRecipe, pairs: Sequence[EncoderPair], output: Path, *, quiet: bool = False
-) -> Weights:
+) -> Base:
     """Train by `recipe`, or go on where an interrupted run of the same recipe and pairs stopped.
 
     Points to go on from are kept in ``output/.training``.
@@ -158,29 +158,29 @@ def train_encoder(
             an interrupted run in `output` had another recipe or other pairs.
         MissingPackageError: accelerate is not installed.
     """
-    from transformers import AutoTokenizer, PrinterCallback, Trainer, set_seed
+    from transformers import PrinterCallback, Trainer, set_seed
 
     set_seed(recipe.seed)
     size = min(recipe.batch_size, len(pairs))
     if size < 2:  # noqa: PLR2004 - a question is set against another one
         message = f"{len(pairs)} questions are too few to train an encoder on"
         raise TrainingError(message)
-    model = contrastive_model(recipe)
-    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
+    start = load_base(recipe.start)
+    model = contrastive_model(start, recipe)
     work = output / WORK
     with outside_faults(output):
-        same = recipe.model_dump(mode="json", exclude={"save_steps", "stored_steps"})
+        same = recipe.model_dump(mode="json", exclude={"save_steps"})
         last = last_point(work, {"recipe": same, "pairs": digest_of(pairs)})
         trainer = Trainer(
             model=model,
             args=steady_arguments(recipe, recipe.steps, size, work, quiet=quiet),
             train_dataset=_Visits(pairs, visits(pairs, size, recipe)),
-            data_collator=Contrasted(tokenizer, recipe.max_length),
+            data_collator=Contrasted(start.tokenizer, recipe.max_length),
             callbacks=[stop_at_nan()],
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last)
-    return encoder_weights(model)
+    return start._replace(weights=encoder_weights(model))
 
 
 def visits(
@@ -247,20 +247,17 @@ class Contrasted:
         return batch
 
 
-def contrastive_model(recipe: EncoderRecipe) -> "nn.Module":
-    """Return the packaged encoder with the loss of a batch."""
+def contrastive_model(start: Base, recipe: EncoderRecipe) -> "nn.Module":
+    """Return the encoder with the loss of a batch."""
     import torch
     from torch import nn
     from torch.nn import functional
-    from transformers import BertConfig, BertModel
+    from transformers import BertModel
 
     class ContrastiveModel(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            config = BertConfig.from_pretrained(
-                str(packaged_model()), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-            )
-            self.bert = BertModel(config, add_pooling_layer=False)
+            self.bert = BertModel(start.config, add_pooling_layer=False)
 
         def vectors(self, ids: Any, mask: Any) -> Any:
             states = self.bert(ids, mask).last_hidden_state.float() * mask[:, :, None]
@@ -282,29 +279,37 @@ def contrastive_model(recipe: EncoderRecipe) -> "nn.Module":
     model = ContrastiveModel()
     weights = {
         name: torch.from_numpy(np.array(values))
-        for name, values in official_weights().items()
-        if not name.startswith("pooler.")
+        for name, values in start.weights.items()
+        if name.startswith(("embeddings.", "encoder."))
     }
     model.bert.load_state_dict(weights)
     model.bert.embeddings.requires_grad_(requires_grad=False)
     return model
 
 
-def save_encoder(weights: Weights, output: Path, steps: int = STEPS) -> None:
-    """Write the weights as their difference from the packaged encoder (`artefacts.difference`).
+def save_encoder(trained: Base, output: Path, card: ModelCard) -> ModelCard:
+    """Write the model in 8 bits with its tokenizer, then the card, which is returned with hashes.
 
     Raises:
         TrainingError: the disk is full, or `output` cannot be written to.
     """
     with outside_faults(output):
         output.mkdir(parents=True, exist_ok=True)
-        write_tensors(output / DELTA, difference(official_weights(), weights, steps))
+        write_encoder(trained.weights, trained.heads, output)
+        trained.tokenizer.save_pretrained(output)
+        card = card.model_copy(update={"files": hashes_of(output)})
+        write_card(output, card)
+    return card
 
 
 def measured(
-    folder: Path, held_out: Sequence[AskedRow], others: Sequence[AskedRow], seed: int
+    packaged: SentenceEncoder,
+    own: SentenceEncoder,
+    held_out: Sequence[AskedRow],
+    others: Sequence[AskedRow],
+    seed: int,
 ) -> Mapping[str, Measured]:
-    """Return how many held-out questions find their section with the packaged encoder, and after.
+    """Return how many held-out questions find their section, with the packaged encoder too.
 
     They look for it among the sections held out, their rivals, and `POOL` sections of `others`.
     """
@@ -313,36 +318,23 @@ def measured(
     drawn = draw.sample(others, min(POOL, len(others)))
     pool = [text for pair in pairs for text in (pair.text, *pair.rivals)]
     texts = list(dict.fromkeys([*pool, *(_embedded(row) for row in drawn)]))
-    base = official_weights()
-    before, after = (
-        _found(weights, pairs, texts)
-        for weights in (base, restored(base, read_tensors(folder / DELTA)))
-    )
+    found = [_found(encoder, pairs, texts) for encoder in (packaged, own)]
     places: Mapping[str, list[int]] = defaultdict(list)
     for place, pair in enumerate(pairs):
         places[pair.kind].append(place)
     return {
-        kind: Measured(len(own), float(before[own].mean()), float(after[own].mean()))
-        for kind, own in sorted(places.items())
+        kind: Measured(len(asked), *(float(each[asked].mean()) for each in found))
+        for kind, asked in sorted(places.items())
     }
 
 
 def _found(
-    weights: Weights, pairs: Sequence[EncoderPair], texts: Sequence[str]
+    encoder: SentenceEncoder, pairs: Sequence[EncoderPair], texts: Sequence[str]
 ) -> NDArray[np.bool_]:
     """Return for each pair whether its section is among the first."""
-    model = MiniLM(weights, max_length=MAX_LENGTH)
     numbers = {text: number for number, text in enumerate(texts)}
-    cosines = _vectors(model, [pair.question for pair in pairs]) @ _vectors(model, texts).T
-    own = cosines[np.arange(len(pairs)), [numbers[pair.text] for pair in pairs]]
-    better: NDArray[np.int64] = (cosines > own[:, None]).sum(axis=1)
+    asked = np.array(encoder.embed_documents([pair.question for pair in pairs]))
+    cosines = asked @ np.array(encoder.embed_documents(list(texts))).T
+    right = cosines[np.arange(len(pairs)), [numbers[pair.text] for pair in pairs]]
+    better: NDArray[np.int64] = (cosines > right[:, None]).sum(axis=1)
     return better < FIRST
-
-
-def _vectors(model: MiniLM, texts: Sequence[str]) -> NDArray[np.float32]:
-    vectors: dict[int, NDArray[np.float32]] = {}
-    for batch in model.hidden(model.encode(texts)):
-        for place, states in zip(batch.indices, batch.results, strict=True):
-            mean = states.mean(axis=0)
-            vectors[place] = mean / np.linalg.norm(mean)
-    return np.stack([vectors[place] for place in range(len(texts))])

@@ -63,5 +63,5 @@ def fit_grade(reader: ReaderModel, rows: Sequence[ReadingRow]) -> NDArray[np.flo
 
 def _signals(reader: ReaderModel, row: ReadingRow) -> NDArray[np.float64]:
     """Return the signals of the window that answers best, as a grade sees them."""
-    (views,) = reader.views(row.question, [Passage(row.title, row.text)])
+    (views,) = reader.views([(row.question, Passage(row.title, row.text))])
     return max((view.signals for view in views), key=lambda signals: float(signals[1]))

@@ -13,14 +13,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from crag.index import DocumentIndex
-from crag.text.as_read import as_read
 from crag.text.language import ENGLISH, language_of
 from crag.text.sentences import sentences_of
 
 Kind = Literal["answered", "near", "far"]
 _BENEATH = " > "
 """Between the headings of a chunk's `section`."""
-_BATCH = 64
 _SHORTEST_HEADING, _LONGEST_HEADING = 2, 9
 _SHORTEST_SENTENCE, _LONGEST_SENTENCE = 6, 45
 """Words of what questions are made of."""
@@ -167,29 +165,30 @@ def questions_of(index: DocumentIndex, most: int, kind: Kind, seed: int = 0) -> 
 
     A heading that stands in several files asks nothing, and is left out.
     """
-    stored = sorted(index.stored(), key=lambda one: (str(one[1]["source"]), one[1].get("chunk", 0)))
+    stored = sorted(
+        index.stored(), key=lambda one: (str(one.metadata["source"]), one.metadata.get("chunk", 0))
+    )
     files: dict[str, set[str]] = defaultdict(set)
-    for _, metadata in stored:
-        files[_heading(metadata)].add(str(metadata["source"]))
+    for chunk in stored:
+        files[_heading(chunk.metadata)].add(str(chunk.metadata["source"]))
     random.Random(seed).shuffle(stored)  # noqa: S311 - no secret
     made: dict[tuple[str, str], MadeQuestion] = {}
     asked: set[str] = set()
-    for start in range(0, len(stored), _BATCH):
-        for chunk in index.get([identifier for identifier, _ in stored[start : start + _BATCH]]):
-            if len(made) >= most:
-                return list(made.values())
-            place = str(chunk.metadata["source"]), str(chunk.metadata.get("section") or "")
-            heading = _heading(chunk.metadata)
-            of_heading = question_of_heading(heading) if len(files[heading]) == 1 else ""
-            sentence = first_sentence(chunk.page_content)
-            found = [(question_of_sentence(sentence), sentence), (of_heading, "")]
-            found = [(question, of) for question, of in found if question]
-            if place in made or not found:
-                continue
-            question, of = found[-1] if len(made) % 2 else found[0]
-            if question.casefold() not in asked:
-                asked.add(question.casefold())
-                made[place] = MadeQuestion(question, kind, *place, of)
+    for chunk in stored:
+        if len(made) >= most:
+            return list(made.values())
+        place = str(chunk.metadata["source"]), str(chunk.metadata.get("section") or "")
+        heading = _heading(chunk.metadata)
+        of_heading = question_of_heading(heading) if len(files[heading]) == 1 else ""
+        sentence = first_sentence(chunk.page_content)
+        found = [(question_of_sentence(sentence), sentence), (of_heading, "")]
+        found = [(question, of) for question, of in found if question]
+        if place in made or not found:
+            continue
+        question, of = found[-1] if len(made) % 2 else found[0]
+        if question.casefold() not in asked:
+            asked.add(question.casefold())
+            made[place] = MadeQuestion(question, kind, *place, of)
     return list(made.values())
 
 
@@ -207,7 +206,7 @@ def question_of_heading(heading: str) -> str:
     >>> question_of_heading("Concurrency limitations")
     'What are concurrency limitations?'
     """
-    heading = " ".join(as_read(heading).replace("`", "").split())
+    heading = " ".join(heading.replace("`", "").split())
     heading = _NUMBER.sub("", heading.strip(" #*:.")).rstrip("?")
     words = heading.split()
     if not _SHORTEST_HEADING <= len(words) <= _LONGEST_HEADING or not _is_english(heading):
@@ -242,7 +241,7 @@ def question_of_sentence(sentence: str) -> str:
 
 def first_sentence(text: str) -> str:
     """Return the first sentence of the first paragraph of prose; empty if that is not English."""
-    for paragraph in re.split(r"\n\s*\n", as_read(text)):
+    for paragraph in re.split(r"\n\s*\n", text):
         lines = paragraph.strip().splitlines()
         if lines and all(_PROSE.match(line) for line in lines):
             sentence = next(iter(sentences_of(paragraph)), "").strip()

@@ -1,12 +1,10 @@
 """The model to fine-tune: any encoder, or a T5, with one output."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crag.errors import TrainingError
 from crag.extras import require
-from crag.models.minilm import MODEL, packaged_model
-from crag.models.model_card import EvaluatorKind
+from crag.models.model_card import ModelKind
 from crag.papers.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -20,12 +18,7 @@ class Trainee(NamedTuple):
 
     model: "PreTrainedModel"
     tokenizer: "PreTrainedTokenizerBase"
-    kind: EvaluatorKind
-
-
-def place_of(base: str) -> str:
-    """Return the folder or hub id of `base`; the packaged encoder is a local folder."""
-    return str(packaged_model()) if base == MODEL else base
+    kind: ModelKind
 
 
 def load_trainee(recipe: Recipe) -> Trainee:
@@ -41,7 +34,7 @@ def load_trainee(recipe: Recipe) -> Trainee:
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, set_seed
 
-    place = place_of(recipe.base)
+    place = recipe.base
     set_seed(recipe.seed)  # The head is new and initialised at random.
     try:
         config = AutoConfig.from_pretrained(place, num_labels=1)
@@ -60,10 +53,7 @@ def load_trainee(recipe: Recipe) -> Trainee:
             "config.json, *.safetensors and a tokenizer, or an id on the Hugging Face hub"
         )
         raise TrainingError(message) from error
-    kind: EvaluatorKind = "t5" if config.model_type == "t5" else "cross_encoder"
-    if kind == "t5" and recipe.blend > 0:
-        message = "a T5 evaluator is not blended with lexical features: set blend=0"
-        raise TrainingError(message)
+    kind: ModelKind = "t5" if config.model_type == "t5" else "cross_encoder"
     _check_length(config, recipe)
     if recipe.freeze_embeddings:
         _freeze_embeddings(model)
@@ -73,11 +63,6 @@ def load_trainee(recipe: Recipe) -> Trainee:
 def merged(model: Any) -> Any:
     """Return the model with its adapters merged into the weights."""
     return model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
-
-
-def is_packaged(recipe: Recipe) -> bool:
-    """Whether the base is the packaged encoder, so only a delta is stored."""
-    return Path(place_of(recipe.base)) == packaged_model()
 
 
 def _with_adapters(model: Any, recipe: Recipe) -> Any:

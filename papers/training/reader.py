@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,13 +14,13 @@ from pydantic import Field
 from crag.correction.scoring import with_title
 from crag.errors import TrainingError
 from crag.models.lexical import FEATURES
-from crag.models.minilm import official_weights, packaged_model
 from crag.models.model_card import identity_of
 from crag.models.reading_model import GRADE, SIGNALS
-from crag.models.weights import DELTA, Weights, read_tensors, restored
-from crag.papers.training.artefacts import STEPS, difference, rarity_of, write_tensors
+from crag.papers.training.artefacts import rarity_of, write_tensors
 from crag.papers.training.asked_questions import AskedRow
+from crag.papers.training.bases import Base, load_base
 from crag.papers.training.contested_rows import ContestedExamples, batch_of
+from crag.papers.training.onnx_export import Weights, write_reader
 from crag.papers.training.reading_rows import (
     UNKNOWN,
     ReadingExamples,
@@ -29,7 +28,7 @@ from crag.papers.training.reading_rows import (
     in_batches_of_like_length,
     padded,
 )
-from crag.papers.training.recipe import DeltaRecipe
+from crag.papers.training.recipe import TuningRecipe
 from crag.papers.training.records import digest_of
 from crag.papers.training.saving import encoder_weights, outside_faults
 from crag.papers.training.teacher import TeacherTokens, teaching_model
@@ -37,11 +36,9 @@ from crag.papers.training.trainer import WORK, last_point, steady_arguments, sto
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-    from transformers import Trainer
+    from transformers import PreTrainedTokenizerBase, Trainer
 
-SHIPPED = {"cross-encoder": "cross_encoder", "reader": "reader"}
-"""Folders of the evaluators in this package that a run can start from."""
-_MAY_CHANGE = {"steps", "save_steps", "stored_steps", "decay", "start_share"}
+_MAY_CHANGE = {"steps", "save_steps", "decay", "start_share"}
 """What an interrupted run may go on with another value of."""
 _OUTPUTS = ("entity", "answer")
 _MARKS = ("evidence", "first", "last")
@@ -51,12 +48,9 @@ PLAIN_GRADE = np.array([0.0, 1.0, *([0.0] * (len(SIGNALS) - 2 + len(FEATURES))),
 """The answer's output alone, until a grade is fitted."""
 
 
-class ReaderRecipe(DeltaRecipe):
+class ReaderRecipe(TuningRecipe):
     """The settings of one run; the defaults are those of the shipped reader."""
 
-    start: str = "cross-encoder"
-    """Evaluator to start from: `cross-encoder` or `reader`, as they ship; the folder of another one
-    that is stored as a difference from the packaged encoder; or `""` for that encoder itself."""
     start_share: float = Field(default=0, ge=0, lt=1)
     """Share of the weights it starts from, a reader's, in the result; the rest is what the run
     learned. The mean of both is often better than either (WiSE-FT, arXiv 2109.01903)."""
@@ -92,9 +86,9 @@ class ReaderRecipe(DeltaRecipe):
 
 
 class TrainedReader(NamedTuple):
-    """A finished run: its weights by name, and entries of Trainer's log."""
+    """A finished run: the weights it led to, and entries of Trainer's log."""
 
-    weights: Weights
+    base: Base
     history: list[dict[str, float]]
 
 
@@ -119,28 +113,27 @@ def train_reader(  # noqa: PLR0913 - what is learned, and by what
             interrupted run in `output` had another recipe or other rows.
         MissingPackageError: accelerate is not installed.
     """
-    from transformers import AutoTokenizer, set_seed
+    from transformers import set_seed
 
     set_seed(recipe.seed)
-    start = _start(recipe)
-    if recipe.start_share and "marks.weight" not in start:
+    start = load_base(recipe.start)
+    if recipe.start_share and "marks.weight" not in start.weights:
         message = f"start_share={recipe.start_share} needs a reader to start from"
         raise TrainingError(message)
     model: Any = reading_model(start, recipe)
-    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
     order = in_batches_of_like_length(rows, recipe.batch_size, recipe.seed)
-    labelled = ReadingExamples(rows, order, tokenizer, recipe.max_length)
+    labelled = ReadingExamples(rows, order, start.tokenizer, recipe.max_length)
     steps = recipe.steps or math.ceil(len(order) / recipe.batch_size)
     work = output / WORK
-    tokens = None if teacher is None else TeacherTokens(teacher)
+    tokens = None if teacher is None else TeacherTokens(teacher, start.tokenizer)
     with outside_faults(output):
         last = last_point(work, _identity(recipe, rows, asked, teacher))
         if teacher is not None:
             model.teacher = (_taught(teacher, tokens, recipe, labelled, asked, work, quiet=quiet),)
         trainer = _trainer(model, recipe, steps, labelled, asked, tokens, work, quiet=quiet)
         trainer.train(resume_from_checkpoint=last)
-    weights = _averaged(start, encoder_weights(model), recipe.start_share)
-    return TrainedReader(weights, trainer.state.log_history)
+    weights = _averaged(start.weights, encoder_weights(model), recipe.start_share)
+    return TrainedReader(start._replace(weights=weights), trainer.state.log_history)
 
 
 def _taught(  # noqa: PLR0913, PLR0917 - the teacher, and what it learns
@@ -242,55 +235,52 @@ def unseen(rows: Sequence[ReadingRow], recipe: ReaderRecipe, count: int) -> list
 
 
 def save_reader(
-    weights: Weights,
-    grade: NDArray[np.float64],
-    rarity: NDArray[np.float32],
-    output: Path,
-    steps: int = STEPS,
+    trained: Base, grade: NDArray[np.float64], rarity: NDArray[np.float32], output: Path
 ) -> None:
-    """Write the weights as their difference from the packaged encoder, and the grade.
+    """Write the model in 8 bits with its tokenizer, and the grade.
 
     `grade` is what `training.grading.fit_grade` returned, or `PLAIN_GRADE`; `rarity` that of
-    each token in the training texts (`rarity_in`); `steps` that of `artefacts.difference`.
+    each token in the training texts (`rarity_in`).
 
     Raises:
         TrainingError: the disk is full, or `output` cannot be written to.
     """
     with outside_faults(output):
         output.mkdir(parents=True, exist_ok=True)
-        write_tensors(output / DELTA, difference(official_weights(), weights, steps))
+        write_reader(trained.weights, trained.heads, output)
+        trained.tokenizer.save_pretrained(output)
+    save_grade(grade, rarity, output)
+
+
+def save_grade(grade: NDArray[np.float64], rarity: NDArray[np.float32], output: Path) -> None:
+    """Write the grade alone, where the model does not change."""
+    with outside_faults(output):
         write_tensors(output / GRADE, {"blend": grade, "rarity": rarity.astype(np.float16)})
 
 
-def rarity_in(rows: Sequence[ReadingRow]) -> NDArray[np.float32]:
+def rarity_in(
+    rows: Sequence[ReadingRow], tokenizer: "PreTrainedTokenizerBase"
+) -> NDArray[np.float32]:
     """Return the inverse document frequency of each token in the texts of `rows`."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
     texts = list(dict.fromkeys(with_title(row.title, row.text) for row in rows))
     encoded = tokenizer(texts, add_special_tokens=False)
     return rarity_of(encoded["input_ids"], len(tokenizer))
 
 
-def reading_model(  # noqa: C901 - a model with its loss, and its teacher's
-    start: Mapping[str, NDArray[np.float32]], recipe: ReaderRecipe
-) -> "nn.Module":
+def reading_model(start: Base, recipe: ReaderRecipe) -> "nn.Module":
     """Return the encoder with two outputs for a passage and three for each token.
 
-    Where `start` has the one output of a cross-encoder, both outputs begin as that. Its `teacher`,
-    if it has one, takes part in the loss, and in nothing else.
+    Its `teacher`, if it has one, takes part in the loss, and in nothing else.
     """
     import torch
     from torch import nn
-    from transformers import BertConfig, BertModel
+    from transformers import BertModel
 
     class ReadingModel(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.teacher: tuple[nn.Module, ...] = ()
-            config = BertConfig.from_pretrained(
-                str(packaged_model()), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-            )
+            config = start.config
             self.bert = BertModel(config)
             self.outputs = nn.Linear(config.hidden_size, len(_OUTPUTS))
             self.marks = nn.Linear(config.hidden_size, len(_MARKS))
@@ -316,17 +306,14 @@ def reading_model(  # noqa: C901 - a model with its loss, and its teacher's
             return {"loss": loss}
 
     model = ReadingModel()
-    named = {name: torch.from_numpy(np.array(values)) for name, values in start.items()}
+    named = {name: torch.from_numpy(np.array(values)) for name, values in start.weights.items()}
     known = {f"bert.{name}": values for name, values in named.items()}
     for name in ("outputs", "marks"):
         for part in ("weight", "bias"):
             if f"{name}.{part}" in named:
                 known[f"{name}.{part}"] = named[f"{name}.{part}"]
-    if "classifier.weight" in named:
-        known["outputs.weight"] = named["classifier.weight"].repeat(len(_OUTPUTS), 1)
-        known["outputs.bias"] = named["classifier.bias"].repeat(len(_OUTPUTS))
     missing = model.load_state_dict(known, strict=False).missing_keys
-    lacking = [name for name in missing if name.startswith("bert.")]
+    lacking = [name for name in missing if name.startswith(("bert.embeddings", "bert.encoder"))]
     if lacking:
         message = f"the weights to start from lack {lacking[0]!r}"
         raise TrainingError(message)
@@ -410,18 +397,6 @@ def _likeness_loss(
         answers = outputs[:, 1][contested], outputs_taught[:, 1][contested]
         loss = loss + recipe.rank_weight * diverging(*answers)
     return loss
-
-
-def _start(recipe: ReaderRecipe) -> Weights:
-    if not recipe.start:
-        return official_weights()
-    if recipe.start in SHIPPED:
-        with as_file(files("crag.evaluators").joinpath(SHIPPED[recipe.start])) as folder:
-            return restored(official_weights(), read_tensors(folder / DELTA))
-    if not (Path(recipe.start) / DELTA).is_file():
-        message = f"{recipe.start!r} holds no {DELTA} to start from"
-        raise TrainingError(message)
-    return restored(official_weights(), read_tensors(Path(recipe.start) / DELTA))
 
 
 def _identity(

@@ -6,16 +6,16 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crag.errors import SettingsError
-from crag.models.minilm import MODEL
-from crag.papers.training.artefacts import STEPS
 from crag.plain import allowed_by
 
 Preset = Literal["default", "paper"]
 AnyRecipe = TypeVar("AnyRecipe", bound=BaseModel)
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+"""The model on the Hugging Face hub from which the packaged ones are tuned."""
 
 
 class Recipe(BaseModel):
-    """The settings of one training run; the defaults are those of the shipped evaluator."""
+    """The settings of one training run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -26,7 +26,7 @@ class Recipe(BaseModel):
     lora_rank: int = Field(default=32, ge=1, le=1024)
     """Rank of the adapters; used with `method=lora`."""
     freeze_embeddings: bool = True
-    """Freeze the embeddings: fewer weights to train, and a smaller artefact."""
+    """Freeze the embeddings: fewer weights to train."""
     loss: Literal["cross_entropy", "squared"] = "cross_entropy"
     """Binary cross-entropy on labels from 0 to 1, or the squared error on labels from -1 to 1 (as
     in the paper)."""
@@ -51,9 +51,6 @@ class Recipe(BaseModel):
     drop_titles: float = Field(default=0.4, ge=0, le=1)
     """Share of the pairs whose title is dropped, drawn again for each epoch, because users' texts
     often have none. Only a title whose words also occur in the text is dropped; 1 drops all."""
-    blend: float = Field(default=0.1, ge=0, le=0.5)
-    """Share of the questions held out of training to fit the blend with lexical features; 0: no
-    blend."""
     balance: bool = False
     """Weigh both classes equally."""
     bf16: bool = False
@@ -68,11 +65,14 @@ class Recipe(BaseModel):
     """Seed for the order of the pairs, dropped titles, dropout and new weights."""
 
 
-class DeltaRecipe(BaseModel):
-    """What recipes share whose result is stored as a difference from the packaged encoder."""
+class TuningRecipe(BaseModel):
+    """What the recipes of reader and encoder share, whose result is an 8-bit ONNX file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    start: str = MODEL
+    """Model to start from: a BERT as transformers stores it, a folder or an id on the Hugging Face
+    hub; `reader` or `encoder`, as they ship; or the folder that such a training run wrote."""
     learning_rate: float = Field(default=1.5e-4, gt=0, le=1)
     """Kept after the warm-up, until it falls linearly to zero."""
     warmup_steps: int = Field(default=50, ge=0)
@@ -85,8 +85,6 @@ class DeltaRecipe(BaseModel):
     """Gradients are clipped to this norm."""
     bf16: bool = False
     """Compute in bfloat16 where it is exact enough."""
-    stored_steps: int = Field(default=STEPS, ge=1, le=STEPS)
-    """Steps in which the largest change of a row is stored: fewer make a smaller wheel."""
     save_steps: int = Field(default=100, ge=1)
     """Steps between two points from which an interrupted run can go on."""
     seed: int = Field(default=0, ge=0, lt=2**31)
@@ -106,7 +104,6 @@ PRESETS: Mapping[Preset, Mapping[str, object]] = {
         "max_length": 512,
         "dropout": None,
         "drop_titles": 1.0,
-        "blend": 0.0,
     },
 }
 """`paper` is the recipe of the official code for PopQA, where passages are scored without title:

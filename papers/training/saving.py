@@ -1,4 +1,4 @@
-"""Write a trained evaluator: a small difference from the packaged encoder, or a whole model."""
+"""Write a trained evaluator, whole, as transformers saves it."""
 
 import errno
 import shutil
@@ -11,13 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.errors import TrainingError
-from crag.models.lexical import LEXICAL, Blend
-from crag.models.minilm import official_weights
-from crag.models.model_card import CARD, EvaluatorCard
-from crag.models.weights import DELTA
-from crag.papers.training.artefacts import difference, write_blend, write_card, write_tensors
-from crag.papers.training.models import Trainee, is_packaged, merged
-from crag.papers.training.recipe import Recipe
+from crag.models.model_card import CARD, ModelCard
+from crag.papers.training.artefacts import write_card
+from crag.papers.training.models import Trainee, merged
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Numbers of the errors of a full disk, a spent quota, and a file beyond the limit of its size."""
@@ -60,14 +56,8 @@ def new_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def save(
-    trainee: Trainee, blend: Blend | None, recipe: Recipe, output: Path, card: EvaluatorCard
-) -> None:
-    """Write the weights, then the card; files are renamed only when all weights are complete.
-
-    A model fine-tuned from the packaged encoder is stored as a delta (`crag.models.weights`),
-    any other one as the whole model and its tokenizer, as transformers saves them. Files of an
-    earlier evaluator in the folder that this one does not have are removed.
+def save(trainee: Trainee, output: Path, card: ModelCard) -> None:
+    """Write model and tokenizer, then the card; files are renamed only when all are complete.
 
     Raises:
         TrainingError: the disk is full, or `output` cannot be written to.
@@ -75,29 +65,21 @@ def save(
     model = merged(trainee.model)
     with outside_faults(output):
         with new_folder(output / ".new") as folder:
-            if is_packaged(recipe):
-                write_tensors(
-                    folder / DELTA, difference(official_weights(), encoder_weights(model))
-                )
-            else:
-                model.save_pretrained(folder)
-                trainee.tokenizer.save_pretrained(folder)
-            if blend is not None:
-                write_blend(blend, folder / LEXICAL)
+            model.save_pretrained(folder)
+            trainee.tokenizer.save_pretrained(folder)
             _replace(output, sorted(folder.iterdir()))
         write_card(output, card)
 
 
 def _replace(output: Path, files: Sequence[Path]) -> None:
     """Move files into the evaluator's folder, which has no card until the end."""
-    for name in (CARD, DELTA, LEXICAL):
-        (output / name).unlink(missing_ok=True)
+    (output / CARD).unlink(missing_ok=True)
     for file in files:
         file.replace(output / file.name)
 
 
 def encoder_weights(model: Any) -> dict[str, NDArray[np.float32]]:
-    """Return the weights under the names of the packaged encoder."""
+    """Return the weights under the names that the encoder alone gives them."""
     return {
         name.removeprefix("bert."): tensor.detach().float().cpu().numpy()
         for name, tensor in model.state_dict().items()

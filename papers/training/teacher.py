@@ -9,30 +9,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crag.errors import TrainingError
-from crag.models.minilm import packaged_model
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+    from transformers import PreTrainedTokenizerBase
 
 _UNUSED = "["
 """How the tokens begin that no text has."""
 
 
 class TeacherTokens:
-    """Lays out for a teacher what was tokenised for the reader, and says where each token stands.
+    """Lays out for a teacher what `reads` tokenised for the reader, and says where each token is.
 
     Raises:
         TrainingError: the folder has no tokenizer, or one that cuts texts into other pieces.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, reads: "PreTrainedTokenizerBase") -> None:
         from transformers import AutoTokenizer
 
         try:
             tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         except (OSError, ValueError) as error:
             raise _unusable(folder, error) from error
-        own = AutoTokenizer.from_pretrained(str(packaged_model())).get_vocab()
+        own = reads.get_vocab()
         vocabulary = tokenizer.get_vocab()
         missing = [one for one in own if one not in vocabulary and not one.startswith(_UNUSED)]
         if missing:

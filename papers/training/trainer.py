@@ -18,7 +18,7 @@ from crag.papers.training.examples import Examples, in_order, visits
 from crag.papers.training.metrics import quality
 from crag.papers.training.models import Trainee, load_trainee
 from crag.papers.training.pairs import Pair
-from crag.papers.training.recipe import DeltaRecipe, Recipe
+from crag.papers.training.recipe import Recipe, TuningRecipe
 from crag.papers.training.saving import new_folder, outside_faults
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def training_arguments(
 
 
 def steady_arguments(
-    recipe: DeltaRecipe, steps: int, size: int, work: Path, *, quiet: bool
+    recipe: TuningRecipe, steps: int, size: int, work: Path, *, quiet: bool
 ) -> "TrainingArguments":
     """Return those of a learning rate that rises, stays and falls; `size` is that of a step.
 

@@ -240,7 +240,8 @@ def best_quotation(
     if not is_reading(evaluator):
         return (scores_of(evaluator, question, passages) if passages else []), None, ""
     readings = evaluator.read(question, passages) if passages else []
-    strips = [one for one in strips_in_context(documents, readings, settings) if one["kept"]]
+    strips = strips_in_context(question, documents, readings, settings)
+    strips = [one for one in strips if one["kept"]]
     quoter = ExtractiveAnswerer(evaluator, most=1, threshold=LOWEST)
     scores = [reading["score"] for reading in readings]
     for quoted in quoter.quote(question, strips):

@@ -7,8 +7,8 @@ from typing import Literal
 from crag.errors import MissingPackageError
 
 Extra = Literal[
-    "torch", "train", "bench", "ray", "postgres", "ocr", "office", "openvino", "qdrant", "faiss",
-    "community", "evaluator", "ray-serve", "server", "studio", "telemetry", "trial",
+    "torch", "train", "bench", "ray", "postgres", "ocr", "office", "qdrant", "community",
+    "evaluator", "ray-serve", "server", "studio", "telemetry", "trial",
 ]  # fmt: skip
 
 

@@ -276,9 +276,9 @@ def _require_answer(state: object) -> None:
     if not isinstance(state, Mapping):
         problem = f"returned {type(state).__name__} instead of its state"
     else:
-        # One of the user's own, which found no answer, has no certainty to say so.
-        is_own = "answer" in state and "certainty" not in state
-        if is_own or any(state.get(name) for name in ("answer", "certainty", "__interrupt__")):
+        # One of the user's own, which found no answer, has no outcome to say so.
+        is_own = "answer" in state and "outcome" not in state
+        if is_own or any(state.get(name) for name in ("answer", "outcome", "__interrupt__")):
             return
         problem = "writes no answer"
     raise ReplyError(

@@ -119,8 +119,6 @@ class ReadingLimits(NamedTuple):
     """Skip pages that a site's robots.txt forbids."""
     per_site: int = 4
     """Requests to one site at the same time."""
-    cache_hours: float = 24.0
-    """Maximum age of a page cached on disk; 0 disables the cache."""
 
 
 class Page(NamedTuple):
@@ -131,8 +129,7 @@ class Page(NamedTuple):
     title: str = ""
     paragraphs: tuple[str, ...] = ()
     fetched_bytes: int = 0
-    """After decompression; 0 from the cache."""
-    cached: bool = False
+    """After decompression."""
     problem: PageProblem | None = None
     detail: str = ""
     """The problem in words for a user."""
@@ -166,6 +163,8 @@ class Quotation(NamedTuple):
     """Whether it answers; else it is one of the closest passages."""
     further: bool = False
     """Whether it adds to an answer that is shown without it."""
+    lead: str = ""
+    """The heading that names its subject, where the text does not; shown above it."""
 
 
 @runtime_checkable

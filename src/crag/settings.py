@@ -135,8 +135,6 @@ class Correction(BaseModel):
     the most words with the question are scored."""
     requests_per_site: int = Field(default=4, ge=1, le=50)
     """Pages read from one site at the same time."""
-    cache_hours: float = Field(default=24.0, ge=0, le=8760)
-    """Hours for which pages are cached on disk. 0: the cache is neither written nor read."""
 
     doubt: bool = False
     """Ask the model more cautiously where no kept strip is well above the lower threshold, so that
@@ -144,8 +142,8 @@ class Correction(BaseModel):
     made up 2 answers instead of 5, and gave 54 right ones instead of 62. Off: it is asked so
     nowhere, as in the paper."""
     quote_threshold: float | None = Field(default=None, ge=-100, le=100)
-    """The score from which on a quotation is a sure answer; below it, it is one of the closest
-    passages. Empty: the evaluator's own."""
+    """The score from which on a quotation is a sure answer; below it, it is likely to answer.
+    Empty: the evaluator's own."""
     require_citations: bool = True
     """Replace a model's answer that no strip supports by quotations, or abstain. Off: show such an
     answer, with an event. Does not apply to the paper's tasks, whose answers have no citations."""

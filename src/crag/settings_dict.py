@@ -49,7 +49,6 @@ class SettingsDict(TypedDict, total=False):
     obey_robots: bool
     max_paragraphs: int
     requests_per_site: int
-    cache_hours: float
     doubt: bool
     quote_threshold: float | None
     require_citations: bool

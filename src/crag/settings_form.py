@@ -59,7 +59,6 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
         "select": Shown("Filter web text", "web"),
         "obey_robots": Shown("Obey robots.txt", "web"),
         "requests_per_site": Shown("Requests to one site at a time", "web"),
-        "cache_hours": Shown("Hours to keep pages", "web"),
     },
     "Answer": {
         "doubt": Shown("Ask cautiously if strips score low", "generate"),

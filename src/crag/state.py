@@ -24,10 +24,9 @@ Action = Literal["correct", "ambiguous", "incorrect"]
 """What a set of documents is judged to be (CRAG, Sec. 4.3), best first. Whatever depends on the
 action is an exhaustive `match` or a `ByAction`, so mypy reports every place that lacks a member."""
 ACTIONS: tuple[Action, ...] = get_args(Action)
-Certainty = Literal["answered", "unsure", "nothing_found", "nothing_asked"]
-"""How a run ended: with an answer; with the closest passages, as no answer is sure; with nothing
-worth showing; with a reply to what asks nothing, such as thanks. A run that is `abstained` is
-unsure or has found nothing."""
+Outcome = Literal["answered", "likely", "not_found", "nothing_asked"]
+"""How a run ended: with an answer; with passages that probably answer; with nothing worth showing,
+which is `abstained`; with a reply to what asks nothing, such as thanks."""
 RetrievalAction = Literal["retrieve", "continue", "no_retrieve"]
 """Before a segment: retrieve passages, keep using the last one, or go on without any."""
 Ending = Literal["retrieve", "no_retrieve", "continue", "end", "length"]
@@ -52,7 +51,7 @@ Flag = Literal[
 - ``invented_passage``: the model went on to make up a passage, which is removed;
 - ``no_passages``, ``passages_used_up``: answered without a passage, for lack of one;
 - ``not_generated``: nothing was generated with the passage: IsRel and IsSup None, the rest 0;
-- ``unsure``: a quotation that is not sure to answer; alone it is shown as a closest passage;
+- ``unsure``: a quotation that is not sure to answer; alone it is shown as likely to;
 - ``constraint_fallback``: hard constraints left nothing, so the soft ranking counts;
 - ``repeated_segment``, ``all_removed``: assembly left out a segment, or the whole answer;
 - ``…_limit``, ``model_failed``: the search ended early, and the best answer so far is returned.
@@ -69,9 +68,11 @@ class Source(TypedDict):
     position: str
     """The place within the source, such as ``line 41`` or ``page 3``; may be empty."""
     lines: NotRequired[str]
-    """The line of the source for each line of the text: see `crag.text.places`."""
-    places: NotRequired[str]
-    """The page, slide, sheet, chapter, … for each line of the text, where it is not a line."""
+    """The line, page, row, … of the source for each line of the text: see `crag.text.places`."""
+    repeats: NotRequired[int]
+    """How many of the text's first lines are repeated from elsewhere, as the head of a table is."""
+    also: NotRequired[list[dict[str, str]]]
+    """Other places of the same text, each with its `source` and `position`."""
 
 
 class Strip(TypedDict):
@@ -88,8 +89,10 @@ class Strip(TypedDict):
     """What the evaluator read in it, if it read the whole document; its score is what the document
     and its rank say of all strips in it."""
     before: NotRequired[str]
-    """What a quotation that begins with the strip repeats: the head of the table or the sentence
-    before the list that it is cut from, or the sentence that its first one refers to."""
+    """What it needs to be read: the sentence that leads its list in, the head of the table or the
+    fence of the code that it is cut from."""
+    headings: NotRequired[list[str]]
+    """Those that it stands below, the highest first."""
 
 
 class Quote(TypedDict):
@@ -154,8 +157,8 @@ class PageRecord(TypedDict):
 
     url: str
     title: str
-    status: Literal["read", "cached", "given", "failed"]
-    """Fetched, kept on disk, returned by the search service, or not read."""
+    status: Literal["read", "given", "failed"]
+    """Fetched, returned by the search service, or not read."""
     detail: str
     """Why it was not read."""
     paragraphs: int
@@ -303,7 +306,6 @@ class Usage(TypedDict, total=False):
     searches: int
     pages: int
     """Pages fetched, whether they could be read or not."""
-    cached_pages: int
     page_bytes: int
     web_milliseconds: int
     """Spent on searching and reading, excluding the wait for a human."""
@@ -498,7 +500,7 @@ class State(InputState, total=False):
     """The kept strips as passed to the model."""
     answer: str
     abstained: bool
-    certainty: Certainty | None
+    outcome: Outcome | None
     """None as long as the run has not ended."""
     citations: list[Citation]
     further: list[Citation]

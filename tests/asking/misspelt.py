@@ -10,7 +10,7 @@ import crag
 
 documents = crag.open("index", settings={"k": 5, "upper": 0.4})
 answer = documents.ask("Who?")
-print(answer.certainty, answer.citations[0]["number"])  # noqa: T201
+print(answer.outcome, answer.citations[0]["number"])  # noqa: T201
 print(answer.certainly)  # noqa: T201  # pyright: ignore[reportAttributeAccessIssue]
 documents.ask("Who?", settings={"uper": 0.4})  # pyright: ignore[reportArgumentType]
 answer.citations[0]["nummer"]  # pyright: ignore[reportGeneralTypeIssues]

@@ -64,7 +64,6 @@ def test_an_encoder_that_was_trained_anew_makes_another_run(tmp_path: Path) -> N
         ("evaluator_seconds", 60),
         ("logs", "json"),
         ("model_threads", 2),
-        ("page_cache", "pages.sqlite"),
         ("read_seconds", 5),
         ("read_megabytes", 900),
         ("telemetry", "off"),

@@ -45,7 +45,7 @@ def parts() -> Parts:
 def test_an_answer_has_what_it_rests_on(parts: Parts) -> None:
     answer = crag.open(parts=parts).ask(QUESTION)
     assert str(answer) == answer.answer == WRITTEN
-    assert (answer.question, answer.certainty, answer.action) == (QUESTION, "answered", "correct")
+    assert (answer.question, answer.outcome, answer.action) == (QUESTION, "answered", "correct")
     assert [citation["number"] for citation in answer.citations] == [1]
     assert [strip["kept"] for strip in answer.strips] == [True, False]
     assert answer.events == []

@@ -57,19 +57,18 @@ def crag(
     return done
 
 
-def configured(server: Loopback, cache: Path) -> dict[str, str]:
+def configured(server: Loopback) -> dict[str, str]:
     return {
         "TAVILY_API_KEY": KEY,
         "TAVILY_BASE_URL": server.url,
         "CRAG_ALLOW_LOOPBACK": "true",
-        "CRAG_PAGE_CACHE": str(cache),
     }
 
 
 def test_the_terminal_shows_what_was_found_read_kept_and_cited(
-    folder: Path, site: Website, tavily: Loopback, tmp_path: Path
+    folder: Path, site: Website, tavily: Loopback
 ) -> None:
-    shown = crag(folder, configured(tavily, tmp_path / "p"), "ask", QUESTION).stdout
+    shown = crag(folder, configured(tavily), "ask", QUESTION).stdout
     for expected in (
         "grade     incorrect",
         f"rewrite   {KEYWORDS}\n",
@@ -91,9 +90,9 @@ def test_the_terminal_shows_what_was_found_read_kept_and_cited(
 
 
 def test_json_has_hits_pages_paragraphs_and_what_was_spent(
-    folder: Path, site: Website, tavily: Loopback, tmp_path: Path
+    folder: Path, site: Website, tavily: Loopback
 ) -> None:
-    asked = (folder, configured(tavily, tmp_path / "p"), "ask", QUESTION, "--json")
+    asked = (folder, configured(tavily), "ask", QUESTION, "--json")
     told = crag(*asked).stdout
     trace: dict[str, Any] = json.loads(told)
     assert told.count("\n") == 1
@@ -106,14 +105,9 @@ def test_json_has_hits_pages_paragraphs_and_what_was_spent(
     assert trace["citations"][0]["source"]["url"] == site.at("/article")
     assert {event["kind"] for event in trace["events"]} == {"rewrite_skipped", "page_failed"}
     usage = trace["usage"]
-    assert (usage["searches"], usage["pages"], usage["cached_pages"]) == (1, 3, 0)
+    assert (usage["searches"], usage["pages"]) == (1, 3)
     assert usage["page_bytes"] > 3000
     assert usage["web_milliseconds"] > 0
-    site.requests.clear()
-    again: dict[str, Any] = json.loads(crag(*asked).stdout)
-    assert [page["status"] for page in again["pages"]] == ["cached", "failed", "cached"]
-    assert site.paths() == ["/404"]
-    assert again["answer"] == trace["answer"]
 
 
 @pytest.mark.parametrize(
@@ -130,13 +124,12 @@ def test_a_human_decides_on_the_terminal(
     folder: Path,
     site: Website,
     tavily: Loopback,
-    tmp_path: Path,
     answer: str,
     asked_for: list[str],
     refused: bool,
 ) -> None:
     options = ("ask", QUESTION, "--json", "--set", "confirm_web=true")
-    done = crag(folder, configured(tavily, tmp_path / "p"), *options, answer=answer)
+    done = crag(folder, configured(tavily), *options, answer=answer)
     trace: dict[str, Any] = json.loads(done.stdout)
     assert "Incorrect: the best of 1 document scores -0." in done.stderr
     assert f"The web would be searched for: {KEYWORDS}" in done.stderr
@@ -147,22 +140,18 @@ def test_a_human_decides_on_the_terminal(
     assert trace["query"] == (asked_for or [KEYWORDS])[0]
 
 
-def test_a_refusal_is_shown_on_the_terminal(
-    folder: Path, site: Website, tavily: Loopback, tmp_path: Path
-) -> None:
+def test_a_refusal_is_shown_on_the_terminal(folder: Path, site: Website, tavily: Loopback) -> None:
     options = ("ask", QUESTION, "--set", "confirm_web=true")
-    done = crag(folder, configured(tavily, tmp_path / "p"), *options, answer="no\n", code=4)
+    done = crag(folder, configured(tavily), *options, answer="no\n", code=4)
     assert "search_refused: the web search was refused" in done.stdout
     assert "I could not find this in the documents." in done.stdout
     assert site.requests == []
     assert tavily.requests == []
 
 
-def test_a_query_that_a_human_changed_is_shown(
-    folder: Path, tavily: Loopback, tmp_path: Path
-) -> None:
+def test_a_query_that_a_human_changed_is_shown(folder: Path, tavily: Loopback) -> None:
     options = ("ask", QUESTION, "--set", "confirm_web=true")
-    variables, query = configured(tavily, tmp_path / "p"), "lighthouse of Cape Merrow"
+    variables, query = configured(tavily), "lighthouse of Cape Merrow"
     changed = crag(folder, variables, *options, answer=f"{query}\n").stdout
     assert f"rewrite   {KEYWORDS}\n" in changed
     assert f"\nconfirm_search {query}\n" in changed

@@ -221,7 +221,7 @@ def test_an_error_leaves_with_2_and_without_a_stack_trace(
 
 def test_doctor_says_what_is_in_use_and_what_to_do(index: str) -> None:
     shown = call("doctor", "--index", index)
-    assert "crag-minilm-l6-v1 (packaged" in " ".join(shown.split())
+    assert "crag-minilm-l6-v2 (packaged" in " ".join(shown.split())
     assert "quotations" in shown
     assert "TAVILY_API_KEY" in shown
 

@@ -39,7 +39,7 @@ def test_a_store_in_the_folder_is_for_the_command_line_alone(tmp_path: Path) -> 
     assert "own_shelf:shelf cannot be imported" in " ".join(refused.stderr.split())
     named = ("--index", "own_shelf:shelf://./kept")
     assert crag("index", "kettle.md", *named, folder=tmp_path).returncode == 0
-    assert (tmp_path / "kept" / "chunks.sqlite3").is_file()
+    assert (tmp_path / "kept" / "index.sqlite3").is_file()
 
 
 def test_doctor_tells_what_the_file_sets_and_what_overrules_it(tmp_path: Path) -> None:

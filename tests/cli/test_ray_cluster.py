@@ -165,7 +165,7 @@ def test_a_store_behind_a_server_takes_it(
 ) -> None:
     with postgres() as url:
         assert told(run("index", texts, "--index", url, "--ray", two)) == told(alone[1])
-        stored = dict(open_backend(url).stored())
+        stored = {one.id: one.metadata for one in open_backend(url).stored()}
     assert stored == {name: known for name, (_, known) in content(alone[0])[0].items()}
 
 

@@ -19,7 +19,7 @@ def answered(answer: str, *sentences: AnswerSentence) -> dict[str, Any]:
     return {
         "answer": answer,
         "abstained": False,
-        "certainty": "answered",
+        "outcome": "answered",
         "citations": [],
         "sentences": list(sentences),
     }

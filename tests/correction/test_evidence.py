@@ -17,7 +17,8 @@ from crag.state import Source
 from crag.testing import FakeReadingEvaluator
 
 TEXT = "The first fact is here. So is more.\n\nAnd filler. The second fact is here. And an end."
-DOCUMENT = Document(TEXT, metadata={"title": "Facts", "source": "facts.md", "lines": "7-9"})
+DOCUMENT = Document(TEXT, metadata={"title": "Facts", "source": "facts.md", "lines": "7 8 9"})
+QUESTION = "What?"
 SOURCE = Source(id="1", title="", url="", position="")
 
 
@@ -26,7 +27,7 @@ def read(*evidence: str, score: float = 0.9) -> Reading:
 
 
 def test_a_strip_with_evidence_scores_above_one_without() -> None:
-    strips = strips_in_context([DOCUMENT], [read("The second fact is here.")], Settings())
+    strips = strips_in_context(QUESTION, [DOCUMENT], [read("The second fact is here.")], Settings())
     assert [strip["text"] for strip in strips] == [
         "The first fact is here. So is more.\n\nAnd filler.",
         "The second fact is here. And an end.",
@@ -36,7 +37,7 @@ def test_a_strip_with_evidence_scores_above_one_without() -> None:
 
 
 def test_a_strip_knows_its_own_lines_and_reading() -> None:
-    first, second = strips_in_context([DOCUMENT], [read("second fact")], Settings())
+    first, second = strips_in_context(QUESTION, [DOCUMENT], [read("second fact")], Settings())
     assert first["source"]["position"] == "lines 7-9"
     assert (second["source"]["position"], second["source"]["lines"]) == ("line 9", "9")
     span = second["reading"]["span"]
@@ -45,54 +46,49 @@ def test_a_strip_knows_its_own_lines_and_reading() -> None:
     assert first["reading"]["span"] is None
 
 
-def test_a_strip_that_begins_a_line_keeps_its_indentation() -> None:
-    text = "One is here. Two is here. Three is here.\n\n      Four goes\n      on. Five."
-    strips = strips_in_context([Document(text)], [read("Four")], Settings())
-    assert strips[-1]["text"] == "      Four goes\n      on. Five."
-
-
-def test_lines_that_a_part_of_code_repeats_are_not_its_place() -> None:
-    text = "```js\nfirst()\n\nlast()\n```"
-    known = {"position": "line 910", "lines": "772 910-912 1180"}
-    (strip,) = strips_in_context([Document(text, metadata=known)], [read("first")], Settings())
-    assert strip["source"]["position"] == "lines 910-912"
-    assert strip["source"]["lines"] == known["lines"]
+def test_lines_that_a_part_of_a_table_repeats_are_not_its_place() -> None:
+    text = "| a | b |\n| --- | --- |\n| c | d |\n| e | f |"
+    known = {"position": "rows 8-9", "lines": "1*2 8 9", "repeats": 2, "section": "Parts > Steel"}
+    (strip,) = strips_in_context(QUESTION, [Document(text, metadata=known)], [read()], Settings())
+    assert strip["source"]["position"] == "rows 8-9"
+    assert strip["source"]["repeats"] == 2
+    assert strip["headings"] == ["Parts", "Steel"]
 
 
 def test_lines_that_do_not_fit_leave_the_position_alone() -> None:
     odd = Document(TEXT, metadata={"lines": "many", "position": "page 3"})
-    strips = strips_in_context([odd], [read("fact")], Settings())
+    strips = strips_in_context(QUESTION, [odd], [read("fact")], Settings())
     assert {strip["source"]["position"] for strip in strips} == {"page 3"}
 
 
 def test_a_document_further_down_counts_less_and_a_better_one_more() -> None:
     evidence = read("second fact")
-    both = strips_in_context([DOCUMENT] * 2, [evidence] * 2, Settings())
+    both = strips_in_context(QUESTION, [DOCUMENT] * 2, [evidence] * 2, Settings())
     assert both[1]["score"] > both[3]["score"]  # type: ignore[operator]
     worse = {**evidence, "score": -0.9}
-    graded = strips_in_context([DOCUMENT] * 2, [worse, evidence], Settings())
+    graded = strips_in_context(QUESTION, [DOCUMENT] * 2, [worse, evidence], Settings())
     assert graded[1]["score"] < graded[3]["score"]  # type: ignore[operator]
 
 
 def test_eight_are_kept_unless_the_settings_say_otherwise() -> None:
     documents, readings = [DOCUMENT] * 8, [read("fact")] * 8
-    kept = [strip["kept"] for strip in strips_in_context(documents, readings, Settings())]
+    kept = [strip["kept"] for strip in strips_in_context(QUESTION, documents, readings, Settings())]
     assert sum(kept) == STRIPS_KEPT_IN_CONTEXT == 8
-    few = strips_in_context(documents, readings, Settings(strips_kept=3))
+    few = strips_in_context(QUESTION, documents, readings, Settings(strips_kept=3))
     assert sum(strip["kept"] for strip in few) == 3
     assert {strip["reason"] for strip in few} == {"among the best", "not among the best 3"}
 
 
 def test_no_threshold_applies_in_context() -> None:
     readings = [read(score=-0.5)]
-    strips = strips_in_context([DOCUMENT], readings, Settings(strip_threshold=0.9))
+    strips = strips_in_context(QUESTION, [DOCUMENT], readings, Settings(strip_threshold=0.9))
     assert all(strip["kept"] for strip in strips)
 
 
 def test_what_is_certainly_no_evidence_is_dropped_but_for_the_best() -> None:
-    strips = strips_in_context([DOCUMENT], [read(score=-1.0)], Settings())
+    strips = strips_in_context(QUESTION, [DOCUMENT], [read(score=-1.0)], Settings())
     assert [strip["kept"] for strip in strips] == [True, False]
-    assert strips[1]["reason"] == "below the strip threshold -0.9996"
+    assert strips[1]["reason"] == "below the strip threshold -0.9997"
 
 
 def test_a_part_scores_by_its_better_half() -> None:

@@ -1,8 +1,9 @@
 """What the tests of formats share: one file in, one document or refusal out."""
 
 import json
+import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from crag.documents.loaders import load
 from crag.documents.sources import SourceText, Unusable
+from crag.text.blocks import Block
 
 
 def only(path: Path) -> SourceText:
@@ -17,6 +19,11 @@ def only(path: Path) -> SourceText:
     (loaded,) = load(path)
     assert isinstance(loaded, SourceText), loaded
     return loaded
+
+
+def plain_document(source: str, text: str) -> SourceText:
+    """Return a document of one paragraph."""
+    return SourceText(source=source, title="", blocks=[Block("text", 1, 1, text)], unit="line")
 
 
 def refusal(path: Path) -> str:
@@ -69,3 +76,13 @@ def write_epub(path: Path, chapters: Sequence[str], **others: str) -> Path:
         for name, body in others.items():
             archive.writestr(f"META-INF/{name}.xml", body)
     return path
+
+
+def cases(path: Path) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield what a file of cases holds: names, what is written, and how it is read."""
+    for case in re.split(r"^##### ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        name, _, body = case.partition("\n")
+        if name != "is read as":
+            named, written = name, body
+        else:
+            yield named, (written, body.removesuffix("\n"))

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from crag.documents.chunks import split
 from crag.documents.sources import SourceText
-from crag.documents.splitting import split
 from crag.index import DocumentIndex, index_paths
+from crag.text.blocks import Block
 from tests.index.conftest import CountingEmbeddings
 
 ENGLISH = "The notice period is four weeks. After that, the contract ends."
@@ -47,7 +48,8 @@ def test_one_mistaken_document_in_many_is_no_reason_to_warn(
 
 
 def chunks(text: str) -> list[str]:
-    document = SourceText(source="/a.txt", title="a", text=text, unit="line")
+    blocks = [Block("text", 1, 1, text)]
+    document = SourceText(source="/a.txt", title="a", blocks=blocks, unit="line")
     return [chunk.page_content for chunk in split(document, "/")]
 
 

@@ -15,6 +15,7 @@ from crag.documents.texts import MOST_BYTES
 from crag.errors import DocumentIndexError
 from crag.index import DocumentIndex
 from crag.index.ingest import index_paths
+from crag.text.blocks import Block
 from tests.documents.reading import only, refusal
 
 
@@ -119,7 +120,9 @@ def test_a_file_that_changes_while_it_is_read(
         text = path.read_text()
         if times in changes:
             path.write_text(text + " More.")
-        yield SourceText(source=str(path), title="a", text=text, unit="line")
+        yield SourceText(
+            source=str(path), title="a", blocks=[Block("text", 1, 1, text)], unit="line"
+        )
 
     monkeypatch.setitem(loaders.LOADERS, ".txt", loader)  # type: ignore[arg-type]
     changes = {1}

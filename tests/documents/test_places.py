@@ -1,7 +1,6 @@
 """A citation from a presentation, a PDF or a book names the slide, page or chapter it is from."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,14 +11,14 @@ from pptx import Presentation
 
 from crag.correction.provenance import source_of, source_within
 from crag.correction.strips import decompose, located
+from crag.documents.chunks import split
 from crag.documents.loaders import load
 from crag.documents.sources import SourceText
-from crag.documents.splitting import split
 from crag.graph import build_crag
 from crag.parts import Parts
 from crag.state import Source
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
-from crag.text.places import line_numbers, places_written
+from crag.text.places import line_places, lines_written
 from tests.documents.reading import make_pdf, write_epub, write_notebook
 
 NUMBER = 50
@@ -118,16 +117,15 @@ SPLIT_BOOKS = {
 def test_chapters_are_counted_as_their_headings_do(files: list[str], tmp_path: Path) -> None:
     (loaded,) = load(write_epub(tmp_path / "a.epub", files))
     assert isinstance(loaded, SourceText)
-    numbers = [bisect_right(loaded.pages, loaded.text.index(word)) for word in ("\nA", "\nB")]
-    assert numbers == [1, 2]
-    if "\nC" in loaded.text:
-        assert bisect_right(loaded.pages, loaded.text.index("\nC")) == 3
+    chapters = {block.text: block.first for block in loaded.blocks}
+    assert [chapters[word] for word in ("A", "B")] == [1, 2]
+    assert chapters.get("C", 3) == 3
 
 
 def test_files_are_the_chapters_of_a_book_without_headings(tmp_path: Path) -> None:
     (loaded,) = load(write_epub(tmp_path / "a.epub", ["<p>A</p>", "<p>B</p>"]))
     assert isinstance(loaded, SourceText)
-    assert list(loaded.pages) == [0, 3]
+    assert [block.first for block in loaded.blocks] == [1, 2]
 
 
 def test_each_of_fifty_quotations_names_its_place(chunked: tuple[str, list[Document]]) -> None:
@@ -156,16 +154,15 @@ def test_a_strip_names_all_places_that_it_is_from(chunked: tuple[str, list[Docum
 
 
 def test_what_leads_in_a_part_of_a_list_is_not_its_place(tmp_path: Path) -> None:
-    items = "".join(f"<dt>-{n}<dd>{'The light turns. ' * 6}" for n in range(40))
-    (tmp_path / "a.html").write_text(f"<h1>Lights</h1><p>The options are:<dl>{items}</dl>")
-    (loaded,) = load(tmp_path / "a.html")
+    items = "".join(f"- **-{n}**: {'The light turns. ' * 6}\n" for n in range(40))
+    (tmp_path / "a.md").write_text(f"# Lights\n\nThe options are:\n\n{items}")
+    (loaded,) = load(tmp_path / "a.md")
     assert isinstance(loaded, SourceText)
     for chunk in split(loaded, "/")[1:]:
         text = chunk.page_content
         assert text.startswith("The options are:")
         source = source_within(source_of(chunk, 0), text, 0, text.index("turns"))
-        first = int(re.findall(r"- -(\d+)", text)[0])
-        assert source["position"] == f"paragraphs {2 * first + 3}-{2 * first + 4}"
+        assert source["position"] == f"line {int(re.findall('- [*][*]-([0-9]+)', text)[0]) + 5}"
 
 
 def test_an_answer_cites_the_place(chunked: tuple[str, list[Document]]) -> None:
@@ -188,9 +185,6 @@ def test_an_answer_cites_the_place(chunked: tuple[str, list[Document]]) -> None:
     )
 
 
-def test_places_are_read_as_they_were_written() -> None:
-    numbers = [3, 3, 3, 4, 7, 7]
-    assert places_written(numbers) == "3*3 4*1 7*2"
-    assert line_numbers(places_written(numbers)) == numbers
-    assert line_numbers(f"9*{10**30}", 2) == [9, 9], "metadata of others may say any number"
-    assert line_numbers("9*-1 7*1", 2) == [7]
+def test_places_of_others_may_be_any_number() -> None:
+    assert lines_written([(3, 3), (3, 3), (4, 6), (7, 7)]) == "3*2 4-6 7"
+    assert line_places(f"9*{10**30}", 2) == [(9, 9), (9, 9)]

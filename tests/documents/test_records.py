@@ -1,7 +1,9 @@
 """JSONL and CSV: one document per record."""
 
 import csv
+import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -47,7 +49,7 @@ def test_a_json_file_is_a_list_of_records(folder: Path) -> None:
     assert (one.source, one.title, one.unit) == (f"{path}#x", "First", "record")
     assert (two.source, two.text, two.number) == (f"{path}#2", "Two.", 2)
     assert refusals(path) == {
-        "#y": "record 3: no text in it (fields 'text', 'content', 'page_content')",
+        "#y": "record 3: empty",
         "#4": "record 4: not a JSON object",
     }
 
@@ -91,15 +93,15 @@ def test_a_damaged_json_file_keeps_what_was_indexed(
 
 def test_bad_lines_are_told_and_the_rest_is_kept(folder: Path) -> None:
     path = folder / "a.jsonl"
-    bad = [b"{not json", b"[1]", b'{"id": "y"}', b'{"text": 3}', b'{"text": " "}', b"\xff\xff"]
+    bad = [b"{not json", b"[1]", b'{"id": "y"}', b'{"text": null}', b'{"text": " "}', b"\xff\xff"]
     deep = b"[" * 100_000
     path.write_bytes(b"\n".join([b'{"text": "good"}', *bad, deep, b'{"text": "also"}']))
     assert [document.text for document in texts(path)] == ["good", "also"]
     assert refusals(path) == {
         "#2": "line 2: not JSON in UTF-8",
         "#3": "line 3: not a JSON object",
-        "#y": "line 4: no text in it (fields 'text', 'content', 'page_content')",
-        "#5": "line 5: no text in it (fields 'text', 'content', 'page_content')",
+        "#y": "line 4: empty",
+        "#5": "line 5: empty",
         "#6": "line 6: empty",
         "#7": "line 7: not JSON in UTF-8",
         "#8": "line 8: not JSON in UTF-8",
@@ -145,25 +147,90 @@ def test_the_file_of_a_record_is_known(folder: Path, identifier: str) -> None:
     assert file_of(str(path), "line") == str(path)
 
 
+def test_other_fields_of_a_record_are_lines_below_its_text(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    records = [
+        {"id": 1, "text": "One.", "tags": ["a", "b"], "size": {"kg": 2.5}, "old": None, "ok": True},
+        {"id": 2, "name": "Kiosk", "phone": 4410, "title": "On kiosks", "url": "https://e.org/k"},
+        {"content": "Two.", "text": "First.\n\nThen\nmore."},
+    ]
+    path.write_text("\n".join(map(json.dumps, records)))
+    one, two, three = texts(path)
+    assert one.text == "One.\n\ntags: a, b  \nsize: kg: 2.5  \nok: true"
+    assert (two.source, two.title, two.url) == (f"{path}#2", "On kiosks", "https://e.org/k")
+    assert two.text == "name: Kiosk  \nphone: 4410"
+    assert three.text == "First.\n\nThen  \nmore.\n\ncontent: Two."
+
+
 def test_csv_with_a_text_column(folder: Path) -> None:
     path = folder / "a.csv"
-    path.write_text('ID,Title,Text\n7,Engines,"Two\nlines, quoted"\n8,Empty,\n,None,Last\n')
-    first, last = texts(path)
-    assert (first.source, first.title, first.text) == (f"{path}#7", "Engines", "Two\nlines, quoted")
-    assert (last.source, last.number, last.unit) == (f"{path}#4", 4, "row")
-    assert refusals(path) == {"#8": "row 3: empty"}
+    path.write_text(
+        'ID,Title,Text,By\n7,Engines,"Two\nlines, quoted",Ada\n8,Empty,,\n,None,Last,\n'
+    )
+    first, untold, last = texts(path)
+    assert (first.source, first.title) == (f"{path}#7", "Engines")
+    assert (untold.source, untold.text) == (f"{path}#8", "ID: 8  \nTitle: Empty")
+    assert first.text == "Two  \nlines, quoted\n\nBy: Ada"
+    assert (last.source, last.number, last.unit, last.text) == (f"{path}#4", 4, "row", "Last")
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_csv_without_a_text_column(folder: Path, delimiter: str) -> None:
-    path = folder / "a.csv"
-    rows = [("name", "born"), ("Ada", "1815"), ("Charles", ""), ("Luigi", "1809", "extra")]
-    path.write_bytes("\n".join(map(delimiter.join, rows)).encode("utf-16"))
-    assert [document.text for document in texts(path)] == [
-        "name: Ada  \nborn: 1815",
-        "name: Charles",
-        "name: Luigi  \nborn: 1809",
-    ]
+CELLS = ["Kiosk", "4410", "4411", "open, in May"]
+FAULTS: dict[str, tuple[list[list[str]], str]] = {
+    "none": ([["name", "phone", "fax", "note"], CELLS],
+             "name: Kiosk; phone: 4410; fax: 4411; note: open, in May"),
+    "columns of one name": ([["name", "phone", "phone", "note"], CELLS],
+                            "name: Kiosk; phone: 4410; 4411; note: open, in May"),
+    "a column without a name": ([["name", "phone", "", "note"], CELLS],
+                                "name: Kiosk; phone: 4410; 4411; note: open, in May"),
+    "surplus cells": ([["name", "phone"], CELLS, ["Mill", "1"]],
+                      "name: Kiosk; phone: 4410; 4411; open, in May"),
+    "a title": ([["Phones of March"], ["name", "phone", "fax", "note"], CELLS],
+                "name: Kiosk; phone: 4410; fax: 4411; note: open, in May"),
+    "a title with empty cells": ([["Phones of March", "", "", ""], [],
+                                  ["name", "phone", "fax", "note"], CELLS],
+                                 "name: Kiosk; phone: 4410; fax: 4411; note: open, in May"),
+    "comments": ([["# written by hand"], ["# in March"], ["name", "phone", "fax", "note"], CELLS],
+                 "name: Kiosk; phone: 4410; fax: 4411; note: open, in May"),
+    "a header that is a comment": ([["#name", "phone", "fax", "note"], CELLS],
+                                   "name: Kiosk; phone: 4410; fax: 4411; note: open, in May"),
+    "no header": ([CELLS, ["Mill", "4420", "4421", "closed"]], "Kiosk; 4410; 4411; open, in May"),
+    "years": ([["name", "2023", "2024", "note"], CELLS],
+              "name: Kiosk; 2023: 4410; 2024: 4411; note: open, in May"),
+    "a column called content": ([["name", "phone", "fax", "Content"], CELLS],
+                                "open, in May; name: Kiosk; phone: 4410; fax: 4411"),
+    "empty cells": ([["name", "phone", "fax", "note"], ["Hut", "", "", ""], CELLS],
+                    "name: Kiosk; phone: 4410; fax: 4411; note: open, in May"),
+}  # fmt: skip
+"""Rows, and what the row of the kiosk says, its lines joined with semicolons."""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("written", ["csv", "tsv", "semicolon", "bar", "sep"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_cell_of_a_csv_file_is_read(
+    fault: str, written: str, encoding: str, folder: Path
+) -> None:
+    rows, text = FAULTS[fault]
+    delimiter = {"csv": ",", "tsv": "\t", "bar": "|"}.get(written, ";")
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter).writerows(rows)
+    path = folder / ("a.tsv" if written == "tsv" else "a.csv")
+    head = "sep=;\n" if written == "sep" else ""
+    path.write_bytes((head + out.getvalue()).encode(encoding))
+    found = texts(path)
+    assert text in [re.sub(r"\s*\n+", "; ", one.text) for one in found]
+    cells = [cell.strip("# ") for row in rows for cell in row]
+    whole = "\n".join(one.text for one in found).replace("\\", "")
+    assert [cell for cell in cells if cell not in whole and cell != "Content"] == []
+    assert refusals(path) == {}
+
+
+def test_quotation_marks_that_quote_nothing(folder: Path) -> None:
+    path = folder / "a.tsv"
+    path.write_text('part\tsize\npipe\t"5\nrod\t7"\nbolt\t"3\n')
+    assert [one.text for one in texts(path)] == [
+        'part: pipe  \nsize: "5', 'part: rod  \nsize: 7"', 'part: bolt  \nsize: "3'
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("header", ["text", "other"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crag.evaluators.batches import first_tokens, scored_in_batches
 from crag.evaluators.checkpoint import load_tokenizer
-from crag.models.batches import length_sorted_batches
+from crag.torch_models import length_sorted_batches
 
 TINY = Path(__file__).parents[1] / "fixtures" / "tiny_t5"
 ANY = st.text(max_size=60)

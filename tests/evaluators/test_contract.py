@@ -56,7 +56,6 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Make]:
     return {
         "t5": lambda size: T5Evaluator(TINY_T5, batch_size=size),
         "cross-encoder, whole": lambda size: CrossEncoderEvaluator(pairs, batch_size=size),
-        "cross-encoder, packaged": lambda _: CrossEncoderEvaluator.packaged(),
         "reader": lambda _: ReaderEvaluator.packaged(),
         "cosine": lambda _: CosineEvaluator.fitted(DeterministicFakeEmbedding(size=16)),
         "chat": lambda _: ChatEvaluator(model),
@@ -66,9 +65,8 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Make]:
 
 @pytest.fixture(
     scope="module",
-    params=["t5", "cross-encoder, whole", "cross-encoder, packaged", "reader", "cosine", "chat",
-            "chat-batch"],
-)  # fmt: skip
+    params=["t5", "cross-encoder, whole", "reader", "cosine", "chat", "chat-batch"],
+)
 def make(request: pytest.FixtureRequest, kinds: Mapping[str, Make]) -> Make:
     return cache(kinds[request.param])
 

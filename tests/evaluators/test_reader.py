@@ -3,6 +3,7 @@
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from crag.evaluators.reader import ReaderEvaluator
 from crag.models.reading_model import MOST_CHARACTERS, MOST_WINDOWS
+from crag.papers.training.metrics import quality
+from crag.papers.training.pairs import by_question, read_pairs
 from crag.parts import Evaluator, Passage, ReadingEvaluator
 from crag.reading import Reading, evidence_in
 
@@ -75,7 +78,7 @@ def test_of_a_very_long_passage_the_windows_near_the_question_are_read(
 ) -> None:
     answer = "Sessions last for two weeks."
     text = FILLER * 900 + answer + " " + FILLER * 900
-    assert len(reader.model.views(QUESTION, [Passage("", text)])[0]) == MOST_WINDOWS
+    assert len(reader.model.views([(QUESTION, Passage("", text))])[0]) == MOST_WINDOWS
     reading = one(reader, text)
     start = text.index(answer)
     assert reading["span"] is not None
@@ -194,7 +197,7 @@ def test_offsets_are_those_of_the_text(reader: ReaderEvaluator, words: list[str]
 @given(text=st.text(alphabet="ab c\n.é🙂", min_size=1, max_size=200))
 def test_tokens_stand_where_their_offsets_say(reader: ReaderEvaluator, text: str) -> None:
     """Each word that windows tell of is the one at that place, in order and without a gap."""
-    (views,) = reader.model.views(QUESTION, [Passage("Title", text, "Part")])
+    (views,) = reader.model.views([(QUESTION, Passage("Title", text, "Part"))])
     covered = "".join(text[s:e] for view in views for s, e in view.window.offsets)
     assert covered == "".join(c for c in covered if not c.isspace())
     assert covered == "".join(text.split()) or "🙂" in text or "é" in text
@@ -206,3 +209,19 @@ def test_a_text_without_anything_to_read_holds_no_answer(
 ) -> None:
     nothing = {"score": -1.0, "starts": [0], "evidence": [0], "span": None}
     assert one(reader, text) == nothing
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["evaluator/dev_popqa_retr", "qa/popqa_dev"])
+def test_the_card_holds_on_development_data(reader: ReaderEvaluator, data: Path, name: str) -> None:
+    """On every fifth question; `make test-data PROFILE=thorough` takes all, compared closely."""
+    all_of_them = settings.get_current_profile_name() == "thorough"
+    grouped = by_question(read_pairs(data / f"{name}.jsonl"))
+    questions = list(grouped)[:: 1 if all_of_them else 5]
+    pairs = [pair for question in questions for pair in grouped[question]]
+    asked = [(pair.question, Passage(pair.title, pair.text)) for pair in pairs]
+    found, said = quality(pairs, reader.score_pairs(asked)), reader.card.metrics[Path(name).stem]
+    names = set(said) if all_of_them else {"auc", "best_accuracy"}
+    assert {one: found[one] for one in names} == pytest.approx(
+        {one: said[one] for one in names}, abs=0.01 if all_of_them else 0.03
+    )

@@ -212,12 +212,10 @@ def test_the_environment_names_service_and_fallback(monkeypatch: pytest.MonkeyPa
         choose_evaluator(Environment())
     monkeypatch.setenv("CRAG_EVALUATOR_FALLBACK", "reader")
     assert is_reading(choose_evaluator(Environment()))
-    monkeypatch.setenv("CRAG_EVALUATOR_FALLBACK", "cross-encoder")
+    monkeypatch.setenv("CRAG_EVALUATOR_FALLBACK", "cosine")
     assert not is_reading(choose_evaluator(Environment()))
     told = {one.part: one for one in examine(Environment(), use=False)}
-    assert (told["evaluator"].state, told["fallback"].in_use.split()[0]) == (
-        "ready", "cross-encoder",
-    )  # fmt: skip
+    assert (told["evaluator"].state, told["fallback"].in_use.split()[0]) == ("ready", "cosine")
 
 
 @pytest.mark.parametrize(

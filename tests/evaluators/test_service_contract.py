@@ -4,7 +4,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +18,8 @@ from starlette.applications import Starlette
 from crag.errors import EvaluatorError, MissingPackageError
 from crag.evaluator_service.app import evaluator_app, served
 from crag.evaluator_service.replicas import Replicas, application
-from crag.evaluators import ReaderEvaluator, RemoteEvaluator, RemoteReader, load_evaluator
+from crag.evaluators import ReaderEvaluator, RemoteReader, load_evaluator
 from crag.evaluators.contract import MOST_BYTES, MOST_PASSAGES, About, Readings, Scores
-from crag.models.batch_queue import BatchQueue
 from crag.parts import Evaluator, Passage, is_reading
 from crag.runtime.environment import Environment
 from crag.testing import FakeEvaluator
@@ -168,34 +167,6 @@ def test_who_may_not_ask_is_refused(http: httpx.Client, url: str) -> None:
         response = http.post("/score", json=ASKED, headers={"Authorization": token})
         assert response.status_code == 401
     assert http.get("/nothing").status_code == 404
-
-
-class Queued(FakeEvaluator):
-    """An evaluator with the queue of the packaged ones; its first batch waits for other callers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.batches: list[int] = []
-        self.queue = BatchQueue(self._run, len, abreast=1)
-
-    def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        del question
-        return [one for batch in self.queue.batches(texts, 32) for one in batch.results]
-
-    def _run(self, texts: Sequence[str]) -> list[float]:
-        while not self.batches and self.queue.callers < 8:
-            time.sleep(0.005)
-        self.batches.append(len(texts))
-        return [0.5] * len(texts)
-
-
-def test_questions_at_the_same_time_share_a_batch() -> None:
-    evaluator = Queued()
-    with running(evaluator_app(evaluator, "queued")) as url, ThreadPoolExecutor(8) as threads:
-        client = RemoteEvaluator(url, seconds=60)
-        found = list(threads.map(lambda _: client.score("?", ["one text"]), range(8)))
-    assert found == [[0.5]] * 8
-    assert evaluator.batches == [1, 7]
 
 
 def test_without_reading_there_is_no_address_for_it() -> None:

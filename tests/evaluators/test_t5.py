@@ -19,7 +19,7 @@ from crag.correction.scoring import joined
 from crag.errors import EvaluatorError
 from crag.evaluators.checkpoint import load_model, load_tokenizer
 from crag.evaluators.t5 import PAPER, T5Evaluator
-from crag.models.model_card import Calibration, EvaluatorCard
+from crag.models.model_card import Calibration, ModelCard
 from crag.papers.training.artefacts import write_card
 from crag.parts import Evaluator, Passage
 from crag.runtime.evaluator_calls import score_passages
@@ -122,7 +122,7 @@ def test_long_texts_are_cut_at_512_tokens(copy: Copy) -> None:
     assert tiny().score(QUESTION, [whole]) == close(tiny().score(QUESTION, [beginning]))
     assert tiny().score(QUESTION, [whole]) != close(tiny().score(QUESTION, [words[:300]]))
     folder = copy()
-    write_card(folder, EvaluatorCard(kind="t5", base="t5-large", max_length=64))
+    write_card(folder, ModelCard(kind="t5", base="t5-large", max_length=64))
     shorter = T5Evaluator(folder)
     assert shorter.score(QUESTION, [whole]) == close(shorter.score(QUESTION, [words[:300]]))
     assert shorter.score(QUESTION, [whole]) != close(tiny().score(QUESTION, [whole]))
@@ -162,9 +162,9 @@ def test_thresholds_given_then_calibrated_then_the_papers(copy: Copy) -> None:
     assert isinstance(tiny(), Evaluator)
     assert tiny().thresholds == PAPER == {"upper": 0.592, "lower": -0.995}
     folder = copy()
-    write_card(folder, EvaluatorCard(kind="t5", base="t5-large"))
+    write_card(folder, ModelCard(kind="t5", base="t5-large"))
     assert T5Evaluator(folder).thresholds == PAPER
-    write_card(folder, EvaluatorCard(kind="t5", base="t5-large", calibration=CALIBRATION))
+    write_card(folder, ModelCard(kind="t5", base="t5-large", calibration=CALIBRATION))
     assert T5Evaluator(folder).thresholds == {"upper": 0.4, "lower": -0.6}
     given = T5Evaluator(folder, thresholds={"upper": 0.1, "lower": 0.0})
     assert given.thresholds == {"upper": 0.1, "lower": 0.0}
@@ -243,7 +243,7 @@ def without(*names: str) -> Callable[[Path], None]:
 
 
 def with_card(folder: Path) -> None:
-    write_card(folder, EvaluatorCard(kind="cross_encoder", base="MiniLM"))
+    write_card(folder, ModelCard(kind="cross_encoder", base="MiniLM"))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import pytest
 from crag.correction.scoring import with_title
 from crag.errors import EvaluatorError
 from crag.evaluators import CrossEncoderEvaluator, load_evaluator
-from crag.models.lexical import FEATURES, LEXICAL, Blend, bare_title
-from crag.models.model_card import EvaluatorCard
-from crag.papers.training.artefacts import write_blend, write_card
+from crag.models.model_card import ModelCard
+from crag.papers.training.artefacts import write_card
 from crag.papers.training.models import load_trainee
 from crag.parts import Evaluator
 from tests.trained import outputs_of, small_recipe, some_pairs, tiny_bert
@@ -19,7 +18,7 @@ from tests.trained import outputs_of, small_recipe, some_pairs, tiny_bert
 PAIRS = some_pairs(24)
 QUESTION = "How old is the violin in Peru?"
 TEXTS = [with_title(pair.title, pair.text) for pair in PAIRS]
-CARD = EvaluatorCard(kind="cross_encoder", base="tiny", max_length=48)
+CARD = ModelCard(kind="cross_encoder", base="tiny", max_length=48)
 
 
 @pytest.fixture(scope="module")
@@ -62,21 +61,6 @@ def test_without_a_card_the_model_says_its_length(folder: Path, tmp_path: Path) 
     long = "violin " * 200
     found = load_evaluator(str(bare)).score(QUESTION, [long])
     assert found == pytest.approx(plain(folder, QUESTION, [long], length=128), abs=1e-5)
-
-
-def test_a_blend_is_applied(folder: Path, tmp_path: Path) -> None:
-    mixed = shutil.copytree(folder, tmp_path / "mixed")
-    trainee = load_trainee(small_recipe(folder))
-    draw = np.random.default_rng(0)
-    stored = draw.gamma(1, 2, len(trainee.tokenizer)).astype(np.float16)
-    blend = Blend(stored.astype(np.float32), draw.normal(size=1 + len(FEATURES)), 0.3)
-    write_blend(blend, mixed / LEXICAL)
-    asked = [pair._replace(question=QUESTION) for pair in PAIRS]
-    encoded = trainee.tokenizer([QUESTION] * len(TEXTS), TEXTS, truncation=True, max_length=48)
-    features = blend.features(encoded.encodings, [bare_title(pair.title) for pair in PAIRS])
-    expected = np.tanh(blend.logits(outputs_of(trainee, asked, 48), features) / 2)
-    found = load_evaluator(str(mixed)).score(QUESTION, TEXTS)
-    assert found == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 def test_a_relative_folder_stays_the_same(

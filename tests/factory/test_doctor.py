@@ -11,7 +11,6 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from crag.factory.doctor import examine
 from crag.factory.status import PartStatus
 from crag.index import DocumentIndex, index_paths
-from crag.models.encoder import packaged_encoder
 from crag.runtime.environment import Environment
 from tests.commands import crag
 from tests.loopback import Loopback, serving
@@ -55,11 +54,6 @@ def test_the_embedded_parts_work(monkeypatch: pytest.MonkeyPatch) -> None:
     for part in ("embeddings", "index", "evaluator", "answers", "reflection"):
         assert told.pop(part) == "ready"
     assert set(told.values()) == {"missing"}  # The web search, and the pages that it finds.
-
-
-def test_the_default_encoder_is_named_where_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = examined(monkeypatch, use=False, CRAG_INFERENCE="nowhere")["embeddings"]
-    assert (told.state, told.in_use) == ("broken", packaged_encoder().name)
 
 
 def test_long_places_are_shown_whole() -> None:

@@ -1,4 +1,4 @@
-"""A package adds an evaluator, a searcher or a store, and `crag.toml` names them."""
+"""A package adds an evaluator, and `crag.toml` names it."""
 
 from importlib import invalidate_caches
 from pathlib import Path
@@ -10,14 +10,11 @@ from crag.errors import CragError
 from crag.evaluators import load_evaluator
 from crag.factory.indexing import choose_encoder
 from crag.factory.parts import choose_parts, choose_prompts, choose_reranker
-from crag.factory.web import choose_searcher
-from crag.index.backends import open_backend
 from crag.runtime.environment import Environment
-from crag.testing import FakeEvaluator, FakeSearcher
+from crag.testing import FakeEvaluator
 
 MODULE = """
-from crag.index.backends.chroma import ChromaFolder
-from crag.testing import FakeEvaluator, FakeSearcher
+from crag.testing import FakeEvaluator
 from langchain_core.documents import BaseDocumentCompressor
 
 
@@ -28,14 +25,6 @@ class Shortest(BaseDocumentCompressor):
 
 def strict():
     return FakeEvaluator(0.25)
-
-
-def archive():
-    return FakeSearcher([])
-
-
-def shelf(location):
-    return ChromaFolder(location.partition("://")[2])
 
 
 def shortest():
@@ -53,12 +42,6 @@ broken = shelf_parts:missing
 
 [crag.rerankers]
 shortest = shelf_parts:shortest
-
-[crag.searchers]
-archive = shelf_parts:archive
-
-[crag.stores]
-shelf = shelf_parts:shelf
 """
 
 
@@ -81,24 +64,15 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_crag_toml_names_what_a_package_adds(tmp_path: Path) -> None:
-    (tmp_path / "crag.toml").write_text(
-        'evaluator = "strict"\nsearch = "Archive"\nindex = "shelf://kept"\n'
-    )
+    (tmp_path / "crag.toml").write_text('evaluator = "strict"\n')
     parts = choose_parts(Environment())
     assert isinstance(parts.evaluator, FakeEvaluator)
     assert parts.evaluator.score("?", ["a"]) == [0.25]
-    assert isinstance(parts.searcher, FakeSearcher)
-    assert open_backend("shelf://kept").location == str(tmp_path / "kept")
 
 
-def test_the_names_are_told_where_another_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_names_are_told_where_another_is_wrong() -> None:
     with pytest.raises(CragError, match=r"did you mean cosine.*strict"):
         load_evaluator("cosin")
-    with pytest.raises(CragError, match="shelf://"):
-        open_backend("shell://kept")
-    monkeypatch.setenv("CRAG_SEARCH", "archives")
-    with pytest.raises(CragError, match="allowed are tavily, wikipedia, searxng, none, archive"):
-        choose_searcher(Environment())
 
 
 def test_what_is_no_evaluator_is_refused() -> None:

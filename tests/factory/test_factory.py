@@ -19,6 +19,8 @@ from crag.testing import FakeChatModel, FakeEvaluator
 @pytest.fixture(autouse=True)
 def _no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # A .env file of whoever runs the tests is not read.
+    (tmp_path / "own_search.py").write_text("NUMBER = 7\n\n\ndef archive(query, limit): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
 
 
 def environment(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Environment:
@@ -58,6 +60,7 @@ CHOICES = pytest.mark.parametrize(
         ),
         ({}, "None", "nothing is configured"),
         ({"TAVILY_BASE_URL": "http://127.0.0.1:1"}, "None", "nothing is configured"),
+        ({"CRAG_SEARCH": "own_search:archive"}, "own_search:archive", "CRAG_SEARCH"),
         (KEY | SERVER | {"CRAG_SEARCH": "none"}, "None", "CRAG_SEARCH=none"),
     ],
 )
@@ -81,8 +84,10 @@ WRONG = pytest.mark.parametrize(
     [
         (
             {"CRAG_SEARCH": "google"},
-            "'CRAG_SEARCH' cannot be 'google': allowed are tavily, wikipedia, searxng, none",
+            "'CRAG_SEARCH' cannot be 'google': allowed are tavily, wikipedia, searxng, none and",
         ),
+        ({"CRAG_SEARCH": "own_search:missing"}, "it cannot be imported: "),
+        ({"CRAG_SEARCH": "own_search:NUMBER"}, "it must be a function search(query, limit)"),
         ({"CRAG_SEARCH": "tavily"}, "set TAVILY_API_KEY"),
         ({"CRAG_SEARCH": "searxng"}, "set SEARXNG_URL"),
         ({"SEARXNG_URL": "localhost:8888"}, "SEARXNG_URL must be an address"),
@@ -118,13 +123,11 @@ def test_doctor_tells_of_the_web_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert examine(found, use=False)[-3:-1] == examine_web(found)
 
 
-def test_doctor_says_where_pages_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_says_whose_pages_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     told = choice(environment(monkeypatch, **KEY), "pages")
-    assert (told.in_use, told.why) == ("cache in .crag/pages.sqlite", "default")
-    own = {"CRAG_PAGE_CACHE": "kept.sqlite", "CRAG_ALLOW_LOOPBACK": "true"}
-    told = choice(environment(monkeypatch, **own), "pages")
-    assert told.in_use == "cache in kept.sqlite"
-    assert told.why == "CRAG_PAGE_CACHE; pages of this machine too: CRAG_ALLOW_LOOPBACK"
+    assert (told.in_use, told.why) == ("HTTP", "default")
+    told = choice(environment(monkeypatch, CRAG_ALLOW_LOOPBACK="true"), "pages")
+    assert told.why == "pages of this machine too: CRAG_ALLOW_LOOPBACK"
 
 
 def test_pages_are_read_only_where_there_is_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +140,7 @@ def test_pages_are_read_only_where_there_is_a_search(monkeypatch: pytest.MonkeyP
 
 def test_choosing_a_reader_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(choose_reader(environment(monkeypatch)), PageReader)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["own_search.py"]
 
 
 KEYED = {"OPENAI_API_KEY": "sk-a-secret-key"}

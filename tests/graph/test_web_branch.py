@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -50,8 +49,8 @@ def parts_for(make_parts: Any, score: float, **parts: Any) -> Any:
     return make_parts(evaluator=FakeEvaluator(judge), model=model, **parts)
 
 
-def reader(cache: Path | None = None) -> HttpPageReader:
-    return HttpPageReader(allow_loopback=True, cache=cache)
+def reader() -> HttpPageReader:
+    return HttpPageReader(allow_loopback=True)
 
 
 async def ask(graph: Any, way: str, settings: Settings | None = None) -> State:
@@ -100,7 +99,7 @@ def assert_the_trace_is_whole(state: State, site: Website) -> None:
     assert failed["kind"] == "page_failed"
     assert "/404: the server answered with status 404" in failed["detail"]
     usage = state["usage"]
-    assert (usage["searches"], usage["pages"], usage["cached_pages"]) == (1, 3, 0)
+    assert (usage["searches"], usage["pages"]) == (1, 3)
     assert usage["page_bytes"] == sum(page["fetched_bytes"] for page in state["pages"]) > 3000
 
 
@@ -129,39 +128,6 @@ async def test_text_that_the_service_returns_saves_the_fetch(
     assert site.requests == []
     assert state["pages"][0]["status"] == "given"
     assert state["citations"][0]["source"]["url"] == site.at("/article")
-
-
-async def test_the_same_question_again_fetches_nothing(
-    make_parts: Any, site: Website, tmp_path: Path
-) -> None:
-    states: list[State] = []
-    with searching("searxng", hits_on(site)[2:]) as (server, searcher):
-        for _ in range(3):  # Each time with a new reader: what is kept is on disk.
-            made = reader(tmp_path / "pages.sqlite")
-            parts = parts_for(make_parts, INCORRECT, searcher=searcher, reader=made)
-            states.append(await ask(build_crag(parts), "ainvoke"))
-        assert len(server.requests) == 3
-    first, second, third = states
-    assert site.paths() == ["/robots.txt", "/article"]
-    assert [state["pages"][0]["status"] for state in states] == ["read", "cached", "cached"]
-    assert second["citations"] == first["citations"] == third["citations"]
-    assert [state["usage"]["pages"] for state in (first, second)] == [1, 0]
-    assert second["usage"]["cached_pages"] == 1
-    assert second["usage"]["page_bytes"] == 0
-
-
-async def test_for_private_use_nothing_is_kept(
-    make_parts: Any, site: Website, tmp_path: Path
-) -> None:
-    with searching("searxng", hits_on(site)[2:]) as (_, searcher):
-        cache = tmp_path / "pages.sqlite"
-        parts = parts_for(make_parts, INCORRECT, searcher=searcher, reader=reader(cache))
-        graph = build_crag(parts)
-        for _ in range(2):
-            state = await ask(graph, "ainvoke", Settings(cache_hours=0))
-            assert state["pages"][0]["status"] == "read"
-    assert site.paths().count("/article") == 2
-    assert not cache.exists()
 
 
 async def test_questions_at_the_same_time_share_one_graph(make_parts: Any, site: Website) -> None:

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromadb import Collection
 
-from crag.documents.sources import SourceText
-from crag.documents.splitting import split
 from crag.errors import DocumentIndexError, EmbeddingMismatchError, IndexNotFoundError
 from crag.index import DocumentIndex, IndexReport, index_paths
 from crag.index.backends import open_backend
+from crag.index.contract import filter_of
 
 LONG = " ".join(f"This is sentence number {number} of the text." for number in range(60))
 
@@ -25,8 +23,7 @@ def numbers(report: IndexReport) -> tuple[int, int, int, int]:
 def content(index: DocumentIndex) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return all chunks by id, with text and metadata."""
     with closing(open_backend(index.location)) as opened:
-        chunks = opened.get([identifier for identifier, _ in opened.stored()])
-    return {str(chunk.id): (chunk.page_content, chunk.metadata) for chunk in chunks}
+        return {str(one.id): (one.page_content, one.metadata) for one in opened.stored()}
 
 
 def sources(index: DocumentIndex) -> set[str]:
@@ -125,20 +122,45 @@ def test_an_emptied_file_goes(folder: Path, index: DocumentIndex) -> None:
     assert report.skipped[0].reason == "empty"
 
 
-def test_the_same_content_is_indexed_once(folder: Path, index: DocumentIndex) -> None:
-    for name in ("a", "b"):
+def test_a_text_in_several_places_is_stored_once_and_found_in_each(
+    folder: Path, index: DocumentIndex, embeddings: Any
+) -> None:
+    for name in ("archive", "current", "other"):
         (folder / name).mkdir()
-        (folder / name / "same.txt").write_text("The same.")
-    report = index_paths([folder], index)
-    assert numbers(report) == (1, 0, 0, 0)
-    assert report.skipped[0] == (
-        str(folder / "b/same.txt"), f"same content as {folder / 'a/same.txt'}"
-    )  # fmt: skip
-    (folder / "a/same.txt").unlink()
-    report = index_paths([folder], index)
-    assert numbers(report) == (1, 0, 0, 1)
-    assert not report.skipped
-    assert len(content(index)) == 1
+        (folder / name / "leave.md").write_text("# Leave\n\nIt lasts twelve weeks.")
+    (folder / "current" / "lunch.md").write_text("# Lunch\n\nAt noon.")
+    assert numbers(index_paths([folder], index)) == (4, 0, 0, 0)
+    assert len(embeddings.embedded) == 2
+    (found,) = index.search("How long is leave?", 1, by="words")
+    first, *others = (str(folder / name / "leave.md") for name in ("archive", "current", "other"))
+    assert found.metadata["source"] == first
+    assert found.metadata["also"] == [{"source": one, "position": "line 1"} for one in others]
+    for way in ("both", "meaning", "words"):
+        where = filter_of(folder=str(folder / "current"))
+        found = index.search("How long is leave?", 1, by=way, where=where)[0]
+        assert found.metadata["source"] == others[0], way
+        assert {one["source"] for one in found.metadata["also"]} == {first, others[1]}
+    Path(first).unlink()
+    assert numbers(index_paths([folder], index)) == (0, 0, 3, 1)
+    (found,) = index.search("How long is leave?", 1, by="words")
+    assert (found.metadata["source"], len(found.metadata["also"])) == (others[0], 1)
+    assert numbers(index_paths([folder / "other"], index, remove=True)) == (0, 0, 0, 1)
+    assert "also" not in index.search("How long is leave?", 1, by="words")[0].metadata
+    (folder / "current" / "leave.md").write_text("# Leave\n\nIt lasts a year.")
+    index_paths([folder / "current"], index)
+    assert not [one for one in index.search("weeks", 9, by="words") if "weeks" in one.page_content]
+    assert len(embeddings.embedded) == 3
+
+
+def test_only_new_texts_are_embedded(folder: Path, index: DocumentIndex, embeddings: Any) -> None:
+    sections = [f"## Part {number}\n\n{LONG}" for number in range(6)]
+    (folder / "a.md").write_text("# A\n\n" + "\n\n".join(sections))
+    index_paths([folder], index)
+    before = len(embeddings.embedded)
+    sections[3] = "## Part 3\n\nShort."
+    (folder / "a.md").write_text("# A\n\n" + "\n\n".join(sections))
+    assert numbers(index_paths([folder], index)) == (0, 1, 0, 0)
+    assert len(embeddings.embedded) - before < before / 2
 
 
 @pytest.mark.parametrize("target", ["gone.txt", "../elsewhere.txt"])
@@ -233,55 +255,6 @@ def test_progress_runs_from_none_to_all(folder: Path, index: DocumentIndex) -> N
     assert calls[-1] == (1501, 1501, "")
     assert all(total is not None and 1500 <= total <= 1501 for _, total, _ in calls)
     assert 0 < done[len(done) * 3 // 4] < 1501
-
-
-def test_many_chunks_are_written_in_pieces(
-    folder: Path, index: DocumentIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A document may hold more chunks than Chroma takes at once, which is 5,461."""
-    most, sizes, upsert = 50, list[int](), Collection.upsert
-
-    def counted(collection: Collection, **given: Any) -> None:
-        sizes.append(len(given["ids"]))
-        upsert(collection, **given)
-
-    monkeypatch.setattr("chromadb.api.client.Client.get_max_batch_size", lambda _: most)
-    monkeypatch.setattr(Collection, "upsert", counted)
-    (folder / "a.txt").write_text("\n\n".join("x" * 900 + str(number) for number in range(170)))
-    (folder / "b.txt").write_text("x")
-    assert index_paths([folder], index).chunks == 171
-    assert sizes == [50, 50, 50, 21]
-    assert numbers(index_paths([folder], index)) == (0, 0, 2, 0)
-    assert index.count() == 171
-
-
-def test_a_run_that_died_between_writing_and_deleting_is_completed(
-    folder: Path, index: DocumentIndex, embeddings: Any
-) -> None:
-    path = folder / "a.txt"
-    path.write_text(LONG)
-    index_paths([folder], index)
-    path.write_text("Changed.")
-    changed = SourceText(source=str(path), title="a", text="Changed.", unit="line")
-    with index.writing() as writer:
-        writer.write([split(changed, str(folder))])  # The old chunks are not deleted.
-    assert len(content(index)) > 1
-    asked = len(embeddings.embedded)
-    assert numbers(index_paths([folder], index)) == (0, 1, 0, 0)
-    assert [text for text, _ in content(index).values()] == ["Changed."]
-    assert len(embeddings.embedded) == asked, "what is there is not embedded again"
-
-
-def test_a_document_of_which_a_part_is_missing_is_completed(
-    folder: Path, index: DocumentIndex
-) -> None:
-    (folder / "a.txt").write_text(LONG)
-    index_paths([folder], index)
-    before = content(index)
-    with index.writing() as writer:
-        writer.delete([min(before)])
-    assert numbers(index_paths([folder], index)) == (0, 1, 0, 0)
-    assert content(index) == before
 
 
 def test_vectors_of_another_length_are_refused(

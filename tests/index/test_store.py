@@ -11,12 +11,9 @@ from typing import Any
 import chromadb
 import numpy as np
 import pytest
-from chromadb.errors import InternalError
-from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from crag.documents.sources import SourceText
-from crag.documents.splitting import split
+from crag.documents.chunks import split
 from crag.errors import (
     DocumentIndexError,
     EmbeddingMismatchError,
@@ -26,12 +23,11 @@ from crag.errors import (
 )
 from crag.index import DocumentIndex, IndexRetriever, index_paths
 from crag.index.backends import open_backend
-from crag.index.backends.checkpoint import sole_writer
-from crag.index.backends.chroma_client import index_errors
+from crag.index.backends.sqlite_file import FILE
 from crag.index.contract import checked_way, filter_of
 from crag.index.retriever import IndexStore
 from crag.index.store import embedding_name
-from crag.index.writer import _batches
+from tests.documents.reading import plain_document
 
 
 @pytest.fixture
@@ -74,23 +70,19 @@ def test_another_embedding_model(
         index_paths([folder], other)
 
 
-def write_garbage(folder: Path) -> None:
-    (folder / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
+def write_garbage(file: Path) -> None:
+    file.write_bytes(b"garbage" * 1000)
 
 
-def write_nothing(folder: Path) -> None:
-    (folder / "chroma.sqlite3").write_bytes(b"")
+def truncate(file: Path) -> None:
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 3])
 
 
-def truncate(folder: Path) -> None:
-    data = (folder / "chroma.sqlite3").read_bytes()
-    (folder / "chroma.sqlite3").write_bytes(data[: len(data) // 3])
-
-
-def write_other_database(folder: Path) -> None:
-    (folder / "chroma.sqlite3").unlink()
-    with closing(sqlite3.connect(folder / "chroma.sqlite3")) as database:
-        database.execute("CREATE TABLE collections (other TEXT)")
+def write_other_database(file: Path) -> None:
+    file.unlink()
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE stamp (other TEXT)")
         database.commit()
 
 
@@ -117,68 +109,12 @@ def test_words_count_as_much_where_meaning_cannot_tell(
         assert text.format(name) in [found.page_content for found in first]
 
 
-@pytest.mark.parametrize("damage", [write_garbage, write_nothing, truncate, write_other_database])
+@pytest.mark.parametrize("damage", [write_garbage, truncate, write_other_database])
 def test_a_damaged_index_is_told(filled: DocumentIndex, damage: Callable[[Path], None]) -> None:
     filled.close()
-    damage(Path(filled.location))
-    with pytest.raises(DocumentIndexError, match=r"(?i)delete the folder and index again"):
-        filled.open()
-
-
-def test_a_database_that_the_system_does_not_read_is_told(tmp_path: Path, embeddings: Any) -> None:
-    (tmp_path / "chroma.sqlite3").symlink_to("/proc/self/mem")  # Reading its start is an error.
-    with pytest.raises(DocumentIndexError, match="cannot be read: Input/output error"):
-        DocumentIndex(tmp_path, embeddings).open()
-
-
-@pytest.mark.parametrize(
-    ("said", "advice"),
-    [
-        ("database or disk is full", "Is the disk full?"),
-        ("no such table: collections", "Is it an index? If it is damaged: delete the folder"),
-    ],
-)
-def test_what_chroma_says_is_told_with_advice(said: str, advice: str) -> None:
-    with pytest.raises(DocumentIndexError) as caught, index_errors("/data/index"):
-        raise InternalError(said)
-    assert str(caught.value).startswith(f"index /data/index: {said}. {advice}")
-
-
-def test_a_folder_that_may_not_be_written_is_told_in_our_words() -> None:
-    said = "error returned from database: (code: 8) attempt to write a readonly database"
-    with pytest.raises(DocumentIndexError) as caught, index_errors("/data/index"):
-        raise InternalError(said)
-    told = "index /data/index: nothing may be written there, but Chroma must, also to read. "
-    assert str(caught.value) == f"{told}Allow it, or use a copy of the folder"
-
-
-def test_damaged_words_are_made_again_or_told(filled: DocumentIndex, folder: Path) -> None:
-    filled.close()
-    file = Path(filled.location) / "words.sqlite3"
-    file.write_bytes(b"garbage" * 100)
-    assert filled.search("text", 1, by="words")
-    filled.close()
-    told = r"words\.sqlite3 cannot be read or written: file is not a database.*delete it"
-    with pytest.raises(DocumentIndexError, match=told):
-        index_paths([folder], filled)
-    file.unlink()
-    assert index_paths([folder], filled).unchanged == 20
-
-
-def test_words_while_another_run_writes_are_those_of_before(filled: DocumentIndex) -> None:
-    """Words that were left behind may only be completed by who writes; others search in them."""
-    filled.close()
-    file = Path(filled.location) / "words.sqlite3"
-    with closing(sqlite3.connect(file)) as words:
-        words.execute("UPDATE chunks SET id = 'gone' WHERE number = 1")
-        words.execute("UPDATE state SET mark = mark || '0'")
-        words.commit()
-    with sole_writer(Path(filled.location)):
-        assert len(filled.search("text", 30, by="words")) == 19
-        filled.close()
-        file.unlink()
-        assert len(filled.search("text", 30, by="words")) == 20
-    assert not file.exists()
+    damage(Path(filled.location) / FILE)
+    with pytest.raises(DocumentIndexError, match="delete the folder and index again"):
+        filled.open().search("Text 3.")
 
 
 def test_an_index_is_filled_from_files_alone(embeddings: Any) -> None:
@@ -211,13 +147,14 @@ def test_what_chunks_are_found_by_is_checked(use: Callable[[], object], told: st
 def test_vectors_that_were_made_elsewhere_are_not_made_again(
     filled: DocumentIndex, embeddings: Any
 ) -> None:
-    made = [split(SourceText(source=name, title="", text=name, unit="line"), "/") for name in "ab"]
+    made = [split(plain_document(name, name), "/") for name in "ab"]
     with filled.writing() as writer:
         asked = len(embeddings.embedded)
         writer.write(made, vectors=np.eye(8, dtype=np.float32)[:2])
         assert len(embeddings.embedded) == asked
     with closing(open_backend(filled.location)) as opened:
-        (nearest,) = opened.get(opened.by_vector(np.eye(8)[1].tolist(), 1))
+        hits = opened.by_vector(np.eye(8)[1].tolist(), 1)
+        (nearest,) = opened.documents([hit.number for hit in hits])
         assert nearest.page_content == "b"
 
 
@@ -291,12 +228,3 @@ def test_an_index_of_another_program(tmp_path: Path, embeddings: Any) -> None:
 def test_names_of_embedding_models(make_embeddings: Callable[..., Any]) -> None:
     assert embedding_name(make_embeddings("a")) == "a"
     assert embedding_name(DeterministicFakeEmbedding(size=3)) == "DeterministicFakeEmbedding"
-
-
-@pytest.mark.parametrize(
-    ("documents", "batches"),
-    [([3, 3], [3, 3]), ([2, 3], [5]), ([2, 7], [2, 5, 2]), ([1, 1, 1], [3])],
-)
-def test_only_a_document_that_is_too_long_is_cut(documents: list[int], batches: list[int]) -> None:
-    made = [[Document(str(number))] * number for number in documents]
-    assert [len(batch) for batch in _batches(made, 5)] == batches

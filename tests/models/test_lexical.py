@@ -1,18 +1,13 @@
 """What words alone tell."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tokenizers import Encoding, Tokenizer
 
-from crag.errors import EvaluatorError
-from crag.models.lexical import FEATURES, LEXICAL, Blend, bare_title, features
-from crag.models.minilm import packaged_model
-from crag.papers.training.artefacts import rarity_of, write_blend
+from crag.models.lexical import FEATURES, bare_title, features
+from crag.papers.training.artefacts import rarity_of
 
 LENGTH = FEATURES.index("length")
 TOKENS = 12
@@ -106,59 +101,6 @@ def test_rarity() -> None:
 )
 def test_a_title_loses_its_part_in_brackets(title: str, bare: str) -> None:
     assert bare_title(title) == bare
-
-
-def encoded(*pairs: tuple[str, str], padded: bool = False) -> list[Encoding]:
-    tokenizer = Tokenizer.from_file(str(packaged_model() / "tokenizer.json"))
-    tokenizer.no_padding()
-    if padded:
-        tokenizer.enable_padding()
-    return list(tokenizer.encode_batch(list(pairs)))
-
-
-def test_titles_are_told_from_texts_and_padding_counts_for_nothing() -> None:
-    pair, longer = ("who was ada", "ada // he was"), ("who was ada", "they was " * 9)
-    blend = Blend(np.ones(30522, np.float32), np.zeros(len(FEATURES) + 1), 0.0)
-    padded, _ = blend.features(encoded(pair, longer, padded=True), ["ada", ""])
-    assert padded == pytest.approx(blend.features(encoded(pair), ["ada"])[0])
-    found = named(padded.tolist())
-    assert found["question_in_title"] == pytest.approx(1 / 3)
-    assert found["title_in_question"] == 1.0
-    assert found["question_in_text"] == pytest.approx(1 / 3)
-    assert found["length"] == np.log1p(4)  # The two strokes, "he" and "was".
-
-
-def test_no_pairs_have_no_features() -> None:
-    blend = Blend(RARITY, np.zeros(len(FEATURES) + 1), 0.5)
-    assert blend.features([], []).shape == (0, len(FEATURES))
-    assert blend.logits(np.zeros(0), np.zeros((0, len(FEATURES)))).shape == (0,)
-
-
-def test_a_blend_is_a_logistic_regression() -> None:
-    blend = Blend(RARITY, np.arange(1 + len(FEATURES), dtype=np.float64), -1.0)
-    assert blend.logits(np.array([5.0]), np.ones((1, len(FEATURES)))) == pytest.approx(
-        [sum(range(1 + len(FEATURES))) - 1.0]
-    )
-
-
-def test_a_blend_comes_back(tmp_path: Path) -> None:
-    draw = np.random.default_rng(0)
-    blend = Blend(
-        draw.gamma(1, 2, 99).astype(np.float32), draw.normal(size=1 + len(FEATURES)), 0.25
-    )
-    write_blend(blend, tmp_path / LEXICAL)
-    read = Blend.of(tmp_path)
-    assert read is not None
-    assert np.array_equal(read.weights, blend.weights)
-    assert read.intercept == 0.25
-    assert read.rarity == pytest.approx(blend.rarity, rel=1e-3)
-    assert read.rarity.dtype == np.float32
-
-
-def test_a_blend_of_other_features_is_refused(tmp_path: Path) -> None:
-    write_blend(Blend(RARITY, np.zeros(3), 0.0), tmp_path / LEXICAL)
-    with pytest.raises(EvaluatorError, match="train the evaluator again"):
-        Blend.of(tmp_path)
 
 
 def test_a_title_without_weight_stands_nowhere() -> None:

@@ -1,4 +1,4 @@
-"""The evaluator card."""
+"""The card of a model."""
 
 import json
 from pathlib import Path
@@ -11,8 +11,7 @@ from crag.models.model_card import (
     CARD,
     Calibration,
     DataFile,
-    EncoderCard,
-    EvaluatorCard,
+    ModelCard,
     identity_of,
     read_card,
 )
@@ -22,21 +21,21 @@ DATA = DataFile(name="é.jsonl", sha256="0" * 64, pairs=3, positives=1)
 CALIBRATION = Calibration(
     upper=0.5, lower=-0.5, aim="precision", questions=2, data=[DATA], quantiles=[0.0] * 21
 )
-FULL = EvaluatorCard(
+FULL = ModelCard(
     kind="cross_encoder",
     base="base",
-    base_sha256="1" * 64,
     max_length=32,
     data=[DATA],
     recipe={"epochs": 1, "dropout": None},
     metrics={"dev": {"auc": 0.9}},
     calibration=CALIBRATION,
     limits=["none known"],
+    files={"model.onnx": "2" * 64},
 )
 
 
-@pytest.mark.parametrize("card", [FULL, EvaluatorCard(kind="t5", base="b")])
-def test_a_card_comes_back(tmp_path: Path, card: EvaluatorCard) -> None:
+@pytest.mark.parametrize("card", [FULL, ModelCard(kind="t5", base="b")])
+def test_a_card_comes_back(tmp_path: Path, card: ModelCard) -> None:
     write_card(tmp_path, card)
     assert read_card(tmp_path) == card
     assert [path.name for path in tmp_path.iterdir()] == [CARD]
@@ -67,7 +66,10 @@ def test_no_card(tmp_path: Path) -> None:
         (b"", "Invalid JSON"),
         (b"[]", "the file: Input should be an object"),
         (b"\xff", "Invalid JSON"),
-        (b'{"kind": "t6", "base": "b"}', "kind: Input should be 'cross_encoder', 'reader' or 't5'"),
+        (
+            b'{"kind": "t6", "base": "b"}',
+            "kind: Input should be 'encoder', 'reader', 'cross_encoder' or 't5'",
+        ),
         (b'{"kind": "t5"}', "base: Field required"),
         (b'{"kind": "t5", "base": "b", "max_length": 1}', "max_length: Input should be greater"),
         (b'{"kind": "t5", "base": "b", "more": 1}', "more: Extra inputs"),
@@ -105,15 +107,3 @@ def test_a_folder_in_the_way(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="directory"):
         write_card(tmp_path, FULL)
     assert [path.name for path in tmp_path.iterdir()] == [CARD]
-
-
-def test_the_card_of_an_encoder_names_its_base_and_its_files(tmp_path: Path) -> None:
-    card = EncoderCard(
-        kind="encoder", name="é", base="base", base_sha256="1" * 64, data=[DATA],
-        recipe={"steps": 1}, metrics={"plain": {"recall_at_5": 0.9}}, limits=["none known"],
-        files={"delta.safetensors": "2" * 64},
-    )  # fmt: skip
-    write_card(tmp_path, card)
-    assert EncoderCard.model_validate_json((tmp_path / CARD).read_bytes()) == card
-    with pytest.raises(EvaluatorError, match="cannot be used"):
-        read_card(tmp_path)

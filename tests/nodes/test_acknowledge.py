@@ -30,7 +30,7 @@ def test_thanks_in_a_chat_cost_nothing_and_leave_nothing(
     asyncio.run(graph.ainvoke({"messages": [HumanMessage("Who wrote it?")]}, thread))
     asked = len(parts.model.prompts), len(parts.retriever.questions)
     state = asyncio.run(graph.ainvoke({"messages": [HumanMessage("Thanks!")]}, thread))
-    assert (state["answer"], state["certainty"], state["abstained"]) == (
+    assert (state["answer"], state["outcome"], state["abstained"]) == (
         THANKED, "nothing_asked", False
     )  # fmt: skip
     assert (state["action"], state["citations"], state["events"]) == (None, [], [])
@@ -44,9 +44,9 @@ def test_a_reaction_is_one_only_where_it_follows_something(make_parts: Any) -> N
     parts = make_parts(0.9)
     alone = [SystemMessage("Be brief."), HumanMessage("Super")]
     first = build_crag(parts).invoke({"messages": alone})
-    assert (first["certainty"], parts.retriever.questions) == ("answered", ["Super"])
+    assert (first["outcome"], parts.retriever.questions) == ("answered", ["Super"])
     chat = [HumanMessage("Who?"), AIMessage("Ada."), HumanMessage("Super")]
-    assert build_crag(parts).invoke({"messages": chat})["certainty"] == "nothing_asked"
+    assert build_crag(parts).invoke({"messages": chat})["outcome"] == "nothing_asked"
 
 
 @pytest.mark.parametrize("task", [task for task in TASKS if task != "default"])
@@ -55,4 +55,4 @@ def test_the_papers_tasks_take_it_as_a_question(make_parts: Any, task: str) -> N
     state = build_crag(parts).invoke(
         {"question": "Thanks"}, context=Settings.model_validate({"task": task})
     )
-    assert (state["certainty"], parts.retriever.questions) == ("answered", ["Thanks"])
+    assert (state["outcome"], parts.retriever.questions) == ("answered", ["Thanks"])

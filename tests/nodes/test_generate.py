@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableLambda
@@ -205,7 +204,7 @@ def test_no_second_question_goes_beyond_the_budget() -> None:
 
 def test_a_second_reply_may_decline() -> None:
     model = FakeChatModel(replies=["[2]", NOT_FOUND])
-    update = blocking(Generate(model, FakeQuoter()).run(state("Ada."), Settings()))
+    update = blocking(Generate(model, None).run(state("Ada."), Settings()))
     assert update["abstained"]
     assert kinds(update) == ["wordless_answer", "abstained"]
     assert update["usage"]["llm_calls"] == 2
@@ -234,29 +233,38 @@ def test_a_quotation_that_is_sure_takes_the_place_of_a_decline() -> None:
     node = Generate(FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=True, span=(0, 3)))
     update = blocking(node.run(state("Bob slept.", "Ada wrote it."), Settings()))
     assert update["answer"] == "“Ada wrote it.” [2]"
-    assert (update["certainty"], update["abstained"]) == ("answered", False)
+    assert (update["outcome"], update["abstained"]) == ("answered", False)
     assert (kinds(update), update["usage"]["llm_calls"]) == (["model_declined"], 1)
 
 
 @pytest.mark.parametrize(("sure", "span"), [(False, (0, 3)), (True, None)])
-def test_what_is_not_sure_to_answer_follows_the_words_of_a_decline(
+def test_what_is_not_sure_to_answer_is_likely_to_where_a_model_declines(
     sure: bool, span: tuple[int, int] | None
 ) -> None:
     node = Generate(FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=sure, span=span))
     update = blocking(node.run(state("Bob slept.", "Ada wrote it."), Settings()))
-    assert update["answer"].startswith(NOT_FOUND)
-    assert "“Ada wrote it.” [2]" in update["answer"]
-    assert (update["certainty"], kinds(update)) == ("unsure", ["abstained"])
+    assert update["answer"] == "“Ada wrote it.” [2]"
+    assert (update["outcome"], kinds(update)) == ("likely", ["model_declined"])
 
 
-@pytest.mark.parametrize(("sure", "between"), [(True, " "), (False, "\n\n")])
-def test_the_closest_passages_stand_apart(sure: bool, between: str) -> None:
-    quotations = [
-        Quotation(text, place, 0.9, (0, len(text)), None, sure=sure)
-        for place, text in enumerate(("Bob slept.", "Ada wrote it."))
-    ]
+@pytest.mark.parametrize(
+    ("quotations", "answer"),
+    [
+        ([Quotation("Bob slept.", 0, 0.9), Quotation("Ada did.", 1, 0.9)],
+         "“Bob slept.” [1] “Ada did.” [2]"),
+        ([Quotation("It is 4.", 0, 0.9, lead="A:"), Quotation("Yes.", 1, 0.9, lead="A:")],
+         "A:\n\n“It is 4.” [1]\n\n“Yes.” [2]"),
+        ([Quotation("| a |\n| --- |\n| b |", 0, 0.9)],
+         "“\n\n| a |\n| --- |\n| b |\n\n” [1]"),
+        ([Quotation("Two:\n\n- a\n- b", 0, 0.9)], "“Two:\n\n- a\n- b\n\n” [1]"),
+        ([Quotation("Run:\n\n```\na\n```", 0, 0.9)], "“Run:\n\n```\na\n```\n\n” [1]"),
+    ],
+)  # fmt: skip
+def test_quotations_are_written_so_that_every_client_draws_them(
+    quotations: list[Quotation], answer: str
+) -> None:
     update = from_quotations(state(), quotations, list(map(strip, ("Bob", "Ada"))), [])
-    assert update["answer"].endswith(f"“Bob slept.” [1]{between}“Ada wrote it.” [2]")
+    assert update["answer"] == answer
 
 
 def test_what_could_be_quoted_besides_is_kept_as_it_would_be_shown() -> None:
@@ -270,22 +278,6 @@ def test_what_could_be_quoted_besides_is_kept_as_it_would_be_shown() -> None:
     assert "| a" not in update["answer"]
     (further,) = update["further"]
     assert [one["text"] for one in further["quotes"]] == ["| a | b |\n|---|---|\n| 3 | map |"]
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("a/b.TXT", r"It is in C:\\.venv or \d, `C:\.a`."),
-        ("b.md", r"It is in C:\.venv or \d, `C:\.a`."),
-    ],
-)
-def test_a_backslash_of_plain_text_is_no_escape_of_markdown(url: str, shown: str) -> None:
-    text = r"It is in C:\.venv or \d, `C:\.a`."
-    found = strip(text)
-    found["source"]["url"] = url
-    update = from_quotations(state(), [Quotation(text, 0, 0.9, (0, len(text)))], [found], [])
-    assert update["answer"] == f"“{shown}” [1]"
-    assert update["citations"][0]["quotes"][0]["text"] == shown
 
 
 def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:
@@ -377,8 +369,8 @@ def test_correct_without_a_strip_abstains() -> None:
 @pytest.mark.parametrize(
     ("texts", "shown"),
     [
-        (("Mills\n-----", ".. autoclass:: Mill", "See :doc:`mills`."), "“See mills.” [3]"),
-        (("Mills\n-----", ".. autoclass:: Mill"), "“Mills” [1]"),
+        (("# Mills", "## More", "See there."), "“See there.” [3]"),
+        (("# Mills", "## More"), "“# Mills” [1]"),
     ],
 )
 def test_correct_without_a_quotation_shows_the_best_strip_with_words_of_its_own_as_it_is_read(
@@ -386,7 +378,7 @@ def test_correct_without_a_quotation_shows_the_best_strip_with_words_of_its_own_
 ) -> None:
     node = Generate(None, FakeQuoter(finds=False))
     update = blocking(node.run(state(*texts, action="correct"), Settings()))
-    assert update["answer"].endswith(f":\n\n{shown}")
+    assert (update["answer"], update["outcome"]) == (shown, "likely")
 
 
 def test_a_spent_budget_is_an_event_and_quotation_takes_over() -> None:
@@ -525,31 +517,31 @@ class FoundQuotations:
 
 
 @pytest.mark.parametrize(
-    ("threshold", "sure", "certainty", "shown"),
+    ("threshold", "sure", "outcome", "shown"),
     [
         (None, True, "answered", 1),
         (0.5, True, "answered", 1),
-        (0.51, True, "unsure", 2),
-        (None, False, "unsure", 2),
+        (0.51, True, "likely", 2),
+        (None, False, "likely", 2),
         (0.5, False, "answered", 2),
     ],
 )
 def test_a_threshold_of_the_run_says_from_when_on_a_quotation_is_sure(
-    threshold: float | None, *, sure: bool, certainty: str, shown: int
+    threshold: float | None, *, sure: bool, outcome: str, shown: int
 ) -> None:
     node = Generate(None, FoundQuotations(sure=sure))
     said = state("Ada did.", "Bob did.", "Eve did.")
     update = blocking(node.run(said, Settings(quote_threshold=threshold)))
-    assert update["certainty"] == certainty
+    assert update["outcome"] == outcome
     assert len(update["citations"]) == shown
-    assert update["abstained"] == (certainty == "unsure")
+    assert not update["abstained"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "kind", "certainty"),
+    ("asked", "kind", "outcome"),
     [
-        ("and in Rome?", "contextualize_skipped", "unsure"),
-        ("no, I meant Rome", "contextualize_failed", "unsure"),
+        ("and in Rome?", "contextualize_skipped", "likely"),
+        ("no, I meant Rome", "contextualize_failed", "likely"),
         ("and in Munich?", "contextualize_skipped", "answered"),
         ("and in a hotel?", "contextualize_skipped", "answered"),
         ("and how is rome?", "contextualize_skipped", "answered"),
@@ -558,7 +550,7 @@ def test_a_threshold_of_the_run_says_from_when_on_a_quotation_is_sure(
     ],
 )
 def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another_thing(
-    asked: str, kind: Any, certainty: str
+    asked: str, kind: Any, outcome: str
 ) -> None:
     said = state("A hotel costs up to 180 euros in Munich.")
     said["question"] = f"How much may a hotel cost? {asked}"
@@ -566,12 +558,12 @@ def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another
     said["events"] = [event(kind, "contextualize", "no model")]
     quoter = ReadingQuoter(sure=True, span=(0, 3))
     update = blocking(Generate(None, quoter).run(said, Settings()))
-    assert update["certainty"] == certainty
+    assert update["outcome"] == outcome
     assert "180 euros" in update["answer"]
 
 
-@pytest.mark.parametrize(("meant", "certainty"), [("Munich", "answered"), ("Rome", "unsure")])
-def test_what_a_follow_up_adds_is_read_without_typing_errors(meant: str, certainty: str) -> None:
+@pytest.mark.parametrize(("meant", "outcome"), [("Munich", "answered"), ("Rome", "likely")])
+def test_what_a_follow_up_adds_is_read_without_typing_errors(meant: str, outcome: str) -> None:
     said = state("A hotel costs up to 180 euros in Munich.")
     said["question"] = question = "How much may a hotel cost? and in Mnuich?"
     said["follow_up"] = {"message_id": "1", "asked": "and in Mnuich?"}
@@ -580,17 +572,17 @@ def test_what_a_follow_up_adds_is_read_without_typing_errors(meant: str, certain
     said["posed"] = {"asked": question, "question": as_read, "options": {}}
     quoter = ReadingQuoter(sure=True, span=(0, 3))
     update = blocking(Generate(None, quoter).run(said, Settings()))
-    assert update["certainty"] == certainty
+    assert update["outcome"] == outcome
 
 
 @pytest.mark.parametrize(
-    ("asked", "text", "about", "certainty"),
+    ("asked", "text", "about", "outcome"),
     [
-        ("What is the price in Oakham?", "Thornby's museum costs 4 pounds.", "", "unsure"),
+        ("What is the price in Oakham?", "Thornby's museum costs 4 pounds.", "", "likely"),
         ("What is the price in Oakham?", "The museum costs 4 pounds.", "Oakham", "answered"),
         ("What is the price in Oakham?", "Oakham's museum costs 4 pounds.", "", "answered"),
         ("what is the price in oakham?", "Thornby's museum costs 4 pounds.", "", "answered"),
-        ("What changed in 3.12?", "Python 3.11 is faster.", "", "unsure"),
+        ("What changed in 3.12?", "Python 3.11 is faster.", "", "likely"),
         ("Is it a museum? What is its price?", "It costs 4 pounds.", "", "answered"),
         ("WHAT IS THE PRICE IN OAKHAM?", "It costs 4 pounds.", "", "answered"),
         ("Was kostet der Eintritt in das Museum?", "It costs 4 pounds.", "", "answered"),
@@ -598,16 +590,16 @@ def test_what_a_follow_up_adds_is_read_without_typing_errors(meant: str, certain
 )
 @pytest.mark.parametrize("place", ["title", "section"])
 def test_a_passage_without_a_name_of_the_question_is_not_sure_to_answer_it(
-    asked: str, text: str, about: str, certainty: str, place: str
+    asked: str, text: str, about: str, outcome: str, place: str
 ) -> None:
     found = state(text)
     found["question"] = asked
-    found["documents"] = [Document(text, metadata={"section": about})]
     if place == "title":
         found["internal"][0]["source"]["title"] = about
-        found["documents"] = []
+    else:
+        found["internal"][0]["headings"] = [about]
     quoter = ReadingQuoter(sure=True, span=(0, 3))
-    assert blocking(Generate(None, quoter).run(found, Settings()))["certainty"] == certainty
+    assert blocking(Generate(None, quoter).run(found, Settings()))["outcome"] == outcome
 
 
 @pytest.mark.parametrize(
@@ -629,41 +621,8 @@ def test_an_answer_needs_the_names_of_the_question_and_support_for_most_of_it(
     found["question"] = "What does a ticket in Oakham cost?"
     node = Generate(FakeChatModel(replies=[written]), FakeQuoter(), attributor=WordAttributor())
     update = blocking(node.run(found, Settings()))
-    assert (
-        update["answer"]
-        .removeprefix("No sure answer in the documents. The closest passages:\n\n")
-        .startswith(shown)
-    )
+    assert update["answer"].startswith(shown)
     assert ("uncited_answer" in kinds(update)) == shown.startswith("“")
-
-
-def test_a_passage_with_the_names_of_the_question_answers_it_in_place_of_one_without() -> None:
-    found = state("A ferry leaves.", "A ticket in Oakham costs 5 pounds.", "A ticket costs 4.")
-    found["question"] = "What does a ticket in Oakham cost?"
-    update = blocking(Generate(None, ReadingQuoter(sure=True, span=(0, 3))).run(found, Settings()))
-    assert update["answer"] == "“A ticket in Oakham costs 5 pounds.” [2]"
-    assert update["certainty"] == "answered"
-
-
-@pytest.mark.parametrize(
-    ("asked", "first", "second", "certainty"),
-    [
-        ("most_slots", "spare_slots (integer)\n\nLess than most_slots.",
-         "2.1. Slots:\n\nmost_slots\n\nThe default is 100.", "answered"),
-        ("most_slots", "spare_slots (integer)\n\nLess than most_slots.",
-         "free_slots\n\nLess than most_slots.", "unsure"),
-        ("most slots", "spare_slots (integer)\n\nLess than most slots.", "Slots.", "answered"),
-    ],
-)  # fmt: skip
-def test_an_entry_about_another_name_is_not_sure_to_answer_for_the_one_it_mentions(
-    asked: str, first: str, second: str, certainty: str
-) -> None:
-    found = state(first, second)
-    found["question"] = f"What is the default of {asked}?"
-    update = blocking(Generate(None, ReadingQuoter(sure=True, span=(0, 3))).run(found, Settings()))
-    assert update["certainty"] == certainty
-    if "_" in asked and certainty == "answered":
-        assert "100" in update["answer"]
 
 
 class LastLineQuoter:
@@ -675,41 +634,32 @@ class LastLineQuoter:
 
 
 @pytest.mark.parametrize(
-    ("text", "certainty"),
+    ("text", "outcome"),
     [
-        ("In Oakham it is closed.\n\nA ticket costs 5 pounds.", "unsure"),
-        ("# Oakham\n\nA ticket costs 5 pounds.", "answered"),
+        ("In Oakham it is closed.\n\nA ticket costs 5 pounds.", "likely"),
         ("Come.\n\nA ticket in Oakham costs 5 pounds.", "answered"),
     ],
 )
-def test_a_name_elsewhere_in_the_strip_makes_no_quotation_sure(text: str, certainty: str) -> None:
+def test_a_name_elsewhere_in_the_strip_makes_no_quotation_sure(text: str, outcome: str) -> None:
     found = state(text)
     found["question"] = "What does a ticket in Oakham cost?"
     update = blocking(Generate(None, LastLineQuoter()).run(found, Settings()))
-    assert (update["certainty"], "5 pounds" in update["answer"]) == (certainty, True)
-
-
-def test_the_closest_passage_with_the_names_of_the_question_is_shown_first() -> None:
-    found = state("A ferry leaves.", "A ticket in Oakham costs 5 pounds.", "A ticket costs 4.")
-    found["question"] = "What does a ticket in Oakham cost?"
-    update = blocking(Generate(None, ReadingQuoter(sure=False, span=(0, 3))).run(found, Settings()))
-    assert update["certainty"] == "unsure"
-    assert update["answer"].partition("\n\n")[2].startswith("“A ticket in Oakham")
+    assert (update["outcome"], "5 pounds" in update["answer"]) == (outcome, True)
 
 
 @pytest.mark.parametrize(
-    ("said", "certainty"),
+    ("said", "outcome"),
     [
-        ("“<Ada> did.” [1]", "unsure"),
-        (r"“\<Ada> did.” [1]", "unsure"),
+        ("“<Ada> did.” [1]", "likely"),
+        (r"“\<Ada> did.” [1]", "likely"),
         ("“Bob did.” [1]", "answered"),
     ],
 )
-def test_what_was_said_before_is_not_sure_to_answer_a_follow_up(said: str, certainty: str) -> None:
+def test_what_was_said_before_is_not_sure_to_answer_a_follow_up(said: str, outcome: str) -> None:
     chat = state("<Ada> did.")
     chat["question"] = "Who wrote it? how do I ask her?"
     chat["messages"] = [HumanMessage("Who wrote it?"), AIMessage(said), HumanMessage("how?")]
     chat["follow_up"] = {"message_id": "1", "asked": "how do I ask her?"}
     chat["events"] = [event("contextualize_skipped", "contextualize", "no model")]
     update = blocking(Generate(None, ReadingQuoter(sure=True, span=(0, 3))).run(chat, Settings()))
-    assert update["certainty"] == certainty
+    assert update["outcome"] == outcome

@@ -148,12 +148,10 @@ def test_limits_reach_the_reader_less_what_the_search_took() -> None:
     reader = FakeReader(PAGES)
     settings = Settings(
         max_web_seconds=9, page_seconds=3, max_web_bytes=5000, page_bytes=2000,
-        obey_robots=False, requests_per_site=2, cache_hours=0,
+        obey_robots=False, requests_per_site=2,
     )  # fmt: skip
     read(reader, state(hit(ADA), milliseconds=4000), settings)
-    assert reader.calls[0][1] == ReadingLimits(
-        5.0, 3.0, 5000, 2000, robots=False, per_site=2, cache_hours=0.0
-    )
+    assert reader.calls[0][1] == ReadingLimits(5.0, 3.0, 5000, 2000, robots=False, per_site=2)
 
 
 def test_no_time_left() -> None:
@@ -171,23 +169,11 @@ def test_the_official_form_of_a_paragraph(titles: Any) -> None:
     assert update["external"][0]["text"] == "A page: It was never built."
 
 
-def test_nothing_found_is_nothing_read() -> None:
+def test_not_found_is_nothing_read() -> None:
     reader = FakeReader(PAGES)
     update = read(reader, state())
     assert reader.calls == []
     assert update["external"] == update["pages"] == update["events"] == []
-
-
-def test_pages_from_the_cache_are_told_apart() -> None:
-    class Cached(FakeReader):
-        def read(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
-            return [
-                page._replace(cached=True, fetched_bytes=0) for page in super().read(urls, limits)
-            ]
-
-    update = read(Cached(PAGES), state(hit(ADA)))
-    assert update["pages"][0]["status"] == "cached"
-    assert (update["usage"]["pages"], update["usage"]["cached_pages"]) == (0, 1)
 
 
 def test_hits_are_parts_hits() -> None:

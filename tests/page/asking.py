@@ -4,7 +4,7 @@ from typing import Any
 
 ENDED = ", ".join(
     f"#answer[data-phase={phase}]"
-    for phase in ("done", "unsure", "abstained", "failed", "broken", "cancelled")
+    for phase in ("done", "likely", "abstained", "failed", "broken", "cancelled")
 )
 
 

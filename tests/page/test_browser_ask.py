@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from crag.answering.outcome import NOT_FOUND, UNSURE
+from crag.answering.outcome import NOT_FOUND
 from tests.page.asking import (
     ask,
     changes,
@@ -29,7 +29,7 @@ def test_the_demo_corpus_is_asked_and_nodes_light_up_in_order(visit: Visit, demo
     page = visit(demo)
     watch_nodes(page)
     ask(page, QUESTION)
-    assert phase(page) in {"done", "unsure"}
+    assert phase(page) in {"done", "likely"}
     lit = changes(page)
     nodes = ("retrieve", "grade", "refine", "generate")
     assert [change for change in lit if change in {f"{n} done" for n in nodes}] == [
@@ -96,7 +96,7 @@ def test_what_documents_web_and_model_say_stays_text(visit: Visit, site: str) ->
     ("question", "ended", "start"),
     [
         ("When was the harbour of Quellmoor dug?", "done", "“The harbour of Quellmoor was dug in"),
-        ("How deep is the harbour of Quellmoor?", "unsure", UNSURE),
+        ("How deep is the harbour of Quellmoor?", "likely", "“The harbour of Quellmoor"),
         ("Who won the world cup in 1990?", "abstained", NOT_FOUND),
     ],
 )

@@ -18,9 +18,10 @@ from crag.page.app import middleware
 from crag.page.documents import MOST_SHOWN, ROUTES, DocumentError, Library, check_upload
 from crag.page.documents import library as of_the_environment
 from crag.page.rules import Rules
+from tests.documents.reading import plain_document
 from tests.web.site import PARAGRAPHS, pdf
 
-ADA = b"# Ada\n\nAda wrote the first program.\n\nIt came in 1843.\n"
+ADA = b"# Ada\n\nAda wrote the first program.\n\nIt came in 1843."
 
 
 @pytest.fixture
@@ -155,7 +156,7 @@ async def test_an_index_on_a_server_needs_a_folder_for_uploads(library: Library)
 
 async def test_what_the_page_cannot_show_is_told(library: Library, tmp_path: Path) -> None:
     def leaves(path: Path) -> Iterator[SourceText]:
-        yield SourceText(source=str(path), title="", text=path.read_text(), unit="line")
+        yield plain_document(str(path), path.read_text())
 
     own = tmp_path / "own"
     own.mkdir()

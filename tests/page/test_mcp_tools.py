@@ -16,7 +16,7 @@ def told() -> Told:
     return mcp_tools.told
 
 
-def state(answer: str, citations: int, certainty: str = "answered") -> dict[str, Any]:
+def state(answer: str, citations: int, outcome: str = "answered") -> dict[str, Any]:
     source = {
         "id": "a",
         "title": "A title of some length",
@@ -25,15 +25,15 @@ def state(answer: str, citations: int, certainty: str = "answered") -> dict[str,
     }
     return {
         "answer": answer,
-        "certainty": certainty,
+        "outcome": outcome,
         "citations": [{"number": at + 1, "source": source} for at in range(citations)],
         "documents": [{"metadata": {"source": "/d/b/a.md", "root": "/d"}}],
     }
 
 
 def test_answer_certainty_and_sources(told: Told) -> None:
-    assert told(state("Ada did [1].", 1, "unsure"), "http://a/") == (
-        "Ada did [1].\n\nCertainty: unsure: these are the closest passages.\n"
+    assert told(state("Ada did [1].", 1, "likely"), "http://a/") == (
+        "Ada did [1].\n\nOutcome: these passages are likely to answer.\n"
         "[1] A title of some length, line 3: http://a/?source=b/a.md#L3"
     )
 
@@ -45,9 +45,9 @@ def test_a_result_stays_short(told: Told, length: int, citations: int) -> None:
     text = told(state("a" * length, citations), "http://a/")
     assert len(text) <= LONGEST
     assert "ask with `trace`" in text
-    assert "\nCertainty: answered from the sources." in text
+    assert "\nOutcome: answered from the sources." in text
 
 
 def test_a_graph_that_tells_no_certainty_gets_no_line_for_it(told: Told) -> None:
     assert told(state("Ada did.", 0, ""), "http://a/") == "Ada did."
-    assert "Certainty" not in told(state("Ada did [1].", 1, ""), "http://a/")
+    assert "Outcome" not in told(state("Ada did [1].", 1, ""), "http://a/")

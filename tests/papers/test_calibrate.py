@@ -2,18 +2,18 @@
 
 import json
 import shutil
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-import crag.evaluators.cross_encoder
 from crag.cli.app import app
 from crag.errors import CragError, EvaluatorError, TrainingError
 from crag.evaluators import ReaderEvaluator, load_evaluator, packaged_reader
 from crag.index import DocumentIndex, index_paths
 from crag.models.encoder import packaged_encoder
-from crag.models.model_card import EvaluatorCard, read_card
+from crag.models.model_card import ModelCard, read_card
 from crag.papers.commands.calibrate import write_thresholds
 from crag.papers.training.artefacts import write_card
 from crag.papers.training.calibrate import calibrate
@@ -125,7 +125,7 @@ def test_thresholds_go_into_the_card_of_a_folder_and_leave_the_rest(
     report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs], resamples=5).calibration
     folder = tmp_path / "evaluator"
     folder.mkdir()
-    write_card(folder, EvaluatorCard(kind="cross_encoder", base="a base", max_length=64))
+    write_card(folder, ModelCard(kind="cross_encoder", base="a base", max_length=64))
     assert write_thresholds(str(folder), report) == str(folder / "card.json")
     card = read_card(folder)
     assert card is not None
@@ -236,7 +236,7 @@ def test_too_little_data_for_a_threshold_is_noted(pairs: Path) -> None:
 
 
 def test_a_folder_of_ones_own_is_told_where_thresholds_go(pairs: Path, tmp_path: Path) -> None:
-    packaged = Path(crag.evaluators.cross_encoder.__file__).with_name("cross_encoder")
+    packaged = Path(str(files("crag.models").joinpath("crag_reader_l6_v2")))
     folder = Path(shutil.copytree(packaged, tmp_path / "evaluator"))
     rows = pairs.read_text().splitlines()[: 3 * 11]
     pairs.write_text("\n".join(rows))

@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from crag.cli.app import app
 from crag.errors import SettingsError, TrainingError
 from crag.evaluators import load_evaluator
-from crag.models.lexical import LEXICAL
 from crag.models.model_card import read_card
 from crag.papers.commands import main
 from crag.papers.training.pairs import Pair
@@ -41,7 +40,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 def small(bert: Path) -> list[str]:
     values = {
-        "base": bert, "max_length": 48, "learning_rate": 0.003, "batch_size": 8, "blend": 0.2,
+        "base": bert, "max_length": 48, "learning_rate": 0.003, "batch_size": 8,
         "evaluations": 0,
     }  # fmt: skip
     return [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
@@ -65,7 +64,7 @@ def test_pairs_become_an_evaluator(data: Path, small: list[str], tmp_path: Path)
     assert (pictures / "training.png").read_bytes().startswith(b"\x89PNG")
     card = read_card(output)
     assert card is not None
-    assert (card.kind, card.base_sha256, card.max_length) == ("cross_encoder", None, 48)
+    assert (card.kind, card.max_length) == ("cross_encoder", 48)
     (file,) = card.data
     assert (file.name, file.pairs, file.positives) == ("train.jsonl", 60, 30)
     assert file.licence == "CC0-1.0"
@@ -73,7 +72,6 @@ def test_pairs_become_an_evaluator(data: Path, small: list[str], tmp_path: Path)
     assert card.recipe["seed"] == 0
     assert set(card.metrics) == {"held out"}
     assert 0 <= card.metrics["held out"]["auc"] <= 1
-    assert (output / LEXICAL).is_file()
     assert not (output / WORK).exists()
     scores = load_evaluator(str(output)).score(OTHER[0].question, [OTHER[0].text, OTHER[1].text])
     assert scores[0] > scores[1]
@@ -145,9 +143,6 @@ def test_data_that_cannot_train(data: Path, small: list[str], tmp_path: Path) ->
     few = written(tmp_path / "few.jsonl", OTHER[:4])
     leaks = ["--dev", few, "--leaks", "allow"]
     assert "at least 20 pairs" in str(refused(data, *output, *leaks, *small, *stop))
-    alone = written(tmp_path / "alone.jsonl", [TRAIN[0], *TRAIN[1::2]])
-    problem = str(refused(alone, *output, "--held-out", 0, *small))
-    assert "of the questions set aside for the blend (blend=0 needs none) are irr" in problem
     assert not (tmp_path / "made").exists()
 
 

@@ -20,7 +20,8 @@ from tests.papers.training.test_reader import ROWS
 from tests.reflective import written
 
 RECIPE = {
-    "frozen_layers": 4, "batch_size": 8, "learning_rate": 1e-3, "warmup_steps": 1, "max_length": 64,
+    "start": "encoder", "frozen_layers": 4, "batch_size": 8, "learning_rate": 1e-3,
+    "warmup_steps": 1, "max_length": 64,
 }  # fmt: skip
 TEXT = "The mill was built in 1700. It burned in 1810. Ann Miller owned it then."
 PASSAGE = {"title": "Old Mill", "text": TEXT}
@@ -77,7 +78,8 @@ def test_a_reader_learns_questions_with_rivals_too(tmp_path: Path) -> None:
 def test_settings_and_rows_that_do_not_fit_are_named(tmp_path: Path) -> None:
     write_records(tmp_path / "rows.jsonl", ROWS)
     given = ["reader", tmp_path / "rows.jsonl", "--output", tmp_path / "mine"]
-    with pytest.raises(SettingsError, match=r"'epochs' cannot be '1'.*there are: learning_rate"):
+    problem = r"'epochs' cannot be '1'.*there are: start, learning_rate"
+    with pytest.raises(SettingsError, match=problem):
         call(*given, "--set", "epochs=1")
     with pytest.raises(TrainingError, match="1400 are needed"):
         call(*given)

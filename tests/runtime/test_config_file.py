@@ -66,7 +66,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "conf" / "grader").mkdir(parents=True)
     write(
         'index = "postgresql://host/name"\nevaluator = "grader"\nembedding_model = "openai:small"\n'
-        'page_cache = "/var/pages.sqlite"',
+        'prompts = "/var/prompts"',
         "conf/crag.toml",
     )
     monkeypatch.setenv("CRAG_CONFIG", "conf/crag.toml")
@@ -74,17 +74,17 @@ def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert found.index == "postgresql://host/name"
     assert found.evaluator == str(tmp_path / "conf" / "grader")
     assert found.embedding_model == "openai:small"
-    assert found.page_cache == Path("/var/pages.sqlite")
+    assert found.prompts == Path("/var/prompts")
     write('index = "qdrant://./kept"', "conf/crag.toml")
     assert Environment().index == f"qdrant://{tmp_path / 'conf' / 'kept'}"
 
 
 def test_a_name_is_no_folder_that_is_called_so(tmp_path: Path) -> None:
-    for name in ("default", "server", "cross-encoder"):
+    for name in ("default", "server", "cosine"):
         (tmp_path / name).mkdir()
-    write('evaluator = "default"\nreranker = "cross-encoder"\nreflection = "server"')
+    write('evaluator = "default"\nreranker = "cosine"\nreflection = "server"')
     found = Environment()
-    names = ("default", "cross-encoder", "server")
+    names = ("default", "cosine", "server")
     assert (found.evaluator, found.reranker, found.reflection) == names
     told = dict(found.shared())
     assert (told["evaluator"], told["reranker"], told["reflection"]) == names

@@ -18,7 +18,6 @@ def test_nothing_is_configured_by_default() -> None:
     found = Environment()
     assert (found.tavily_base_url, found.searxng_url, found.wikipedia_url) == (None, None, None)
     assert (found.wikipedia_language, found.contact) == ("en", "")
-    assert found.page_cache == Path(".crag/pages.sqlite")
     assert found.allow_loopback is False
 
 
@@ -43,12 +42,10 @@ def test_each_variable_has_its_field(
 
 
 def test_a_file_named_env_counts_too() -> None:
-    Path(".env").write_text(
-        "SEARXNG_URL=http://localhost:8888\nCRAG_PAGE_CACHE=kept/pages.sqlite\n"
-    )
+    Path(".env").write_text("SEARXNG_URL=http://localhost:8888\nCRAG_PROMPTS=kept/prompts\n")
     found = Environment()
     assert found.searxng_url == "http://localhost:8888"
-    assert found.page_cache == Path("kept/pages.sqlite")
+    assert found.prompts == Path("kept/prompts")
 
 
 def test_the_home_folder_is_known_where_no_shell_names_it(
@@ -56,11 +53,11 @@ def test_the_home_folder_is_known_where_no_shell_names_it(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     Path(".env").write_text(
-        "CRAG_INDEX=~/kept\nCRAG_PAGE_CACHE=~/pages.sqlite\nCRAG_EMBEDDING_MODEL=~/encoder\n"
+        "CRAG_INDEX=~/kept\nCRAG_PROMPTS=~/prompts\nCRAG_EMBEDDING_MODEL=~/encoder\n"
         "CRAG_EVALUATOR=grader~1\n"
     )
     found = Environment()
-    assert (found.index, found.page_cache) == (str(tmp_path / "kept"), tmp_path / "pages.sqlite")
+    assert (found.index, found.prompts) == (str(tmp_path / "kept"), tmp_path / "prompts")
     assert found.embedding_model == str(tmp_path / "encoder")
     assert found.evaluator == "grader~1"
 
@@ -69,10 +66,10 @@ def test_another_process_is_told_paths_from_the_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CRAG_INDEX", "qdrant://./kept")
+    monkeypatch.setenv("CRAG_PROMPTS", "mine")
     told = dict(Environment().shared())
     assert told["index"] == f"qdrant://{tmp_path / 'kept'}"
-    assert told["page_cache"] == tmp_path / ".crag" / "pages.sqlite"
-    assert (told["evaluator"], told["prompts"]) == ("default", None)
+    assert (told["evaluator"], told["prompts"]) == ("default", tmp_path / "mine")
 
 
 def test_a_folder_in_capitals_is_no_name_of_an_evaluator(

@@ -135,7 +135,6 @@ def _environment(folder: Path, chat: Chat, search: Loopback, receiver: Receiver)
         "CRAG_MODEL": "local",
         "CRAG_REFLECTION": "embedded",
         "CRAG_ALLOW_LOOPBACK": "true",
-        "CRAG_PAGE_CACHE": str(folder / "pages.sqlite"),
         "OPENAI_BASE_URL": chat.url,
         "OPENAI_API_KEY": KEY,
         "SEARXNG_URL": search.url,

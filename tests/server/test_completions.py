@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import openai
 
 pytestmark = [pytest.mark.slow, pytest.mark.development]
-SHOWN = ("answer", "certainty", "citations", "action")
+SHOWN = ("answer", "outcome", "citations", "action")
 ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
 UNSET = {"stream": None, "stream_options": None, "n": None}
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
@@ -89,14 +89,14 @@ async def test_each_client_shows_the_answer_certainty_and_sources_of_crag_ask(
     assert extra["crag"]["action"] == told["action"] == "correct"
     assert reply.usage
     assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
-    assert extra["crag"]["certainty"] == told["certainty"] == "answered"
+    assert extra["crag"]["outcome"] == told["outcome"] == "answered"
     traced = state_of(await call(url, "crag", {"question": QUESTION, "trace": True}))
     for state in (traced, client.runs.wait(None, "crag", input={"question": QUESTION})):
         assert {key: state[key] for key in SHOWN} == {key: told[key] for key in SHOWN}
     (short,) = (await call(url, "crag", {"question": QUESTION})).content
     answer, sure, source = (line for line in short.text.splitlines() if line)
     assert answer == told["answer"]
-    assert sure == "Certainty: answered from the sources."
+    assert sure == "Outcome: answered from the sources."
     assert source.startswith(f"[{citation['number']}] {citation['source']['title']}")
     assert source.endswith(found.url_citation.url)
 

@@ -49,9 +49,9 @@ async def test_a_call_gets_answer_certainty_and_sources(url: str) -> None:
     assert result.structured_content is None
     (content,) = result.content
     answer, rest = content.text.split("\n\n", 1)
-    certainty, source = rest.splitlines()
+    outcome, source = rest.splitlines()
     assert answer == ANSWER
-    assert certainty == "Certainty: answered from the sources."
+    assert outcome == "Outcome: answered from the sources."
     assert source.startswith("[")
     assert f": {url}/?source=action.md#L" in source
     assert len(content.text) < 4000

@@ -19,7 +19,7 @@ WRITTEN = {
     "read_pages": {"hits", "pages", "external", "events", "usage"},
     "select": {"external", "events", "usage"},
     "generate": {
-        "knowledge", "answer", "abstained", "certainty", "citations", "further", "sentences",
+        "knowledge", "answer", "abstained", "outcome", "citations", "further", "sentences",
         "messages", "events", "usage",
     },
 }  # fmt: skip

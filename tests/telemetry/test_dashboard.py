@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +14,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from crag.errors import QuestionError
 from crag.graph import build_crag
-from crag.models.batch_queue import BatchQueue
 from crag.settings import Settings
 from tests.telemetry.watching import Watched
 
@@ -53,21 +51,20 @@ def exported(make_parts: Any) -> Exported:
     reader = PrometheusMetricReader()
     try:
         told = Watched(reader)
-        waiting = _happen(told, make_parts)
+        _happen(told, make_parts)
         measured = told.metrics
         families = text_string_to_metric_families(generate_latest(REGISTRY).decode())
         samples = [one for family in families for one in family.samples]
         labels = {one.name: set[str]() for one in samples}
         for one in samples:
             labels[one.name] |= set(one.labels)
-        waiting.close()
         return Exported(measured, labels)
     finally:
         reader.shutdown()
 
 
-def _happen(told: Watched, make_parts: Any) -> Generator[object]:
-    """Let everything happen that a metric counts; return a caller that waits."""
+def _happen(told: Watched, make_parts: Any) -> None:
+    """Let everything happen that a metric counts."""
     spoken = AIMessage(
         "Ada Lovelace did [1][9].",
         usage_metadata={"input_tokens": 40, "output_tokens": 5, "total_tokens": 45},
@@ -77,13 +74,9 @@ def _happen(told: Watched, make_parts: Any) -> Generator[object]:
     graph.invoke({"question": "Who?"}, {"callbacks": [told.watch]}, context=prices)
     with pytest.raises(QuestionError):
         graph.invoke({"question": " "}, {"callbacks": [told.watch]})
-    queue: BatchQueue[str, int] = BatchQueue(lambda rows: [1 for _ in rows], len, name="model")
-    waiting = queue.batches(["abc", "de"], 1)
-    next(waiting)
     told.instruments.queue_length.set(3)
     told.instruments.queue_duration.record(0.1)
     told.instruments.running.set(2)
-    return waiting
 
 
 def test_the_dashboard_asks_for_metrics_and_labels_that_are_exported(exported: Exported) -> None:

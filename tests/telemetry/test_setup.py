@@ -50,7 +50,7 @@ def test_crag_ask_tells_a_receiver_and_its_log(index: Path, receiver: Receiver) 
     assert {one.trace_id for one in receiver.spans} == {root.trace_id}
     assert {"retrieve", "grade", "refine", "generate"} <= {one.name for one in receiver.spans}
     names = {one.name for one in receiver.metrics}
-    assert {"crag.questions", "crag.node.duration", "crag.usage", "crag.batch.size"} <= names
+    assert {"crag.questions", "crag.node.duration", "crag.usage"} <= names
     for resource in receiver.resources:
         assert resource["service.name"] == "crag"
         assert resource["service.instance.id"]

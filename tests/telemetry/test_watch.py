@@ -20,7 +20,6 @@ from crag.errors import GoneError, QuestionError
 from crag.graph import build_crag, build_self_rag
 from crag.graph_registry import GRAPHS
 from crag.langchain import CorrectiveRetriever
-from crag.models.batch_queue import BatchQueue
 from crag.settings import Settings
 from crag.state import State
 from crag.testing import (
@@ -256,18 +255,6 @@ def test_each_graph_counts_as_one_question_under_its_name(
     assert (labels["crag.graph"], count) == (name, 1)
     usage = {label["crag.usage.name"]: much for label, much in told.points("crag.usage")}
     assert usage == {name: much for name, much in state["usage"].items() if much}
-
-
-def test_batches_of_packaged_models_are_counted(told: Watched) -> None:
-    queue: BatchQueue[str, int] = BatchQueue(
-        lambda rows: [len(row) for row in rows], len, name="of this test"
-    )
-    assert [one.results for one in queue.batches(["abc", "def"], 8)] == [[3, 3]]
-    mine = {"crag.model": "of this test"}
-    assert (mine, 1) in told.points("crag.batch.size")
-    waiting = queue.batches(["abc", "de"], 1)
-    next(waiting)
-    assert (mine, 1) in told.points("crag.batch.callers")
 
 
 @pytest.mark.parametrize(

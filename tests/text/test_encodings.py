@@ -3,7 +3,7 @@
 import pytest
 
 from crag.errors import ContentError
-from crag.text.encodings import decoded, likeliest, marked, storable
+from crag.text.encodings import decoded, marked, storable
 
 TEXT = "Die Mühle läuft für Königin und Käufer, so heißt es in der Straße. "
 
@@ -33,9 +33,44 @@ def test_marks() -> None:
     ]  # fmt: skip
 
 
-def test_the_likeliest_encoding() -> None:
-    body = (TEXT * 5).encode("cp1252")
-    assert body.decode(likeliest(body)) == TEXT * 5
+SENTENCES = {
+    ("cp1252", "fr"): [
+        "Où se trouve la boîte de secours ?", "Fermé à Noël", "Déjà vu", "L'élève reçoit sa clé.",
+    ],
+    ("cp1252", "sv"): ["Nyckeln ligger på hyllan över spisen.", "Räksmörgås", "Öppettider: 9–17"],
+    ("cp1252", "pt"): ["A reunião começa às nove.", "São Paulo", "Informações úteis"],
+    ("cp1252", "es"): ["¿Dónde está el baño de señoras?", "Años", "El niño bebió café."],
+    ("cp1252", "de"): [
+        "Die Mühle läuft für Königin und Käufer.", "Grüße", "Größe: 5 m", "„Schön“ – 5 €",
+    ],
+    ("cp1252", "da"): ["Nøglen ligger på hylden over køkkenet.", "Ærø ligger på kortet."],
+    ("cp1252", "it"): ["La riunione è alle nove; perché non può venire?"],
+    ("cp1250", "cs"): ["Schůze začíná v devět hodin ráno.", "Klíč je v kuchyni."],
+    ("cp1250", "pl"): ["Spotkanie zaczyna się o dziewiątej rano.", "Klucz leży na półce."],
+    ("cp1250", "hu"): ["A gyűlés kilenc órakor kezdődik."],
+    ("iso8859-2", "pl"): ["Spotkanie zaczyna się o dziewiątej rano."],
+    ("cp1254", "tr"): ["Toplantı sabah dokuzda başlıyor.", "Giriş ücretsizdir."],
+    ("cp1257", "lt"): ["Susitikimas prasideda devintą valandą ryto."],
+    ("cp1251", "ru"): ["Собрание начнётся в девять часов утра."],
+    ("koi8-r", "ru"): ["Собрание начнётся в девять часов утра."],
+    ("cp866", "ru"): ["Собрание начнётся в девять часов утра."],
+    ("cp1253", "el"): ["Η συνάντηση αρχίζει στις εννέα το πρωί."],
+    ("cp932", "ja"): ["会議は午前九時に始まります。入場は無料です。"],
+    ("gb18030", "zh"): ["会议在上午九点开始。欢迎所有人参加。"],
+    ("euc_kr", "ko"): ["회의는 오전 아홉 시에 시작합니다. 입장은 무료입니다."],
+    ("utf-8", "fr"): ["Où se trouve la boîte de secours ?"],
+    ("utf-16", "sv"): ["Nyckeln ligger på hyllan."],
+    ("utf-16-le", "de"): ["Die Mühle läuft für Käufer."],
+    ("utf-16-be", "es"): ["El niño bebió café."],
+}  # fmt: skip
+CASES = [(encoding, text) for (encoding, _), texts in SENTENCES.items() for text in texts]
+
+
+@pytest.mark.parametrize("times", [1, 12])
+@pytest.mark.parametrize(("encoding", "text"), CASES)
+def test_the_encoding_fits_the_language(encoding: str, text: str, times: int) -> None:
+    whole = "\n".join([text] * times)
+    assert decoded(whole.encode(encoding), "text/plain") == whole
 
 
 def test_what_cannot_be_stored_is_replaced_one_for_one() -> None:

@@ -82,35 +82,33 @@ def told(path: Path, extra: str) -> tuple[str | None, str | None]:
 def test_pages_that_are_pictures_are_read_in_their_place(tmp_path: Path) -> None:
     german = "Die Mühle wurde größer; im Café gibt es Brötchen."
     body = scan(tmp_path / "a.pdf", "A text layer.", LINES, [], [german])
-    first, second, third, fourth = read_pdf(body.read_bytes()).pages
-    assert first == "A text layer."
-    assert second.splitlines() == LINES
-    assert third == ""
-    assert fourth == german
+    blocks = read_pdf(body.read_bytes()).blocks
+    assert [(block.first, block.text) for block in blocks] == [
+        (1, "A text layer."), (2, LINES[0]), (2, " ".join(LINES[2:])), (4, german)
+    ]  # fmt: skip
 
 
 def test_the_place_of_what_was_recognised_is_its_page(tmp_path: Path) -> None:
     with IsolatedReader(PATIENT) as reader:
-        (one,) = reader.read(scan(tmp_path / "a.pdf", [], LINES), held=())
-    assert isinstance(one.loaded, SourceText), one.loaded
-    assert one.chunks
-    assert one.chunks[0].metadata["position"] == "page 2"
-    assert "Edith Halloran built the mill in 1783." in one.chunks[0].page_content
+        (one,) = reader.read(scan(tmp_path / "a.pdf", [], LINES))
+    assert isinstance(one, SourceText), one
+    assert one.blocks[-1].first == 2
+    assert "Edith Halloran built the mill in 1783." in one.text
 
 
 def test_a_long_scan_ends_at_the_limit_of_time(tmp_path: Path) -> None:
     path = scan(tmp_path / "a.pdf", *[LINES * 9] * 40)
     with IsolatedReader(Limits(seconds=2)) as reader:
-        *_, one = reader.read(path, held=())
-    assert isinstance(one.loaded, Unusable)
-    assert "more than 2 seconds: split it, or raise CRAG_READ_SECONDS" in one.loaded.reason
+        *_, one = reader.read(path)
+    assert isinstance(one, Unusable)
+    assert "more than 2 seconds: split it, or raise CRAG_READ_SECONDS" in one.reason
 
 
 def test_a_huge_page_is_drawn_no_larger_than_others(tmp_path: Path) -> None:
     with IsolatedReader(PATIENT) as reader:
-        (one,) = reader.read(scan(tmp_path / "a.pdf", LINES, size=(14_400, 14_400)), held=())
-    assert isinstance(one.loaded, SourceText), one.loaded
-    assert "Edith Halloran built" in one.loaded.text
+        (one,) = reader.read(scan(tmp_path / "a.pdf", LINES, size=(14_400, 14_400)))
+    assert isinstance(one, SourceText), one
+    assert "Edith Halloran built" in one.text
 
 
 @pytest.mark.parametrize("extra", ["with", "without"])

@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crag.text.blocks import all_within, text_of
 from crag.text.paragraphs import (
     FEWEST_CHARACTERS,
     WIDEST_LINE,
+    blocks_of_text,
     paragraphs_of,
-    with_paragraphs_apart,
 )
 
 LONG = "This is a line that a service wrote, which is one paragraph of a page. " * 3
@@ -62,13 +63,27 @@ def test_every_paragraph_stands_on_one_line_and_loses_nothing(text: str) -> None
         assert found or before
 
 
-def test_titles_and_rows_of_a_page_without_empty_lines_stand_apart() -> None:
-    long = "The wheel of the mill turned twice a day whenever the pond behind"
-    page = f"3 Wheels\n{long}\nthe dam ran out.\nEco 50 min\n{long}\nThe End\n1. Open.\n2. Shut."
-    assert with_paragraphs_apart(page) == (
-        f"3 Wheels\n\n{long}\nthe dam ran out.\n\nEco 50 min\n\n{long}\nThe End"
-        "\n\n1. Open.\n2. Shut."
-    )
-    assert with_paragraphs_apart("a\n\nb\nc") == "a\n\nb\nc"
-    code = "\n".join(["turn(wheel, 2)"] * 9)
-    assert with_paragraphs_apart(f"{code}\nOn Wheels of Mills\n{long}").endswith(f"\n\n{long}")
+@given(st.text(alphabet=st.sampled_from("ab -1.|\n"), max_size=400))
+def test_blocks_of_a_text_lose_nothing_and_stand_where_they_say(text: str) -> None:
+    lines = text.split("\n")
+    before = 0
+    for block in blocks_of_text(text):
+        assert before < block.first <= block.last <= len(lines)
+        before = block.last
+        for inner in all_within([block]):
+            here = "".join(lines[inner.first - 1 : inner.last])
+            assert set(inner.text) - set(" \n\\") <= set(here)
+    said = text_of(blocks_of_text(text))
+    assert said.count("a") == text.count("a")
+    assert said.count("b") == text.count("b")
+
+
+def test_a_log_is_a_paragraph_a_line_and_a_table_has_rows() -> None:
+    log = [
+        f"2024-03-05 09:{at:02} INFO pump {at * 7919 % 100} runs{'!' * (at % 9)}"
+        for at in range(60)
+    ]
+    blocks = blocks_of_text("\n".join([*log, "", "| a | b |", "|---|---|", "| 1 | 2 |"]))
+    assert [block.text for block in blocks[:-1]] == log
+    assert [row.cells for row in blocks[-1].rows] == [["a", "b"], ["1", "2"]]
+    assert [row.first for row in blocks[-1].rows] == [62, 64]

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.answering.citations import marks_in
-from crag.answering.outcome import NOT_FOUND, UNSURE
+from crag.answering.outcome import NOT_FOUND
 from crag.graph_registry import OFFERED
 from crag.parts import Hit, Parts
 from crag.settings import Settings
@@ -115,7 +115,7 @@ class Outcome(NamedTuple):
         state, kinds = self.state, {entry["kind"] for entry in self.state["events"]}
         if not isinstance(state["answer"], str) or not state["answer"]:
             return "there is no answer"
-        said = state["answer"].startswith((NOT_FOUND, UNSURE)) and "abstained" in kinds
+        said = state["answer"].startswith(NOT_FOUND) and "abstained" in kinds
         if state["abstained"] and not said:
             return "abstained without saying so"
         for part, what in self.case.saboteur.told:
@@ -126,8 +126,8 @@ class Outcome(NamedTuple):
     def _contradiction(self) -> str:
         """Return which keys of the state contradict each other or the settings."""
         state, settings = self.state, self.case.settings
-        if state["abstained"] != (state["certainty"] in {"unsure", "nothing_found"}):
-            return f"abstained is {state['abstained']}, certainty {state['certainty']}"
+        if state["abstained"] != (state["outcome"] == "not_found"):
+            return f"abstained is {state['abstained']}, outcome {state['outcome']}"
         own_words = _QUOTED.sub("", state["answer"])
         marks = {number for mark in marks_in(own_words) for number in mark.numbers}
         if settings.cites and not marks <= {one["number"] for one in state["citations"]}:

@@ -22,10 +22,10 @@ esbuild (`--bundle --minify --format=esm --target=es2022`) and terser (`-c passe
 made it of `_Lexer` in `Lexer.ts` and `_Tokenizer` in `Tokenizer.ts`, as the package's source map
 holds them. Its licence, MIT, is `marked-LICENCE.txt` beside it.
 
-The encoder in `src/crag/models/all_minilm_l6_v2` is all-MiniLM-L6-v2 by the authors of
-sentence-transformers, and the packaged evaluators are changes of it. `make export-encoder` rounded
-its weights to 16 bits and changed nothing else; `card.json` there names revision and hashes. Its
-licence, Apache-2.0, is `LICENCE.txt` beside it.
+The models in `src/crag/models/crag_minilm_l6_v2` and `src/crag/models/crag_reader_l6_v2` are
+all-MiniLM-L6-v2 by the authors of sentence-transformers, fine-tuned by `crag train encoder` and
+`crag train reader` and stored in 8 bits; `card.json` there names data and recipe. Its licence,
+Apache-2.0, is `LICENCE.txt` beside each.
 
 | package | version | licence |
 |---|---|---|

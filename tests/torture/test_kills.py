@@ -1,9 +1,6 @@
 """Processes that are killed while they write: what they acknowledged is there, and all opens."""
 
 import json
-import random
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -17,7 +14,6 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from crag.graph import build_crag
 from crag.papers.experiments.cache import Cache
 from crag.papers.training.trainer import WORK
-from crag.web.cache import PageCache
 from tests.commands import variables
 from tests.papers.experiments.chat_server import ChatServer, chatting
 from tests.papers.experiments.runs import questions
@@ -40,40 +36,6 @@ from tests.torture.telling import tell
 from tests.trained import some_pairs
 
 KILLS = times(2, 10, 50)
-WRITER = """
-import os, sys
-from pathlib import Path
-from crag.web.cache import PageCache
-cache = PageCache(Path(sys.argv[1]))
-parent, number = os.getppid(), int(sys.argv[2])
-while os.getppid() == parent:
-    cache.put(f"http://a/{number}", {"number": number, "text": "x" * 2000}, 24)
-    print(number, flush=True)
-    number += 1
-"""
-
-
-@pytest.mark.slow
-def test_a_page_cache_keeps_what_it_acknowledged(tmp_path: Path) -> None:
-    place, draw, written = tmp_path / "pages.sqlite", random.Random(3), -1  # noqa: S311
-    for _ in range(KILLS):
-        command = [sys.executable, "-c", WRITER, str(place), str(written + 1)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            written = int(process.stdout.readline())
-            time.sleep(draw.random() / 5)
-            process.kill()
-            # A line that the kill cut off was not acknowledged.
-            lines = [line for line in process.stdout if line.endswith("\n")]
-        written = int(lines[-1]) if lines else written
-        cache = PageCache(place)
-        last = cache.get(f"http://a/{written}", 24)
-        assert last is not None
-        assert last["number"] == written
-    tell(f"{KILLS} kills of a writer of the page cache: {written + 1} pages, none lost")
-    assert written > KILLS
-
-
 QUESTION = "Who wrote the first program?"
 STEPS = ({"open_run"}, {"retrieve"}, {"grade"}, {"refine", "web"}, {"generate"})
 """The nodes that an ambiguous question passes; those of one step run at the same time."""
@@ -223,7 +185,7 @@ def test_a_training_goes_on_and_ends_with_the_same_evaluator(tmp_path: Path) -> 
     data, pairs = tmp_path / "pairs.jsonl", some_pairs(60)
     data.write_text("".join(json.dumps(pair._asdict()) + "\n" for pair in pairs), "utf-8")
     recipe = {
-        "base": base, "max_length": 48, "learning_rate": 3e-3, "batch_size": 8, "blend": 0.2,
+        "base": base, "max_length": 48, "learning_rate": 3e-3, "batch_size": 8,
         "evaluations": 0, "save_steps": 2, "epochs": 4 + 2 * KILLS,
     }  # fmt: skip
     changes = [word for name, value in recipe.items() for word in ("--set", f"{name}={value}")]

@@ -10,9 +10,10 @@ import pytest
 from crag.answering.citations import attributed, validate
 from crag.correction.queries import keywords, read_query
 from crag.correction.strips import decompose, located, neutral_knowledge
-from crag.documents.blocks import blocks_of
-from crag.documents.markdown import markdown_blocks, readable_markdown
-from crag.documents.restructured import readable_rst
+from crag.documents.chunks import chunks_of
+from crag.documents.markdown import read_markdown
+from crag.documents.restructured import read_rst
+from crag.documents.sources import SourceText
 from crag.errors import ContentError, EvaluatorError, PageError
 from crag.evaluators.chat import verdict
 from crag.events import event
@@ -22,17 +23,15 @@ from crag.reflection_tokens import without_reflection
 from crag.state import Citation, OfferedPassage, Source, Strip
 from crag.tasks import split_options
 from crag.testing import FakeReadingEvaluator
-from crag.text.as_read import as_read
 from crag.text.encodings import decoded, likeliest
-from crag.text.html import read_whole_html
+from crag.text.html import read_page
 from crag.text.language import language_of
 from crag.text.markup import without_markup
-from crag.text.paragraphs import paragraphs_of
+from crag.text.paragraphs import blocks_of_text, paragraphs_of
 from crag.text.sentences import split_sentences
 from crag.text.untrusted import neutral
 from crag.text.urls import canonical
 from crag.text.words import question_words, words
-from crag.web.search_replies import plain
 from crag.web.transcribe import transcribe
 from crag.wording import civil_reply, plainly_asked, question_in, with_subject
 from tests.repeating import times
@@ -73,7 +72,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "event": lambda text: event("abstained", "generate", text),
     "cleaned": cleaned,
     "without_reflection": without_reflection,
-    "as_read": as_read,
     "split_options": split_options,
     "sentences": lambda text: located(text, decompose(text, "sentences")),
     "sentences_de": lambda text: split_sentences(text, "de"),
@@ -90,14 +88,15 @@ READERS: dict[str, Callable[[str], Any]] = {
         text.encode("latin-1", "replace"), f"text/html; charset={text}"
     ),
     "likeliest": lambda text: likeliest(text.encode()),
-    "markdown_blocks": markdown_blocks,
-    "readable_markdown": readable_markdown,
-    "readable_rst": readable_rst,
-    "plain_blocks": lambda text: blocks_of(text, "plain"),
+    "markdown": read_markdown,
+    "restructured": read_rst,
+    "plain_blocks": blocks_of_text,
+    "chunks": lambda text: chunks_of(
+        SourceText(source="/a", title="A", blocks=blocks_of_text(text), unit="line")
+    ),
     "words": lambda text: list(words(text)),
     "question_words": question_words,
-    "search_reply": plain,
-    "whole_html": read_whole_html,
+    "whole_html": read_page,
     "web_html": lambda text: transcribe(text.encode(), "text/html", "http://a/"),
     "web_markdown": lambda text: transcribe(text.encode(), "text/markdown", "http://a/"),
 }
@@ -112,10 +111,10 @@ FOUND = [
     ("without_markup", shape(LENGTH, "[")),
     ("decoded", shape(LENGTH, " ")),
     ("likeliest", shape(5 * LENGTH, "<")),
-    ("readable_markdown", shape(LENGTH, " ", "{:", "x")),
-    ("readable_markdown", shape(2 * LENGTH, "```{a}\n")),
-    ("readable_markdown", shape(4 * LENGTH, "```{toctree}\n")),
-    ("readable_rst", shape(LENGTH, ":a")),
+    ("markdown", shape(LENGTH, " ", "{:", "x")),
+    ("markdown", shape(2 * LENGTH, "```{a}\n")),
+    ("markdown", shape(4 * LENGTH, "```{toctree}\n")),
+    ("restructured", shape(LENGTH, ":a")),
     ("web_html", shape(LENGTH, " ", "<p style='clip:rect(0", "x'>a</p>")),
     ("web_markdown", shape(LENGTH, " ", "# a", "b")),
     ("validate", shape(LENGTH, "`` ` ")),
@@ -131,7 +130,7 @@ def slow(read: Callable[[str], Any], texts: Iterable[str]) -> dict[str, float]:
     found: dict[str, float] = {}
     for text in texts:
         start = time.thread_time()
-        with suppress(ContentError, EvaluatorError, PageError):
+        with suppress(ContentError, EvaluatorError, PageError, ValueError):
             read(text)
         seconds = time.thread_time() - start
         if seconds > SECONDS:

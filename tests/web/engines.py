@@ -1,10 +1,16 @@
 """Search services on loopback: what each says on the wire, and the searchers that ask them."""
 
+import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+import pytest
+
+from crag.errors import SearchError
 from crag.parts import Hit, WebSearcher
+from crag.text.urls import distinct
 from crag.web import SearxngSearcher, TavilySearcher, WikipediaSearcher
 from tests.loopback import Loopback, serving
 
@@ -81,3 +87,44 @@ def searching(
 def queries(name: str, server: Loopback) -> list[str]:
     """Return what the service was asked for, in order."""
     return [request[ENGINES[name].query] for request in server.requests]
+
+
+async def search(made: WebSearcher, query: str = "ada", limit: int = 5) -> list[Hit]:
+    """Search; what the graph would not use is left out."""
+    found = await made.asearch(query, limit)
+    assert len(found) <= limit
+    return distinct(found)
+
+
+async def failing(made: WebSearcher, query: str = "ada") -> SearchError:
+    """Return the error that the search raises."""
+    with pytest.raises(SearchError) as caught:
+        await search(made, query)
+    return caught.value
+
+
+CUT_OFF = (
+    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"results'
+)
+
+
+@contextmanager
+def breaking_off() -> Iterator[str]:
+    """Answer each connection with the beginning of a reply; yield the URL."""
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection, suppress(OSError):
+                    connection.recv(65536)
+                    connection.sendall(CUT_OFF)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()

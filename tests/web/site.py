@@ -3,30 +3,9 @@
     with website() as site:
         reader.read([site.at("/article")], limits)
 
-What each path answers:
-
-    /article            a long article with lists, a table, a menu and a footer
-    /navigation         a short article in a page that is mostly links
-    /no-heading         no h1; the title stands in og:title
-    /latin-1            ISO-8859-1, named in the HTTP header
-    /utf-16             UTF-16 with a byte order mark, named nowhere
-    /text   /pdf        three paragraphs as plain text and as PDF
-    /gzip               the article, compressed
-    /bomb               gzip, about 130 kB that inflate to 128 MiB
-    /endless            HTML that never ends
-    /drip               HTML, one byte every `drip_seconds`
-    /loop               redirects to itself
-    /to-private         redirects to http://10.0.0.1/
-    /to-article         redirects to /article
-    /redirect?to=URL    redirects to URL
-    /404  /500          these statuses; 429 has Retry-After
-    /429
-    /image              a content type that is no text
-    /empty              HTML without text
-    /injected           an article with visible and hidden instructions to language models
-    /robots.txt         `robots`, or 404 while that is None
-
-A query is ignored: /article?n=1 and /article?n=2 are two URLs of the same page.
+`Website.answer` and `_STATIC` say what each path answers: /bomb is gzip of 130 kB that inflates to
+128 MiB, /endless is HTML that never ends, /drip HTML of one byte every 50 ms, /to-private redirects
+to http://10.0.0.1/. A query is ignored: /article?n=1 and /article?n=2 are URLs of the same page.
 """
 
 import gzip
@@ -91,7 +70,6 @@ class Website(ThreadingHTTPServer):
         self.statuses: defaultdict[str, list[int]] = defaultdict(list)
         """Statuses that a path answers in turn before it answers as it should."""
         self.retry_after = "1"
-        self.drip_seconds = 0.05
         self.requests: list[Request] = []
         self.connections = 0
         """TCP connections accepted; a request on a kept connection opens none."""
@@ -160,7 +138,7 @@ class Website(ThreadingHTTPServer):
     def _drip(self) -> Iterator[bytes]:
         for byte in b"<!doctype html><title>Drip</title><h1>Drip</h1><p>" + b"drop " * 10_000:
             yield bytes([byte])
-            self.stopping.wait(self.drip_seconds)
+            self.stopping.wait(0.05)
 
     def _endless(self) -> Iterator[bytes]:
         yield b"<!doctype html><title>Endless</title><h1>Endless</h1>"
@@ -180,9 +158,6 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(OSError):  # A client that has had enough has gone.
             self._send(self.server.answer(url.path, url.query))
 
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
     def _send(self, answer: Answer) -> None:
         body = answer.body
         self.send_response(answer.status)
@@ -193,8 +168,6 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in (length, *answer.headers.items()):
             self.send_header(name, value)
         self.end_headers()
-        if self.command == "HEAD":
-            return
         for part in [body] if isinstance(body, bytes) else body:
             if self.server.stopping.is_set():
                 break
@@ -226,18 +199,11 @@ def _static(path: str) -> Answer:
     return make() if make else Answer(b"<p>There is no such page.</p>", status=404)
 
 
-def _accents(encoding: str, content_type: str) -> Answer:
-    return Answer(page("accents").decode().encode(encoding), content_type)
-
-
 _STATIC: dict[str, Callable[[], Answer]] = {
     "/article": lambda: Answer(page("article")),
     "/navigation": lambda: Answer(page("navigation")),
-    "/no-heading": lambda: Answer(page("no_heading")),
     "/injected": lambda: Answer(page("injected")),
     "/empty": lambda: Answer(page("empty")),
-    "/latin-1": lambda: _accents("latin-1", "text/html; charset=latin-1"),
-    "/utf-16": lambda: _accents("utf-16", "text/html"),
     "/text": lambda: Answer("\n\n".join(PARAGRAPHS).encode(), "text/plain; charset=utf-8"),
     "/pdf": lambda: Answer(pdf(), "application/pdf"),
     "/gzip": lambda: Answer(gzip.compress(page("article")), headers={"Content-Encoding": "gzip"}),
@@ -245,7 +211,6 @@ _STATIC: dict[str, Callable[[], Answer]] = {
     "/image": lambda: Answer(b"\x89PNG\r\n\x1a\n" + bytes(64), "image/png"),
     "/loop": lambda: _redirect("/loop"),
     "/to-private": lambda: _redirect("http://10.0.0.1/"),
-    "/to-article": lambda: _redirect("/article"),
 }
 
 

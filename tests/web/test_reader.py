@@ -1,10 +1,17 @@
-"""Reading several pages over real connections: each page a result, never an exception."""
+"""Reading pages over real connections: each page a result, never an exception."""
 
 import asyncio
+import gzip
 import logging
+import socket
 import threading
+import tracemalloc
+import zlib
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from itertools import chain, repeat
 from time import monotonic
 from typing import Any
 
@@ -14,11 +21,12 @@ from hypothesis import strategies as st
 
 from crag.errors import PageError
 from crag.parts import Page, PageReader, ReadingLimits
-from crag.web.reader import HttpPageReader
-from tests.web.hostile import LIMITS, Names, Recorder, Text, redirect, transcribed
-from tests.web.site import PARAGRAPHS, Answer, Website, website
+from crag.web.reader import USER_AGENT, HttpPageReader
+from tests.web.hostile import LIMITS, PUBLIC, Names, Recorder, redirect, transcribed
+from tests.web.site import BOMB_BYTES, HTML, PARAGRAPHS, Answer, Website, website
 
-KEPT = LIMITS._replace(cache_hours=1)
+TEXT = b"The tide mill ground barley. " * 200
+GOOD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nwords"
 
 
 @pytest.fixture
@@ -28,73 +36,80 @@ def site() -> Iterator[Website]:
 
 
 def reader_with(**options: Any) -> HttpPageReader:
-    given: dict[str, Any] = {"transcribe": transcribed, "longest_wait": 0.01}
-    return HttpPageReader(allow_loopback=True, **given | options)
+    return HttpPageReader(**{"allow_loopback": True, "transcribe": transcribed} | options)
 
 
-async def read(
-    site: Website, *paths: str, limits: ReadingLimits = LIMITS, **options: Any
-) -> list[Page]:
-    return await reader_with(**options).aread([site.at(path) for path in paths], limits)
+def read(site: Website, *paths: str, limits: ReadingLimits = LIMITS, **options: Any) -> list[Page]:
+    return reader_with(**options).read([site.at(path) for path in paths], limits)
+
+
+def one(url: str, **limits: Any) -> Page:
+    (page,) = reader_with().read([url], LIMITS._replace(**limits))
+    return page
 
 
 def problems(pages: list[Page]) -> list[str | None]:
     return [page.problem for page in pages]
 
 
-async def test_pages_in_the_order_of_their_urls(site: Website) -> None:
+@contextmanager
+def listening(answers: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    """Accept one connection for each answer, keep what came first on it, send, and close."""
+    received: list[bytes] = []
+
+    def serve() -> None:
+        for answer in answers:
+            with suppress(OSError):
+                connection, _ = listener.accept()
+                with connection:
+                    received.append(connection.recv(65536))
+                    connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(5)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1], received
+    thread.join()
+
+
+def test_pages_in_the_order_of_their_urls(site: Website) -> None:
     site.latency["/text"] = 0.1
-    text, article = await read(site, "/text", "/article")
-    assert text.url == site.at("/text")
-    assert text.paragraphs == ("\n\n".join(PARAGRAPHS),)
-    assert text.fetched_bytes == len("\n\n".join(PARAGRAPHS))
-    assert not text.cached
-    assert article.title == f"text/html; charset=utf-8 {site.at('/article')}"
+    text, article = read(site, "/text", "/article")
+    assert text == Page(
+        site.at("/text"),
+        f"text/plain; charset=utf-8 {site.at('/text')}",
+        ("\n\n".join(PARAGRAPHS),),
+        len("\n\n".join(PARAGRAPHS)),
+    )
+    assert article.title == f"{HTML} {site.at('/article')}"
+    assert reader_with().read([], LIMITS) == []
 
 
-async def test_each_failure_is_the_page_s_own(site: Website) -> None:
+def test_each_failure_is_the_page_s_own(site: Website) -> None:
     site.latency["/slow"] = 5
     expected = {
-        "/text": None,
-        "/404": "status",
-        "/500": "status",
-        "/image": "content_type",
-        "/loop": "refused",
-        "/to-private": "refused",
-        "/bomb": "too_large",
-        "/endless": "too_large",
-        "/drip": "timeout",
-        "/slow": "timeout",
-        "/429": "status",
+        "/text": None, "/404": "status", "/500": "status", "/image": "content_type",
+        "/loop": "refused", "/to-private": "refused", "/bomb": "too_large",
+        "/endless": "too_large", "/drip": "timeout", "/slow": "timeout", "/429": "status",
         "/gzip": None,
-    }
-    limits = LIMITS._replace(page_seconds=1, page_bytes=100_000)
-    pages = await read(site, *expected, limits=limits._replace(per_site=20))
+    }  # fmt: skip
+    began = monotonic()
+    limits = LIMITS._replace(page_seconds=1.5, page_bytes=100_000, per_site=20)
+    pages = read(site, *expected, limits=limits)
+    assert monotonic() - began < 5
     assert dict(zip(expected, problems(pages), strict=True)) == expected
     assert all(page.detail for page in pages if page.problem)
-    assert all(page.url == site.at(path) for page, path in zip(pages, expected, strict=True))
+    assert [page.url for page in pages] == [site.at(path) for path in expected]
 
 
-async def test_hostile_and_good_urls_together(site: Website) -> None:
-    recorder = Recorder()
-    urls = [
-        "file:///etc/passwd",
-        site.at("/text"),
-        "http://[::ffff:7f00:1]/",
-        "",
-        "http://10.0.0.1",
-    ]
-    pages = await reader_with(connector=recorder).aread(urls, LIMITS)
-    assert problems(pages) == ["refused", None, "refused", "refused", "refused"]
-    assert [page.url for page in pages] == urls
-    assert recorder.addresses == ["127.0.0.1"]
-
-
-async def test_transcribed_by_our_own(site: Website) -> None:
+async def test_both_ways_under_a_running_loop_and_transcribed_by_our_own(site: Website) -> None:
     reader = HttpPageReader(allow_loopback=True)
-    text, empty = await reader.aread([site.at("/text"), site.at("/empty")], LIMITS)
-    assert text.paragraphs == PARAGRAPHS
-    assert empty.problem == "empty"
+    assert isinstance(reader, PageReader)
+    urls = [site.at("/text"), site.at("/empty")]
+    for text, empty in (reader.read(urls, LIMITS), await reader.aread(urls, LIMITS)):
+        assert text.paragraphs == PARAGRAPHS
+        assert empty.problem == "empty"
 
 
 @settings(max_examples=25, deadline=None)
@@ -114,39 +129,212 @@ def test_whatever_is_asked_for_gets_a_page(urls: list[str]) -> None:
     assert recorder.addresses == []
 
 
-async def test_no_urls() -> None:
-    assert await reader_with().aread([], LIMITS) == []
-
-
-def test_without_a_loop(site: Website) -> None:
-    reader = reader_with()
-    assert isinstance(reader, PageReader)
-    for _ in range(2):
-        assert problems(reader.read([site.at("/text"), site.at("/404")], LIMITS)) == [
-            None,
-            "status",
-        ]
-
-
-async def test_under_a_running_loop(site: Website) -> None:
-    assert problems(reader_with().read([site.at("/text")], LIMITS)) == [None]
-
-
-async def test_pages_are_fetched_at_the_same_time(site: Website) -> None:
-    together = threading.Barrier(4, timeout=3)
-    site.answers |= {f"/{number}": Answer(waiting(together), "text/plain") for number in range(4)}
-    pages = await read(
-        site, *(f"/{number}" for number in range(4)), limits=LIMITS._replace(per_site=4)
+def test_what_a_site_learns(site: Website, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    site.answers["/cookie"] = Answer(
+        status=302, headers={"Location": "/text", "Set-Cookie": "id=1; Path=/"}
     )
-    assert problems(pages) == [None] * 4
+    names = reader_with(allow_loopback=False, resolver=Names(), connector=Recorder())
+    url = f"http://public.example:{site.server_port}/cookie#secret"
+    assert problems(names.read([url], LIMITS)) == [None]
+    first, second = (request.headers for request in site.requests)
+    assert site.paths() == ["/cookie", "/text"]
+    assert first == second
+    assert set(first) == {"host", "user-agent", "accept", "accept-encoding"}
+    assert first["host"] == f"public.example:{site.server_port}"
+    assert first["user-agent"] == USER_AGENT
 
 
-def waiting(barrier: threading.Barrier) -> Iterator[bytes]:
-    barrier.wait()
-    yield b"All of us were asked at once."
+def test_tls_names_the_host_and_not_the_address() -> None:
+    reader = HttpPageReader(resolver=Names(), connector=Recorder(), transcribe=transcribed)
+    with listening([b"no TLS"]) as (port, received):
+        (page,) = reader.read([f"https://public.example:{port}/"], LIMITS)
+    assert page.problem == "network"
+    assert received[0][0] == 0x16  # A TLS handshake.
+    assert b"public.example" in received[0]
+    assert PUBLIC.encode() not in received[0]
 
 
-async def test_two_at_once_of_one_site(site: Website) -> None:
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_are_followed(site: Website, status: int) -> None:
+    site.answers["/go"] = Answer(status=status, headers={"Location": "text?a=b c"})
+    (page,) = read(site, "/go")
+    assert (page.url, page.title[-12:]) == (site.at("/go"), "text?a=b%20c")
+    site.answers["/go"] = Answer(status=status)
+    assert problems(read(site, "/go")) == ["status"]
+
+
+def test_five_redirects_and_no_more(site: Website) -> None:
+    for number in range(6):
+        following = f"/hop{number - 1}" if number else "/text"
+        site.answers[f"/hop{number}"] = Answer(status=302, headers={"Location": following})
+    assert problems(read(site, "/hop4")) == [None]
+    site.requests.clear()
+    assert one(site.at("/hop5")).detail == "more than 5 redirects"
+    assert len(site.requests) == 6
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "problem"),
+    [
+        ("identity", TEXT, None),
+        ("gzip", gzip.compress(TEXT), None),
+        ("X-GZIP", gzip.compress(TEXT) + b"what follows is no part of it", None),
+        ("gzip", b"\xffno gzip at all", "unreadable"),
+        ("gzip", gzip.compress(TEXT)[:20] + b"\xff" * 50, "unreadable"),
+        ("gzip", gzip.compress(TEXT)[:-8] + b"\0" * 8, "unreadable"),
+        *((other, TEXT, "unreadable") for other in ("br", "deflate", "gzip, gzip", "nonsense")),
+    ],
+)
+def test_encodings(site: Website, encoding: str, body: bytes, problem: str | None) -> None:
+    def parts() -> Iterator[bytes]:
+        yield from (body[at : at + 100] for at in range(0, len(body), 100))
+
+    site.answers["/whole"] = Answer(body, "text/plain", headers={"Content-Encoding": encoding})
+    site.answers["/parts"] = Answer(parts(), "text/plain", headers={"Content-Encoding": encoding})
+    for page in read(site, "/whole", "/parts"):
+        assert page.problem == problem
+        assert page.paragraphs == (() if problem else (TEXT.decode(),))
+
+
+@pytest.mark.parametrize("size", [100, 101])
+def test_exactly_the_limit_passes(site: Website, size: int) -> None:
+    packed = {"Content-Encoding": "gzip"}
+    site.answers["/plain"] = Answer(b"x" * size, "text/plain")
+    site.answers["/parts"] = Answer(iter([b"x" * 60, b"x" * (size - 60)]), "text/plain")
+    site.answers["/gzip"] = Answer(gzip.compress(b"x" * size), "text/plain", headers=packed)
+    pages = read(site, "/plain", "/parts", "/gzip", limits=LIMITS._replace(page_bytes=100))
+    assert problems(pages) == [None if size == 100 else "too_large"] * 3
+
+
+def test_a_bomb_is_never_inflated_beyond_the_limit(site: Website) -> None:
+    assert problems(read(site, "/bomb")) == ["too_large"]  # All is loaded, and the bomb made.
+    tracemalloc.start()
+    assert problems(read(site, "/bomb", limits=LIMITS._replace(page_bytes=10_000))) == ["too_large"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < BOMB_BYTES / 30
+
+
+def test_compressed_bytes_without_content_end_too(site: Website) -> None:
+    packer = zlib.compressobj(wbits=31)
+    head = packer.compress(b"") + packer.flush(zlib.Z_SYNC_FLUSH)
+    body = head + b"\0\0\0\xff\xff" * 3000
+    site.answers["/"] = Answer(iter([body]), headers={"Content-Encoding": "gzip"})
+    assert one(site.at("/"), page_bytes=5000).problem == "too_large"
+
+
+def test_a_missing_type_is_guessed_and_another_not_read(site: Website) -> None:
+    with listening([GOOD.replace(b"Content-Type: text/plain\r\n", b"")]) as (port, _):
+        assert one(f"http://127.0.0.1:{port}/").paragraphs == ("words",)
+    for kind in ("image/png", "application/json", "text/htmlx", "x"):
+        site.answers["/"] = Answer(b"words", kind)
+        assert one(site.at("/")).detail == f"the content type {kind!r} is not supported"
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_what_heals_is_asked_again_once(site: Website, status: int) -> None:
+    site.retry_after = "0"
+    site.statuses["/text"] = [status]
+    assert problems(read(site, "/text")) == [None]
+    site.statuses["/text"] = [503, 502, 503]
+    assert "status 502" in one(site.at("/text")).detail
+    assert len(site.requests) == 4
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_other_statuses_are_final(site: Website, status: int) -> None:
+    site.statuses["/text"] = [status]
+    assert one(site.at("/text")).detail == f"the server answered with status {status}"
+    assert len(site.requests) == 1
+
+
+@pytest.mark.parametrize("after", ["60", "date", "soon", "", "9" * 400])
+def test_too_many_requests_for_longer_than_there_is(site: Website, after: str) -> None:
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=120), usegmt=True)
+    site.retry_after = later if after == "date" else after
+    site.statuses["/text"] = [429]
+    began = monotonic()
+    assert "status 429" in one(site.at("/text"), page_seconds=3).detail
+    assert len(site.requests) == 1
+    assert monotonic() - began < 2
+
+
+@pytest.mark.parametrize("broken", [b"", GOOD.replace(b": 5", b": 99")])
+def test_a_broken_connection_is_tried_again(broken: bytes) -> None:
+    with listening([broken, GOOD]) as (port, received):
+        assert one(f"http://127.0.0.1:{port}/").paragraphs == ("words",)
+    assert len(received) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH_9.9\r\n",
+        b"HTTP/1.1 two hundred\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X-Header: very long\r\n" * 20_000,
+        b"HTTP/1.1 200 OK\r\nX: " + b"a" * 300_000,
+        b"HTTP/1.1 302 Found\r\nLocation: /\x00\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnot hexadecimal\r\n",
+    ],
+)
+def test_what_is_not_http(answer: bytes) -> None:
+    with listening([answer, answer]) as (port, _):
+        assert one(f"http://127.0.0.1:{port}/").problem == "network"
+    assert one("http://127.0.0.1:9/").problem == "network"
+
+
+def test_endless_interim_answers_end() -> None:
+    def serve() -> None:
+        with suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                for part in chain(
+                    [b"HTTP/1.1 100 Continue\r\n\r\n"], repeat(b"HTTP/1.1 103\r\n\r\n")
+                ):
+                    connection.sendall(part)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        assert one(url, page_seconds=0.2).problem in {"timeout", "network"}
+    thread.join(5)
+    assert not thread.is_alive()  # Our thread has hung up, although nobody waits for it.
+
+
+def test_time_for_all_pages_together(site: Website) -> None:
+    site.latency["/slow"] = 5
+    began = monotonic()
+    pages = read(site, "/text", "/slow", "/drip", limits=LIMITS._replace(seconds=1.5))
+    assert problems(pages) == [None, "timeout", "timeout"]
+    assert monotonic() - began < 4
+    site.requests.clear()
+    assert problems(read(site, "/text", limits=LIMITS._replace(seconds=0))) == ["timeout"]
+    assert site.requests == []
+
+
+def test_bytes_for_all_pages_together(site: Website) -> None:
+    site.answers |= {f"/{number}": Answer(b"x" * 1000, "text/plain") for number in range(5)}
+    paths = [f"/{number}" for number in range(5)]
+    pages = read(site, *paths, limits=LIMITS._replace(bytes=3500, per_site=1))
+    assert sorted(map(str, problems(pages))) == ["None"] * 3 + ["budget"] * 2
+    assert sum(page.fetched_bytes for page in pages) == 3000
+
+
+def test_pages_are_fetched_at_the_same_time(site: Website) -> None:
+    together = threading.Barrier(4, timeout=3)
+
+    def waiting() -> Iterator[bytes]:
+        together.wait()
+        yield b"All of us were asked at once."
+
+    site.answers |= {f"/{number}": Answer(waiting(), "text/plain") for number in range(4)}
+    assert problems(read(site, "/0", "/1", "/2", "/3")) == [None] * 4
+
+
+def test_two_at_once_of_one_site(site: Website) -> None:
     lock, inside, most = threading.Lock(), 0, 0
 
     def counted() -> Iterator[bytes]:
@@ -161,164 +349,121 @@ async def test_two_at_once_of_one_site(site: Website) -> None:
 
     site.answers |= {f"/{number}": Answer(counted(), "text/plain") for number in range(6)}
     paths = [f"/{number}" for number in range(6)]
-    pages = await read(site, *paths, limits=LIMITS._replace(per_site=2))
-    assert problems(pages) == [None] * 6
+    assert problems(read(site, *paths, limits=LIMITS._replace(per_site=2))) == [None] * 6
     assert most == 2
 
 
-async def test_spellings_of_one_url_are_fetched_once(site: Website) -> None:
-    urls = [site.at("/text"), site.at("/text#part"), site.at("/text").replace("http", "HTTP")]
-    pages = await reader_with().aread(urls, LIMITS)
-    assert site.paths() == ["/text"]
-    assert [page.url for page in pages] == urls
-    assert len({page.paragraphs for page in pages}) == 1
-    assert [page.fetched_bytes > 0 for page in pages] == [True, False, False]
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (PageError("", "empty", "said so"), ("empty", "said so")),
+        (RecursionError("too deep"), ("unreadable", "reading it failed: RecursionError")),
+    ],
+)
+def test_a_transcription_that_fails(
+    site: Website, caplog: pytest.LogCaptureFixture, raised: Exception, expected: tuple[str, str]
+) -> None:
+    def failing(*_: object) -> Any:
+        raise raised
 
-
-async def test_time_for_all_pages_together(site: Website) -> None:
-    site.latency["/slow"] = 5
-    begun = monotonic()
-    limits = LIMITS._replace(seconds=1.5)
-    pages = await read(site, "/text", "/slow", "/drip", limits=limits._replace(per_site=3))
-    assert problems(pages) == [None, "timeout", "timeout"]
-    assert pages[1].detail == "not read in the 1.5 s for all pages together"
-    assert pages[2].fetched_bytes > 0
-    assert monotonic() - begun < 4
-
-
-async def test_no_time_at_all(site: Website) -> None:
-    assert problems(await read(site, "/text", limits=LIMITS._replace(seconds=0))) == ["timeout"]
-    assert site.requests == []
-
-
-async def test_bytes_for_all_pages_together(site: Website) -> None:
-    site.answers |= {f"/{number}": Answer(b"x" * 1000, "text/plain") for number in range(5)}
-    paths = [f"/{number}" for number in range(5)]
-    pages = await read(site, *paths, limits=LIMITS._replace(bytes=3500, per_site=1))
-    assert problems(pages) == [None, None, None, "budget", "budget"]
-    assert sum(page.fetched_bytes for page in pages) <= 3500
-    assert "all pages together" in pages[3].detail
-
-
-async def test_no_bytes_at_all(site: Website) -> None:
-    assert problems(await read(site, "/text", limits=LIMITS._replace(bytes=0))) == ["budget"]
-    assert site.requests == []
-
-
-@pytest.mark.parametrize("problem", ["unreadable", "content_type", "empty"])
-async def test_what_transcription_refuses(site: Website, problem: Any) -> None:
-    def refuse(_: bytes, __: str, url: str) -> Text:
-        raise PageError(url, problem, "said so")
-
-    [page] = await read(site, "/text", transcribe=refuse)
-    assert (page.problem, page.detail) == (problem, "said so")
-
-
-async def test_a_transcription_that_breaks(site: Website, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-
-    def broken(*_: object) -> Text:
-        raise RecursionError("too deep")
-
-    [page] = await read(site, "/text", transcribe=broken)
-    assert (page.problem, page.detail) == ("unreadable", "reading it failed: RecursionError")
-    assert "too deep" in caplog.text
+    (page,) = read(site, "/text", transcribe=failing)
+    assert (page.problem, page.detail) == expected
+    assert str(raised) in caplog.text
 
 
-async def test_a_transcription_without_text(site: Website) -> None:
-    [page] = await read(site, "/text", transcribe=lambda *_: Text("A title", ()))
-    assert (page.problem, page.detail) == ("empty", "it holds no text")
-
-
-async def test_a_resolver_that_breaks() -> None:
-    async def broken(host: str, port: int) -> list[str]:
-        raise KeyError(host, port)
-
-    [page] = await reader_with(resolver=broken).aread(["http://a.example/"], LIMITS)
-    assert (page.problem, page.detail) == ("unreadable", "reading it failed: KeyError")
-
-
-def test_a_transcription_without_end_holds_nobody_up(site: Website) -> None:
+def test_a_page_without_end_holds_nobody_up(site: Website) -> None:
     end = threading.Event()
 
-    def endless(*_: object) -> Text:
+    def endless(*_: object) -> Any:
         end.wait(10)
-        return Text("", ())
+        return "", ()
 
-    begun = monotonic()
-    limits = LIMITS._replace(page_seconds=0.2)
-    [page] = reader_with(transcribe=endless).read([site.at("/text")], limits)
+    began = monotonic()
+    for stuck in ({"transcribe": endless}, {"resolver": endless}):
+        (page,) = read(site, "/text", limits=LIMITS._replace(page_seconds=0.2), **stuck)
+        assert (page.problem, page.detail) == ("timeout", "not read in 0.2 s")
+    assert monotonic() - began < 3
     end.set()
-    assert (page.problem, page.detail) == ("timeout", "its text was not extracted in time")
-    assert monotonic() - begun < 3
 
 
-async def test_cancelling_ends_everything(site: Website) -> None:
-    begun = asyncio.Event()
-
-    async def resolver(*_: object, **__: object) -> list[str]:
-        begun.set()
-        return ["127.0.0.1"]
-
-    urls = [f"http://{name}.example:{site.server_port}/drip" for name in ("a", "b")]
-    task = asyncio.create_task(reader_with(resolver=resolver).aread(urls, LIMITS))
-    await begun.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+async def test_cancelling_does_not_wait(site: Website) -> None:
+    began = monotonic()
+    reading = reader_with().aread([site.at("/drip")], LIMITS)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(reading, 0.2)
+    assert monotonic() - began < 3
 
 
-async def test_a_kept_page_is_not_fetched(site: Website, tmp_path: Path) -> None:
-    cache = tmp_path / "pages"
-    [first] = await read(site, "/text", limits=KEPT, cache=cache)
-    [second] = await read(site, "/text#there", limits=KEPT, cache=cache)
-    assert site.paths() == ["/text"]
-    assert (first.cached, second.cached) == (False, True)
-    assert (second.title, second.paragraphs) == (first.title, first.paragraphs)
-    assert second.fetched_bytes == 0
-    assert second.url == site.at("/text#there")
-
-
-async def test_failures_are_not_kept(site: Website, tmp_path: Path) -> None:
-    site.statuses["/text"] = [404]
-    for expected in ("status", None):
-        pages = await read(site, "/text", limits=KEPT, cache=tmp_path / "pages")
-        assert problems(pages) == [expected]
-
-
-async def test_private_use_keeps_nothing(site: Website, tmp_path: Path) -> None:
-    for _ in range(2):
-        await read(site, "/text", limits=LIMITS, cache=tmp_path / "pages")
-    assert site.paths() == ["/text"] * 2
-    assert not (tmp_path / "pages").exists()
-
-
-async def test_a_kept_loopback_page_is_not_served_to_who_may_not_fetch_it(
-    site: Website, tmp_path: Path
-) -> None:
-    cache = tmp_path / "pages"
-    assert problems(await read(site, "/text", limits=KEPT, cache=cache)) == [None]
-    strict = HttpPageReader(cache=cache, transcribe=transcribed)
-    assert problems(await strict.aread([site.at("/text")], KEPT)) == ["refused"]
-
-
-async def test_a_damaged_cache_costs_a_fetch_and_no_page(site: Website, tmp_path: Path) -> None:
-    cache = tmp_path / "pages"
-    cache.write_bytes(b"no database " * 1000)
-    pages = await read(site, "/text", limits=KEPT, cache=cache)
-    assert problems(pages) == [None]
-
-
-async def test_one_reader_for_many_threads(site: Website, tmp_path: Path) -> None:
-    reader = reader_with(cache=tmp_path / "pages")
+async def test_one_reader_for_many_threads(site: Website) -> None:
+    reader = reader_with()
     urls = [site.at("/text"), site.at("/article"), site.at("/404")]
-    calls = [asyncio.to_thread(reader.read, urls, KEPT) for _ in range(5)]
-    for pages in await asyncio.gather(*calls):
+    for pages in await asyncio.gather(*(reader.aread(urls, LIMITS) for _ in range(5))):
         assert problems(pages) == [None, None, "status"]
 
 
-async def test_a_redirect_that_robots_and_guard_let_pass(site: Website) -> None:
-    [page] = await read(site, redirect("/text"), limits=LIMITS._replace(robots=True))
-    assert page.title == f"text/plain; charset=utf-8 {site.at('/text')}"
-    assert page.url == site.at(redirect("/text"))
+POLITE = LIMITS._replace(robots=True)
+RULES = (
+    "User-agent: *\nDisallow: /article\nAllow: /article/open\n\nUser-agent: other\nDisallow: /\n"
+)
+
+
+@pytest.fixture
+def polite_site(site: Website) -> Website:
+    site.robots = RULES
+    return site
+
+
+def asked(site: Website, *paths: str, **limits: Any) -> list[str | None]:
+    return problems(read(site, *paths, limits=POLITE._replace(**limits), robots_seconds=20))
+
+
+def test_robots_txt_is_asked_once_and_obeyed(polite_site: Website) -> None:
+    site, reader = polite_site, reader_with(robots_seconds=20)
+    site.latency["/robots.txt"] = 0.05
+    urls = [site.at(path) for path in ("/text", "/article", "/text?2", redirect("/article"))]
+    for _ in range(2):
+        pages = reader.read(urls, POLITE)
+        assert problems(pages) == [None, "robots", None, "robots"]
+        assert pages[1].detail == "the site's robots.txt forbids it"
+    assert site.paths().count("/robots.txt") == 1
+    assert "/article" not in site.paths()
+    assert problems(reader.read([site.at("/article")], LIMITS)) == [None]
+
+
+@pytest.mark.parametrize(
+    ("rules", "problem"),
+    [
+        (b"User-agent: crag\nDisallow: /\n\nUser-agent: *\nAllow: /\n", "robots"),
+        (b"\xef\xbb\xbf" + RULES.encode(), "robots"),
+        (b"\xff\xfe\x00", None),
+        (b"<html>none</html>", None),
+        (b"x" * 600_000, None),
+    ],
+)
+def test_rules_of_any_kind(site: Website, rules: bytes, problem: str | None) -> None:
+    site.answers["/robots.txt"] = Answer(rules, "application/octet-stream")
+    assert asked(site, "/article") == [problem]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 500])
+def test_rules_that_cannot_be_had_forbid_nothing(polite_site: Website, status: int) -> None:
+    polite_site.statuses["/robots.txt"] = [status]
+    assert asked(polite_site, "/article") == [None]
+    assert polite_site.paths() == ["/robots.txt", "/article"]
+
+
+def test_rules_behind_a_private_redirect_are_not_fetched(site: Website) -> None:
+    site.answers["/robots.txt"] = Answer(status=302, headers={"Location": "http://10.0.0.1/"})
+    assert asked(site, "/article") == [None]
+
+
+def test_slow_rules(polite_site: Website) -> None:
+    polite_site.latency["/robots.txt"] = 5
+    began = monotonic()
+    reader = reader_with(robots_seconds=0.3)
+    url = polite_site.at("/article")
+    assert problems(reader.read([url], POLITE._replace(page_seconds=0.1))) == ["timeout"]
+    assert problems(reader.read([url], POLITE)) == [None]  # They were not taken for none before.
+    assert polite_site.paths().count("/robots.txt") == 2
+    assert monotonic() - began < 4

@@ -10,8 +10,6 @@ from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from crag.errors import ModelError, TrainingError
-from crag.models.batches import length_sorted_batches
-from crag.models.devices import find_device
 from crag.models.model_card import CARD
 from crag.papers.training.self_rag.critique_cases import (
     KINDS,
@@ -32,6 +30,7 @@ from crag.papers.training.self_rag.released_critic import (
     written_label,
 )
 from crag.reflection_tokens import token_ids
+from crag.torch_models import find_device, length_sorted_batches
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

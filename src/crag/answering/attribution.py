@@ -7,9 +7,9 @@ alone, and so are the numbers there.
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from crag.answering.citations import before_end, marks_in, without_citations
@@ -65,30 +65,25 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
     support, events = _supported(question, read.sentences, available, attributor, node)
     if add:
         _move(read, support)
-    edits = [_AnswerEdit(loose.start, loose.end, "") for loose in read.loose if add]
     statuses: list[SentenceStatus] = []
     for index, sentence in enumerate(read.sentences):
         is_supported = support.any(index)
         statuses.append("cited" if is_supported else "unsupported")
-        if is_supported and not (sentence.cited or sentence.moved):
+        if is_supported and not (sentence.cited or sentence.added):
             statuses[-1] = "attributed"
-            sentence.moved.extend([support.best(index)] if add else [])
-        if sentence.moved:
-            marks = "".join(map(as_mark, sentence.moved))
-            edits.append(_AnswerEdit(sentence.place, sentence.place, f" {marks}"))
-    edited = _EditedAnswer(answer, sorted(edits))
+            sentence.added.extend([support.best(index)] if add else [])
+    if add:
+        answer = _with_numbers(answer, read)
+    written = _parsed(answer)
     sentences = [
         AnswerSentence(
-            start=edited.start(sentence.start),
-            end=edited.end(sentence.end),
-            strips=list(dict.fromkeys([*sentence.cited, *sentence.moved])),
-            status=status,
+            start=one.start, end=one.end, strips=list(dict.fromkeys(one.cited)), status=status
         )
-        for sentence, status in zip(read.sentences, statuses, strict=True)
+        for one, status in zip(written.sentences, statuses, strict=True)
     ]
-    used = {number for sentence in sentences for number in sentence["strips"]} | read.others
+    used = {number for one in sentences for number in one["strips"]} | written.others
     citations = [citation for citation in available if citation["number"] in used]
-    return Attributed(edited.text, citations, sentences, events)
+    return Attributed(answer, citations, sentences, events)
 
 
 def unsupported_share(state: Mapping[str, Any]) -> float | None:
@@ -103,7 +98,8 @@ def unsupported_share(state: Mapping[str, Any]) -> float | None:
     return 0.0 if is_quoted else None
 
 
-class _Sentence(NamedTuple):
+@dataclass
+class _Sentence:
     """A sentence; offsets are those in the answer, and its numbers are within it."""
 
     text: str
@@ -112,9 +108,8 @@ class _Sentence(NamedTuple):
     end: int
     place: int
     """Where a number is inserted: before the punctuation that ends it."""
-    cited: list[int]
-    moved: list[int]
-    """Numbers that stood on a line of their own, or are added."""
+    cited: list[int] = field(default_factory=list)
+    added: list[int] = field(default_factory=list)
 
 
 class _Loose(NamedTuple):
@@ -142,22 +137,17 @@ def _parsed(answer: str) -> _ParsedAnswer:
     read = _ParsedAnswer([], [], set())
     marks = list(marks_in(answer))
     places = [mark.bracket for mark in marks]
-    code, end = _code_blocks(answer), 0
-    ends = [after for _, after in code]
-    for line in _LINE.finditer(answer):
+    end = 0
+    for line in _LINE.finditer(_without_code_blocks(answer)):
         own = marks[bisect_left(places, line.start()) : bisect_left(places, line.end())]
         numbers = [number for mark in own for number in mark.numbers]
-        block = bisect_right(ends, line.start())
-        is_code = block < len(code) and code[block][0] < line.end()
-        if not is_code and len(read.sentences) < _MOST_SENTENCES:
-            if own and is_wordless(line[0]):
-                read.loose.append(_Loose(end, line.end(), numbers, len(read.sentences)))
-            elif line[0].lstrip().startswith(_NOT_PROSE):
-                read.others.update(numbers)
-            else:
-                _read_line(line, own, language, read)
-        else:
+        if len(read.sentences) >= _MOST_SENTENCES or line[0].lstrip().startswith(_NOT_PROSE):
             read.others.update(numbers)
+        elif own and is_wordless(line[0]):
+            start = end + len(answer[end : line.start()].rstrip())
+            read.loose.append(_Loose(start, line.end(), numbers, len(read.sentences)))
+        else:
+            _read_line(line, own, language, read)
         end = line.end()
     if not read.sentences:  # Below a table or code alone there is no sentence to move a number to.
         read.others.update(number for loose in read.loose for number in loose.numbers)
@@ -165,21 +155,20 @@ def _parsed(answer: str) -> _ParsedAnswer:
     return read
 
 
-def _code_blocks(answer: str) -> list[tuple[int, int]]:
-    """Return where code of several lines stands, in order."""
-    blocks, at = list[tuple[int, int]](), 0
-    for place, piece in enumerate(prose_and_code(answer)):
-        if place % 2 and "\n" in piece:
-            blocks.append((at, at + len(piece)))
-        at += len(piece)
-    return blocks
+def _without_code_blocks(answer: str) -> str:
+    """Return an answer of the same length with code of several lines blank."""
+    pieces = prose_and_code(answer)
+    pieces[1::2] = ["\n" * len(code) if "\n" in code else code for code in pieces[1::2]]
+    return "".join(pieces)
 
 
 def _read_line(
     line: re.Match[str], marks: Sequence[Mark], language: str, read: _ParsedAnswer
 ) -> None:
     """Add the sentences of one line, each with the numbers in it and after it."""
-    text, origin = _without(line, marks)
+    cut = {place for mark in marks for place in range(mark.start, mark.end)}
+    origin = [place for place in range(line.start(), line.end()) if place not in cut]
+    text = "".join(line.string[place] for place in origin)
     item = _ITEM.match(text)
     at = item.end() if item else 0
     sentences: list[_Sentence] = []
@@ -189,16 +178,15 @@ def _read_line(
         if not is_wordless(said):
             end = origin[start + len(said) - 1] + 1
             place = origin[start + before_end(said) - 1] + 1
-            sentences.append(_Sentence(said, origin[start], end, place, [], []))
+            sentences.append(_Sentence(said, origin[start], end, place))
     for mark in marks:
-        before = sum(sentence.start < mark.bracket for sentence in sentences)
+        before = [sentence for sentence in sentences if sentence.start < mark.bracket]
         if not sentences:
             read.others.update(mark.numbers)
             continue
-        owner = sentences[max(before - 1, 0)]
+        owner = before[-1] if before else sentences[0]
         owner.cited.extend(mark.numbers)
-        start, end = min(owner.start, mark.bracket), max(owner.end, mark.end)
-        sentences[max(before - 1, 0)] = owner._replace(start=start, end=end)
+        owner.start, owner.end = min(owner.start, mark.bracket), max(owner.end, mark.end)
     for sentence in sentences:
         # The line before a list, and a mere yes, make no claim that a strip could support.
         if sentence.text.endswith(":") or _VERDICT.fullmatch(sentence.text):
@@ -207,11 +195,16 @@ def _read_line(
             read.sentences.append(sentence)
 
 
-def _without(line: re.Match[str], marks: Sequence[Mark]) -> tuple[str, list[int]]:
-    """Return a line without its marks, and where each of its characters stands in the answer."""
-    cut = {place for mark in marks for place in range(mark.start, mark.end)}
-    origin = [place for place in range(line.start(), line.end()) if place not in cut]
-    return "".join(line.string[place] for place in origin), origin
+def _with_numbers(answer: str, read: _ParsedAnswer) -> str:
+    """Insert the numbers that were added, and take out the lines of numbers alone."""
+    edits = [(loose.start, loose.end, "") for loose in read.loose]
+    added = [one for one in read.sentences if one.added]
+    edits += [(one.place, one.place, f" {''.join(map(as_mark, one.added))}") for one in added]
+    pieces, at = [], 0
+    for start, end, text in sorted(edits):
+        pieces += [answer[at:start], text]
+        at = end
+    return "".join([*pieces, answer[at:]]).strip()
 
 
 class _Support(NamedTuple):
@@ -291,46 +284,12 @@ def _move(read: _ParsedAnswer, support: _Support) -> None:
     """
     first = last = 0
     for loose in read.loose:
-        if (
-            loose.before > last
-        ):  # Otherwise this line follows another line of numbers, and belongs to the same block.
+        if loose.before > last:  # Or it follows another line of numbers, and is of the same block.
             first, last = last, loose.before
         block = range(first, last) or range(last, len(read.sentences))
         for number in dict.fromkeys(loose.numbers):
             supported = [i for i in block if support.of(i, number) >= support.threshold]
             for index in supported or [support.nearest(block, number)]:
                 sentence = read.sentences[index]
-                if number not in (*sentence.cited, *sentence.moved):
-                    sentence.moved.append(number)
-
-
-class _AnswerEdit(NamedTuple):
-    """A part of the answer to replace."""
-
-    start: int
-    end: int
-    text: str
-
-
-class _EditedAnswer:
-    """A text after edits, which are sorted and do not overlap, without white space around it."""
-
-    def __init__(self, text: str, edits: Sequence[_AnswerEdit]) -> None:
-        pieces, at = [], 0
-        for edit in edits:
-            pieces += [text[at : edit.start], edit.text]
-            at = edit.end
-        written = "".join([*pieces, text[at:]])
-        self.text = written.strip()
-        self._lead = len(written) - len(written.lstrip())
-        self._ends = [edit.end for edit in edits]
-        shifts = (len(edit.text) - (edit.end - edit.start) for edit in edits)
-        self._shifts = [0, *accumulate(shifts)]
-
-    def start(self, place: int) -> int:
-        """Return where what begins at `place` begins now."""
-        return place + self._shifts[bisect_left(self._ends, place)] - self._lead
-
-    def end(self, place: int) -> int:
-        """Return where what ends at `place` ends now, with what was inserted there."""
-        return place + self._shifts[bisect_right(self._ends, place)] - self._lead
+                if number not in (*sentence.cited, *sentence.added):
+                    sentence.added.append(number)

@@ -1,114 +1,93 @@
 """No picture, and no link to an address that no strip holds, leaves with an answer.
 
 Clients draw an answer as Markdown: a picture loads without a click, and the address of a link can
-carry away what a model has read. So an answer is parsed as they parse it, and what must not be
-drawn is taken out of its source; everything else stays as it was written.
+carry away what a model has read. So what Markdown makes links, pictures and HTML of is broken
+outside code, and what clients still draw of it, as four kinds of parsers see it, is escaped.
 """
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from crag.answering.markdown import DEEPEST, LONGEST, MarkdownBlock, MarkdownSpan, Text, parsed
+from crag.answering.markdown import fences_closed, prose_and_code
 from crag.state import Citation
 from crag.text.marks import SINGLE
 
 if TYPE_CHECKING:
-    from linkify_it import LinkifyIt
-    from markdown_it.token import Token
+    from markdown_it import MarkdownIt
 
 _GONE = "(link removed)"
-_ROUNDS = 10
-_MOST_WORK = 60_000
-"""Characters parsed over all rounds."""
+_ROUNDS, _MOST_WORK = 5, 60_000
+"""How often an answer is broken and parsed again, and the characters parsed over all rounds."""
+_LONGEST = 30_000
+"""Characters of an answer that is parsed in less than a second; of a longer one all is escaped."""
 _MOST_NAMES = 500
 """The most words with a full stop inside, each of which may be the name of a host."""
-_DEEPEST = DEEPEST - 8
-"""The deepest nesting of brackets in which the parser still finds every link."""
-
-_CLOSING = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*")
-_BLANK_LINE = re.compile(r"^[ \t]*$", re.MULTILINE)
-_DEFINED = re.compile(
-    r"^[ \t>*+\-\d.)]*\[(?:(?P<note>\^[^\]\n]+)|(?:\\.|[^\[\]\\])+)\](?P<colon>:)"
-    r"(?(note)|[ \t]*\n?[ \t>]*\S+[ \t]*(?:$|[\"'(]))",
-    re.MULTILINE | re.DOTALL,
+_DEEPEST = 90
+_SCHEME = (
+    r"(?:(?:(?:https?|ftp|file):)?//(?=[^\s<>/])|www\.(?=[^\s<>])"
+    r"|(?<![a-z0-9])(?:javascript|vbscript|data|mailto|xmpp):(?=[^\s<>]))"
 )
-"""A footnote, or the definition of a link as any client reads it."""
-_LABEL_END = re.compile(r"(?<!\\)(?:\\\\)*\]:")
-_LINE_BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
-_TAG = re.compile(r"(?<!\\)(?:\\\\)*(?P<tag>(?P<comment><!--.*?-->)|<)", re.DOTALL)
-_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_SPECIAL = re.compile(
-    rf"{_ESCAPED.pattern}|&(?:#\d{{1,7}}|#x[0-9a-f]{{1,6}}|[a-z]\w{{1,31}});", re.IGNORECASE
-)
-_HEADS = (
-    r"(?:(?:https?|ftp|file)://(?![\s<])|www\."
-    r"|(?<![a-z0-9])(?:javascript|vbscript|data|mailto|xmpp):(?=[^\s<]))"
-)
-_MAIL = r"(?<![\w.+-])(?P<mail>[\w.+-]++@[\w$+=^~-]++(?:\.[\w$+=^~-]++)+)"
-_HEAD = re.compile(_HEADS, re.IGNORECASE)
-_BARE = re.compile(f"{_HEADS}|{_MAIL}", re.IGNORECASE)
-_ADDRESS = re.compile(rf"{_HEADS}\S*|{_MAIL}", re.IGNORECASE)
-_RUN = re.compile(r"[^ \t\n\v\f<]*")
+_MAIL = r"(?<![\w.+-])[\w.+-]++@[\w$+=^~-]++(?:\.[\w$+=^~-]++)+"
+_ADDRESS = re.compile(rf"{_SCHEME}[^\s<>]*|{_MAIL}", re.IGNORECASE)
+_DOTTED = re.compile(r"\.[^\s.]")
+_HIDDEN = re.compile(r"\\(?=[:/.@\w])|&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]\w{1,31});", re.IGNORECASE)
+"""An escape or an entity that may stand for a part of an address."""
+_RUN = re.compile(r"[^\s<>]+")
 _CERTAIN = re.compile(r"(?:[!#-&*-;=?-Z_a-z~]|\([!#-&*-;=?-Z_a-z~]*\))*")
 """What every client takes for a part of an address."""
 _AFTER = ".,:;!?*_~'\"”»…"
-_TARGET = re.compile(r"\]\(")
-_TAIL = re.compile(r"[*_~'\"”»]*(?:\)[):*_~'\"”»]*)?[.,;!?…]?")
-"""Punctuation that no client takes for a part of the address before it; of two such marks, some
-clients take the first."""
+_TAIL = re.compile(r"[*_~'\"”»]*(?:\)[):*_~'\"”»]*)?[.,;!?…]?(?=\Z)")
+"""Punctuation that no client takes for a part of the address before it."""
 _PATH_OR_PORT = re.compile(r"[/:]")
-_PATH = re.compile(r"[/?#:][^\s<]*")
-_NAMED = re.compile(r"(?<!/)/(?!/)|[(\[{\"\s]")
-"""Characters that the name of a host cannot contain."""
-_DOTTED = re.compile(r"\.[^\s.]")
 _NAME = re.compile(r"[^\s<>()\[\]{}\"'“”‘’,;`*|]+")
-_EXTENDED = re.compile(r"\||~~")
-"""Marks of GitHub's tables and strikethrough: an address may begin right after one."""
-_OPEN = re.compile(rf"\\.|{SINGLE}|[\[\]]|\n[ \t]*\n", re.DOTALL)
-_OPENING = re.compile(rf"(?<!\\)(?:\\\\)*(?!{SINGLE})\[")
-_ACTIVE = re.compile(rf"[\\`<&!]|(?!(?:{SINGLE})(?![\[(:]))\[|(?<=\])\(|[.@](?=\S)|//")
+_LABELLED = re.compile(
+    r"\\.|(?P<picture>!?)\[(?P<label>[^\[\]\n\\]{0,300})\]\(\s*<?(?P<address>[^()\s<>]*(?:\([^()\s<>]*\)[^()\s<>]*){0,9})>?"
+    r"(?:\s+[\"'(][^\n\"')]*[\"')])?\s*\)"
+)
+_SYNTAX = re.compile(
+    r"\\.|<br ?/?>|<!--.*?-->|<(?P<auto>[^\s<>]+)>|<(?=[a-z/!?])|(?P<link>\]\([^()\s<>]+\))"
+    r"|(?<=\])[(:]|!\[",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What Markdown makes links, pictures and HTML of, and escapes, which stay."""
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_ACTIVE = re.compile(rf"[\\`<&!|~]|(?!(?:{SINGLE})(?![\[(:]))\[|(?<=\])[(:]|[.@](?=\S)|//")
 
 
 def without_links(answer: str, available: Sequence[Citation]) -> tuple[str, list[str]]:
     """Remove pictures, HTML and unknown addresses; return the answer and what was removed.
 
     An address stays if it is that of the source of a strip, or occurs in one. The label of a link
-    or picture stays, and so does code; HTML is escaped, so that it is shown as text. A definition
-    of a number, such as ``[1]: address``, must be that of the citation. A fence that nothing
-    closes ends before its first empty line. A name that clients turn into a link, such as
+    or picture stays, and so does code; HTML is escaped, so that it is shown as text. A fence that
+    nothing closes ends before its first empty line. A name that clients turn into a link, such as
     ``example.com``, becomes code.
 
-    The result is parsed again until there is nothing to remove, by CommonMark alone and with the
-    tables of GitHub. If there still is after ten rounds, and for what is nested too deep or too
-    long to be parsed, each character that Markdown could read is escaped instead. Either way no
-    parser finds a picture, tag or unknown address in it.
+    The result is parsed by CommonMark alone and with the tables of GitHub. Where that still finds a
+    picture, tag or unknown address, and in what is too long to be parsed, each character that
+    Markdown could read is escaped instead.
     """
     text = answer.replace("\0", "\ufffd").replace("\r\n", "\n").replace("\r", "\n").strip()
-    known = _KnownAddresses(available)
-    removed: list[str] = []
-    rounds = max(1, min(_ROUNDS, _MOST_WORK // (len(text) + 1)))
-    for nth in range(rounds + 1):
-        edits = _edits(text, known) if len(text) <= LONGEST else None
-        if edits is None or (edits and nth == rounds):
-            break
-        if not edits:
+    known, removed, names = _KnownAddresses(available), list[str](), set[str]()
+    if len(_DOTTED.findall(text)) > _MOST_NAMES:
+        return _all_escaped(text, removed), removed
+    for _ in range(max(1, min(_ROUNDS, _MOST_WORK // (len(text) + 1)))):
+        for _ in range(_ROUNDS):
+            before, pieces = text, prose_and_code(fences_closed(text))
+            pieces[::2] = [_broken(prose, known, names, removed) for prose in pieces[::2]]
+            text = "".join(pieces).strip()
+            if text == before:
+                break
+        drawn = set(_drawn(text, known)) if len(text) <= _LONGEST else {""}
+        if not drawn:
             return text, removed
-        removed += [edit.address for edit in edits if edit.address]
-        text = _applied(text, edits).strip()
-    return _escaped(text, removed), removed
-
-
-class _Edit(NamedTuple):
-    """A part of the source to replace."""
-
-    start: int
-    end: int
-    by: str
-    address: str = ""
-    """What is removed, if it is an address."""
+        if "" in drawn or drawn <= names:
+            break
+        names |= drawn
+    return _all_escaped(text, removed), removed
 
 
 class _KnownAddresses:
@@ -118,34 +97,13 @@ class _KnownAddresses:
         self._available = available
 
     @cached_property
-    def _addresses(self) -> dict[int, frozenset[str]]:
-        """The addresses of each citation, by its number."""
-        by_number: dict[int, frozenset[str]] = {}
-        for citation in self._available:
-            texts = [citation["source"]["url"], *_occurring(citation["text"])]
-            addresses = frozenset(_normal(address) for address in texts if address)
-            by_number[citation["number"]] = (
-                by_number.get(citation["number"], frozenset()) | addresses
-            )
-        return by_number
-
-    @cached_property
-    def _all(self) -> frozenset[str]:
-        return frozenset().union(*self._addresses.values())
-
-    def holds(self, address: str) -> bool:
-        """Return whether an address is that of a citation."""
-        return address == address.strip() and _normal(address) in self._all
-
-    def holds_for(self, label: str, address: str) -> bool:
-        """Return whether a label may be defined so: a number, only as its citation's address."""
-        if not label.strip().isdecimal():
-            return self.holds(address)
-        return _normal(address) in self._addresses.get(int(label[:9]), ())
-
-    def names(self, name: str) -> bool:
-        """Return whether a strip names a host, file or mail address without a scheme."""
-        return name in self._names
+    def _addresses(self) -> frozenset[str]:
+        texts = [text for one in self._available for text in (one["source"]["url"], one["text"])]
+        found = {one["source"]["url"] for one in self._available}
+        for address in (found[0] for text in texts for found in _ADDRESS.finditer(text)):
+            for part in (address, _certain(address)):
+                found |= {_trimmed(part), html.unescape(_trimmed(part))}
+        return frozenset(map(_normal, found - {""}))
 
     @cached_property
     def _names(self) -> frozenset[str]:
@@ -158,234 +116,117 @@ class _KnownAddresses:
                         names |= {whole, *whole.split("/"), *_PATH_OR_PORT.split(whole)}
         return frozenset(names)
 
+    def holds(self, address: str) -> bool:
+        """Return whether an address is that of a citation."""
+        return _normal(address) in self._addresses
 
-def _edits(text: str, known: _KnownAddresses) -> list[_Edit] | None:
-    """Return what to change; None if it is too much to parse."""
-    if len(_DOTTED.findall(text)) > _MOST_NAMES:
-        return None
-    for tables in (False, True) if _EXTENDED.search(text) else (False,):
-        blocks, is_whole = parsed(text, tables=tables)
-        if not is_whole:
-            return None
-        edits = [edit for block in blocks for edit in _of_block(text, block, known)]
-        if edits:
-            return edits
-    return []
+    def names(self, name: str) -> bool:
+        """Return whether a strip names a host, file or mail address without a scheme."""
+        return name in self._names
 
 
-def _applied(text: str, edits: Sequence[_Edit]) -> str:
-    pieces, end = [], 0
-    for edit in sorted(edits):
-        if edit.start >= end:
-            pieces += [text[end : edit.start], edit.by]
-            end = edit.end
-    return "".join([*pieces, text[end:]])
+def _broken(prose: str, known: _KnownAddresses, names: Iterable[str], removed: list[str]) -> str:
+    """Break the syntax of links, pictures and HTML; remove addresses, and make code of names."""
 
+    def labelled(found: re.Match[str]) -> str:
+        address = found["address"]
+        if address is None or not (found["picture"] or not known.holds(address)):
+            return found[0]
+        removed.append(address or "#")
+        return f"[{found['label']}]" if found["label"].strip().isdecimal() else found["label"]
 
-def _of_block(source: str, block: MarkdownBlock, known: _KnownAddresses) -> Iterator[_Edit]:
-    token = block.token
-    whole = source[block.start : block.end]
-    if token.type == "fence" and not token.level and block.end == len(source):
-        yield from _closing(whole, block, token.markup)
-    if token.type == "html_block":
-        yield from _of_html(block.start, whole)
-    if token.type == "definition":
-        yield from _of_definition(block, whole, known)
-    if token.type == "inline" and "]:" in whole:
-        for defined in _DEFINED.finditer(whole):
-            yield _inserted(block.start + defined.start("colon"), "\\")
-    if token.type == "inline" and token.content:
-        if block.text is None:
-            yield from _of_unplaced(block, whole)
+    def broken(found: re.Match[str]) -> str:
+        text, address = found[0], found["auto"] or (found["link"] or "")[2:-1]
+        if text.startswith(("\\", "<br", "<BR")) or (address and known.holds(address)):
+            return text
+        if text.startswith("<!--"):
+            return ""
+        return f"\\{text}" if text[0] in "<(:" else f"{text[0]}\\{text[1:]}"
+
+    for _ in range(_ROUNDS):
+        prose = _LABELLED.sub(labelled, prose)
+    prose = _RUN.sub(lambda run: _unhidden(run[0]), _SYNTAX.sub(broken, prose))
+    hosts = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    pattern = rf"(?P<address>{_ADDRESS.pattern})|(?P<name>{hosts or '(?!)'})"
+    pieces, end = list[str](), 0
+    for found in re.finditer(pattern, prose, re.IGNORECASE):
+        start, after = found.span()
+        if found["name"]:
+            shown = f"`{found[0]}`"
         else:
-            yield from _of_text(block.text, known)
+            shown, after = _address(prose, start, after, known, removed)
+        if start >= end:
+            pieces += [prose[end:start], shown]
+            end = after
+    return "".join([*pieces, prose[end:]])
 
 
-def _of_definition(block: MarkdownBlock, whole: str, known: _KnownAddresses) -> Iterator[_Edit]:
-    """Remove the definition of an unknown address; escape one that defines something else."""
-    label, address = block.token.meta["label"], block.token.meta["url"]
-    start = whole.index("[")
-    if known.holds_for(label, address) and not label.startswith("^"):
-        return
-    if _HEAD.match(address) and not known.holds(address):
-        yield _Edit(block.start + start, block.start + len(whole.rstrip("\n")), "", address)
-    else:
-        colon = _LABEL_END.search(whole, start)
-        yield _inserted(block.start + (colon.end() - 1 if colon else start), "\\")
+def _unhidden(run: str) -> str:
+    """Write an address as it is read, without escapes and entities."""
+    if not _HIDDEN.search(run):
+        return run
+    said = html.unescape(run.replace("\\", ""))
+    return said if _ADDRESS.search(said) and not re.search(r"[\s<>\[\]`!]", said) else run
 
 
-def _of_html(start: int, whole: str) -> Iterator[_Edit]:
-    """Remove comments, which nobody sees, and escape tags."""
-    for tag in _TAG.finditer(whole):
-        place = start + tag.start("tag")
-        yield _Edit(place, start + tag.end(), "") if tag["comment"] else _inserted(place, "\\")
+def _address(
+    prose: str, start: int, end: int, known: _KnownAddresses, removed: list[str]
+) -> tuple[str, int]:
+    """Return what to write for an address, and where it ends."""
+    run = prose[start:end]
+    whole, certain = _trimmed(run), _trimmed(_certain(run))
+    is_known = known.holds if "//" in run else known.names
+    if is_known(whole) and _TAIL.fullmatch(run, len(whole)):
+        return run, end
+    if is_known(certain) and "://" in certain:
+        before, after = prose[start - 1 : start], prose[start + len(certain) :][:1]
+        shown = certain if (before, after) == ("<", ">") else f"<{certain}>"
+        return shown, start + len(certain)
+    removed.append(certain or whole)
+    return _GONE, start + len(certain or whole)
 
 
-def _closing(whole: str, block: MarkdownBlock, markup: str) -> Iterator[_Edit]:
-    """Close a fence at the end of an answer, unless it is closed."""
-    first, _, rest = whole.partition("\n")
-    last = _CLOSING.fullmatch(rest.rstrip("\n").rpartition("\n")[2])
-    if last and last[1].startswith(markup):
-        return
-    empty = _BLANK_LINE.search(rest)
-    content = rest[: empty.start()] if empty else rest
-    start = block.start + len(first) + 1 + len(content.rstrip())
-    yield _inserted(min(start, block.end), f"\n{markup}")
-
-
-def _of_unplaced(block: MarkdownBlock, whole: str) -> Iterator[_Edit]:
-    """Escape the lines of a block whose text has no known place in the source, if it has markup."""
-    if any(token.type not in {"text", "softbreak"} for token in block.token.children or []):
-        for active in _ACTIVE.finditer(whole):
-            yield _inserted(block.start + active.start(), "\\")
-
-
-def _of_text(text: Text, known: _KnownAddresses) -> Iterator[_Edit]:
-    """Return what to change in the text of a paragraph, heading or cell."""
-    spans: list[tuple[int, int]] = []
-    code: list[tuple[int, int]] = []
-    names: list[str] = []
-    links = 0
-    for token in text.tokens:
-        links += token.nesting if token.type.startswith("link_") else 0
-        if token.type == "text" and not links:
-            names += _names(token.content)
-        span: MarkdownSpan | None = token.meta.get("span")
-        if span is None:
-            continue
-        if not spans or span.start >= spans[-1][1]:
-            spans.append((span.start, span.end))
-        if token.type == "code_inline":
-            code.append((span.start, span.end))
-        yield from _of_token(text, token, span, known)
-    if _depth(text.content, code) > _DEEPEST:
-        for start, end in _between(code, len(text.content)):
-            for bracket in _OPENING.finditer(text.content, start, end):
-                yield _inserted(text.place(bracket.end() - 1), "\\")
-    for start, end in _between(spans, len(text.content)):
-        yield from _of_prose(text, start, end, known)
-    yield from _of_names(text, names, spans, known)
-
-
-def _of_token(
-    text: Text, token: "Token", span: MarkdownSpan, known: _KnownAddresses
-) -> Iterator[_Edit]:
-    """Return what to change in a tag, link or picture; a link's label is looked at by itself."""
-    start, end = text.places_of(span.start, span.end)
-    if token.type == "html_inline" and token.content.startswith("<!--"):
-        yield _Edit(start, end, "")
-    elif token.type == "html_inline" and not _LINE_BREAK.fullmatch(token.content):
-        yield _inserted(start, "\\")
-    if token.type not in {"link_open", "image"}:
-        return
-    is_picture = token.type == "image"
-    address = str(token.attrs.get("src" if is_picture else "href") or "")
-    if not is_picture and known.holds(address):
-        return
-    if token.info == "auto" and not _HEAD.match(address):
-        yield _inserted(start, "\\")
-    elif token.info == "auto":
-        yield _Edit(start, end, _GONE, address)
-    else:
-        bracket = start + is_picture
-        label_end = text.place(span.label_end)
-        is_number = text.content[span.start + is_picture + 1 : span.label_end].strip().isdecimal()
-        if is_picture or not is_number:
-            yield _Edit(start, bracket + (not is_number), "")
-        if label_end + is_number < end:
-            yield _Edit(label_end + is_number, end, "", address or "#")
-
-
-def _of_prose(text: Text, start: int, end: int, known: _KnownAddresses) -> Iterator[_Edit]:
-    """Return what to change in words without code, links and tags: the addresses among them."""
-    said, offsets = _decoded(text.content[start:end])
-    cursor = 0
-    for target in _TARGET.finditer(text.content, start, end):
-        yield _inserted(text.place(target.end() - 1), "\\")  # Some clients read more as a link.
-    while bare := _BARE.search(said, cursor):
-        at = bare.start()
-        run = bare[0] if bare["mail"] else _RUN.match(said, at)[0]  # type: ignore[index]
-        cursor = at + len(run)
-        written = _RUN.match(text.content, start + offsets[at])
-        is_url = "://" in bare[0]
-        whole = _trimmed(run)
-        is_certain = bare["mail"] or (written and written[0] == run)
-        # Punctuation before a tag, which ends the run as well, some clients take into the address.
-        is_whole = len(whole) == len(run) or not said[cursor : cursor + 1].strip()
-        is_certain = is_certain and is_whole and _TAIL.fullmatch(run, len(whole))
-        if is_certain and (known.holds(whole) if is_url else known.names(whole)):
-            continue
-        certain = whole
-        if not bare["mail"] and (match := _CERTAIN.match(said, at)):
-            certain = match[0].rstrip(_AFTER)
-            certain = certain if len(certain) > len(bare[0]) else whole
-        cursor = at + len(certain)
-        place, after = text.places_of(start + offsets[at], start + offsets[cursor])
-        if is_url and known.holds(certain):
-            yield _Edit(place, after, f"<{certain}>")
-        else:
-            yield _Edit(place, after, _GONE, certain)
-
-
-def _of_names(
-    text: Text, names: Sequence[str], spans: Sequence[tuple[int, int]], known: _KnownAddresses
-) -> Iterator[_Edit]:
-    """Make code of the names that a client would turn into links; they come in their order."""
-    content = text.content
-    cursor, later = 0, iter(spans)
-    start, end = next(later, (len(content), len(content)))
-    for name in names:
-        while (at := content.find(name, cursor)) >= 0:
-            if at >= start:
-                cursor = max(cursor, end)
-                start, end = next(later, (len(content), len(content)))
-            elif _is_within_known(content, at, known):
-                cursor = at + len(name)
-            else:
-                break
-        if at < 0:
-            continue
-        cursor = at + len(name)
-        path = _PATH.match(content, cursor)
-        if not known.names(_trimmed(name + (path[0] if path else ""))):
-            place, after = text.places_of(at, cursor)
-            mark = "`" * _unused(content)
-            escape = "\\" if content[:at].endswith("\\") else ""
-            yield _Edit(place, after, f"{escape}{mark}{name}{mark}")
-
-
-def _is_within_known(content: str, at: int, known: _KnownAddresses) -> bool:
-    """Return whether a place is within an address that a strip holds whole."""
-    start = content.rfind("http", 0, at)
-    if start < 0 or content[max(start - 1, 0) : start].isalnum():
-        return False
-    run = _RUN.match(content, start)
-    return run is not None and run.end() > at and known.holds(_trimmed(run[0]))
-
-
-def _names(content: str) -> Iterator[str]:
-    """Return the names in a text that clients turn into links though they have no scheme."""
-    start = 0
-    for piece in (*_NAMED.finditer(content), None):
-        end = piece.start() if piece else len(content)
-        said = content[max(start - 1, 0) : end]
-        if _DOTTED.search(said):
-            matches = _linkify().match(said) or ()
-            yield from (match.raw for match in matches if not _HEAD.match(match.raw))
-        start = piece.end() if piece else end
+def _drawn(text: str, known: _KnownAddresses) -> Iterator[str]:
+    """Yield the names that clients make links of, and "" for any other link, picture or tag."""
+    for parser in _parsers():
+        tokens = parser.parse(text)
+        while tokens:
+            token = tokens.pop()
+            children = token.children or []
+            tokens += children
+            is_break = token.content.lower() in {"<br>", "<br/>", "<br />"}
+            if (
+                token.type in {"image", "html_block"}
+                or token.level > _DEEPEST
+                or (token.type == "html_inline" and not is_break)
+            ):
+                yield ""
+            for link, label in pairwise(children):
+                if link.type == "link_open" and not known.holds(str(link.attrs["href"])):
+                    name = label.content if link.markup == "linkify" else ""
+                    if not (name and known.names(_trimmed(name))):
+                        yield name
 
 
 @cache
-def _linkify() -> "LinkifyIt":
-    from linkify_it import LinkifyIt
+def _parsers() -> "tuple[MarkdownIt, ...]":
+    from markdown_it import MarkdownIt
 
-    return LinkifyIt()
+    class Parser(MarkdownIt):
+        """A parser that accepts every address, since clients differ in which ones they refuse."""
+
+        def validateLink(self, url: str) -> bool:  # noqa: ARG002, N802 - the parser's name
+            return True
+
+    alone, extended = (Parser("commonmark", {"linkify": True, "maxNesting": 100}) for _ in "12")
+    alone.enable("linkify")
+    extended.enable(["linkify", "table", "strikethrough"])
+    return alone, extended
 
 
-def _unused(content: str) -> int:
-    """Return the least number of backticks that do not stand in a row in a text."""
-    rows = {len(row) for row in re.findall("`+", content)}
-    return next(number for number in range(1, len(rows) + 2) if number not in rows)
+def _certain(run: str) -> str:
+    found = _CERTAIN.match(run)
+    return found[0] if found else ""
 
 
 def _trimmed(run: str) -> str:
@@ -398,72 +239,13 @@ def _trimmed(run: str) -> str:
     return run[:end]
 
 
-def _decoded(content: str) -> tuple[str, Sequence[int]]:
-    """Return a text without escapes and entities, and where each character, and its end, stood."""
-    if not _SPECIAL.search(content):
-        return content, range(len(content) + 1)
-    pieces: list[str] = []
-    offsets: list[int] = []
-    end = 0
-    for special in _SPECIAL.finditer(content):
-        meant = special[1] or html.unescape(special[0])
-        pieces += [content[end : special.start()], meant]
-        offsets += [*range(end, special.start()), *[special.start()] * len(meant)]
-        end = special.end()
-    return "".join([*pieces, content[end:]]), [*offsets, *range(end, len(content) + 1)]
-
-
-def _between(spans: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
-    end = 0
-    for start, after in (*spans, (length, length)):
-        if start > end:
-            yield end, start
-        end = after
-
-
-def _depth(content: str, code: Sequence[tuple[int, int]]) -> int:
-    """Return how many brackets are open at once, at most; those of a paragraph end with it."""
-    depth = deepest = 0
-    for start, end in _between(code, len(content)):
-        for mark in _OPEN.finditer(content, start, end):
-            if mark[0] == "[":
-                depth += 1
-                deepest = max(depth, deepest)
-            elif mark[0] == "]":
-                depth = max(depth - 1, 0)
-            elif mark[0][0] == "\n":
-                depth = 0
-    return deepest
-
-
-def _occurring(text: str) -> Iterator[str]:
-    """Return the addresses in a strip: those of links, and those that stand in the text."""
-    for block in parsed(text, tables=False).blocks:
-        if block.token.type == "definition":
-            yield block.token.meta["url"]
-        for token in block.token.children or ():
-            if token.type in {"link_open", "image"}:
-                yield str(token.attrs.get("href") or token.attrs.get("src") or "")
-    for bare in _BARE.finditer(text):
-        run = _RUN.match(text, bare.start())
-        certain = _CERTAIN.match(text, bare.start())
-        for address in (run, certain):
-            if address and not bare["mail"]:
-                yield _trimmed(address[0])
-                yield html.unescape(_trimmed(address[0]))
-
-
 def _normal(address: str) -> str:
     from markdown_it.common.normalize_url import normalizeLink
 
     return normalizeLink(address)
 
 
-def _inserted(place: int, text: str) -> _Edit:
-    return _Edit(place, place, text)
-
-
-def _escaped(text: str, removed: list[str]) -> str:
+def _all_escaped(text: str, removed: list[str]) -> str:
     """Escape all that Markdown could read, but for citations, and remove all addresses."""
 
     def gone(bare: re.Match[str]) -> str:

@@ -1,6 +1,5 @@
 """Turn a model's reply, quotations, or neither into the final update of the state."""
 
-import re
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -11,30 +10,22 @@ from crag.answering.citations import validate
 from crag.answering.context import numbered
 from crag.answering.links import without_links
 from crag.answering.model_calls import Reply
-from crag.answering.naming import lacking
+from crag.correction.naming import about, lacking
 from crag.correction.provenance import source_within
 from crag.events import Event, event
 from crag.parts import Attributor, Quotation
-from crag.state import AnswerSentence, Certainty, Citation, Quote, State, Strip, Usage
+from crag.state import AnswerSentence, Citation, Outcome, Quote, State, Strip, Usage
 from crag.text.marks import as_mark
-from crag.text.markup import PLAIN_TEXT
 
 NOT_FOUND = "I could not find this in the documents."
 """The answer of a run that abstains; the prompt asks the model for the same words."""
-UNSURE = "No sure answer in the documents. The closest passages:"
-"""The sentence before the passages, where none of them is sure to answer."""
-MOST_CLOSEST = 2
-"""The most passages after that sentence, and after the reply of a model that found no answer."""
-_CLOSEST = "The closest passages:"
 DECLINED = "What I found does not answer this."
 """What a generator trained by `crag train generator` writes where no passage answers."""
 FOUND_NOTHING = "the model found no answer in the knowledge"
 """Why a run abstains, or quotes, after such a reply; in events."""
-
 _NODE = "generate"
-_FENCES = ("```", "~~~")
-_CODE_OR_ESCAPE = re.compile(r"(?P<code>(`+|~{3,})(?![`~])[\s\S]*?\2)|\\(?=[!-/:-@\[-`{-~])")
-_NOT_SURE = "no passage that was kept is sure to answer the question"
+_BLOCKS = ("```", "~~~", "|", "- ", "#")
+"""What a quotation begins with that Markdown reads at the beginning of a line alone."""
 
 
 class GenerateUpdate(TypedDict):
@@ -43,7 +34,7 @@ class GenerateUpdate(TypedDict):
     knowledge: str
     answer: str
     abstained: bool
-    certainty: Certainty
+    outcome: Outcome
     citations: list[Citation]
     further: list[Citation]
     sentences: list[AnswerSentence]
@@ -91,7 +82,7 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     answer, citations, sentences, failed = attribute(question, checked, available, attributor)
     unsupported = [one for one in sentences if one["status"] == "unsupported"]
     was_judged = attributor is not None and not failed
-    missing = lacking(state, question, (strips[one["number"] - 1] for one in citations))
+    missing = lacking(question, (strips[one["number"] - 1] for one in citations))
     problem = ""
     if not citations or (was_judged and 2 * len(unsupported) > len(sentences)):
         problem = "no strip supports most sentences of the model's answer"
@@ -116,108 +107,74 @@ def links_removed(node: str, links: Sequence[str]) -> list[Event]:
 
 
 def from_quotations(
-    state: State,
-    quotations: Sequence[Quotation],
-    strips: Sequence[Strip],
-    events: list[Event],
-    *,
-    declined: bool = False,
+    state: State, quotations: Sequence[Quotation], strips: Sequence[Strip], events: list[Event]
 ) -> GenerateUpdate:
     """Quote the strips, each quotation followed by its citation, without pictures and HTML.
 
-    Quotations that are not sure, or those after a model `declined`, are the closest passages: they
-    are led in as such, and the run abstains.
+    The outcome is that of the first quotation, which answers, or is likely to.
     """
-    quotations = [
-        one._replace(text=_as_markdown(one.text, strips[one.strip]["source"]["url"]))
-        for one in quotations
-    ]
     shown = [quoted for quoted in quotations if not quoted.further]
-    further = [quoted for quoted in quotations if quoted.further]
-    sure = not declined and all(quoted.sure for quoted in shown)
-    answer, links = without_links(quoted_text(shown, apart=not sure), _with_lead_ins(strips))
-    events = [*events, *links_removed(_NODE, links)]
-    if not sure:
-        detail = FOUND_NOTHING if declined else _NOT_SURE
-        events.append(event("abstained", _NODE, detail, "show the closest passages"))
-        answer = f"{f'{NOT_FOUND} {_CLOSEST}' if declined else UNSURE}\n\n{answer}"
+    known = numbered([{**one, "text": f"{about(one)} {one['text']}"} for one in strips])
+    answer, links = without_links(quoted_text(shown), known)
     knowledge = "\n".join(
         f"{as_mark(place)} {strip['text']}" for place, strip in enumerate(strips, start=1)
     )
-    update = _update(state, answer, knowledge, _quoted(shown, strips), events, None)
-    update["further"] = _quoted(further, strips)
-    if not sure:
-        update["abstained"], update["certainty"] = True, "unsure"
+    events = [*events, *links_removed(_NODE, links)]
+    update = _update(state, answer, knowledge, _quoted(shown, strips, known), events, None)
+    update["further"] = _quoted([one for one in quotations if one.further], strips, known)
+    update["outcome"] = "answered" if shown[0].sure else "likely"
     return update
 
 
-def _as_markdown(text: str, url: str) -> str:
-    """Double a backslash of plain text that Markdown would drop, as before the dot of a path."""
-    if not url.lower().partition("#")[0].endswith(PLAIN_TEXT):
-        return text
-    return _CODE_OR_ESCAPE.sub(lambda found: found["code"] or "\\\\", text)
-
-
-def _quoted(quotations: Sequence[Quotation], strips: Sequence[Strip]) -> list[Citation]:
-    """Return the citations of the strips that are quoted, with what is quoted of them."""
-    available, known = numbered(strips), _with_lead_ins(strips)
-    used = sorted({quotation.strip for quotation in quotations})
-    for index in used:
-        quoted = [quotation for quotation in quotations if quotation.strip == index]
-        _show_quotes(available[index], quoted, known[index])
-    return [available[index] for index in used]
-
-
-def _with_lead_ins(strips: Sequence[Strip]) -> list[Citation]:
-    """Number strips with what is quoted before them, of which addresses may be shown as well."""
-    return numbered([{**one, "text": f"{one.get('before', '')} {one['text']}"} for one in strips])
-
-
-def quoted_text(quotations: Sequence[Quotation], *, apart: bool = False) -> str:
-    """Write short quotations in a row; with one of several lines among them, or `apart`, below."""
+def quoted_text(quotations: Sequence[Quotation]) -> str:
+    """Write short quotations in a row; with one of several lines among them, each by itself."""
+    before = [None, *(quotation.lead for quotation in quotations)]
     pieces = [
-        f"“{_fenced_apart(quotation.text)}” {as_mark(quotation.strip + 1)}"
-        for quotation in quotations
+        _written(quotation if quotation.lead != lead else quotation._replace(lead=""))
+        for quotation, lead in zip(quotations, before, strict=False)
     ]
-    apart = apart or any("\n" in quoted.text for quoted in quotations)
-    return ("\n\n" if apart else " ").join(pieces)
+    return ("\n\n" if any("\n" in piece for piece in pieces) else " ").join(pieces)
 
 
-def _fenced_apart(text: str) -> str:
-    """Give the fences of code lines of their own, without the marks of the quotation."""
-    first, last = text.partition("\n")[0], text.rpartition("\n")[2]
-    before = "\n" if first.lstrip().startswith(_FENCES) and "\n" in text else ""
-    after = "\n" if last.lstrip().startswith(_FENCES) and "\n" in text else ""
-    return f"{before}{text}{after}"
+def _written(quotation: Quotation) -> str:
+    """Write what names the subject above a quotation; a table, a list or code stands by itself."""
+    lead, text = f"{quotation.lead}\n\n" if quotation.lead else "", quotation.text
+    before = "\n\n" if text.startswith(_BLOCKS) and "\n" in text else ""
+    after = "\n\n" if text.rpartition("\n")[2].lstrip().startswith(_BLOCKS) and "\n" in text else ""
+    return f"{lead}“{before}{text}{after}” {as_mark(quotation.strip + 1)}"
 
 
-def _show_quotes(citation: Citation, quotations: Sequence[Quotation], known: Citation) -> None:
-    """Add to a citation what is quoted of it, and make its source point at the quotations.
+def _quoted(
+    quotations: Sequence[Quotation], strips: Sequence[Strip], known: Sequence[Citation]
+) -> list[Citation]:
+    """Return the citations of the strips that are quoted, with what is quoted of them.
 
-    Addresses stay that the `known` citation has.
+    Their sources point at the quotations, which keep the addresses that the `known` ones have.
     """
-    source, text = citation["source"], citation["text"]
-    placed = [
-        (quotation.place, quotation.span, without_links(quotation.text, [known])[0])
-        for quotation in quotations
-        if quotation.place is not None
-    ]
-    if not placed:
-        return
-    citation["quotes"] = [
-        Quote(
-            start=start,
-            end=end,
-            position=source_within(source, text, start, end)["position"],
-            span=span,
-            text=quoted,
-        )
-        for (start, end), span, quoted in placed
-    ]
-    start = min(start for (start, _), *_ in placed)
-    end = max(end for (_, end), *_ in placed)
-    position = source_within(source, text, start, end)["position"]
-    citation["source"] = {**source, "position": position}
+    citations = []
+    for citation, whole in zip(numbered(strips), known, strict=True):
+        own = [one for one in quotations if one.strip + 1 == citation["number"]]
+        places = [one.place for one in own if one.place is not None]
+        if places:
+            citation["quotes"] = [
+                Quote(
+                    start=place[0],
+                    end=place[1],
+                    position=_position(citation, place),
+                    span=one.span,
+                    text=without_links(one.text, [whole])[0],
+                )
+                for one, place in zip(own, places, strict=True)
+            ]
+            whole_place = (min(start for start, _ in places), max(end for _, end in places))
+            position = _position(citation, whole_place)
+            citation["source"] = {**citation["source"], "position": position}
+        citations += [citation] if own else []
+    return citations
+
+
+def _position(citation: Citation, place: tuple[int, int]) -> str:
+    return source_within(citation["source"], citation["text"], *place)["position"]
 
 
 def abstained(
@@ -226,7 +183,7 @@ def abstained(
     """Say that there is no answer, and record why."""
     events = [*events, event("abstained", _NODE, reason, "no answer is given")]
     update = _update(state, NOT_FOUND, knowledge, [], events, reply)
-    update["abstained"], update["certainty"] = True, "nothing_found"
+    update["abstained"], update["outcome"] = True, "not_found"
     return update
 
 
@@ -242,7 +199,7 @@ def _update(  # noqa: PLR0913, PLR0917 - one argument for each key that differs
         knowledge=knowledge,
         answer=answer,
         abstained=False,
-        certainty="answered",
+        outcome="answered",
         citations=citations,
         further=[],
         sentences=[],

@@ -34,7 +34,7 @@ from crag.runtime.environment import Environment, Shared
 from crag.settings import settings_from_text
 
 _INDIFFERENT = {
-    "config", "contact", "evaluator_seconds", "logs", "model_threads", "page_cache",
+    "config", "contact", "evaluator_seconds", "logs", "model_threads",
     "read_megabytes", "read_seconds", "telemetry",
 }  # fmt: skip
 """Fields of the environment that change no answer: with any other, it is another run."""

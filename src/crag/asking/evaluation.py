@@ -95,7 +95,7 @@ class Summary(TypedDict):
     questions: int
     verdicts: dict[str, int]
     outcomes: dict[str, int]
-    """By `certainty`."""
+    """By `outcome`."""
     actions: dict[str, int]
     lost: dict[str, int]
     right: float | None
@@ -204,7 +204,7 @@ def summarise(rows: Sequence[Row]) -> Summary:
     return Summary(
         questions=len(rows),
         verdicts=dict(Counter(row["verdict"] for row in rows)),
-        outcomes=dict(Counter(row["certainty"] for row in rows if row["certainty"])),
+        outcomes=dict(Counter(row["outcome"] for row in rows if row["outcome"])),
         actions=dict(Counter(row["action"] for row in rows if row["action"])),
         lost=dict(Counter(row["lost"] for row in rows if row["lost"])),
         right=mean(judged),
@@ -290,10 +290,11 @@ def _verdict(question: Question, run: Run) -> Verdict:
     if run.error:
         return "failed"
     state = run.state
-    if state.get("abstained"):
-        return "abstained" if question.answerable else "right"
+    is_likely = state.get("outcome") == "likely"
     if not question.answerable:
-        return "wrong"
+        return "right" if is_likely or state.get("abstained") else "wrong"
+    if state.get("abstained"):
+        return "abstained"
     if question.answers:
         right = normalised_match(str(state.get("answer") or ""), question.answers)
     elif question.files:
@@ -301,7 +302,9 @@ def _verdict(question: Question, run: Run) -> Verdict:
         right = any(_is_of(one["source"]["url"], question.files) for one in cited)
     else:
         return "unjudged"
-    return "right" if right else "wrong"
+    if right:
+        return "right"
+    return "abstained" if is_likely else "wrong"  # What is likely claims nothing.
 
 
 def _lost(
@@ -320,9 +323,9 @@ def _lost(
 
 
 def _shows(question: Question, state: Mapping[str, Any]) -> bool:
-    """Return whether the closest passages, which are shown as not sure, hold the answer."""
+    """Return whether the passages that are shown as likely hold the answer."""
     wanted = question.evidence or question.answers
-    shown = state.get("certainty") == "unsure"
+    shown = state.get("outcome") == "likely"
     return shown and normalised_match(str(state.get("answer") or ""), wanted)
 
 

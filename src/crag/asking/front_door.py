@@ -23,7 +23,7 @@ from crag.runtime.environment import Environment
 from crag.runtime.waiting import blocking, call
 from crag.settings import Settings, settings_from
 from crag.settings_dict import SettingsDict
-from crag.state import Action, Certainty, Citation, State, Strip, Usage
+from crag.state import Action, Citation, Outcome, State, Strip, Usage
 
 __all__ = ["Answer", "OpenDocuments", "Step", "Token", "open_documents"]
 
@@ -41,8 +41,8 @@ class Answer:
     """The question that was answered: a follow-up as it was made self-contained."""
     answer: str
     """The answer with its citations, as ``[1]``; where there is none, a sentence that says so."""
-    certainty: Certainty
-    """``answered``, ``unsure`` (the closest passages), ``nothing_found``, or ``nothing_asked``."""
+    outcome: Outcome
+    """``answered``, ``likely`` (probably an answer), ``not_found`` or ``nothing_asked``."""
     citations: list[Citation]
     """The strips that the answer cites, with their sources."""
     action: Action | None
@@ -182,7 +182,7 @@ def _answer(state: State) -> Answer:
     return Answer(
         question=state["question"],
         answer=state["answer"] or "",
-        certainty=state["certainty"] or "nothing_found",
+        outcome=state["outcome"] or "not_found",
         citations=state["citations"],
         action=state.get("action"),
         strips=[*state.get("internal", []), *state.get("external", [])],

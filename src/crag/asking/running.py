@@ -20,7 +20,7 @@ from crag.events import Event, EventKind, redact
 from crag.runtime.attempt import Attempt
 from crag.runtime.ray_cluster import cluster, cores, load_ray, on_workers
 from crag.settings import Settings
-from crag.state import Certainty
+from crag.state import Outcome
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Item = TypeVar("Item")
@@ -44,7 +44,7 @@ class AnswerRow(TypedDict):
     error: str
     """Why it failed; empty otherwise."""
     answer: str
-    certainty: NotRequired[Certainty | None]
+    outcome: NotRequired[Outcome | None]
     """None if it failed; rows of older versions lack it."""
     action: str
     """Empty if the graph takes none."""
@@ -81,7 +81,7 @@ class Run(NamedTuple):
             status="failed" if error else status,
             error=error,
             answer="" if error else str(state.get("answer") or ""),
-            certainty=state.get("certainty"),
+            outcome=state.get("outcome"),
             action=str(state.get("action") or ""),
             citations=[
                 Cited(

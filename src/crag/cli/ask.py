@@ -12,15 +12,15 @@ from crag.cli.options import FolderOption, IndexOption, JsonOption, MethodOption
 from crag.cli.terminal import print_json
 
 if TYPE_CHECKING:
-    from crag.state import Certainty
+    from crag.state import Outcome
 
-EXIT_CODES: dict["Certainty", int] = {
-    "answered": 0, "unsure": 3, "nothing_found": 4, "nothing_asked": 0,
+EXIT_CODES: dict["Outcome", int] = {
+    "answered": 0, "likely": 0, "not_found": 4, "nothing_asked": 0,
 }  # fmt: skip
-"""What `crag ask` exits with; 1 and 2 are errors. With `--json` it is 0 for all of them."""
+"""What `crag ask` exits with; 1 and 2 are errors."""
 _REPORTED = (
     "question", "action", "scores", "thresholds", "query", "hits", "pages", "internal", "external",
-    "knowledge", "answer", "certainty", "citations", "sentences", "further", "abstained", "events",
+    "knowledge", "answer", "outcome", "citations", "sentences", "further", "abstained", "events",
     "usage",
 )  # fmt: skip
 _REPORTED_BY_SOME = ("approximation", "choices", "passages", "critiques", "reflection")
@@ -69,8 +69,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> None:
     """Ask a question; see the decision, the strips, the answer and its sources.
 
-    Exits with 0 for an answer, 3 for the closest passages where none is sure, 4 if nothing was
-    found, and always with 0 if --json is given.
+    Exits with 0 for an answer and for passages that are likely to be one, and with 4 if nothing was
+    found.
     """
     if quiet and (as_json or verbose or everything):
         raise typer.BadParameter("--quiet excludes --json, --verbose and --all")
@@ -110,14 +110,13 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if as_json:
         beside = {"plain": _told(plain), **compare(plain, state)._asdict()} if compared else {}
         print_json({"method": method} | _told(state) | beside | {"seconds": watch.seconds})
-        return
-    if trace is not None:
+    elif trace is not None:
         if compared:
             show_comparison(compare(plain, state))
         trace.spent(watch.seconds)
     else:
         sys.stdout.write(f"{without_controls(state['answer'])}\n")
-    raise typer.Exit(EXIT_CODES[state["certainty"]])
+    raise typer.Exit(EXIT_CODES[state["outcome"]])
 
 
 def _told(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,9 +51,8 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     loader: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[.SUFFIX=]LOADER",
-            help="Read files, or those of a suffix, with a loader of langchain-community, or with "
-            "module:Class; may be repeated.",
+            metavar="[.SUFFIX=]MODULE:CLASS",
+            help="Read files, or those of a suffix, with a loader of LangChain; may be repeated.",
         ),
     ] = None,
     verbose: Annotated[

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from crag.documents.chunks import split
 from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import Found
 from crag.documents.sources import Loader, SourceText
-from crag.documents.splitting import split
 from crag.factory.indexing import choose_encoder, choose_limits
 from crag.index.update import FromFile, Held, Made, Reader
 from crag.index.writer import embedded_parts
@@ -94,7 +94,7 @@ def _of_records(
 ) -> Iterator[FileBlock]:
     with IsolatedReader(limits) as files:
         read = files.read(file, loaders=found.loaders)
-        records = (FromFile(file, root, one.loaded) for one in read)
+        records = (FromFile(file, root, loaded) for loaded in read)
         while part := list(islice(records, RECORDS)):
             names = {one.loaded.source for one in part}
             yield FileBlock((), part, {name: held[name] for name in names & held.keys()})
@@ -106,15 +106,13 @@ def made(shared: Shared, loaders: Mapping[str, Loader], block: FileBlock) -> lis
     read: list[FromFile] = []
     with IsolatedReader(choose_limits(environment)) as files:
         for file, root in block.files:
-            held = block.held.get(str(file), ())
-            for loaded, parts in files.read(file, loaders=loaders, root=root, held=held):
-                read.append(FromFile(file, root, loaded, Made(parts) if parts else None))
+            read += [FromFile(file, root, one) for one in files.read(file, loaders=loaders)]
     read += block.records
     chunks: dict[int, list[Document]] = {}
     for place, one in enumerate(read):
         held = block.held.get(one.loaded.source, ())
         if isinstance(one.loaded, SourceText) and one.loaded.content_hash not in held:
-            chunks[place] = one.made.chunks if one.made else split(one.loaded, one.root)
+            chunks[place] = split(one.loaded, one.root)
     if not chunks:
         return read
     with_vectors = embedded_parts(list(chunks.values()), _encoder(shared))

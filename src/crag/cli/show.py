@@ -214,7 +214,7 @@ class Trace:
     def _answer(self, update: Mapping[str, Any]) -> None:
         self._console.print()
         answer = Text(_as_printed(update["answer"]))
-        answer.stylize("yellow" if update["abstained"] else "bold")
+        answer.stylize("bold" if update["outcome"] == "answered" else "yellow")
         for span in _spans(update["citations"]):
             answer.highlight_words([span], "underline")
         self._console.print(answer, soft_wrap=True)
@@ -226,7 +226,7 @@ class Trace:
         self._further(update.get("further", []))
 
     def _acknowledge(self, update: Mapping[str, Any]) -> None:
-        self._answer({**update, "abstained": False, "citations": []})
+        self._answer({**update, "outcome": "answered", "citations": []})
 
     def _further(self, citations: Sequence[Citation]) -> None:
         """Print what could be quoted besides, or say how to see it, if it can be seen."""
@@ -271,7 +271,15 @@ def _reference(citation: Citation) -> Text:
     if link and "://" not in link and Path(link).exists():
         link = Path(link).resolve().as_uri()
     text.append(place, style=f"link {link}" if "://" in link else "")
+    for other in source.get("also", []):
+        text.append(f"\n      also {without_controls(place_of_source(_elsewhere(other)))}")
     return text
+
+
+def _elsewhere(place: Mapping[str, str]) -> Source:
+    """Return another place of a text as a source."""
+    url, position = str(place.get("source", "")), str(place.get("position", ""))
+    return Source(id=url, title="", url=url, position=position)
 
 
 def place_of_source(source: Source) -> str:

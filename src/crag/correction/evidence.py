@@ -3,7 +3,7 @@
 The papers score each strip alone (CRAG, Sec. 4.4). A strip without its heading and neighbours often
 does not show what it is about, and the same words are evaluated again. An evaluator that reads says
 in the pass that graded a document which of its words are evidence; that, together with the
-document's own score, ranks the strips.
+document's own score and the names of the question, ranks the strips.
 """
 
 import math
@@ -12,22 +12,22 @@ from typing import Final
 
 from langchain_core.documents import Document
 
-from crag.correction.provenance import source_of, source_within, unscored
-from crag.correction.strips import choose, decompose, located, score_of, units_of
+from crag.correction.naming import about, named_odds
+from crag.correction.provenance import source_of, source_within, strip_of
+from crag.correction.strips import choose, score_of, spans_of
 from crag.reading import Reading, evidence_in, sliced
-from crag.settings import Decomposition, Settings
+from crag.settings import Settings
 from crag.state import Strip
-from crag.text.wholes import contexts_of, pieces_of
 
 STRIPS_KEPT_IN_CONTEXT: Final = 8
 """Strips kept of the documents unless `Settings.strips_kept` says otherwise. They hold the
-evidence for 87 of the 95 questions of `measurements/docs_questions.py` whose documents do."""
-LEAST_SCORE: Final = -0.9996
-"""Strips in context are dropped below this, which loses no evidence of those and leaves 37 % of the
+evidence for 87 of the 96 questions of `measurements/docs_questions.py` whose documents do."""
+LEAST_SCORE: Final = -0.9997
+"""Strips in context are dropped below this, which loses no evidence of those and leaves 34 % of the
 words of ten documents instead of 42 %."""
 _BEST = 0.5
 """Share of a strip whose evidence counts: half of it may only lead up to the answer."""
-_DOCUMENT_WEIGHT, _RANK_WEIGHT = 1.5, 0.45
+_DOCUMENT_WEIGHT, _RANK_WEIGHT = 1.5, 0.5
 """What the log-odds of a document count for each of its strips, and what each place further down in
 the retrieval takes from them."""
 _LEAST = 0.005
@@ -37,35 +37,42 @@ _CERTAIN = 1 - 1e-12
 
 
 def strips_in_context(
-    documents: Sequence[Document], readings: Sequence[Reading], settings: Settings
+    question: str, documents: Sequence[Document], readings: Sequence[Reading], settings: Settings
 ) -> list[Strip]:
     """Decompose documents and score each strip by the reading of its document; keep the best."""
     strips: list[Strip] = []
     for rank, (document, reading) in enumerate(zip(documents, readings, strict=True)):
-        whole = unscored(document.page_content, source_of(document, rank))
-        parts = parts_in_context(whole, reading, rank, settings.decomposition)
-        strips += [strip for _, strip in parts]
+        source, standing = source_of(document, rank), _standing(reading, rank)
+        for unit in spans_of(document.page_content, settings.decomposition):
+            own = sliced(reading, unit.start, unit.end, standing)
+            strips.append(_scored(strip_of(document, source, unit), own))
+    strips = named_first(question, strips)
     return kept_best(strips, settings.strips_kept or STRIPS_KEPT_IN_CONTEXT, LEAST_SCORE)
 
 
-def parts_in_context(
-    whole: Strip, reading: Reading, rank: int = 0, mode: Decomposition = "sentences"
-) -> Iterator[tuple[int, Strip]]:
-    """Decompose a text that was read, and yield the offset of each strip with the strip, scored."""
-    text, standing = whole["text"], _standing(reading, rank)
-    pieces = list(pieces_of(text))
-    places = units_of(text, pieces) if mode == "sentences" else located(text, decompose(text, mode))
-    contexts = contexts_of(text, pieces, [start for start, _ in places])
-    for (begin, last), context in zip(places, contexts, strict=True):
-        line = text.rfind("\n", 0, begin) + 1
-        start = begin if text[line:begin].strip() else line  # Indented as its other lines are.
-        own = text[start:last].rstrip()
-        end = start + len(own)
-        source = source_within(whole["source"], text, start, end)
-        strip: Strip = {**whole, "text": own, "source": source}
-        if context:
-            strip["before"] = context.rstrip(" \t") if start < begin else context
-        yield start, _scored(strip, sliced(reading, start, end, standing))
+def named_first(question: str, strips: Sequence[Strip]) -> list[Strip]:
+    """Take from the score of each strip what it lacks of the names of the question.
+
+    A strip is not dropped for that: its score stays above the least, if it was.
+    """
+    lacks = named_odds(question, [(about(strip), strip["text"]) for strip in strips])
+    named: list[Strip] = []
+    for strip, own in zip(strips, lacks, strict=True):
+        read = score_of(strip)
+        score = math.tanh((score_odds(read) + own) / 2)
+        named.append({**strip, "score": max(score, min(read, LEAST_SCORE))})
+    return named
+
+
+def parts_in_context(strip: Strip, reading: Reading) -> Iterator[tuple[int, Strip]]:
+    """Cut a text that was read whole, and yield the offset of each part with the part, scored."""
+    text, standing = strip["text"], _standing(reading, 0)
+    for unit in spans_of(text):
+        part: Strip = {**strip, "text": text[unit.start : unit.end]}
+        part["source"] = source_within(strip["source"], text, unit.start, unit.end)
+        part["headings"] = [*strip.get("headings", []), *unit.headings]
+        part["before"] = unit.before
+        yield unit.start, _scored(part, sliced(reading, unit.start, unit.end, standing))
 
 
 def paragraph_in_context(strip: Strip, reading: Reading) -> Strip:
@@ -87,14 +94,17 @@ def score_odds(score: float) -> float:
     return 2 * math.atanh(max(-_CERTAIN, min(_CERTAIN, score)))
 
 
-def _scored(strip: Strip, reading: Reading) -> Strip:
-    """Score a strip in [-1, 1] by the reading of it, whose own score is its document's standing.
-
-    In log-odds the score is the evidence of the better half of its words plus that standing.
-    """
+def evidence_odds(strip: Strip) -> float:
+    """Return the evidence of the better half of a strip's words, with its document's standing."""
+    reading = strip["reading"]
     evidence = _log_odds(evidence_in(reading, 0, len(strip["text"]), best=_BEST))
-    score = math.tanh((evidence + score_odds(reading["score"])) / 2)
-    return {**strip, "score": score, "reading": reading}
+    return evidence + score_odds(reading["score"])
+
+
+def _scored(strip: Strip, reading: Reading) -> Strip:
+    """Score a strip in [-1, 1] by the reading of it, whose own score is its document's standing."""
+    read: Strip = {**strip, "reading": reading}
+    return {**read, "score": math.tanh(evidence_odds(read) / 2)}
 
 
 def _standing(reading: Reading, rank: int) -> float:

@@ -1,17 +1,16 @@
-"""Sources of strips: documents and search hits."""
+"""Strips and their sources: documents and search hits."""
 
-import re
 from collections.abc import Sequence
-from typing import Literal
 
 from langchain_core.documents import Document
 
 from crag.parts import Page, Passage
 from crag.state import FoundHit, OfferedPassage, Source, Strip
-from crag.text.places import lines_between, lines_of_part
+from crag.text.places import line_places, lines_written
+from crag.text.units import Unit
 
-_FIRST_PLACE = re.compile(r"[a-z]+ (\d{1,9})")
-_CLOSING_FENCE = re.compile(r"\n[ \t>]*(?:`{3,}|~{3,})\s*\Z")
+_SECTIONS = " > "
+"""Between the headings in the metadata `section`."""
 
 
 def source_of(document: Document, index: int) -> Source:
@@ -20,57 +19,58 @@ def source_of(document: Document, index: int) -> Source:
     A document without an id is named by its retrieval rank, starting with `document-1`.
     """
     metadata = document.metadata
-    url = str(metadata.get("url") or metadata.get("source") or "")
     source = Source(
         id=str(document.id or metadata.get("id") or f"document-{index + 1}"),
         title=title_of(document),
-        url=url,
+        url=str(metadata.get("url") or metadata.get("source") or ""),
         position=str(metadata.get("position") or ""),
     )
     if metadata.get("lines"):
         source["lines"] = str(metadata["lines"])
-    elif metadata.get("places"):
-        source["places"] = str(metadata["places"])
+    if isinstance(repeats := metadata.get("repeats"), int):
+        source["repeats"] = repeats
+    if isinstance(also := metadata.get("also"), list):
+        source["also"] = also
     return source
 
 
 def source_within(source: Source, text: str, start: int, end: int) -> Source:
     """Return the source of the characters from `start` to `end` of the `text` that it has.
 
-    Its position becomes the lines, pages, … of the part where the source knows them; otherwise it
-    stays that of the whole text.
+    Its position becomes the lines, pages, … of the part where the source knows them; lines that the
+    text only repeats count where there are no others. Otherwise it stays that of the whole text.
     """
-    key: Literal["lines", "places"] = "lines" if "lines" in source else "places"
-    known = source.get(key, "")
-    unit = "line" if key == "lines" else source["position"].partition(" ")[0].removesuffix("s")
-    if not (known and unit):
-        return source
+    part = text[start:end]
+    first = text.count("\n", 0, start + len(part) - len(part.lstrip()))
+    after = first + part.strip().count("\n") + 1
+    unit = source["position"].partition(" ")[0].removesuffix("s") or "line"
     try:
-        first, last = lines_between(text, known, start, end)
-        inner = lines_of_part(text, known, start, end)
-    except (ValueError, IndexError):  # Another program may write this metadata key otherwise.
+        places = line_places(source.get("lines", ""), after)[first:]
+    except ValueError:  # Another program may write this metadata key otherwise.
+        places = []
+    if len(places) < after - first:
         return source
-    first, last = _without_repeated(first, last, inner, source["position"], text[start:end])
-    position = f"{unit} {first}" if first == last else f"{unit}s {first}-{last}"
-    narrowed: Source = {**source, "position": position}
-    narrowed[key] = inner
+    repeats = max(source.get("repeats", 0) - first, 0)
+    own = places[repeats:] or places
+    low, high = min(begin for begin, _ in own), max(last for _, last in own)
+    position = f"{unit} {low}" if low == high else f"{unit}s {low}-{high}"
+    narrowed: Source = {**source, "position": position, "lines": lines_written(places)}
+    narrowed["repeats"] = repeats
+    if not repeats:
+        del narrowed["repeats"]
     return narrowed
 
 
-def _without_repeated(
-    first: int, last: int, inner: str, position: str, text: str
-) -> tuple[int, int]:
-    """Leave out what a part of a list, a table or code repeats: what opens and closes it."""
-    *others, closing = inner.split()
-    if (own := _FIRST_PLACE.match(position)) and first < int(own[1]) <= last:
-        places = [int(one.partition("*")[0]) for one in others if "*" in one]
-        before = max((place for place in places if place < int(own[1])), default=0)
-        # The sentence before, on the page before, is no repetition from afar.
-        first = first if before == int(own[1]) - 1 else int(own[1])
-    if others and closing == str(last) and _CLOSING_FENCE.search(text):
-        before = int(others[-1].rpartition("-")[2])
-        last = before if before >= first else last
-    return first, last
+def strip_of(document: Document, source: Source, unit: Unit) -> Strip:
+    """Return a unit of a document as a strip that has not been scored."""
+    text, section = document.page_content, str(document.metadata.get("section") or "")
+    own = unscored(text[unit.start : unit.end], source_within(source, text, unit.start, unit.end))
+    names = [*(section.split(_SECTIONS) if section else ()), *unit.headings]
+    if unit.before:
+        own["before"] = unit.before
+    if names:
+        own["headings"] = list(dict.fromkeys(names))
+    return own
 
 
 def passage_of(document: Document, titles: str) -> Passage:

@@ -6,20 +6,20 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from crag.documents.blocks import Block, blocks_of, title_of
-from crag.documents.markdown import readable_markdown
-from crag.documents.sources import BREAK, HARD_BREAK, SourceText, joined, of_file
+from crag.documents.markdown import read_markdown
+from crag.documents.sources import SourceText, in_units, of_blocks
 from crag.documents.texts import check_archive, read_bytes, reading
 from crag.errors import SourceError
+from crag.text.blocks import Block, placed
 from crag.text.encodings import decoded
-from crag.text.html import read_whole_html
+from crag.text.html import read_page
+from crag.text.paragraphs import blocks_of_text
 
 _NAMESPACE = re.compile(r"\{[^}]*\}")
 _SHOWN = ("From", "To", "Cc", "Date")
@@ -45,8 +45,7 @@ def load_notebook(path: Path) -> Iterator[SourceText]:
         cells = [_cell(cell, language) for sheet in sheets for cell in sheet["cells"]]
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise SourceError(str(path), f"not a Jupyter notebook, or damaged ({error})") from error
-    title = title_of(blocks_of(BREAK.join(cells), "markdown"))
-    yield joined(path, title, cells, "cell", markup="markdown")
+    yield in_units(path, "", cells, "cell")
 
 
 def load_epub(path: Path) -> Iterator[SourceText]:
@@ -62,83 +61,82 @@ def load_epub(path: Path) -> Iterator[SourceText]:
         with reading(path), zipfile.ZipFile(path) as archive:
             if "META-INF/rights.xml" in archive.namelist():
                 raise SourceError(str(path), "protected against copying (DRM)")
-            title, chapters = _book(archive)
+            title, said, files = _book(archive)
     except (zipfile.BadZipFile, LxmlError, AttributeError, LookupError, ValueError) as error:
         raise SourceError(str(path), "not an EPUB file, or damaged") from error
-    book = joined(path, title, chapters, "chapter", markup="markdown")
-    headings = [block for block in blocks_of(book.text, "markdown") if block.level]
-    yield replace(book, pages=_chapter_starts(headings, title) or book.pages)
+    chapters = _chapters([block for file in files for block in file], title) or files
+    yield in_units(path, title, chapters, "chapter", fields=said)
 
 
 def load_mail(path: Path) -> Iterator[SourceText]:
     """Load a message: sender, receivers, date and text; attachments are left out."""
     message = message_from_bytes(read_bytes(path), policy=policy.default)
     try:
-        text = _body(message)
-        head = [f"{name}: {message[name]}" for name in _SHOWN if message[name]]
+        blocks = _body(message)
+        said = {name: " ".join(str(message[name]).split()) for name in _SHOWN if message[name]}
         title = " ".join(str(message["Subject"] or "").split())
     except (AttributeError, LookupError, ValueError) as error:
         raise SourceError(str(path), f"not a mail message, or damaged ({error})") from error
-    text = BREAK.join(filter(None, [HARD_BREAK.join(head), text]))
-    yield of_file(path, title, text, "paragraph")
+    yield of_blocks(path, title or path.stem, blocks, "paragraph", fields=said)
 
 
-def _cell(cell: Mapping[str, Any], language: str) -> str:
+def _cell(cell: Mapping[str, Any], language: str) -> list[Block]:
     source = cell.get("source", cell.get("input", ""))
     text = (source if isinstance(source, str) else "".join(source)).strip("\n")
     match cell["cell_type"]:
-        case "markdown":
-            return readable_markdown(text)[1].strip()
         case "heading":  # Of notebooks before version 4.
-            return "#" * int(cell.get("level", 1)) + f" {text}"
-        case "code" if text:
-            ticks = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)
-            return f"{ticks}{language}\n{text}\n{ticks}"
+            return [Block("heading", 1, 1, text, level=int(cell.get("level", 1)))]
+        case "code":
+            return [Block("code", 1, 1, text, info=language)] if text.strip() else []
         case _:
-            return text
+            return read_markdown(text).blocks
 
 
-def _book(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
+def _book(archive: zipfile.ZipFile) -> tuple[str, dict[str, str], list[list[Block]]]:
     package = next(
         element.get("full-path", "")
         for element in _xml(archive.read("META-INF/container.xml"))
         if element.tag == "rootfile"
     )
     elements = _xml(archive.read(package))
-    title = next((one.text or "" for one in elements if one.tag == "title"), "")
+    named = {one.tag: " ".join((one.text or "").split()) for one in reversed(elements)}
+    said = {label: named[tag] for tag, label in _OF_BOOK.items() if named.get(tag)}
     files = {one.get("id"): one.get("href", "") for one in elements if one.tag == "item"}
     spine = [files[one.get("idref")] for one in elements if one.tag == "itemref"]
     folder = posixpath.dirname(package)
     paths = (posixpath.normpath(posixpath.join(folder, unquote(one))) for one in spine)
     pages = map(archive.read, dict.fromkeys(paths))  # No chapter may be in it twice.
-    return " ".join(title.split()), [
-        read_whole_html(decoded(one, "text/html")).text for one in pages
-    ]
+    held = [[*read_page(decoded(one, "text/html")).blocks] for one in pages]
+    return named.get("title", ""), said, held
 
 
-def _chapter_starts(headings: Sequence[Block], title: str) -> list[int]:
-    """Return where the chapters of a book begin: a file can hold several, or a part of one.
+_OF_BOOK = {"creator": "author", "publisher": "publisher", "date": "date"}
+
+
+def _chapters(blocks: Sequence[Block], title: str) -> list[list[Block]]:
+    """Divide a book into its chapters: a file can hold several, or a part of one.
 
     They are counted as their headings do, if these have numbers. What stands before the first one
     belongs to it, and what follows the last one is counted on. Without headings it is empty.
     """
-    marked = [(one, _CHAPTER.match(one.title)) for one in headings if one.title != title]
-    named = Counter(heading.level for heading, mark in marked if mark and mark["word"])
-    level = _shallowest(named) or _shallowest(Counter(heading.level for heading, _ in marked))
+    headings = [(at, one) for at, one in enumerate(blocks) if one.kind == "heading"]
+    marked = [(at, one, _CHAPTER.match(one.text)) for at, one in headings if one.text != title]
+    named = Counter(one.level for _, one, mark in marked if mark and mark["word"])
+    level = _shallowest(named) or _shallowest(Counter(one.level for _, one, _ in marked))
     starts, others = list[int](), list[int]()
     begins_again = False
-    for heading, mark in marked:
+    for at, heading, mark in marked:
         if heading.level != level:
             continue
         number = int(mark["number"] or len(starts) + 1) if mark else 0
         begins_again |= bool(starts) and number == 1  # As appendices do.
         if number == len(starts) + 1 and not begins_again:
-            starts.append(heading.start)
+            starts.append(at)
             others.clear()
         else:
-            others.append(heading.start)
-    starts += others
-    return [0, *starts[1:]] if starts else []
+            others.append(at)
+    ends = [*(starts + others)[1:], len(blocks)]
+    return [[*blocks[at:end]] for at, end in zip([0, *ends], ends, strict=False)] if marked else []
 
 
 def _shallowest(levels: Counter[int]) -> int:
@@ -157,13 +155,15 @@ def _xml(body: bytes) -> list[Any]:
     return elements
 
 
-def _body(message: EmailMessage) -> str:
+def _body(message: EmailMessage) -> Sequence[Block]:
     part = message.get_body(("plain", "html"))
     if part is None:
-        return ""
+        return []
     payload = part.get_payload(decode=True)
     body = payload if isinstance(payload, bytes) else b""
     kind = part.get_content_type()
     text = decoded(body, f"{kind}; charset={part.get_content_charset() or ''}")
-    text = text.replace("\r\n", "\n")
-    return read_whole_html(text).text if kind == "text/html" else text.strip()
+    if kind == "text/html":
+        return read_page(text).blocks
+    blocks = blocks_of_text(text.replace("\r\n", "\n"))
+    return [one for number, block in enumerate(blocks, 1) for one in placed([block], number)]

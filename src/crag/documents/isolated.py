@@ -6,30 +6,23 @@ in a process that may take so much memory and time, and answers in JSON; when it
 reported and the next one gets a new process. `isolated_process` is its program.
 """
 
+import base64
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, Self, cast
+from typing import IO, Any, NamedTuple, Self, cast
 
-from pydantic import Base64Bytes, TypeAdapter, ValidationError
-from pydantic_core import to_json
-from typing_extensions import TypedDict
-
-from crag.documents.isolated_process import GROWTH, GROWTH_OF_RECORDS, MOST_OUTPUT
+from crag.documents.isolated_process import GROWTH, GROWTH_OF_RECORDS, MOST_OUTPUT, restored
 from crag.documents.loaders import LOADERS, PLAIN, load, loader_of
-from crag.documents.sources import Loaded, Loader, SourceText, Unusable, renamed
-from crag.documents.splitting import ChunkText
+from crag.documents.sources import Loaded, Loader, Unusable, renamed
 from crag.errors import ContentError
 from crag.text.pdf_picture import Picture
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
 
 HARMLESS = 40_000
 """Bytes of plain text, source code or Markdown up to which no other process is needed: no native
@@ -47,28 +40,6 @@ class Limits(NamedTuple):
     """Of a file with many records, the time until the next ones."""
     megabytes: int = 1500
     """Address space; Windows and macOS do not limit it."""
-
-
-class Read(NamedTuple):
-    """A document of a file, or why there is none."""
-
-    loaded: Loaded
-    chunks: "list[Document] | None" = None
-    """Its chunks, where they were made at once."""
-
-
-class _Answer(TypedDict, total=False):
-    """A line of the process; chunks belong to the document that was named last."""
-
-    loaded: list[SourceText | Unusable]
-    chunks: list[ChunkText]
-    png: Base64Bytes
-    """A page that was drawn."""
-    marked: float
-    problem: str
-    """Why there is no picture."""
-    ends: bool
-    """Set in the last line for a file: whether the process ends."""
 
 
 class IsolatedReader:
@@ -89,32 +60,32 @@ class IsolatedReader:
         self.close()
 
     def read(
-        self,
-        path: Path,
-        *,
-        loaders: Mapping[str, Loader] = LOADERS,
-        root: Path | str = "",
-        name: Path | None = None,
-        held: Collection[str] | None = None,
-    ) -> Iterator[Read]:
+        self, path: Path, *, loaders: Mapping[str, Loader] = LOADERS, name: Path | None = None
+    ) -> Iterator[Loaded]:
         """Yield the documents of a file as `load` does, and how a limit was exceeded.
 
-        Loaders that are not packaged run in this process, without limits. With `held`, the content
-        hashes that the index has, new documents are split if that may take long; `root` is then
-        the path that they are indexed under. `name` is the path that the documents are to have.
+        Loaders that are not packaged run in this process, without limits. `name` is the path that
+        the documents are to have.
         """
         name = name or path
         if loader_of(path, loaders) is not loader_of(path) or _is_harmless(path):
             for loaded in load(path, loaders):
-                yield Read(renamed(loaded, path, name))
+                yield renamed(loaded, path, name)
             return
-        wanted = None if held is None else list(held)
-        request = {"path": path, "name": name, "root": str(root), "held": wanted}
         try:
-            yield from self._answers(request, str(name), _longest(path))
+            self._ask({"path": str(path), "name": str(name)})
+            longest = _longest(path)
+            while "ends" not in (answer := self._answer(longest)):
+                yield restored(answer)
+        except _LostError as lost:
+            self.close()
+            yield Unusable(str(name), str(lost))
         except BaseException:  # What else it would answer is not asked for any more.
             self.close()
             raise
+        else:
+            if answer["ends"]:
+                self.close()
 
     def picture(self, path: Path, page: int, quotations: Sequence[str]) -> Picture:
         """Return a page of a PDF, with quotations marked.
@@ -123,7 +94,7 @@ class IsolatedReader:
             ContentError: it cannot be drawn within the limits.
         """
         try:
-            self._ask({"path": path, "page": page, "quotations": quotations})
+            self._ask({"path": str(path), "page": page, "quotations": list(quotations)})
             drawn, last = self._answer(MOST_OUTPUT), self._answer(MOST_OUTPUT)
         except _LostError as lost:
             self.close()
@@ -132,7 +103,7 @@ class IsolatedReader:
             self.close()
         if "problem" in drawn:
             raise ContentError(drawn["problem"])
-        return Picture(drawn["png"], drawn["marked"])
+        return Picture(base64.b64decode(drawn["png"]), drawn["marked"])
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -141,34 +112,12 @@ class IsolatedReader:
             with suppress(BrokenPipeError), self._process:
                 self._process = None
 
-    def _answers(self, request: Mapping[str, object], name: str, longest: int) -> Iterator[Read]:
-        last: Read | None = None
-        try:
-            self._ask(request)
-            while "ends" not in (answer := self._answer(longest)):
-                for loaded in answer.get("loaded", ()):
-                    if last is not None:
-                        yield last
-                    last = Read(loaded)
-                if last is not None and "chunks" in answer:
-                    made = [chunk.document() for chunk in answer["chunks"]]
-                    last = Read(last.loaded, [*(last.chunks or ()), *made])
-        except _LostError as lost:
-            self.close()
-            # The document that was to come last may lack chunks.
-            yield Read(Unusable(name, str(lost)))
-            return
-        if last is not None:
-            yield last
-        if answer["ends"]:
-            self.close()
-
     def _ask(self, request: Mapping[str, object]) -> None:
         try:
             if self._process is None:
                 self._process = _started(self.limits)
             requests = cast("IO[bytes]", self._process.stdin)
-            requests.write(to_json(request) + b"\n")
+            requests.write(json.dumps(request).encode() + b"\n")
             requests.flush()
         except BrokenPipeError:
             pass  # How it ended is told when its answer is missing.
@@ -176,7 +125,7 @@ class IsolatedReader:
             reason = error.strerror or type(error).__name__
             raise _LostError(f"the process that reads files cannot start: {reason}") from error
 
-    def _answer(self, longest: int) -> _Answer:
+    def _answer(self, longest: int) -> dict[str, Any]:
         process = cast("subprocess.Popen[bytes]", self._process)
         answers = cast("IO[bytes]", process.stdout)
         self._late = False
@@ -190,8 +139,8 @@ class IsolatedReader:
             timer.join()
         if line.endswith(b"\n"):
             try:
-                return _adapter().validate_json(line)
-            except ValidationError as error:
+                return cast("dict[str, Any]", json.loads(line))
+            except ValueError as error:
                 raise _LostError("the process that read it gave no answer: damaged?") from error
         if line:
             raise _LostError("it says too much for its size: split it into smaller files")
@@ -245,8 +194,3 @@ def _longest(path: Path) -> int:
     with suppress(OSError):
         return MOST_OUTPUT + max(GROWTH, GROWTH_OF_RECORDS) * path.stat().st_size
     return MOST_OUTPUT
-
-
-@cache
-def _adapter() -> TypeAdapter[_Answer]:
-    return TypeAdapter(_Answer)

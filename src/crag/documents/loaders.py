@@ -1,5 +1,6 @@
 """Choose the loader of each file, and find the files to index."""
 
+import json
 import logging
 import os
 from collections import Counter
@@ -18,11 +19,12 @@ from crag.documents.pages import (
     load_text,
 )
 from crag.documents.records import NO_RECORDS, count_lines, load_csv, load_json, load_jsonl
-from crag.documents.sources import Loaded, Loader, Skipped, Unusable
+from crag.documents.sources import Loaded, Loader, Skipped, SourceText, Unusable
 from crag.documents.texts import reason_of
 from crag.errors import ContentError, DocumentIndexError, MissingPackageError, SourceError
 from crag.events import redact
 from crag.plain import said
+from crag.text.blocks import as_json, from_json
 from crag.text.encodings import storable
 from crag.text.markup import PLAIN_TEXT
 
@@ -71,6 +73,8 @@ _NO_TEXT = frozenset(
 """What is no document, so that no folder is about it."""
 
 
+_LONGEST_TITLE = 500
+"""Characters: each chunk repeats it."""
 _OF_SPHINX = "searchindex.js"
 """A file in each folder of pages that Sphinx made."""
 
@@ -131,17 +135,15 @@ def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded
     if loader is None:
         yield Unusable(str(path), reason_unread(path))
         return
-    if loader in _OF_RECORDS:
-        before = _state(path)
-        yield from _loaded(path, loader)
+    for _ in range(1 if loader in _OF_RECORDS else 2):
+        before, found = _state(path), _loaded(path, loader)
+        if loader in _OF_RECORDS:
+            yield from found
+        else:
+            found = iter(list(found))
         if _state(path) == before:
+            yield from found
             return
-    else:
-        for _ in range(2):
-            before, found = _state(path), list(_loaded(path, loader))
-            if _state(path) == before:
-                yield from found
-                return
     yield Unusable(str(path), "changed while it was read: index it again")
 
 
@@ -199,11 +201,11 @@ def _loaded(path: Path, loader: Loader) -> Iterator[Loaded]:
             holds_nothing = False
             if isinstance(loaded, Unusable):
                 yield loaded
-            elif loaded.text.strip():
-                title, text, url = map(storable, (loaded.title, loaded.text, loaded.url))
-                yield replace(loaded, title=title, text=text, url=url)
+            elif loaded.says_nothing:
+                reason = "nothing but headings" if loaded.blocks else "empty"
+                yield Unusable(loaded.source, reason, empty=True)
             else:
-                yield Unusable(loaded.source, "empty", empty=True)
+                yield _storable(loaded)
         if holds_nothing:  # Such as a CSV file of a header alone.
             yield Unusable(str(path), "empty", empty=True)
     except (ContentError, SourceError) as error:
@@ -216,6 +218,18 @@ def _loaded(path: Path, loader: Loader) -> Iterator[Loaded]:
         name = type(error).__name__
         _logger.warning("reading %r failed: %s: %s", path.name, name, redact(said(error)))
         yield Unusable(str(path), f"damaged, or not what it seems ({name})")
+
+
+def _storable(loaded: SourceText) -> SourceText:
+    """Replace what no database takes, which is rare."""
+    if storable(loaded.text) == loaded.text:
+        blocks = loaded.blocks
+    else:
+        written = json.dumps(list(map(as_json, loaded.blocks)), ensure_ascii=False)
+        blocks = list(map(from_json, json.loads(storable(written).replace("\\u0000", "\ufffd"))))
+    title, url = storable(loaded.title[:_LONGEST_TITLE]), storable(loaded.url)
+    fields = {name: storable(value) for name, value in loaded.fields.items()}
+    return replace(loaded, title=title, url=url, fields=fields, blocks=blocks)
 
 
 def _state(path: Path) -> tuple[int, int] | None:

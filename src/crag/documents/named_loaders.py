@@ -1,9 +1,8 @@
-"""Loaders of LangChain by name, for formats that `crag` does not read itself."""
+"""Loaders of LangChain, named ``module:Class``, for formats that `crag` does not read itself."""
 
+import dataclasses
 import inspect
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,31 +10,29 @@ from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
 from crag.documents.loaders import LOADERS
-from crag.documents.sources import Loader, SourceText, joined, of_file, record_source
+from crag.documents.sources import Loader, SourceText, in_units, of_blocks, record_source
 from crag.documents.texts import check_size
-from crag.errors import LoaderError, MissingPackageError, SourceError, did_you_mean
-from crag.extras import provider_package, require
+from crag.errors import LoaderError, MissingPackageError, SourceError
+from crag.extras import provider_package
 from crag.runtime.entry_points import imported
-
-_COMMUNITY = "langchain_community.document_loaders"
-_OF_A_FILE = {"file_path", "path", "log_file", "source"}
-"""What the loaders of langchain-community that read a file call their first argument."""
+from crag.text.paragraphs import blocks_of_text
 
 
 def loaders_with(named: Iterable[str]) -> Mapping[str, Loader]:
-    """Return the packaged loaders with those that `named` adds, each as ``[.SUFFIX=]LOADER``.
+    """Return the packaged loaders with those that `named` adds, each as ``[.SUFFIX=]module:Class``.
 
-    LOADER is the name of a class of langchain-community, or ``module:Class`` of any `BaseLoader`
-    that takes the path of a file. Without a suffix it reads every file that no other one in `named`
-    reads, and the packaged loaders read none.
+    The class is a `BaseLoader` that takes the path of a file. Without a suffix it reads every file
+    that no other one in `named` reads, and the packaged loaders read none.
 
     Raises:
-        LoaderError: there is no such loader, it reads no files, or a suffix is named twice.
-        MissingPackageError: langchain-community, or what the loader imports, is not installed.
+        LoaderError: there is no such loader, or a suffix is named twice.
     """
     given: dict[str, Loader] = {}
     for text in named:
-        suffix, name = _split(text)
+        before, equals, after = text.rpartition("=")
+        suffix, name = before.strip().lower(), after.strip()
+        if equals and not (suffix.startswith(".") and suffix[1:]):
+            raise LoaderError(text, f"{suffix!r} is no suffix: write .srt=module:Class")
         if suffix in given:
             read = suffix or "every file"
             raise LoaderError(text, f"another loader reads {read} already: name each suffix once")
@@ -43,18 +40,18 @@ def loaders_with(named: Iterable[str]) -> Mapping[str, Loader]:
     return given if "" in given else {**LOADERS, **given}
 
 
-def _split(text: str) -> tuple[str, str]:
-    before, equals, after = text.rpartition("=")
-    suffix, name = before.strip().lower(), after.strip()
-    if not name:
-        raise LoaderError(text, "name a loader: SRTLoader, or module:Class")
-    if equals and not (suffix.startswith(".") and suffix[1:]):
-        raise LoaderError(text, f"{suffix!r} is no suffix: write .srt=SRTLoader")
-    return suffix, name
-
-
 def _loader(name: str) -> Loader:
-    made = _class(name)
+    try:
+        made = imported(name)
+    except (ImportError, ValueError, AttributeError) as error:
+        raise LoaderError(name, f"it cannot be imported, name module:Class ({error})") from error
+    if not (isinstance(made, type) and issubclass(made, BaseLoader)):
+        raise LoaderError(name, "it is no loader: a class that extends LangChain's BaseLoader")
+    try:
+        inspect.signature(made).bind("path")
+    except TypeError as error:
+        problem = f"it takes more than the path of a file ({error}): extend it in a module of yours"
+        raise LoaderError(name, problem) from error
 
     def load(path: Path) -> Iterator[SourceText]:
         check_size(path)
@@ -62,74 +59,32 @@ def _loader(name: str) -> Loader:
             found = list(made(str(path)).lazy_load())
         except ImportError as error:
             raise MissingPackageError(provider_package(error), f"the loader {name}") from error
-        yield from _texts(path, found, name)
+        for one in found:
+            if not isinstance(one, Document):
+                raise SourceError(str(path), f"{name} yields {type(one).__name__}, no Document")
+        yield from _documents(path, found)
 
     return load
 
 
-def _class(name: str) -> Any:
-    """Return the class, after checking that it can be made from the path of a file alone."""
-    is_path = ":" in name
-    found = _imported(name) if is_path else _of_community(name)
-    if not (isinstance(found, type) and issubclass(found, BaseLoader)):
-        raise LoaderError(name, "it is no loader: a class that extends LangChain's BaseLoader")
-    signature = inspect.signature(found)
-    first = next(iter(signature.parameters), "")
-    if not is_path and first not in _OF_A_FILE:
-        raise LoaderError(name, f"it reads no file: its first argument is {first or 'missing'!r}")
-    try:
-        signature.bind("path")
-    except TypeError as error:
-        problem = f"it takes more than the path of a file ({error}): extend it in a module of yours"
-        raise LoaderError(name, problem) from error
-    return found
-
-
-def _of_community(name: str) -> Any:
-    require("community", f"the loader {name}", "langchain_community")
-    with warnings.catch_warnings():  # It says that it is no longer developed; the guide does too.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        loaders = import_module(_COMMUNITY)
-        if name not in loaders.__all__:
-            near = did_you_mean(name, sorted(loaders.__all__))
-            near = near if near.startswith("did") else "see langchain_community.document_loaders"
-            raise LoaderError(name, f"langchain-community has no such loader: {near}")
-        try:
-            return getattr(loaders, name)
-        except ImportError as error:
-            raise MissingPackageError(provider_package(error), f"the loader {name}") from error
-
-
-def _imported(name: str) -> Any:
-    try:
-        return imported(name)
-    except (ImportError, ValueError, AttributeError) as error:
-        raise LoaderError(name, f"it cannot be imported: {error}") from error
-
-
-def _texts(path: Path, found: Sequence[Document], name: str) -> Iterator[SourceText]:
+def _documents(path: Path, found: Sequence[Document]) -> Iterator[SourceText]:
     """Turn what a loader returns into documents: one, one with pages, or records of the file."""
-    for one in found:
-        if not isinstance(one, Document):
-            raise SourceError(str(path), f"{name} yields {type(one).__name__}, no Document")
-    if len(found) > 1 and not all(isinstance(one.metadata.get("page"), int) for one in found):
-        for number, one in enumerate(found, start=1):
-            source = record_source(path, str(number))
-            fields = _title_and_url(path, one.metadata)
-            yield SourceText(
-                source=source, text=one.page_content, unit="record", number=number, **fields
-            )
-        return
-    fields = _title_and_url(path, found[0].metadata if found else {})
-    texts = [one.page_content for one in found]
-    if len(found) > 1:
-        yield joined(path, parts=texts, unit="page", **fields)
+    texts = [blocks_of_text(one.page_content) for one in found]
+    has_pages = all(isinstance(one.metadata.get("page"), int) for one in found)
+    if len(found) == 1:
+        yield of_blocks(path, blocks=texts[0], unit="paragraph", **_described(path, found[0]))
+    elif found and has_pages:
+        yield in_units(path, parts=texts, unit="page", **_described(path, found[0]))
     else:
-        yield of_file(path, text="".join(texts), unit="paragraph", **fields)
+        for number, (one, blocks) in enumerate(zip(found, texts, strict=True), start=1):
+            record = of_blocks(path, blocks=blocks, unit="record", **_described(path, one))
+            source = record_source(path, str(number))
+            yield dataclasses.replace(record, source=source, number=number)
 
 
-def _title_and_url(path: Path, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    title, url = metadata.get("title"), metadata.get("url") or metadata.get("source")
+def _described(path: Path, document: Document) -> dict[str, Any]:
+    title, url = (document.metadata.get(name) for name in ("title", "url"))
+    url = url or document.metadata.get("source")
     return {
         "title": title if isinstance(title, str) and title.strip() else path.stem,
         "url": url if isinstance(url, str) and url.startswith(("http://", "https://")) else "",

@@ -1,36 +1,43 @@
 """Loaders of office formats: DOCX, PPTX, XLSX and other workbooks."""
 
+import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
-from itertools import chain, takewhile
+from itertools import groupby, pairwise, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crag.documents.sources import HARD_BREAK, SourceText, joined, of_file
-from crag.documents.texts import check_archive, reading
-from crag.documents.word_numbers import FALLBACK, Item, items_of, tag
+from crag.documents.number_formats import Formats, formats_of, shown
+from crag.documents.sources import SourceText, in_units, of_blocks
+from crag.documents.texts import attribute, check_archive, reading, xml_of
 from crag.errors import SourceError
 from crag.extras import require
-from crag.text.html import table_rows
+from crag.text.blocks import Block, Item, Row, escaped, placed
+from crag.text.html import blocks_of_html
+from crag.text.tables import one_head
 
 if TYPE_CHECKING:
-    from docx.document import Document
-    from docx.text.run import Run
-    from lxml.etree import _Element
     from python_calamine import CalamineSheet
 
-MOST_CELLS = 50_000_000
-"""Of one sheet, from its first cell to its last: each takes 32 bytes, empty or not."""
-_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
-_DIMENSION = re.compile(rb'dimension ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
-_HEAD = 4096
-"""Bytes of a sheet within which its dimension stands."""
-_MARK = re.compile(r"\d{1,9}[.)]")
-"""A number that begins an item of a list in Markdown."""
-_NOTE_ID = tag("id")
+_MOST_REPEATED = 1000
+"""Times that an ODS repeats a cell or a row with content; more are the rest of an empty sheet."""
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_DOCX_TEXT = re.compile(r"word/(?:document|footnotes|endnotes)\d*\.xml")
+_DOCX_STYLES = """
+p[style-name='Title'] => h1:fresh
+p[style-name^='toc '] => !
+p[style-name^='TOC'] => !
+"""
+_NOTE = re.compile(r"(?:foot|end)note-(?!ref-)")
+
+
+class _Grid(NamedTuple):
+    """The cells of a sheet or table, and those that are merged: first row, column, last ones."""
+
+    cells: list[list[str]]
+    merged: Sequence[tuple[int, int, int, int]] = ()
 
 
 def load_docx(path: Path) -> Iterator[SourceText]:
@@ -39,17 +46,21 @@ def load_docx(path: Path) -> Iterator[SourceText]:
     Raises:
         SourceError: it is damaged or encrypted.
     """
-    from docx import Document
-    from docx.opc.exceptions import OpcError
     from lxml.etree import LxmlError
+    from mammoth import convert_to_html, images
 
-    with _office_errors(path, "DOCX", OpcError, LxmlError):
+    with _office_errors(path, "DOCX", LxmlError):
         check_archive(path)
-        with path.open("rb") as file:
-            document = Document(file)
-        title = document.core_properties.title.strip()
-        text = "\n\n".join(_docx_blocks(document))
-    yield of_file(path, title, text, "paragraph", markup="markdown")
+        with zipfile.ZipFile(path) as archive:
+            title, document = _title_of(archive), _without_hidden(archive)
+        no_pictures = images.img_element(lambda _: {})
+        page = convert_to_html(document, style_map=_DOCX_STYLES, convert_image=no_pictures).value
+    blocks = blocks_of_html(_with_notes_near(page))
+    for number, block in enumerate(blocks, 1):
+        if block.kind == "table":
+            block.rows = _with_one_head(block.rows)
+        placed([block], number)
+    yield of_blocks(path, title, blocks, "paragraph")
 
 
 def load_pptx(path: Path) -> Iterator[SourceText]:
@@ -66,11 +77,11 @@ def load_pptx(path: Path) -> Iterator[SourceText]:
 
     with _office_errors(path, "PPTX", PythonPptxError, LxmlError):
         check_archive(path)
+        with zipfile.ZipFile(path) as archive:
+            title = _title_of(archive)
         with path.open("rb") as file:
-            presentation = Presentation(file)
-        title = presentation.core_properties.title.strip()
-        slides = ["\n\n".join(_slide(slide)) for slide in presentation.slides]
-    yield joined(path, title, slides, "slide", markup="markdown")
+            slides = [list(_slide(slide)) for slide in Presentation(file).slides]
+    yield in_units(path, title, slides, "slide")
 
 
 def load_workbook(path: Path) -> Iterator[SourceText]:
@@ -81,21 +92,13 @@ def load_workbook(path: Path) -> Iterator[SourceText]:
         MissingPackageError: the extra `office` is not installed.
     """
     require("office", "reading workbooks", "python_calamine")
-    from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
+    from lxml.etree import LxmlError
+    from python_calamine import CalamineError
 
-    with _office_errors(path, "workbook", CalamineError), path.open("rb") as file:
-        if zipfile.is_zipfile(file):
-            check_archive(path, trees=False)
-            _check_dimensions(path)
-        file.seek(0)
-        workbook = CalamineWorkbook.from_filelike(file)
-        sheets = [
-            "\n\n".join(_sheet(workbook.get_sheet_by_name(sheet.name)))
-            if sheet.visible == SheetVisibleEnum.Visible
-            else ""
-            for sheet in workbook.sheets_metadata
-        ]
-    yield joined(path, "", sheets, "sheet", markup="markdown")
+    with _office_errors(path, "workbook", CalamineError, LxmlError):
+        sheets = _ods_sheets(path) if path.suffix.lower() == ".ods" else _sheets(path)
+        parts = [list(_sheet(name, grid)) if grid.cells else [] for name, grid in sheets]
+    yield in_units(path, "", parts, "sheet")
 
 
 @contextmanager
@@ -110,71 +113,212 @@ def _office_errors(path: Path, kind: str, *errors: type[Exception]) -> Iterator[
         raise SourceError(str(path), f"not a {kind} file, damaged, or encrypted") from error
 
 
-def _check_dimensions(path: Path) -> None:
-    """Refuse a sheet that says itself that its cells lie too far apart: it is read as a rectangle.
+def _title_of(archive: zipfile.ZipFile) -> str:
+    if "docProps/core.xml" not in archive.namelist():
+        return ""
+    title = xml_of(archive, "docProps/core.xml").findtext("{*}title")
+    return " ".join((title or "").split())
 
-    Raises:
-        SourceError: there is such a sheet.
-    """
+
+def _without_hidden(archive: zipfile.ZipFile) -> io.BytesIO:
+    """Copy a Word document without pictures, and without the runs that Word does not show."""
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled
+
+    if not any(map(_DOCX_TEXT.fullmatch, archive.namelist())):
+        raise KeyError("word/document.xml")
+    styles = xml_of(archive, "word/styles.xml") if "word/styles.xml" in archive.namelist() else ()
+    hiding = {attribute(one, "styleId") for one in styles if _vanishes(one.find(f"{_WORD}rPr"))}
+    seen = io.BytesIO()
+    with zipfile.ZipFile(seen, "w") as copy:
+        for name in archive.namelist():
+            if _DOCX_TEXT.fullmatch(name):
+                root = xml_of(archive, name)
+                for run in list(root.iter(f"{_WORD}r")):
+                    properties = run.find(f"{_WORD}rPr")
+                    named = [] if properties is None else properties.findall(f"{_WORD}rStyle")
+                    named += run.xpath("ancestor::*[1]/*/*[local-name()='pStyle']")
+                    if _vanishes(properties) or any(
+                        attribute(one, "val") in hiding for one in named
+                    ):
+                        run.getparent().remove(run)
+                copy.writestr(name, etree.tostring(root))
+            elif not name.startswith("word/media/"):
+                copy.writestr(name, archive.read(name))
+    return seen
+
+
+def _vanishes(properties: Any) -> bool:
+    mark = None if properties is None else properties.find(f"{_WORD}vanish")
+    return mark is not None and attribute(mark, "val") not in {"0", "false", "off"}
+
+
+def _with_notes_near(page: str) -> str:
+    """Put notes, which mammoth lists at the end, below the paragraphs that refer to them."""
+    from lxml import html
+
+    root = html.fragment_fromstring(page, create_parent="div")
+    for note in [one for one in root.iter("li") if _NOTE.match(one.get("id", ""))]:
+        number = note.get("id", "").replace("note-", "note-ref-")
+        for link in root.xpath("//sup/a[@id=$number]", number=number):
+            mark, paragraph = link.getparent(), link.xpath("ancestor::*[self::p or self::li][1]")
+            mark.clear(keep_tail=True)
+            if paragraph:
+                line = html.Element("br")
+                line.tail = " ".join(note.text_content().replace("↑", "").split())
+                paragraph[0].append(line)
+        note.getparent().remove(note)
+    return str(html.tostring(root, encoding="unicode"))
+
+
+def _sheets(path: Path) -> Iterator[tuple[str, _Grid]]:
+    """Yield the sheets of a workbook of Excel with their names; hidden ones are empty."""
+    from python_calamine import CalamineWorkbook, SheetVisibleEnum
+
+    formats: dict[str, Formats] = {}
+    with path.open("rb") as file:
+        if zipfile.is_zipfile(file):
+            check_archive(path, trees=False)
+            with zipfile.ZipFile(path) as archive:
+                formats = formats_of(archive) if "xl/styles.xml" in archive.namelist() else {}
+        file.seek(0)
+        workbook = CalamineWorkbook.from_filelike(file)
+        for sheet in workbook.sheets_metadata:
+            is_visible = sheet.visible == SheetVisibleEnum.Visible
+            found = workbook.get_sheet_by_name(sheet.name) if is_visible else None
+            yield sheet.name, _grid(found, formats.get(sheet.name, {})) if found else _Grid([])
+
+
+def _grid(sheet: "CalamineSheet", formats: Formats) -> _Grid:
+    top, left = sheet.start or (0, 0)
+    cells = [
+        [
+            "" if value == "" else shown(value, formats.get((row, column), ""))
+            for column, value in enumerate(values, left)
+        ]
+        for row, values in enumerate(sheet.to_python(), top)
+    ]
+    merged = [
+        (first[0] - top, first[1] - left, last[0] - top, last[1] - left)
+        for first, last in sheet.merged_cell_ranges or ()
+        if first >= (top, left)
+    ]
+    return _Grid(cells, merged)
+
+
+def _ods_sheets(path: Path) -> Iterator[tuple[str, _Grid]]:
+    """Yield the sheets of an OpenDocument, which says what cells show; hidden ones are empty."""
+    check_archive(path)
     with zipfile.ZipFile(path) as archive:
-        for part in filter(_SHEET.fullmatch, archive.namelist()):
-            with archive.open(part) as sheet:
-                found = _DIMENSION.search(sheet.read(_HEAD))
-            if found is None:
-                continue
-            left, top, right, bottom = (one.decode() for one in found.groups())
-            cells = (_column(right) - _column(left) + 1) * (int(bottom) - int(top) + 1)
-            if cells > MOST_CELLS:
-                problem = f"a sheet spans {cells:,} cells ({left}{top}:{right}{bottom}), more than "
-                fix = f"{MOST_CELLS:,}: delete those that lie far from the others"
-                raise SourceError(str(path), problem + fix)
+        root = xml_of(archive, "content.xml")
+    hidden = {
+        attribute(one.getparent(), "name")
+        for one in root.iter("{*}table-properties")
+        if attribute(one, "display") == "false"
+    }
+    for table in root.iter("{*}table"):
+        cells, merged = list[list[str]](), list[tuple[int, int, int, int]]()
+        for row in [] if attribute(table, "style-name") in hidden else table.iter("{*}table-row"):
+            line: list[str] = []
+            for cell in row.iterchildren("{*}table-cell", "{*}covered-table-cell"):
+                text = " ".join(
+                    " ".join("".join(one.itertext()).split()) for one in cell.iterchildren("{*}p")
+                )
+                down, across = (
+                    int(attribute(cell, f"number-{name}-spanned") or 1)
+                    for name in ("rows", "columns")
+                )
+                if down > 1 or across > 1:
+                    merged.append(
+                        (len(cells), len(line), len(cells) + down - 1, len(line) + across - 1)
+                    )
+                line += [text] * _times(cell, "number-columns-repeated", most=_MOST_REPEATED)
+            is_filled = any(line)
+            cells += [line] * (
+                _times(row, "number-rows-repeated", most=_MOST_REPEATED) if is_filled else 1
+            )
+        yield attribute(table, "name"), _Grid(cells, merged)
 
 
-def _column(letters: str) -> int:
-    return reduce(lambda number, letter: number * 26 + ord(letter) - 64, letters, 0)
+def _times(element: Any, name: str, most: int) -> int:
+    return min(int(attribute(element, name) or 1), most)
 
 
-def _sheet(sheet: "CalamineSheet") -> Iterator[str]:
-    """Yield the name of a sheet, the titles above its table, which are rows of one cell, and it."""
-    yield f"## {sheet.name}"
-    rows = _cells(sheet)
-    titles = list(takewhile(lambda row: len(list(filter(None, row))) == 1, rows))
-    if len(titles) == len(rows):  # Such as a list.
-        titles = []
-    yield from ("".join(row) for row in titles)
-    yield table_rows(rows[len(titles) :])
+def _sheet(name: str, grid: _Grid) -> Iterator[Block]:
+    """Yield the name of a sheet, and its tables with the titles above them.
+
+    Rows of one cell above a table are titles. Where an empty row is followed by a row of words
+    alone, above numbers, another table begins.
+    """
+    yield _text(name, level=2)
+    for rows in _tables(_filled(grid)):
+        titles = list(takewhile(lambda row: len(set(filter(None, row))) == 1, rows))
+        if len(titles) == len(rows) and len(rows) > 1:  # Such as a list.
+            titles = []
+        yield from (_text(next(filter(None, row))) for row in titles)
+        if rows[len(titles) :]:
+            yield _table(rows[len(titles) :])
 
 
-def _cells(sheet: "CalamineSheet") -> list[list[str]]:
-    """Write the values of cells; empty rows and the empty columns at both ends are left out."""
-    filled = []
-    for row in sheet.iter_rows():
-        written = list(map(_written, row)) if row.count("") < len(row) else []
-        while written and not written[-1]:
-            written.pop()
-        if written:
-            filled.append(written)
-    first = min((next(at for at, cell in enumerate(row) if cell) for row in filled), default=0)
-    width = max(map(len, filled), default=0)
-    return [row[first:] + [""] * (width - len(row)) for row in filled]
+def _filled(grid: _Grid) -> list[list[str]]:
+    """Return rows of one length, merged cells repeated, without the empty columns at both ends."""
+    width = max(map(len, grid.cells), default=0)
+    cells = [[*row, *[""] * (width - len(row))] for row in grid.cells]
+    for top, left, bottom, right in grid.merged:
+        for row in cells[top : bottom + 1]:
+            row[left : right + 1] = [cells[top][left]] * (min(right + 1, width) - left)
+    used = [at for at in range(width) if any(row[at] for row in cells)]
+    return [row[used[0] : used[-1] + 1] for row in cells] if used else []
 
 
-def _written(value: Any) -> str:
-    whole = isinstance(value, float) and value.is_integer()
-    return " ".join(str(int(value) if whole else value).split())
+def _tables(rows: Sequence[list[str]]) -> Iterator[list[list[str]]]:
+    table: list[list[str]] = []
+    for is_filled, group in groupby(rows, key=any):
+        part = list(group)
+        if not is_filled:
+            continue
+        if table and _is_head(part[0]) and not all(map(_is_head, part[1:])):
+            yield table
+            table = []
+        table = table + part
+    if table:
+        yield table
 
 
-def _slide(slide: Any) -> Iterator[str]:
+def _is_head(row: Sequence[str]) -> bool:
+    return not any(re.search(r"\d", cell) for cell in row)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Block:
+    """Return a table of plain texts."""
+    table = [Row([escaped(" ".join(cell.split())) for cell in row], 1, 1) for row in rows]
+    return Block("table", 1, 1, rows=_with_one_head(table))
+
+
+def _with_one_head(rows: Sequence[Row]) -> list[Row]:
+    """Join a head of two rows: cells of the first one go over several columns of the second."""
+    head = rows[0].cells
+    goes_over = any(cell and cell == after for cell, after in pairwise(head))
+    if goes_over and len(set(head)) > 1 and rows[2:] and _is_head(rows[1].cells):
+        return [one_head(rows[:2]), *rows[2:]]
+    return list(rows)
+
+
+def _text(text: str, level: int = 0) -> Block:
+    return Block("heading" if level else "text", 1, 1, escaped(" ".join(text.split())), level)
+
+
+def _slide(slide: Any) -> Iterator[Block]:
     if slide.element.get("show") == "0":
         return
     title = slide.shapes.title
     if title is not None and title.text_frame.text.strip():
-        yield f"## {' '.join(title.text_frame.text.split())}"
+        yield _text(title.text_frame.text, level=2)
     for shape in slide.shapes:
         if not _is_on_each_slide(shape) and (title is None or shape.shape_id != title.shape_id):
             yield from _shape(shape)
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-        yield from filter(None, [slide.notes_slide.notes_text_frame.text.strip()])
+        notes = slide.notes_slide.notes_text_frame.paragraphs
+        yield from (_text(one.text) for one in notes if one.text.strip())
 
 
 def _is_on_each_slide(shape: Any) -> bool:
@@ -187,142 +331,41 @@ def _is_on_each_slide(shape: Any) -> bool:
     }  # fmt: skip
 
 
-def _shape(shape: Any) -> Iterator[str]:
+def _shape(shape: Any) -> Iterator[Block]:
     if hasattr(shape, "shapes"):  # A group.
         for inner in shape.shapes:
             yield from _shape(inner)
     elif shape.has_text_frame:
-        paragraphs = shape.text_frame.paragraphs
-        lines = [(one.level, " ".join(one.text.split())) for one in paragraphs if one.text.strip()]
+        lines = [(one.level, one.text) for one in shape.text_frame.paragraphs if one.text.strip()]
         if lines[1:]:
-            yield "\n".join(_nested(lines))
+            yield _nested(lines)
         else:
-            yield from (line for _, line in lines)
+            yield from (_text(line) for _, line in lines)
     elif getattr(shape, "has_table", False):
-        yield table_rows([[cell.text for cell in row.cells] for row in shape.table.rows])
-
-
-def _nested(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
-    """Write each line as an item, below the nearest one before it of a lower level."""
-    levels = list[int]()
-    for level, line in lines:
-        while levels and levels[-1] >= level:
-            levels.pop()
-        yield f"{'  ' * len(levels)}- {line}"
-        levels.append(level)
-
-
-def _docx_blocks(document: "Document") -> Iterator[str]:
-    """Yield headings, paragraphs, lists and tables, also those of text boxes and controls."""
-    said, numbered = _docx_paragraphs(document), items_of(document)
-    items, margins = list[str](), list[str]()
-    seen: set[_Element] = set()
-    for paragraph, text in said.items():
-        table = _outermost(paragraph, tag("tbl"))
-        style = _docx_style(paragraph, document)
-        if style.lower().startswith("toc "):  # The table of contents.
-            continue
-        heading = _docx_level(style)
-        item = numbered.get(paragraph) or (Item(0, "") if style.startswith("List") else None)
-        if table is None and item is not None and not heading:
-            mark = item.number if _MARK.fullmatch(item.number) else f"- {item.number}".rstrip()
-            margins = margins[: item.level]
-            items.append(f"{''.join(margins)}{mark} {text}")
-            margins.append(" " * (2 if mark.startswith("-") else len(mark) + 1))
-            continue
-        if items:
-            yield "\n".join(items)
-            items, margins = [], []
-        if table is None:
-            words = " ".join(text.split()) if heading else text.replace("\n", HARD_BREAK)
-            yield heading + (f"{item.number} " if item and item.number else "") + words
-        elif table not in seen:
-            seen.add(table)
-            yield table_rows(_docx_rows(table, said, numbered))
-    if items:
-        yield "\n".join(items)
-
-
-def _docx_paragraphs(document: "Document") -> "dict[_Element, str]":
-    """Return what each paragraph says, in order, with its notes; those that say nothing are not."""
-    notes = _docx_notes(document)
-    said: dict[_Element, str] = {}
-    for paragraph, runs in _docx_runs(document.element.body, document).items():
-        inner = (element for run in runs for element in run.element)
-        marks = ((element.tag, element.get(_NOTE_ID, "")) for element in inner)
-        parts = ["".join(run.text for run in runs).strip(), *(notes.get(mark) for mark in marks)]
-        if text := "\n".join(filter(None, parts)):
-            said[paragraph] = text
-    return said
-
-
-def _docx_notes(document: "Document") -> dict[tuple[str, str], str]:
-    """Return what footnotes and endnotes say, by the tag and id of what refers to them."""
-    from docx.opc.constants import RELATIONSHIP_TYPE
-    from docx.oxml import parse_xml
-
-    notes = dict[tuple[str, str], str]()
-    for kind in (RELATIONSHIP_TYPE.FOOTNOTES, RELATIONSHIP_TYPE.ENDNOTES):
-        try:
-            part = document.part.part_related_by(kind)
-        except KeyError:
-            continue
-        for note in parse_xml(part.blob):
-            runs = chain.from_iterable(_docx_runs(note, document).values())
-            text = " ".join("".join(run.text for run in runs).split())
-            notes[f"{note.tag}Reference", note.get(_NOTE_ID, "")] = text
-    return notes
-
-
-def _docx_runs(root: "_Element", document: "Document") -> "dict[_Element, list[Run]]":
-    """Return the runs of each paragraph that are shown."""
-    from docx.text.run import Run
-
-    gone = {tag("del"), tag("moveFrom"), FALLBACK}
-    shown: dict[_Element, list[Run]] = {}
-    for element in root.iter(tag("r")):
-        run, around = Run(element, document), list(element.iterancestors())
-        hidden = run.font.hidden or (element.style is not None and run.style.font.hidden)
-        if not hidden and not any(one.tag in gone for one in around):
-            paragraph = next(one for one in around if one.tag == tag("p"))
-            shown.setdefault(paragraph, []).append(run)
-    return shown
-
-
-def _docx_rows(
-    table: "_Element", said: "dict[_Element, str]", numbered: "dict[_Element, Item]"
-) -> list[list[str]]:
-    def shown(paragraph: "_Element") -> str:
-        number = numbered[paragraph].number if paragraph in numbered else ""
-        return f"{number} {said[paragraph]}".lstrip()
-
-    rows = [
-        [
-            text
-            for cell in row.iterchildren(tag("tc"))
-            for text in (
-                " ".join(shown(one) for one in cell.iter(tag("p")) if one in said),
-                *[""] * (cell.grid_span - 1),
-            )
+        cells = [[cell.text for cell in row.cells] for row in shape.table.rows]
+        merged = [
+            (at, column, at + cell.span_height - 1, column + cell.span_width - 1)
+            for at, row in enumerate(shape.table.rows)
+            for column, cell in enumerate(row.cells)
+            if cell.is_merge_origin
         ]
-        for row in table.iterchildren(tag("tr"))
-    ]
-    return [row for row in rows if any(row)]
+        if rows := [row for row in _filled(_Grid(cells, merged)) if any(row)]:
+            yield _table(rows)
 
 
-def _docx_style(paragraph: "_Element", document: "Document") -> str:
-    from docx.text.paragraph import Paragraph
-
-    style = Paragraph(paragraph, document).style
-    return (style.name if style is not None else None) or ""
-
-
-def _docx_level(style: str) -> str:
-    name, _, level = style.partition(" ")
-    if name == "Title":
-        return "# "
-    return "#" * min(int(level), 6) + " " if name == "Heading" and level.isdecimal() else ""
-
-
-def _outermost(element: "_Element", tag: str) -> "_Element | None":
-    return next((one for one in reversed(list(element.iterancestors())) if one.tag == tag), None)
+def _nested(lines: Iterable[tuple[int, str]]) -> Block:
+    """Return a list with each line below the nearest one before it of a lower level."""
+    top = Block("list", 1, 1)
+    above: list[tuple[int, Item]] = []
+    for level, line in lines:
+        while above and above[-1][0] >= level:
+            above.pop()
+        items, item = top.items, Item("-", [_text(line)])
+        if above:
+            held = above[-1][1].blocks
+            if held[-1].kind != "list":
+                held.append(Block("list", 1, 1))
+            items = held[-1].items
+        items.append(item)
+        above.append((level, item))
+    return top

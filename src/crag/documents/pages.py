@@ -1,68 +1,83 @@
 """Loaders of whole-page formats: text, code, Markdown, reStructuredText, HTML, PDF."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
-from crag.documents.blocks import blocks_of, title_of
-from crag.documents.markdown import readable_markdown
-from crag.documents.restructured import readable_rst
-from crag.documents.sources import SourceText, joined, of_file
+from crag.documents.markdown import read_markdown
+from crag.documents.sources import SourceText, of_blocks
 from crag.documents.texts import read_bytes, read_text
 from crag.errors import SourceError
 from crag.extras import how_to_install
+from crag.text.blocks import Block
 from crag.text.encodings import decoded
-from crag.text.html import read_whole_html
+from crag.text.html import read_page
 from crag.text.ocr import has_ocr
-from crag.text.paragraphs import with_paragraphs_apart
-from crag.text.pdf import read_pdf, without_running_heads
+from crag.text.paragraphs import blocks_of_text
+from crag.text.pdf import read_pdf
 
+_logger = logging.getLogger(__name__)
+
+_FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What parsers raise on texts that they are not made for, which are then read as plain."""
 _SCANNED = f"no text in it: scanned? {how_to_install('ocr')}, or recognise its text first"
 
 
 def load_text(path: Path) -> Iterator[SourceText]:
     """Load plain text; its title is the file's name without the suffix."""
-    yield of_file(path, "", read_text(path), "line")
+    yield of_blocks(path, "", blocks_of_text(read_text(path)), "line")
 
 
 def load_code(path: Path) -> Iterator[SourceText]:
     """Load the source of a program; its title is the file's name."""
-    yield of_file(path, path.name, read_text(path), "line", markup="code")
+    text = read_text(path).rstrip()
+    first = 1 + len(text) - len(text.lstrip("\n"))
+    code = Block("code", first, text.count("\n") + 1, text.lstrip("\n"), info=path.suffix[1:])
+    yield of_blocks(path, path.name, [code] if text else [], "line")
 
 
 def load_markdown(path: Path) -> Iterator[SourceText]:
     """Load Markdown; its title is that of the front matter, else the first ``# `` heading."""
-    named, text = readable_markdown(read_text(path))
-    title = named or title_of(blocks_of(text, "markdown"))
-    yield of_file(path, title, text, "line", markup="markdown")
+    text = read_text(path)
+    try:
+        title, fields, place, blocks = read_markdown(text)
+    except _FAULTS:
+        _logger.warning("cannot read %s as Markdown", path.name, exc_info=True)
+        title, fields, place, blocks = "", {}, (1, 1), blocks_of_text(text)
+    yield of_blocks(path, title, blocks, "line", fields=fields, fields_at=place)
 
 
 def load_rst(path: Path) -> Iterator[SourceText]:
     """Load reStructuredText, with Sphinx's directives and roles; its title is the first heading."""
-    text = readable_rst(read_text(path))
-    title = title_of(blocks_of(text, "rst"))
-    yield of_file(path, title, text, "line", markup="rst")
+    from crag.documents.restructured import read_rst
+
+    text = read_text(path)
+    try:
+        fields, place, blocks = read_rst(text)
+    except _FAULTS:
+        _logger.warning("cannot read %s as reStructuredText", path.name, exc_info=True)
+        fields, place, blocks = {}, (1, 1), blocks_of_text(text)
+    yield of_blocks(path, "", blocks, "line", fields=fields, fields_at=place)
 
 
 def load_html(path: Path) -> Iterator[SourceText]:
-    """Load the visible text of a web page, with its headings as Markdown headings.
+    """Load what a web page shows, the paragraphs counted.
 
     The URL is that of ``<link rel="canonical">``, if there is one.
     """
-    page = read_whole_html(decoded(read_bytes(path), "text/html"))
-    yield of_file(path, page.title, page.text, "paragraph", url=page.url, markup="markdown")
+    title, url, fields, blocks = read_page(decoded(read_bytes(path), "text/html"))
+    yield of_blocks(path, title, blocks, "paragraph", url=url, fields=fields)
 
 
 def load_pdf(path: Path) -> Iterator[SourceText]:
-    """Load the text layer of a PDF, and the text of scanned pages where the extra `ocr` is there.
+    """Load what is seen of a PDF, and the text of scanned pages where the extra `ocr` is there.
 
     Raises:
         SourceError: it has no text.
         ContentError: it is damaged or encrypted.
     """
-    title, pages = read_pdf(read_bytes(path))
-    if not any(pages):
-        raise SourceError(
-            str(path), "no text in it, nor any in its pictures" if has_ocr() else _SCANNED
-        )
-    pages = list(map(with_paragraphs_apart, without_running_heads(pages)))
-    yield joined(path, title, pages, "page")
+    title, blocks = read_pdf(read_bytes(path))
+    if not blocks:
+        problem = "no text in it, nor any in its pictures" if has_ocr() else _SCANNED
+        raise SourceError(str(path), problem)
+    yield of_blocks(path, title, blocks, "page")

@@ -4,19 +4,31 @@ import codecs
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
+from statistics import median
 from threading import Lock
 from typing import Any, TextIO
 
-from crag.documents.sources import HARD_BREAK, Loaded, SourceText, Unit, Unusable, record_source
+from crag.documents.sources import Loaded, SourceText, Unit, Unusable, record_source
 from crag.documents.texts import encoding_of, read_bytes, reading
 from crag.errors import SourceError
+from crag.text.blocks import HARD_BREAK, Block, escaped
 
 TEXT_FIELDS = ("text", "content", "page_content")
-NO_RECORDS = "no list of objects with a text"
+NO_RECORDS = "no list of objects"
 _ID = re.compile(rb'"id"\s*:\s*(?:"([^"\\]+)"|(\d+))')
+_SEPARATOR = re.compile(r"\ufeff?\"?sep=(.)\"?\s*$", re.IGNORECASE)
+"""A first line that tells spreadsheet programs the delimiter."""
 _DELIMITERS = ",;\t|"
+_SAMPLE = 50
+"""Rows that show how a file is written."""
+_DATUM = re.compile(r"[-+]?[\d.,:/\s%€$-]*\d[\d.,:/\s%€$-]*|\S+@\S+\.\S+|https?://\S+")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_FULL = 0.6
+"""Share of the usual number of filled cells that a header has at least."""
 _BLOCK = 1 << 20
 _LONGEST_CELL = 4_000_000
 """Characters; a longer one is the rest of a file behind a quotation mark that nothing closes."""
@@ -26,7 +38,8 @@ _LIMITED = Lock()
 def load_jsonl(path: Path) -> Iterator[Loaded]:
     """Load one document per line: `text` (or `content`, `page_content`), `title`, `url`, `id`.
 
-    Invalid lines are skipped and reported with their number.
+    Other fields are lines of it, ``name: value``. Invalid lines are skipped and reported with their
+    number.
 
     Raises:
         SourceError: the file cannot be read.
@@ -53,8 +66,7 @@ def load_json(path: Path) -> Iterator[Loaded]:
         is_list = content.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
         yield Unusable(str(path), "not JSON" if is_list else NO_RECORDS, foreign=not is_list)
         return
-    has_text = isinstance(records, list) and any(_text_of(one) is not None for one in records)
-    if not has_text and records != []:
+    if not isinstance(records, list) or (records and not any(map(_says_something, records))):
         yield Unusable(str(path), NO_RECORDS, foreign=True)
         return
     for number, record in enumerate(records, start=1):
@@ -62,44 +74,30 @@ def load_json(path: Path) -> Iterator[Loaded]:
 
 
 def load_csv(path: Path) -> Iterator[Loaded]:
-    """Load one document per row below the header; the first one is row 2.
+    """Load one document per row, whose lines are ``column: value``; rows are counted from 1.
 
-    With a column for the text (`text`, `content` or `page_content`), the columns `title`, `url`
-    and `id` are used as well; otherwise the text of a row is one ``column: value`` line for each
-    column. The delimiter is a comma, semicolon, tab or bar.
+    The delimiter is a comma, semicolon, tab or bar, or what a first line ``sep=`` says. Titles and
+    comments above the header are a document of their own. Cells of columns of one name stand on one
+    line, and those of no name on a line without one. A column `text`, `content` or `page_content`
+    is the text of a row, before the others; `title`, `url` and `id` say what they say.
 
     Raises:
         SourceError: the file cannot be read or parsed, or has a cell of over 4,000,000 characters.
     """
-    names = _Names(path, "row")
-    encoding = encoding_of(path)
+    names, encoding = _Names(path, "row"), encoding_of(path)
     try:
         with reading(path), path.open(encoding=encoding, errors="replace", newline="") as file:
-            header = file.readline()
-            file.seek(0)
-            delimiter = max(_DELIMITERS, key=header.count)
-            for number, row in enumerate(_csv_rows(file, delimiter), start=2):
-                yield _csv_record(row, number, names)
+            rows = enumerate(_rows(file), start=1)
+            sample = list(islice(rows, _SAMPLE))
+            above, header = _header([row for _, row in sample])
+            if above:
+                text = "\n".join(" ".join(filter(None, row)) for _, row in sample[:above])
+                yield _document([("text", text)], "", 1, "row 1", names)
+            for number, row in chain(sample[above + bool(header) :], rows):
+                if any(row):
+                    yield _csv_record(header, row, number, names)
     except csv.Error as error:
         raise SourceError(str(path), f"not a CSV file: {error}") from error
-
-
-def _csv_rows(file: TextIO, delimiter: str) -> Iterator[Mapping[str | None, Any]]:
-    """Yield rows with cells longer than the 131,072 characters that Python allows by default.
-
-    The limit is one for the whole process, so it is another only while a row is read.
-    """
-    rows = csv.DictReader(file, delimiter=delimiter)
-    while True:
-        with _LIMITED:
-            before = csv.field_size_limit(_LONGEST_CELL)
-            try:
-                row = next(rows, None)
-            finally:
-                csv.field_size_limit(before)
-        if row is None:
-            return
-        yield row
 
 
 def count_lines(path: Path) -> int:
@@ -141,42 +139,145 @@ def _json_record(line: bytes, number: int, names: _Names) -> Loaded:
 def _object_record(record: Any, number: int, place: str, names: _Names) -> Loaded:
     if not isinstance(record, dict):
         return Unusable(names.of("", number), f"{place}: not a JSON object")
-    source, text = names.of(record.get("id"), number), _text_of(record)
-    if not isinstance(text, str):
-        wanted = ", ".join(f"{name!r}" for name in TEXT_FIELDS)
-        return Unusable(source, f"{place}: no text in it (fields {wanted})")
-    if not text.strip():
-        return Unusable(source, f"{place}: empty", empty=True)
-    return _record(record, text, source, number, names.unit)
+    fields = [(name, _written(value)) for name, value in record.items()]
+    return _document(fields, record.get("id"), number, place, names)
 
 
-def _text_of(record: Any) -> object:
-    fields = record if isinstance(record, dict) else {}
-    return next((fields[name] for name in TEXT_FIELDS if fields.get(name) is not None), None)
+def _says_something(record: Any) -> bool:
+    if not isinstance(record, dict):
+        return False
+    return any(map(_written, record.values())) or any(name in record for name in TEXT_FIELDS)
 
 
-def _csv_record(row: Mapping[str | None, Any], number: int, names: _Names) -> Loaded:
-    cells = {
-        name.strip().lower(): value or ""
-        for name, value in row.items()
-        if name is not None and not isinstance(value, list)
-    }
-    field = next((name for name in TEXT_FIELDS if name in cells), None)
-    if field is None:
-        source = names.of("", number)
-        shown = {name.strip(): row[name] for name in row if name and row[name]}
-        text = HARD_BREAK.join(f"{name}: {value}" for name, value in shown.items())
-        cells = {}
+def _written(value: object) -> str:
+    """Write a value of JSON, a text as it is."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value.strip()
+        case list():
+            return ", ".join(filter(None, map(_written, value)))
+        case dict():
+            return ", ".join(f"{name}: {text}" for name in value if (text := _written(value[name])))
+        case _:
+            return json.dumps(value)
+
+
+def _rows(file: TextIO) -> Iterator[list[str]]:
+    """Yield the cells of each row, without white space around them."""
+    start = file.readline()
+    lines = [start, *islice(file, _SAMPLE)]
+    file.seek(0)
+    if told := _SEPARATOR.match(start):
+        file.readline()
+        delimiter = told[1]
     else:
-        source = names.of(cells.get("id"), number)
-        text = cells[field]
-    if not text.strip():
-        return Unusable(source, f"row {number}: empty", empty=True)
-    return _record(cells, text, source, number, names.unit)
+        delimiter = max(_DELIMITERS, key=lambda one: _fit(lines, one))
+    # Where quotation marks are part of the text, each line is a row only without them.
+    plain, quoted = (_widths(lines, delimiter, one) for one in (csv.QUOTE_NONE, csv.QUOTE_MINIMAL))
+    is_plain = len(plain) == 1 and plain.total() > quoted.total()
+    quoting: Any = csv.QUOTE_NONE if is_plain else csv.QUOTE_MINIMAL
+    for row in _read(file, delimiter, quoting):
+        yield [cell.strip() for cell in row]
 
 
-def _record(
-    fields: Mapping[str, object], text: str, source: str, number: int, unit: Unit
-) -> SourceText:
-    title, url = (" ".join(str(fields.get(name) or "").split()) for name in ("title", "url"))
-    return SourceText(source=source, title=title, text=text, url=url, unit=unit, number=number)
+def _read(lines: Iterable[str], delimiter: str, quoting: Any) -> Iterator[list[str]]:
+    """Yield rows with cells longer than the 131,072 characters that Python allows by default.
+
+    The limit is one for the whole process, so it is another only while a row is read.
+    """
+    rows = csv.reader(lines, delimiter=delimiter, quoting=quoting, skipinitialspace=True)
+    while True:
+        with _LIMITED:
+            before = csv.field_size_limit(_LONGEST_CELL)
+            try:
+                row = next(rows, None)
+            finally:
+                csv.field_size_limit(before)
+        if row is None:
+            return
+        yield row
+
+
+def _fit(lines: Sequence[str], delimiter: str) -> int:
+    """Return how many rows have the commonest number of cells, of those that have several."""
+    widths = _widths(lines, delimiter, csv.QUOTE_MINIMAL)
+    return max((count for width, count in widths.items() if width > 1), default=0)
+
+
+def _widths(lines: Sequence[str], delimiter: str, quoting: Any) -> Counter[int]:
+    """Count the rows of each number of cells."""
+    return Counter(map(len, _read(lines, delimiter, quoting)))
+
+
+def _header(rows: Sequence[Sequence[str]]) -> tuple[int, Sequence[str]]:
+    """Return how many rows stand above the header, and the header, which may be missing."""
+    filled = [len(list(filter(None, row))) for row in rows]
+    usual = median([count for count in filled if count] or [0])
+    full = [at for at, count in enumerate(filled) if count and count >= _FULL * usual]
+    if not full:
+        return 0, ()
+    above = full[0]
+    data = [at for at in full if any(map(_DATUM.fullmatch, rows[at]))]
+    while rows[above][0].startswith("#") and data and data[0] > full[full.index(above) + 1]:
+        above = full[full.index(above) + 1]
+    header = rows[above]
+    for at, cell in enumerate(header):
+        below = [row[at] for row in rows[above + 1 :] if at < len(row) and row[at]]
+        is_datum = _DATUM.fullmatch(cell) and not _YEAR.fullmatch(cell)
+        if is_datum and below and all(map(_DATUM.fullmatch, below)):
+            return above, ()
+    return above, [header[0].lstrip("# "), *header[1:]]
+
+
+def _csv_record(header: Sequence[str], row: Sequence[str], number: int, names: _Names) -> Loaded:
+    labels = [*header, *[""] * (len(row) - len(header))]
+    fields = list(zip(labels, row, strict=False))
+    key = next((cell for name, cell in fields if name.lower() == "id" and cell), "")
+    is_text = any(name.lower() in TEXT_FIELDS for name in header)
+    return _document(fields, key if is_text else "", number, f"row {number}", names)
+
+
+def _document(
+    fields: Iterable[tuple[str, str]], key: object, number: int, place: str, names: _Names
+) -> Loaded:
+    """Return a record: its text first, and its other fields as lines."""
+    values: dict[str, list[str]] = {}
+    for name, value in fields:
+        if value:
+            values.setdefault(name, []).append(value)
+    by_name = {name.strip().lower(): name for name in reversed(values)}
+    text = next((by_name[name] for name in TEXT_FIELDS if name in by_name), None)
+    texts = [] if text is None else values.pop(text)
+    is_described = text is not None or names.unit == "record"
+    known = {name: by_name[name] for name in ("id", "title", "url") if name in by_name}
+    title, url = (
+        " ".join(values[known[name]].pop(0).split()) if is_described and name in known else ""
+        for name in ("title", "url")
+    )
+    if is_described and "id" in known:
+        values[known["id"]].pop(0)
+    lines = [
+        f"{name}: {'; '.join(held)}" if name else "; ".join(held)
+        for name, held in values.items()
+        if held
+    ]
+    source = names.of(key, number)
+    blocks = _blocks([*texts, "\n".join(" ".join(line.split()) for line in lines)], number)
+    if not blocks:
+        return Unusable(source, f"{place}: empty", empty=True)
+    return SourceText(
+        source=source, title=title, blocks=blocks, url=url, unit=names.unit, number=number
+    )
+
+
+def _blocks(texts: Iterable[str], number: int) -> list[Block]:
+    """Return the paragraphs of texts; their lines stay apart."""
+    paragraphs = chain.from_iterable(re.split(r"\n\s*\n", text) for text in texts)
+    parted = ([line.strip() for line in one.split("\n") if line.strip()] for one in paragraphs)
+    return [
+        Block("text", number, number, HARD_BREAK.join(map(escaped, lines)))
+        for lines in parted
+        if lines
+    ]

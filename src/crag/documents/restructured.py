@@ -1,365 +1,402 @@
-"""reStructuredText: its blocks, and a text without what readers of the page do not see."""
+"""reStructuredText with Sphinx's directives and roles as blocks, by docutils."""
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, NamedTuple
 
-from crag.documents.blocks import Block, Kind, is_item, line_offsets, with_line_feeds_only
-from crag.text.markup import REFERENCES, reference_as_words
-from crag.text.wholes import CODE_DIRECTIVES, DOCTEST, without_blanks
+from docutils import nodes
+from docutils.frontend import get_default_settings
+from docutils.parsers.rst import Directive, Parser, directives, roles
+from docutils.statemachine import StringList
+from docutils.utils import Reporter, new_document
 
-if TYPE_CHECKING:
-    from docutils import nodes
+from crag.documents.directives import reading_of, role_as_text
+from crag.text.blocks import HARD_BREAK, Block, Item, Row, escaped, with_title
+from crag.text.tables import Cell, one_head, spread
 
-_TABLES = {"table", "list-table", "csv-table", "flat-table"}
-_NOT_TEXT = {"toctree", "contents", "include", "literalinclude", "raw", "index", "image",
-             "highlight", "currentmodule", "module", "py:module", "py:currentmodule", "meta",
-             "default-role", "role", "program", "tabularcolumns", "sectnum",
-             "autosummary", "automodule", "youtube", "activate-tab", "title", "testsetup",
-             "testcleanup"}  # fmt: skip
-_LOOKS = {"rst-class", "cssclass"}
-"""Directives that say how what comes next looks, or what they hold."""
-_DIRECTIVE = re.compile(r"(?P<indent>[ \t]*)\.\. (?:\|[^|\n]+\| )?(?P<name>[\w:.+-]+?)::(?:\s|$)")
-_TARGET = re.compile(
-    r"[ \t]*\.\. (?:_[^\n]*:|\[[^\]\n]*\]$|\|[^|\n]+\| )|[ \t]*__ "
-    r"|:(?:orphan|nosearch|no-search|nocomments|tocdepth):"
-)
-"""Targets, definitions, and what a file says of itself."""
-_FIELDS_OF_FILE = re.compile(r"\s*(?::[a-zA-Z][^:\n]*:.*\n(?:[ \t]+\S.*\n)*)+(?=[ \t]*\n\s*\S)")
-"""What a file says of itself before its title, such as its author."""
-_SUBSTITUTED = re.compile(
-    r"^[ \t]*\.\. \|([^|\n]+)\|[ \t]+(?:replace::[ \t]+(\S.*)|image::.*)$", re.MULTILINE
-)
-_BADGES = re.compile(r"(?:[ \t]*\|(?! )[^|\n]+(?<! )\|_{0,2})+[ \t]*$")
-_WIDE_MARK = re.compile(r"^([ \t]*\.\.) {2,}(?=_|\[|[\w:.+|-]+::)", re.MULTILINE)
-"""Two dots with several spaces, which begin what they do with one."""
-_NAMED_TARGET = re.compile(r"[ \t]*\.\. _([^:`\n]+):")
-_TARGET_OF_ITEM = re.compile(
-    r"^([ \t]*(?:[*+-]|#\.|\d{1,3}\.)[ \t]+)\.\. _[^\n]*:[ \t]*\n((?:[ \t]*\n)?)[ \t]+(?=\S)",
-    re.MULTILINE,
-)
-"""An item that begins with a target, up to its text."""
-_COMMENT = re.compile(
-    r"[ \t]*\.\.(?:\s|$)(?!\s*(?:\|[^|\n]+\| )?[\w:.+-]+::|\s*(?:[_|]|\[[^\[\]\n]+\]))"
-)
-_INLINE = re.compile(
-    r"(?P<literal>``.+?``)"
-    r"|(?P<escape>\\(?=[ \n]) ?)"  # which joins words, or takes a break out
-    r"|:(?P<role>[a-zA-Z][\w:.+-]{0,100}):`(?P<text>[^`]+)`"
-    r"|(?<![`:\w])`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`__?"  # a link
-    r"|(?<![`:\w])(?P<referred>`[^`<]*[^`<\s])\s*<[!~]?\w+(?:\.\w+)+>`(?![`_\w])"  # to a name
-    r"|(?<![\w`|])\|(?P<substituted>[^|\s`](?:[^|\n`]{0,60}[^|\s`])?)\|(?![\w`|])"
-    r"|(?<![\w`.-])(?P<name>[A-Za-z\d](?:[\w.-]{0,60}[A-Za-z\d])?)_(?![\w`])",  # to a target
-    re.DOTALL,
-)
-_LOST = re.compile(r"\x00[ \t]*\x01")
-"""Ends of lines that a role or a link had, each with the indentation of the line after it."""
-_GAP = re.compile(r"(?<=\S)[ \t]+(?=\S)|\A[ \t]+(?=\S)")
-_SERIES = {"pep": "PEP", "rfc": "RFC"}
-"""Roles of docutils that show what they number."""
-_LABELLED = re.compile(r"(?P<label>[^<]*\S)\s*<[^<>]*>\Z", re.DOTALL)
-_OPTION = re.compile(r"[ \t]+:[\w-]+:")
-_RULE = re.compile(r"[ \t]*(?:\+[-=+]+\+|=+(?:[ \t]+=+)*)[ \t]*$")
-"""A line of a table that has no words."""
-_UNDERLINE = re.compile(r"([!-/:-@[-`{-~])\1*[ \t]*$")
+_OF_DOCUTILS = {"table", "list-table", "csv-table", "figure", "replace", "unicode", "date",
+                "image"}  # fmt: skip
+"""Directives that docutils reads as Sphinx does."""
+_FIELDS_APART = {"orphan", "nosearch", "nocomments", "tocdepth", "no-search"}
+_ONE_AT_A_TIME = Lock()
+_ENDLESS_NAME = re.compile(r"(?<!\w)(?:\w{1,100}[-._+:]){300}")
+_OTHER_BREAKS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
+_ROLE = re.compile(r":([a-zA-Z][\w:.+-]{0,100}):`([^`]+)`")
+_SUBSTITUTED = re.compile(r"\|([^|\s](?:[^|\n]*[^|\s])?)\|")
 
 
-def rst_blocks(text: str) -> list[Block]:
-    """List the headings and blocks of a text, as docutils has them.
+class RstText(NamedTuple):
+    """What a text in reStructuredText shows."""
 
-    Directives and roles of Sphinx and others are kept as text; docutils' complaints are not shown.
+    fields: Mapping[str, str]
+    """What it says of itself below its title, or above it: author, date, version."""
+    place: tuple[int, int]
+    """The first and last line of that."""
+    blocks: list[Block]
+    """With the lines of the text as their places."""
+
+
+def read_rst(text: str) -> RstText:
+    """Return what readers of a text see; docutils' complaints are not shown.
+
+    Raises:
+        ValueError: it holds a name for which docutils would need minutes.
     """
-    lines, rows = line_offsets(text), text.split("\n")
-    starts = _in_order([*_starts(_parsed(text), rows), *_directives(rows)], rows)
-    found: list[Block] = []
-    for number, one in enumerate(starts):
-        until = starts[number + 1].line if number + 1 < len(starts) else len(lines) - 1
-        start, end = without_blanks(text, lines[one.line], lines[until])
-        if start >= end:
-            continue
-        if one.level:
-            found.append(Block("heading", start, end, one.level, one.title))
-        else:
-            found.append(_block(text, start, end, one.node))
-    return found
-
-
-def readable_rst(text: str) -> str:
-    """Return the text with blanks for comments, targets, toctrees and included files.
-
-    Roles and links keep what readers see of them; every line keeps its number.
-    """
-    text = _WIDE_MARK.sub(r"\1 ", text)
-    replacements = dict(_SUBSTITUTED.findall(text))
-    if fields := _FIELDS_OF_FILE.match(text):
-        text = "\n" * fields[0].count("\n") + text[fields.end() :]
-    lines = _TARGET_OF_ITEM.sub(r"\n\2\1", text).split("\n")
-    literal = set(_literal(lines))
-    targets = {name[1].casefold() for name in map(_NAMED_TARGET.match, lines) if name}
-    for first, last in list(_unseen(lines, literal)):
-        lines[first:last] = [""] * (last - first)
-    text = "\n".join(lines)
-    starts = line_offsets(text)
-
-    def shown(match: re.Match[str]) -> str:
-        if match["literal"] or bisect_right(starts, match.start()) - 1 in literal:
-            return match[0]
-        if match["escape"]:
-            return ""
-        if match["substituted"]:
-            shown = replacements.get(match["substituted"], match[0])
-            return shown or " " * len(match[0])  # A picture; what stands in a table stays there.
-        if name := match["name"]:
-            return name if name.casefold() in targets else match[0]
-        if referred := match["referred"]:
-            label = f"{referred}`"
-        else:
-            label = match["label"] or _shown_label(match["text"], match["role"])
-        ends = re.findall(r"\n([ \t]*)", match[0])
-        return label + "".join(f"\x00{indent}\x01" for indent in ends[label.count("\n") :])
-
-    return _with_line_ends(_INLINE.sub(shown, text.replace("\x00", "\ufffd")))
-
-
-def _with_line_ends(text: str) -> str:
-    """End lines where roles and links had ended them, between words that are near.
-
-    An end right after a label could be an empty line, which would end the paragraph.
-    """
-    return "\n".join(
-        _with_ends_between_words(line) if "\x00" in line else line for line in text.split("\n")
-    )
-
-
-def _with_ends_between_words(line: str) -> str:
-    ends = re.findall(r"\x00(.*?)\x01", line)
-    first, words = line.index("\x00"), _LOST.sub("", line)
-    depth = len(words) - len(words.lstrip())
-    gaps = [gap.span() for gap in _GAP.finditer(words, depth)]
-    chosen = sorted(gaps, key=lambda gap: (gap[0] < first, abs(gap[0] - first)))[: len(ends)]
-    for (start, end), indent in zip(sorted(chosen, reverse=True), reversed(ends), strict=False):
-        words = f"{words[:start]}\n{indent}{words[end:]}"
-    return words + "\n" * (len(ends) - len(chosen))
-
-
-def _parsed(text: str) -> "nodes.document":
-    """Parse without transforms, so that every node stays where its lines are."""
-    from docutils.frontend import get_default_settings
-    from docutils.parsers.rst import Parser
-    from docutils.utils import Reporter, new_document
-
+    if _ENDLESS_NAME.search(text):
+        raise ValueError("a name of hundreds of parts")
+    text = _OTHER_BREAKS.sub(" ", text)
     parser = Parser()
     settings = get_default_settings(parser)
-    settings.report_level = Reporter.SEVERE_LEVEL + 1
-    settings.halt_level = Reporter.SEVERE_LEVEL + 1
+    settings.report_level = settings.halt_level = Reporter.SEVERE_LEVEL + 1
     settings.file_insertion_enabled = settings.raw_enabled = False
     settings.syntax_highlight = "none"
     settings.line_length_limit = len(text) + 1
     document = new_document("", settings)
-    parser.parse(with_line_feeds_only(text), document)
-    return document
+    with _directives_of_sphinx():
+        parser.parse(text, document)
+    return _Reading(document, text.split("\n")).text()
 
 
-class _Start(NamedTuple):
-    """Where a heading or a block starts."""
+@contextmanager
+def _directives_of_sphinx() -> Iterator[None]:
+    """Replace how docutils finds directives and roles, as Sphinx does."""
+    directive, role = directives.directive, roles.role
+    classes = {"note": _Note, "since": _Since}
 
-    line: int
-    """From 0."""
-    level: int = 0
-    """Of a heading."""
-    title: str = ""
-    node: str = ""
-    """Of a block: what docutils calls it."""
+    def any_directive(name: str, language: Any, document: Any) -> Any:
+        if name in _OF_DOCUTILS:
+            return directive(name, language, document)
+        return classes.get(reading_of(name, "")[0], _AnyDirective), []
 
+    def any_role(name: str, *_: Any) -> Any:
+        return lambda _name, raw, text, *_: ([_written(raw, role_as_text(name, text))], []), []
 
-def _in_order(starts: Iterable[_Start], lines: list[str]) -> list[_Start]:
-    """Sort where headings and blocks start, each on a line of its own, from the first line on."""
-    found = {0: _Start(0)}  # Of some directives docutils has no node, or none with a line.
-    for start in starts:
-        earlier = found.get(start.line, _Start(start.line))
-        if start.level or not (earlier.level or earlier.node):
-            found[start.line] = start
-        if start.level:
-            below = _below_heading(start.line, lines)
-            found.setdefault(below, _Start(below))
-    return [found[line] for line in sorted(found)]
+    with _ONE_AT_A_TIME:
+        directives.directive, roles.role = any_directive, any_role
+        try:
+            yield
+        finally:
+            directives.directive, roles.role = directive, role
 
 
-def _starts(node: "nodes.Element", lines: list[str], level: int = 0) -> Iterator[_Start]:
-    """Yield where headings and blocks start; each term with its definition is a block."""
-    from docutils import nodes
-
-    for child in node.children:
-        if isinstance(child, nodes.section):
-            title = " ".join(child.children[0].astext().split())
-            yield _Start(_heading_line(child.line or 1, lines), level + 1, title)
-            yield from _starts(child, lines, level + 1)
-        elif isinstance(child, nodes.definition_list):
-            for item in child.children:
-                if isinstance(item, nodes.definition_list_item) and item.line is not None:
-                    yield _Start(item.line - 1, node=item.tagname)
-        elif isinstance(child, nodes.Element) and not isinstance(child, nodes.title):
-            line = _first_line(child)
-            if line is not None:
-                yield _Start(_block_line(line - 1, lines), node=child.tagname)
+def _written(raw: str, text: str) -> nodes.inline:
+    return nodes.inline(raw, text.replace("\x00", ""), written=True)
 
 
-def _directives(lines: list[str]) -> Iterator[_Start]:
-    """Yield where code and tables start at the margin: docutils lacks some of Sphinx."""
-    literal = set(_literal(lines))
-    for at, line in enumerate(lines):
-        directive = None if at in literal else _DIRECTIVE.match(line)
-        names = CODE_DIRECTIVES | _TABLES
-        if directive and not directive["indent"] and directive["name"] in names:
-            yield _Start(at)
+class _AnyOption(dict[str, Any]):
+    def __missing__(self, name: str) -> Any:
+        return lambda value: value
+
+    def __bool__(self) -> bool:
+        return True
 
 
-def _first_line(node: "nodes.Element") -> int | None:
-    from docutils import nodes
+class _AnyDirective(Directive):  # type: ignore[misc]  # docutils has no types
+    """A directive whose options do not matter."""
 
-    found = [one.line for one in node.findall(nodes.Element) if one.line is not None]
-    return min(found, default=None)
+    has_content = True
+    optional_arguments = 1
+    final_argument_whitespace = True
+    option_spec = _AnyOption()
 
-
-def _heading_line(line: int, lines: list[str]) -> int:
-    """Return the first line of a heading, from 0; docutils names that of its underline."""
-    at = min(line, len(lines)) - 1
-    while at > 0 and not _UNDERLINE.match(lines[at]):
-        at -= 1
-    title = at - 1
-    above = title > 0 and lines[title - 1].strip() and _UNDERLINE.match(lines[title - 1])
-    return title - 1 if above else max(title, 0)
-
-
-def _below_heading(first: int, lines: list[str]) -> int:
-    """Return the line below the rule that ends a heading, which may begin with one too."""
-    at = first + 1
-    while at < len(lines) and not _UNDERLINE.match(lines[at]):
-        at += 1
-    return min(at + 1, len(lines))
-
-
-def _block_line(at: int, lines: list[str]) -> int:
-    """Return the first line of the paragraph that holds a line, or of the directive around it."""
-    at = _paragraph_line(min(max(at, 0), len(lines) - 1), lines)
-    above = at
-    while above > 0 and (not lines[above].strip() or lines[above].startswith((" ", "\t"))):
-        above -= 1
-    return above if above < at and _DIRECTIVE.match(lines[above]) else at
-
-
-def _paragraph_line(at: int, lines: list[str]) -> int:
-    while at > 0 and not lines[at].strip():
-        at -= 1
-    while at > 0 and lines[at - 1].strip() and not _UNDERLINE.match(lines[at - 1]):
-        at -= 1
-    return at
+    def run(self) -> list[nodes.Node]:
+        """Return what it shows."""
+        reading, title = reading_of(self.name, " ".join(self.arguments))
+        if reading == "unseen":
+            return []
+        if reading == "code":
+            text = "\n".join(self.content)
+            code = nodes.literal_block(text, text, language=title)
+            code.line = self.content_offset + 1
+            return [code] if text.strip() else []
+        if reading == "signature":
+            title = "\n".join(self.arguments)
+        holder = nodes.admonition("", note=title, reading=reading)
+        holder.line = self.lineno
+        if reading == "since" and self.arguments:
+            version, *rest = self.arguments
+            holder["note"] = f"{title} {version}"
+            rows = "".join(rest).split("\n") if rest else []
+            is_beside = any(row in self.block_text.split("\n")[0] for row in rows[:1])
+            above = self.lineno - is_beside
+            places = [("", above + at) for at in range(len(rows))]
+            self.state.nested_parse(StringList(rows, items=places), above, holder)
+        self.state.nested_parse(self.content, self.content_offset, holder)
+        return [holder]
 
 
-def _block(text: str, start: int, end: int, node: str) -> Block:
-    lines = text[start:end].split("\n")
-    directive = _DIRECTIVE.match(lines[0])
-    if node == "definition_list_item":
-        return Block("list", start, end, head=min(start + len(lines[0]) + 1, end))
-    if directive is None and node == "block_quote":
-        return Block("list", start, end)
-    if directive is None:
-        kind = _kind(lines)
-        head = _length_of_head(lines) if kind == "table" else 0
-        return Block(kind, start, end, head=min(start + head, end) if head else 0)
-    kind = "prose"
-    if directive["name"] in CODE_DIRECTIVES:
-        kind = "code"
-    elif directive["name"] in _TABLES:
-        kind = "table"
-    options = 1
-    while options < len(lines) and _OPTION.match(lines[options]):
-        options += 1
-    if kind == "table" and any(":header-rows:" in line for line in lines[1:options]):
-        options = _end_of_row(lines, options)
-    head = start + sum(len(line) + 1 for line in lines[:options]) if kind != "prose" else 0
-    return Block(kind, start, end, head=min(head, end))
+class _Note(_AnyDirective):
+    """One whose argument is the beginning of its text."""
+
+    optional_arguments = 0
 
 
-def _length_of_head(lines: list[str]) -> int:
-    """Measure a table down to the rule below its head; one without a head has none."""
-    rules = [at for at, line in enumerate(lines) if _RULE.match(line)]
-    has_head = len(rules) > 2 and ("+=" in lines[rules[1]] or lines[0].lstrip().startswith("="))  # noqa: PLR2004 - above, below, at the end
-    return sum(len(line) + 1 for line in lines[: rules[1] + 1]) if has_head else 0
+class _Since(_AnyDirective):
+    """One whose argument is a version, with text behind it."""
+
+    optional_arguments = 2
 
 
-def _end_of_row(lines: list[str], at: int) -> int:
-    """Return the line after the first row of a list-table, which is its head."""
-    rows = [number for number in range(at, len(lines)) if lines[number].lstrip().startswith("* -")]
-    return rows[1] if len(rows) > 1 else at
+class _Reading:
+    """Makes blocks of docutils' nodes."""
+
+    def __init__(self, document: nodes.document, rows: Sequence[str]) -> None:
+        self._document, self._rows = document, rows
+        self._addresses, self._unnamed = _addresses(document)
+        self._fields: dict[str, str] = {}
+        self._place = (1, 1)
+
+    def text(self) -> RstText:
+        """Return all of the document."""
+        blocks = self._blocks(self._document.children, 1)
+        self._end(blocks, len(self._rows))
+        return RstText(self._fields, self._place, blocks)
+
+    def _blocks(self, found: Iterable[nodes.Node], level: int) -> list[Block]:
+        return [block for node in found for block in self._block(node, level)]
+
+    def _block(self, node: nodes.Node, level: int) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - one for each kind of node
+        line = self._line(node)
+        match node:
+            case nodes.section():
+                title, *others = node.children
+                at = max((node.line or title.line or 1) - 1, 1)
+                heading = Block("heading", at, at + 1, self._plain(title), level=level)
+                return [heading, *self._blocks(others, level + 1)]
+            case nodes.paragraph() | nodes.caption() | nodes.attribution():
+                text, last = self._inline(node), line + node.rawsource.count("\n")
+                return [Block("text", line, last, text)] if text else []
+            case nodes.bullet_list() | nodes.enumerated_list():
+                return self._list(node, level, line)
+            case nodes.field_list() if level <= 2 and self._is_of_file(node):  # noqa: PLR2004 - above or right below the title
+                for name, body in (one.children for one in node.children):
+                    if (said := self._line_of(body)) and name.astext() not in _FIELDS_APART:
+                        self._fields[name.astext()] = said
+                        last = line + node.rawsource.rstrip().count("\n")
+                        self._place = line, max(last, line + len(node.children) - 1)
+                return []
+            case nodes.definition_list() | nodes.field_list() | nodes.option_list():
+                return self._definitions(node, level, line)
+            case nodes.literal_block() | nodes.doctest_block():
+                text = node.astext().strip("\n")
+                first = self._line_of_code(text, line)
+                made = Block("code", first, first, text, info=node.get("language", ""))
+                return [made] if text.strip() else []
+            case nodes.table():
+                return self._table(node, line)
+            case nodes.admonition():
+                return self._note(node, level, line)
+            case nodes.line_block():
+                lines = map(self._inline, node.findall(nodes.line))
+                return [Block("text", line, line, HARD_BREAK.join(filter(None, lines)))]
+            case nodes.footnote():
+                return self._blocks(node.children, level)
+            case nodes.citation():
+                label = node.children[0].astext()
+                return with_title(label, self._blocks(node.children, level), line, line)
+            case (
+                nodes.comment()
+                | nodes.target()
+                | nodes.system_message()
+                | nodes.title()
+                | nodes.label()
+                | nodes.image()
+                | nodes.substitution_definition()
+                | nodes.pending()
+                | nodes.transition()
+                | nodes.raw()
+                | nodes.Text()
+            ):
+                return []
+            case _:
+                return self._blocks(node.children, level)
+
+    def _line(self, node: nodes.Node) -> int:
+        """Return where a node begins; docutils names lines of some nodes only."""
+        if own := getattr(node, "line", None):
+            return int(own)
+        lines = [one.line for one in node.findall() if getattr(one, "line", None)]
+        return min(lines, default=1)
+
+    def _line_of_code(self, text: str, line: int) -> int:
+        """Return where code begins: docutils names the line of what announces it, or its end."""
+        wanted = text.split("\n", maxsplit=1)[0].strip()
+        near = sorted(range(max(line - 3, 1), line + 6), key=lambda at: (at < line, abs(at - line)))
+        rows = self._rows
+        return next((at for at in near if at <= len(rows) and rows[at - 1].strip() == wanted), line)
+
+    def _is_of_file(self, node: nodes.Node) -> bool:
+        """Return whether fields stand at the beginning of the file or below its title."""
+        around = [one for one in node.parent.children if not isinstance(one, nodes.comment)]
+        of_title = isinstance(node.parent, nodes.section) and around.index(node) == 1
+        return (of_title or around.index(node) == 0) and node.parent.parent in {
+            None,
+            self._document,
+        }
+
+    def _list(self, node: nodes.Node, level: int, line: int) -> list[Block]:
+        start, is_bulleted = int(node.get("start", 1)), node.tagname == "bullet_list"
+        made = ((at, self._blocks(one.children, level)) for at, one in enumerate(node, start))
+        items = [Item("-" if is_bulleted else f"{at}.", held) for at, held in made if held]
+        return [Block("list", line, line, items=items)] if items else []
+
+    def _definitions(self, node: nodes.Node, level: int, line: int) -> list[Block]:
+        items = []
+        for one in node.children:
+            *names, body = one.children
+            terms = [self._inline(name) for name in names if not isinstance(name, nodes.classifier)]
+            term = ", ".join(terms)
+            if node.tagname == "option_list":
+                term = f"`{', '.join(one.astext() for one in names[0].children)}`"
+            elif "`" not in term:
+                term = f"**{term}**"
+            at = self._line(one)
+            items.append(Item("-", with_title(term, self._blocks(body.children, level), at, at)))
+        return [Block("list", line, line, items=[one for one in items if one.blocks])]
+
+    def _table(self, node: nodes.Node, line: int) -> list[Block]:
+        title = " ".join(self._inline(one) for one in node.children if one.tagname == "title")
+        found = list(node.findall(nodes.row))
+        cells = ([self._cell(entry) for entry in row.children] for row in found)
+        rows, at = list[Row](), line
+        for row, texts in zip(found, spread(cells), strict=True):
+            at = self._line_of_row(row, texts, at)
+            rows.append(Row(texts, at, at))
+        heads = sum(isinstance(row.parent, nodes.thead) for row in found) or 1
+        made = Block("table", line, line, rows=[one_head(rows[:heads]), *rows[heads:]])
+        return [*with_title(title, [], line, line), made]
+
+    def _line_of_row(self, row: nodes.Node, texts: Sequence[str], above: int) -> int:
+        """Return the line of a row; those of values with commas between are looked for."""
+        at = self._line(row)
+        if at >= above:
+            return at
+        wanted = next(filter(None, texts), "").split()[:1]
+        below = range(above, min(above + 50, len(self._rows)))
+        return next((at + 1 for at in below if wanted and wanted[0] in self._rows[at]), above)
+
+    def _cell(self, entry: nodes.Node) -> Cell:
+        return Cell(
+            self._line_of(entry), entry.get("morecols", 0) + 1, entry.get("morerows", 0) + 1
+        )
+
+    def _note(self, node: nodes.Node, level: int, line: int) -> list[Block]:
+        title = _SUBSTITUTED.sub(lambda name: self._named(name[1]), node["note"])
+        blocks = self._blocks(node.children, level)
+        if node["reading"] == "signature":
+            names = filter(None, map(str.strip, title.split("\n")))
+            said = HARD_BREAK.join(f"`{name}`" for name in names)
+            return [Block("text", line, line, said), *blocks] if said else blocks
+        return with_title(self._with_roles(title), blocks, line, line)
+
+    def _with_roles(self, title: str) -> str:
+        """Write the title of a directive, which docutils does not parse, as Markdown."""
+        shown = _ROLE.sub(lambda role: role_as_text(role[1], role[2]), title)
+        return shown.replace("``", "`")
+
+    def _line_of(self, node: nodes.Node) -> str:
+        """Write what stands within a cell or a field on one line."""
+        parts = []
+        for one in node.children:
+            if isinstance(one, nodes.paragraph | nodes.term):
+                parts.append(self._inline(one).replace(HARD_BREAK, " "))
+            elif isinstance(one, nodes.list_item):
+                parts.append(f"• {self._line_of(one)}")
+            elif isinstance(one, nodes.literal_block):
+                parts.append(f"`{' '.join(one.astext().split())}`")
+            elif not isinstance(one, nodes.Text | nodes.system_message | nodes.comment):
+                parts.append(self._line_of(one))
+        return " ".join(filter(None, parts))
+
+    def _inline(self, node: nodes.Node) -> str:
+        return " ".join("".join(map(self._marked, node.children)).split())
+
+    def _plain(self, node: nodes.Node) -> str:
+        """Write a title: what it has in bold or italics is as the rest."""
+        return re.sub(r"(?<!\\)\*+(?=\S)|(?<=[^\s\\])\*+", "", self._inline(node))
+
+    def _marked(self, node: nodes.Node) -> str:  # noqa: PLR0911 - one for each kind of node
+        match node:
+            case nodes.Text():
+                return escaped(node.astext())
+            case nodes.inline() if node.get("written"):
+                return str(node.astext())
+            case nodes.literal():
+                ticks = "``" if "`" in node.astext() else "`"
+                return f"{ticks}{node.astext()}{ticks}"
+            case nodes.strong() | nodes.emphasis():
+                mark = "**" if isinstance(node, nodes.strong) else "*"
+                return f"{mark}{self._inline(node)}{mark}"
+            case nodes.reference():
+                label, address = self._inline(node), self._address(node)
+                is_shown = address.startswith("http") and address.rstrip("/") not in label
+                return f"{label} ({address})" if is_shown and label else label
+            case nodes.substitution_reference():
+                return self._named(node.astext())
+            case nodes.target():
+                return str(node.astext())
+            case nodes.footnote_reference() | nodes.image() | nodes.system_message():
+                return ""
+            case _:
+                return "".join(map(self._marked, node.children))
+
+    def _address(self, node: nodes.reference) -> str:
+        if address := node.get("refuri", ""):
+            return str(address)
+        if node.get("anonymous"):
+            return next(self._unnamed, "")
+        return self._addresses.get(node.get("refname", ""), "")
+
+    def _named(self, name: str) -> str:
+        """Return the text that a substitution stands for; a picture has none."""
+        known = self._document.substitution_defs
+        made = known.get(name) or known.get(self._document.substitution_names.get(name.lower(), ""))
+        if made is None:
+            return f"|{name}|"
+        return (
+            "" if any(isinstance(one, nodes.image) for one in made.children) else self._inline(made)
+        )
+
+    def _end(self, blocks: Sequence[Block], last: int) -> None:
+        """Say where lists, tables and code end: before the next block begins."""
+        ends = [*(block.first - 1 for block in blocks[1:]), last]
+        for block, until in zip(blocks, ends, strict=False):
+            if block.kind == "code":
+                block.last = block.first + block.text.count("\n")
+            elif block.items:
+                block.last = self._last_with_text(block.first, until)
+                starts = [item.blocks[0].first - 1 for item in block.items]
+                for item, end in zip(block.items, [*starts[1:], block.last], strict=True):
+                    self._end(item.blocks, end)
+            elif block.rows:
+                block.last = self._last_with_text(block.first, until)
+                starts = [row.first - 1 for row in block.rows]
+                block.rows = [
+                    row._replace(last=self._last_with_text(row.first, end))
+                    for row, end in zip(block.rows, [*starts[1:], block.last], strict=True)
+                ]
+
+    def _last_with_text(self, first: int, until: int) -> int:
+        last = max(first, min(until, len(self._rows)))
+        while last > first and not self._rows[last - 1].strip():
+            last -= 1
+        return last
 
 
-def _kind(lines: list[str]) -> Kind:
-    first = lines[0].strip()
-    if first.startswith(("+-", "+=")) or (first.startswith("==") and " " in first):
-        return "table"
-    if is_item(lines[0]) or re.match(r":[^:\n]+:(\s|$)", lines[0]):
-        return "list"
-    if first.startswith(">>>") or lines[0][:1] in {" ", "\t"}:
-        return "code"
-    return "prose"
-
-
-def _literal(lines: list[str]) -> Iterator[int]:
-    """Yield the lines of code, which may show markup that is not to be read as such."""
-    at = 0
-    while at < len(lines):
-        directive = _DIRECTIVE.match(lines[at])
-        announces = lines[at].rstrip().endswith("::") and directive is None
-        last = at + 1
-        if announces or (directive is not None and directive["name"] in CODE_DIRECTIVES):
-            last = _end_of_indented(lines, at)
-            yield from range(at + 1, last)
-        elif DOCTEST.match(lines[at]):
-            last = next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
-            yield from range(at, last)
-        at = last
-
-
-def _unseen(lines: list[str], literal: set[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first line, and the one after the last, of what readers do not see."""
-    for at, line in enumerate(lines):
-        directive = _DIRECTIVE.match(line)
-        unseen = directive is not None and directive["name"] in _NOT_TEXT
-        if at not in literal and (unseen or _TARGET.match(line) or _COMMENT.match(line)):
-            yield at, _end_of_indented(lines, at)
-        elif at in literal:
-            continue
-        elif (directive is not None and directive["name"] in _LOOKS) or _is_of_badges(lines, at):
-            yield at, at + 1
-
-
-def _is_of_badges(lines: list[str], at: int) -> bool:
-    """Return whether a line holds badges alone, and no title, term or part of a sentence."""
-    around = lines[max(at - 1, 0) : at + 2]
-    return _BADGES.match(lines[at]) is not None and all(
-        not line.strip() or _BADGES.match(line) for line in around
-    )
-
-
-def _end_of_indented(lines: list[str], at: int) -> int:
-    """Return the line after those that are indented deeper than line `at`."""
-    indent = len(lines[at]) - len(lines[at].lstrip())
-    last = at + 1
-    for number in range(at + 1, len(lines)):
-        line = lines[number]
-        if line.strip():
-            if len(line) - len(line.lstrip()) <= indent:
-                break
-            last = number + 1
-    return last
-
-
-def _shown_label(text: str, role: str) -> str:
-    if labelled := _LABELLED.match(text):
-        return labelled["label"].lstrip("~!")
-    if role.removeprefix("std:") in REFERENCES:
-        return reference_as_words(text)
-    series = _SERIES.get(role.lower(), "")
-    return f"{series} {text.partition('#')[0]}" if series else text.lstrip("~!")
+def _addresses(document: nodes.document) -> tuple[dict[str, str], Iterator[str]]:
+    """Return where names of targets lead, and where those without a name do, in order."""
+    addresses: dict[str, str] = {}
+    indirect: dict[str, str] = {}
+    unnamed = []
+    for target in document.findall(nodes.target):
+        address = target.get("refuri", "")
+        if target.get("anonymous"):
+            unnamed.append(address)
+        for name in target.get("names", ()):
+            addresses[name] = address
+            indirect[name] = target.get("refname", "")
+    for name, other in indirect.items():
+        addresses[name] = addresses[name] or addresses.get(other, "")
+    return addresses, iter(unnamed)

@@ -4,22 +4,18 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from crag.documents.blocks import Markup
-from crag.text.blocks import Block, lines_of_all, placed, text_of
+from crag.text.blocks import HARD_BREAK, Block, escaped, lines_of_all, placed, text_of
 from crag.text.encodings import storable
+from crag.text.markup import without_markup
+from crag.text.places import lines_written
 
 Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "chapter", "row", "record"]
 
 _FORMAT = "crag-4"
 _SEPARATOR = "\0"
-BREAK = "\n\n"
-"""Stands between the parts of a document."""
-HARD_BREAK = "  \n"
-"""The end of a line that quotations keep."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +26,8 @@ class SourceText:
     """Absolute path, followed by ``#`` and the id or number for a record of a file."""
     title: str
     """May be empty for a record."""
-    blocks: Sequence[Block] = ()
+    blocks: Sequence[Block]
     """What a reader sees, in order, each block and its parts with their places."""
-    text: str = ""
-    """The canonical Markdown of the blocks; given only by loaders that know no blocks yet."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """What the file says of itself, in order: author, date, version."""
     url: str = ""
@@ -41,35 +35,34 @@ class SourceText:
     """The unit of positions, counted from 1."""
     number: int = 0
     """The position of a row or record in the file."""
-    pages: Sequence[int] = ()
-    """Where each page, slide, sheet or cell starts, as offsets into `text`, ascending."""
-    markup: Markup = ""
-    """How the text is written."""
 
-    def __post_init__(self) -> None:
-        if self.blocks:
-            object.__setattr__(self, "text", text_of(self.blocks))
+    @cached_property
+    def text(self) -> str:
+        """Its canonical Markdown."""
+        return text_of(self.blocks)
 
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that is stored of the document, except its position."""
-        if not self.blocks:
-            shape = (_FORMAT, self.unit, self.markup, *map(str, self.pages))
-            return digest(*shape, self.url, self.title, self.text)
         fields = (part for pair in self.fields.items() for part in pair)
         lines = lines_of_all(self.blocks)
-        places = "" if self.number else " ".join(f"{one.first}-{one.last}" for one in lines)
+        places = "" if self.number else lines_written((one.first, one.last) for one in lines)
         return digest(_FORMAT, self.unit, self.url, self.title, *fields, places, self.text)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is the source of a program."""
+        return all(block.kind == "code" for block in self.blocks)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether it has no text, or none but headings."""
+        return all(block.kind == "heading" for block in self.blocks)
 
     @cached_property
     def same_as(self) -> str:
         """Hash that two documents share when both titles and both texts are the same."""
         return digest(self.title, self.text)
-
-
-def of_file(path: Path, title: str, text: str, unit: Unit, **fields: Any) -> SourceText:
-    """Return a file as one document; without a title it has the file's name without the suffix."""
-    return SourceText(source=str(path), title=title or path.stem, text=text, unit=unit, **fields)
 
 
 def in_units(
@@ -80,23 +73,28 @@ def in_units(
     return of_blocks(path, title, blocks, unit, **fields)
 
 
-def of_blocks(
-    path: Path, title: str, blocks: Sequence[Block], unit: Unit, **fields: Any
+def of_blocks(  # noqa: PLR0913 - what a document is made of
+    path: Path,
+    title: str,
+    blocks: Sequence[Block],
+    unit: Unit,
+    *,
+    fields: Mapping[str, str] | None = None,
+    fields_at: tuple[int, int] = (1, 1),
+    **others: Any,
 ) -> SourceText:
-    """Return a file as one document.
+    """Return a file as one document; what it says of itself, its `fields`, stands before it.
 
     Without a title it has that of its first heading of level 1, or the file's name without suffix.
     """
     heading = next((one.text for one in blocks if one.kind == "heading" and one.level == 1), "")
-    title = title or heading or path.stem
-    return SourceText(source=str(path), title=title, blocks=blocks, unit=unit, **fields)
-
-
-def joined(path: Path, title: str, parts: Sequence[str], unit: Unit, **fields: Any) -> SourceText:
-    """Return a file of pages, slides or the like, which begin where `pages` says."""
-    starts = accumulate((len(part) + len(BREAK) for part in parts[:-1]), initial=0)
-    pages = list(starts) if parts else []
-    return of_file(path, title, BREAK.join(parts), unit, pages=pages, **fields)
+    title = without_markup(title or heading) or path.stem
+    if fields:
+        said = (f"{name[:1].upper()}{name[1:]}: {escaped(text)}" for name, text in fields.items())
+        blocks = [Block("text", *fields_at, HARD_BREAK.join(said)), *blocks]
+    return SourceText(
+        source=str(path), title=title, blocks=blocks, fields=fields or {}, unit=unit, **others
+    )
 
 
 class Skipped(NamedTuple):

@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from crag.errors import SourceError
 from crag.text.encodings import decoded, likeliest, marked
@@ -70,6 +71,25 @@ def check_archive(path: Path, *, trees: bool = True) -> None:
     if trees and held > _LARGEST_TREES:
         problem = f"its XML unpacks to {held:,} bytes, more than {_LARGEST_TREES:,}: split it"
         raise SourceError(str(path), problem)
+
+
+def xml_of(archive: zipfile.ZipFile, name: str) -> Any:
+    """Return the root of a part of an archive; entities and the network are not asked.
+
+    Raises:
+        KeyError: there is no such part.
+        LxmlError: it is damaged.
+    """
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
+    return etree.fromstring(archive.read(name), parser)
+
+
+def attribute(element: Any, name: str) -> str:
+    """Return an attribute of an element whatever its namespace; an empty text without one."""
+    found = (key for key in element.attrib if key.rpartition("}")[2] == name)
+    return next((str(element.attrib[key]) for key in found), "")
 
 
 def read_text(path: Path) -> str:

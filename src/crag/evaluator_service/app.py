@@ -1,8 +1,7 @@
 """An evaluator as a service: the ASGI application that `crag.evaluators.contract` describes.
 
-Requests run in threads. An evaluator that is packaged joins what they ask into batches of like
-length in front of its model (`crag.models.batch_queue`), without waiting for a batch to fill; and
-as it uses all cores, one process is enough for a machine.
+Requests run in threads. A packaged evaluator uses all cores for what they ask together
+(`crag.models.model`), so one process is enough for a machine.
 """
 
 import asyncio

@@ -13,9 +13,9 @@ class ReaderAttributor:
     """Judge support as embedded reflection judges IsSup: shared words, times what the reader says.
 
     The reader is asked with the sentence in place of a question; one of under four words, which
-    says little alone, is read after the question. All pairs are one batch; a pair whose words alone
-    do not reach the threshold is not read, and a sentence that a passage holds word by word is
-    supported. The threshold was chosen on sentences made from SQuAD (`papers/README.md`).
+    says little alone, is read after the question. All pairs are read in one call; a pair whose
+    words alone do not reach the threshold is not read, and a sentence that a passage holds word by
+    word is supported. The threshold was chosen on sentences made from SQuAD (`papers/README.md`).
     """
 
     def __init__(self, reader: ReaderEvaluator) -> None:

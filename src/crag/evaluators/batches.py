@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
-from crag.models.batches import length_sorted_batches
+from crag.torch_models import length_sorted_batches
 
 CHARACTERS = 8
 """Characters of a text that are tokenised for each token that fits; English has about five."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from crag.errors import EvaluatorError
 from crag.extras import require
-from crag.models.devices import quietly
 from crag.plain import first_line
+from crag.torch_models import quietly
 
 if TYPE_CHECKING:
     import torch

@@ -43,7 +43,7 @@ class CosineEvaluator:
 
     @classmethod
     def fitted(cls, embeddings: Embeddings) -> Self:
-        """Return the evaluator with the calibration shipped for all-MiniLM-L6-v2."""
+        """Return the evaluator with the calibration shipped for the packaged encoder."""
         card = json.loads(files("crag.evaluators").joinpath("cosine.json").read_text("utf-8"))
         return cls(
             embeddings,

@@ -16,9 +16,9 @@ from crag.evaluators.reader import ReaderEvaluator, packaged_reader
 from crag.evaluators.remote import SECONDS, connect, is_service
 from crag.evaluators.t5 import T5Evaluator
 from crag.evaluators.torch_pairs import TorchPairs
-from crag.models.encoder import DEFAULT_MODEL, official_encoder
+from crag.models.encoder import packaged_encoder
+from crag.models.model import MODEL
 from crag.models.model_card import CARD, read_card
-from crag.models.weights import DELTA
 from crag.parts import ChatModel, Evaluator
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime import entry_points
@@ -31,7 +31,7 @@ Compat = Literal["official"]
 _LONGEST = 512
 
 
-def load_evaluator(  # noqa: PLR0911, PLR0913 - a return for each kind, and what some need
+def load_evaluator(  # noqa: PLR0913 - a return for each kind, and what some need
     name: str = "default",
     embeddings: Embeddings | None = None,
     *,
@@ -45,9 +45,8 @@ def load_evaluator(  # noqa: PLR0911, PLR0913 - a return for each kind, and what
     """Return the evaluator called `name`, or the one in the folder `name`; weights load on use.
 
     `default` is `reader`, which ships with this package: it grades a passage and marks evidence and
-    answer in the same pass. `cross-encoder`, which ships with it too, only grades. `cosine` is the
-    calibrated cosine over all-MiniLM-L6-v2, to which the calibration belongs, or over `embeddings`
-    if others than crag's own are given. `chat-direct`, `chat-chain-of-thought` and
+    answer in the same pass. `cosine` is the calibrated cosine over the packaged encoder, to which
+    the calibration belongs, or over `embeddings`. `chat-direct`, `chat-chain-of-thought` and
     `chat-few-shot` are the paper's baselines, `chat-levels` gives the poster's grades and
     `chat-batch` grades all texts at once; they ask `model` with `prompts`. Other packages add names
     by the entry points `crag.evaluators`. A folder, or an id on the Hugging Face hub, holds what
@@ -68,12 +67,8 @@ def load_evaluator(  # noqa: PLR0911, PLR0913 - a return for each kind, and what
         return _chat(name, model, prompts)
     if name in {"default", "reader"}:
         return packaged_reader()
-    if name == "cross-encoder":
-        return CrossEncoderEvaluator.packaged()
     if name == "cosine":
-        if embeddings is None or getattr(embeddings, "name", None) == DEFAULT_MODEL:
-            embeddings = official_encoder()
-        return CosineEvaluator.fitted(embeddings)
+        return CosineEvaluator.fitted(packaged_encoder() if embeddings is None else embeddings)
     if (added := entry_points.make("crag.evaluators", name, Evaluator)) is not None:
         return added  # type: ignore[no-any-return]
     if "/" not in name and not Path(name).is_dir():
@@ -102,9 +97,8 @@ def _stored(folder: Path, compat: Compat | None) -> Evaluator:
     card = read_card(folder)
     if card and names == {CARD}:
         return packaged_reader().recalibrated(card)
-    if DELTA in names:
-        is_reader = card is not None and card.kind == "reader"
-        return (ReaderEvaluator if is_reader else CrossEncoderEvaluator).changed(folder)
+    if MODEL in names:
+        return ReaderEvaluator.stored(folder)
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
         if not isinstance(config, dict):

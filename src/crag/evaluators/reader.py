@@ -3,19 +3,17 @@
 import math
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import as_file, files
-from pathlib import Path
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Self
 
 from crag.correction.scoring import LOWEST, split_title
 from crag.errors import EvaluatorError
-from crag.evaluators.cross_encoder import UNCALIBRATED, card_of_change
-from crag.models.inference import Runtime, chosen_runtime
-from crag.models.model_card import EvaluatorCard
-from crag.models.reading_model import OVERLAP, ReaderModel, View
+from crag.evaluators.cross_encoder import UNCALIBRATED
+from crag.models.model_card import CARD, ModelCard, read_card
+from crag.models.reading_model import OVERLAP, PACKAGED, SHORTEST_INPUT, ReaderModel, View
 from crag.parts import Passage
 from crag.reading import Reading, Span, compressed
-from crag.state import Thresholds
 
 _NO_THRESHOLDS = {"calibration": None}
 
@@ -31,19 +29,13 @@ class ReaderEvaluator:
     """
 
     languages = frozenset({"en"})
-    """The languages of the packaged encoder, which every reader is a change of."""
+    """The languages that a reader reads, by ISO 639-1 code."""
 
-    def __init__(
-        self,
-        model: ReaderModel,
-        *,
-        card: EvaluatorCard | None = None,
-        thresholds: Thresholds | None = None,
-    ) -> None:
+    def __init__(self, model: ReaderModel, card: ModelCard) -> None:
         self.card = card
         self.model = model
-        calibration = card.calibration if card else None
-        self.thresholds = thresholds or (calibration.thresholds if calibration else UNCALIBRATED)
+        calibration = card.calibration
+        self.thresholds = calibration.thresholds if calibration else UNCALIBRATED
         """The thresholds on the card; 0.5 and -0.5 as long as it has none."""
         quote = calibration.quote if calibration else None
         self.quote_threshold = self.thresholds["upper"] if quote is None else quote
@@ -55,33 +47,36 @@ class ReaderEvaluator:
     @classmethod
     def packaged(cls) -> Self:
         """Return the reader that ships with this package; its weights load on first use."""
-        with as_file(files("crag.evaluators").joinpath("reader")) as folder:
-            return cls.changed(folder)
+        return cls.stored(files("crag.models").joinpath(PACKAGED))
 
     @classmethod
-    def changed(cls, folder: Path) -> Self:
-        """Return a reader stored as its difference from the packaged encoder.
+    def stored(cls, folder: Traversable) -> Self:
+        """Return the reader in a folder, such as `crag train reader` writes.
 
         Raises:
-            EvaluatorError: the folder has no card, or the card is that of another base or kind.
+            EvaluatorError: the folder has no card, or that of another kind.
         """
-        card = card_of_change(folder, reads=True)
-        return cls(ReaderModel(folder, card.max_length), card=card)
+        card = read_card(folder)
+        if card is None:
+            raise EvaluatorError(f"{folder} has no {CARD}, so nothing says what it holds")
+        if card.kind != "reader" or card.max_length < SHORTEST_INPUT:
+            held = f"{folder} holds a {card.kind} for {card.max_length} tokens"
+            raise EvaluatorError(f"{held}; a reader is a 'reader' for at least {SHORTEST_INPUT}")
+        return cls(ReaderModel(folder, card.max_length, card.files), card)
 
-    def recalibrated(self, card: EvaluatorCard) -> Self:
+    def recalibrated(self, card: ModelCard) -> Self:
         """Return the same reader, weights shared, with the thresholds of `card`.
 
         Raises:
             EvaluatorError: it is the card of another reader, whose scores are others.
         """
-        own, theirs = (one and one.model_copy(update=_NO_THRESHOLDS) for one in (self.card, card))
-        if own != theirs:
+        if self.card.model_copy(update=_NO_THRESHOLDS) != card.model_copy(update=_NO_THRESHOLDS):
             message = (
                 "these thresholds were fitted to another reader than the packaged one, and say "
                 "nothing of its scores: run crag calibrate --write again"
             )
             raise EvaluatorError(message)
-        return type(self)(self.model, card=card)
+        return type(self)(self.model, card)
 
     def verify(self) -> None:
         """Load the model now rather than on first use.
@@ -100,20 +95,16 @@ class ReaderEvaluator:
         return [reading["score"] for reading in self.read(question, passages)]
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
-        """Return one reading for each passage, in order; all are read in batches of like length."""
-        return self.read_pairs([(question, passage) for passage in passages])
-
-    def read_pairs(self, pairs: Sequence[tuple[str, Passage]]) -> list[Reading]:
-        """Return one reading for each question and passage, all read in one batch."""
-        views = self.model.views_of(pairs)
-        return [
-            self._reading(passage, passage_views)
-            for (_, passage), passage_views in zip(pairs, views, strict=True)
-        ]
+        """Return one reading for each passage, in order."""
+        return self._readings([(question, passage) for passage in passages])
 
     def score_pairs(self, pairs: Sequence[tuple[str, Passage]]) -> list[float]:
-        """Return one score in [-1, 1] for each question and passage, all read in one batch."""
-        return [reading["score"] for reading in self.read_pairs(pairs)]
+        """Return one score in [-1, 1] for each question and passage, in order."""
+        return [reading["score"] for reading in self._readings(pairs)]
+
+    def _readings(self, pairs: Sequence[tuple[str, Passage]]) -> list[Reading]:
+        views = self.model.views(pairs)
+        return [self._reading(text, found) for (_, text), found in zip(pairs, views, strict=True)]
 
     def _reading(self, passage: Passage, views: Sequence[View]) -> Reading:
         if not views:
@@ -129,13 +120,9 @@ class ReaderEvaluator:
         return Reading(score=score, starts=starts, evidence=evidence, span=span)
 
 
-def packaged_reader() -> ReaderEvaluator:
-    """Return the packaged reader, the same for all graphs of a process: 90 MB of weights."""
-    return _packaged_reader(chosen_runtime())
-
-
 @cache
-def _packaged_reader(_: Runtime) -> ReaderEvaluator:
+def packaged_reader() -> ReaderEvaluator:
+    """Return the packaged reader, the same for all graphs of a process: 24 MB of weights."""
     return ReaderEvaluator.packaged()
 
 

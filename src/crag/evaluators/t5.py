@@ -18,9 +18,9 @@ from crag.evaluators.checkpoint import (
     refusal,
 )
 from crag.extras import require
-from crag.models.devices import Dtype, find_device
-from crag.models.model_card import EvaluatorCard, read_card
+from crag.models.model_card import ModelCard, read_card
 from crag.state import Thresholds
+from crag.torch_models import Dtype, find_device
 
 if TYPE_CHECKING:
     import torch
@@ -160,7 +160,7 @@ class T5Evaluator:
         return locate(self._place, self._revision)
 
     @cached_property
-    def card(self) -> EvaluatorCard | None:
+    def card(self) -> ModelCard | None:
         """The card in the folder, if there is one."""
         card = read_card(self._folder)
         if card is not None and card.kind != "t5":

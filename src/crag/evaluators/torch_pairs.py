@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from crag.correction.scoring import with_title
 from crag.evaluators.checkpoint import refusal
 from crag.extras import require
-from crag.models.batches import length_sorted_batches
-from crag.models.devices import find_device
-from crag.models.lexical import Blend, bare_title
 from crag.parts import Passage
 from crag.plain import first_line
+from crag.torch_models import find_device, length_sorted_batches
 
 _LONGEST_TOKEN = 100
 """Characters: no word that a tokenizer keeps whole is longer."""
@@ -41,7 +39,7 @@ class TorchPairs:
         self._max_length = max_length
         self._device = device
         self._lock = threading.Lock()
-        self._loaded: tuple[Any, Any, Blend | None] | None = None
+        self._loaded: tuple[Any, Any] | None = None
 
     def logits(self, pairs: Sequence[tuple[str, Passage]], batch_size: int) -> NDArray[np.float64]:
         """Return the model's output for each pair."""
@@ -52,23 +50,17 @@ class TorchPairs:
             for question, passage in pairs
         ]
         lengths = [len(question) + len(text) for question, text in short]
-        titles = [bare_title(passage.title) for _, passage in pairs]
         with self._lock:  # Fast tokenizers are not thread-safe.
             loaded = self._loaded = self._loaded or self._load()
             for batch in length_sorted_batches(lengths, batch_size):
-                chosen = [short[i] for i in batch], [titles[i] for i in batch]
-                logits[batch] = self._forward(loaded, *chosen)
+                logits[batch] = self._forward(*loaded, [short[i] for i in batch])
         return logits
 
     def _forward(
-        self,
-        loaded: tuple[Any, Any, Blend | None],
-        pairs: Sequence[tuple[str, str]],
-        titles: Sequence[str],
+        self, model: Any, tokenizer: Any, pairs: Sequence[tuple[str, str]]
     ) -> NDArray[np.float64]:
         import torch
 
-        model, tokenizer, blend = loaded
         encoded = tokenizer(
             [question for question, _ in pairs],
             [text for _, text in pairs],
@@ -79,11 +71,9 @@ class TorchPairs:
         )
         with torch.inference_mode():
             outputs = model(**encoded.to(model.device)).logits[:, 0].double().cpu().numpy()
-        if blend is None:
-            return np.asarray(outputs)
-        return blend.logits(outputs, blend.features(encoded.encodings, titles))
+        return np.asarray(outputs)
 
-    def _load(self) -> tuple[Any, Any, Blend | None]:
+    def _load(self) -> tuple[Any, Any]:
         from safetensors import SafetensorError
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -103,4 +93,4 @@ class TorchPairs:
         if lacking := report["missing_keys"]:
             problem = f"it lacks weights, such as {min(lacking)}. Copy it again, whole"
             raise refusal(self._folder, problem)
-        return model.to(device).eval(), tokenizer, Blend.of(self._folder)
+        return model.to(device).eval(), tokenizer

@@ -17,6 +17,7 @@ from crag.evaluators import (
 )
 from crag.evaluators.remote import RemoteEvaluator, is_service
 from crag.events import describe, redact
+from crag.factory.embeddings import TorchEncoder
 from crag.factory.indexing import choose_encoder
 from crag.factory.parts import (
     choose_evaluator,
@@ -107,7 +108,7 @@ def _encoder(environment: Environment, *, use: bool) -> tuple[Embeddings | None,
     named = environment.embedding_model or ENCODER
     try:
         encoder = choose_encoder(environment)
-        if isinstance(encoder, SentenceEncoder):
+        if isinstance(encoder, SentenceEncoder | TorchEncoder):
             encoder.verify()
     except CragError as error:
         return None, PartStatus("embeddings", "broken", named, why, str(error))

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 from langchain_core.embeddings import Embeddings
 
-from crag.models.embeddings import load_embeddings
+from crag.factory.embeddings import load_embeddings
 from crag.models.encoder import packaged_encoder
-from crag.models.inference import use_runtime
 from crag.runtime.environment import Environment
 
 if TYPE_CHECKING:
@@ -14,12 +13,11 @@ if TYPE_CHECKING:
 
 
 def choose_encoder(environment: Environment) -> Embeddings:
-    """Return the embedding model; weights load on first use, into the runtime that is chosen.
+    """Return the embedding model; weights load on first use.
 
     Raises:
-        CragError: the named model lacks a key or a package, or there is no such runtime.
+        CragError: the named model lacks a key or a package.
     """
-    use_runtime(environment.inference)
     name, key = environment.embedding_model, environment.openai_api_key
     if not name:
         return packaged_encoder()

@@ -5,11 +5,11 @@ from typing import cast, get_args
 from crag.errors import CragError, SettingsError
 from crag.factory.status import PartStatus
 from crag.graph_registry import OFFERED
-from crag.models.devices import Dtype
 from crag.parts import ChatModel, Evaluator, Quoter, ReflectionBackend
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.config_file import REFLECTIONS
 from crag.runtime.environment import Environment
+from crag.torch_models import Dtype
 
 _METHODS = " and ".join(
     name.replace("_", "-") for name, graph in OFFERED.items() if "reflection" in graph.needs

@@ -1,17 +1,18 @@
 """Web search: the search service and the page reader."""
 
+import re
 from typing import Literal, get_args
 
 from crag.errors import CragError, SearchError, SettingsError
 from crag.factory.status import PartStatus
 from crag.parts import PageReader, WebSearcher
-from crag.runtime import entry_points
-from crag.runtime.environment import DEFAULT_PAGE_CACHE, Environment
-from crag.web import SearxngSearcher, TavilySearcher, WikipediaSearcher
+from crag.runtime.entry_points import imported
+from crag.runtime.environment import Environment
 
 SearchName = Literal["tavily", "wikipedia", "searxng", "none"]
 SEARCHER_HINT = "set TAVILY_API_KEY or SEARXNG_URL, or CRAG_SEARCH=wikipedia"
 """How to get a searcher from the environment."""
+_FUNCTION = re.compile(r"[\w.]+:\w+")
 
 
 def choose_searcher(environment: Environment) -> WebSearcher | None:
@@ -23,43 +24,53 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
         CragError: `CRAG_SEARCH` is not a known name, or the service's key or address is missing or
             wrong.
     """
-    match search_name(environment)[0]:
+    name = search_name(environment)[0]
+    if name == "none":
+        return None
+    from crag.web import SearxngSearcher, TavilySearcher, WikipediaSearcher
+
+    match name:
         case "tavily":
-            return _tavily(environment)
+            if (key := environment.tavily_api_key) is None:
+                message = "CRAG_SEARCH=tavily needs a key: set TAVILY_API_KEY"
+                raise SearchError("Tavily", "key", message)
+            address = environment.tavily_base_url
+            return TavilySearcher(key.get_secret_value(), base_url=address)
+        case "searxng":
+            if environment.searxng_url is None:
+                message = "CRAG_SEARCH=searxng needs the address of a server: set SEARXNG_URL"
+                raise SearchError("SearXNG", "request", message)
+            return SearxngSearcher(environment.searxng_url)
         case "wikipedia":
             return WikipediaSearcher(
                 language=environment.wikipedia_language,
                 base_url=environment.wikipedia_url,
                 contact=environment.contact,
             )
-        case "searxng":
-            return _searxng(environment)
-        case "none":
-            return None
-        case added:
-            return entry_points.make("crag.searchers", added, WebSearcher)  # type: ignore[no-any-return]
+        case _:
+            return _own(name)
 
 
 def choose_reader(environment: Environment) -> PageReader:
-    """Return the page reader with its cache on disk; the file opens on first use."""
+    """Return the page reader."""
     from crag.web.reader import HttpPageReader
 
-    return HttpPageReader(allow_loopback=environment.allow_loopback, cache=environment.page_cache)
+    return HttpPageReader(allow_loopback=environment.allow_loopback)
 
 
 def search_name(environment: Environment) -> tuple[str, str]:
     """Return the name of the search service, such as none, and the variable that chose it.
 
     Raises:
-        SettingsError: `CRAG_SEARCH` is not one of the names.
+        SettingsError: `CRAG_SEARCH` is not one of the names, nor ``module:function``.
     """
     if environment.search is not None:
-        wanted = environment.search.strip().lower()
-        names = [*get_args(SearchName), *entry_points.names("crag.searchers")]
-        for name in names:
-            if name.lower() == wanted:
-                return name, "CRAG_SEARCH"
-        allowed = f"allowed are {', '.join(names)}"
+        name = environment.search.strip()
+        if _FUNCTION.fullmatch(name):
+            return name, "CRAG_SEARCH"
+        if name.lower() in get_args(SearchName):
+            return name.lower(), "CRAG_SEARCH"
+        allowed = f"allowed are {', '.join(get_args(SearchName))} and module:function"
         raise SettingsError("CRAG_SEARCH", environment.search, allowed)
     if environment.tavily_api_key is not None:
         return "tavily", "TAVILY_API_KEY"
@@ -69,23 +80,22 @@ def search_name(environment: Environment) -> tuple[str, str]:
 
 
 def examine_web(environment: Environment) -> list[PartStatus]:
-    """Describe the web search and the page reader; nothing is loaded or sent."""
+    """Describe the web search and the page reader; nothing is sent."""
     searcher = _searcher(environment)
     return [searcher, _reader(environment, has_searcher=searcher.state == "ready")]
 
 
-def _tavily(environment: Environment) -> TavilySearcher:
-    key = environment.tavily_api_key
-    if key is None:
-        raise SearchError("Tavily", "key", "CRAG_SEARCH=tavily needs a key: set TAVILY_API_KEY")
-    return TavilySearcher(key.get_secret_value(), base_url=environment.tavily_base_url)
+def _own(name: str) -> WebSearcher:
+    """Return the searcher that is the user's own function."""
+    from crag.web.searchers import FunctionSearcher
 
-
-def _searxng(environment: Environment) -> SearxngSearcher:
-    if environment.searxng_url is None:
-        message = "CRAG_SEARCH=searxng needs the address of a server: set SEARXNG_URL"
-        raise SearchError("SearXNG", "request", message)
-    return SearxngSearcher(environment.searxng_url)
+    try:
+        function = imported(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError("CRAG_SEARCH", name, f"it cannot be imported: {error}") from error
+    if not callable(function):
+        raise SettingsError("CRAG_SEARCH", name, "it must be a function search(query, limit)")
+    return FunctionSearcher(function)
 
 
 def _searcher(environment: Environment) -> PartStatus:
@@ -104,9 +114,7 @@ def _searcher(environment: Environment) -> PartStatus:
 
 
 def _reader(environment: Environment, *, has_searcher: bool) -> PartStatus:
-    part, cache = "pages", environment.page_cache
+    part, own = "pages", "pages of this machine too: CRAG_ALLOW_LOOPBACK"
     if not has_searcher:
         return PartStatus(part, "missing", "none", "read only what a web search finds", "")
-    own = "; pages of this machine too: CRAG_ALLOW_LOOPBACK" if environment.allow_loopback else ""
-    chosen = "default" if cache == DEFAULT_PAGE_CACHE else "CRAG_PAGE_CACHE"
-    return PartStatus(part, "ready", f"cache in {cache}", f"{chosen}{own}", "")
+    return PartStatus(part, "ready", "HTTP", own if environment.allow_loopback else "default", "")

@@ -1,7 +1,7 @@
 """Answer without a language model: quote what the evaluator supports best."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from crag.correction.evidence import parts_in_context
@@ -11,11 +11,9 @@ from crag.generation.quoting import quotations_in
 from crag.parts import Evaluator, Passage, Quotation, ReadingEvaluator, is_reading
 from crag.runtime.evaluator_calls import scores_of
 from crag.state import Strip
-from crag.text.sentences import sentences_of
+from crag.text.units import parts_of
 from crag.text.words import word_count
 
-_MARKUP = ("#", "|", "```", "![")
-"""What a line begins with that is no prose: headings, table rows, code fences, pictures."""
 _MOST_SENTENCES, _MOST_STRIPS = 3, 4
 """The most quotations of an answer: sentences scored one by one, or strips that were read."""
 _FEWEST_ECHOED = 4
@@ -32,16 +30,14 @@ class ExtractiveAnswerer:
     """Quote at most `most` parts of the strips, if the best reaches `threshold`.
 
     An evaluator that reads has read the strips in their documents; the best of them are quoted, the
-    very best first, four unless `most` says otherwise, and nothing is evaluated again. One that
-    ends with the question itself, or with other questions, as the contents of a page do, and seems
-    to answer with it, is left out. Where the best does not
-    reach `threshold`, two are returned as the closest passages, unless it is below the evaluator's
-    `closest_threshold` too. See `crag.generation.quoting`.
+    very best first, four unless `most` says otherwise, and nothing is evaluated again. What seems
+    to answer with a question, as the contents of a page do, is left out. What does not reach
+    `threshold` is likely to answer, unless it is below the evaluator's `closest_threshold` too. See
+    `crag.generation.quoting`.
 
     With any other evaluator, sentences are scored alone, in one call, and three that reach the
     threshold are quoted. Where a strip reaches it as a whole but none of its sentences does, its
-    best sentence stands for it. Headings, table rows and fragments of under four words are not
-    quoted, nor is the same sentence twice.
+    best sentence stands for it. Only prose of four words and more is quoted, nothing twice.
 
     `threshold` is on the evaluator's scale; unset, it is the evaluator's own for quotations, or its
     upper threshold if it has none.
@@ -56,19 +52,11 @@ class ExtractiveAnswerer:
 
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
         """Return the best quotations: the best first of one that reads, else as the strips are."""
-        evaluator = self._evaluator
-        if is_reading(evaluator):
-            threshold = evaluator.quote_threshold if self._threshold is None else self._threshold
-            limits = {"threshold": threshold, "closest": _closest_threshold(evaluator)}
-            parts = [
-                part
-                for part in _read_parts(evaluator, question, strips)
-                if not (_ends_with_question(part.strip, question) or _only_asks(part.strip))
-            ]
-            return _quoted_in(question, parts, self._most or _MOST_STRIPS, limits)
+        if is_reading(self._evaluator):
+            return self._read(self._evaluator, question, strips)
         sentences = list(_quotable(strips))
         passages = [Passage(strips[i]["source"]["title"], text) for i, text in sentences]
-        scores = scores_of(evaluator, question, passages) if passages else []
+        scores = scores_of(self._evaluator, question, passages) if passages else []
         quotations = [
             Quotation(text, index, score)
             for (index, text), score in zip(sentences, scores, strict=True)
@@ -77,6 +65,24 @@ class ExtractiveAnswerer:
         best = sorted(serving, key=lambda quotation: -quotation.score)
         chosen = best[: self._most or _MOST_SENTENCES]
         return [quotation for quotation in serving if quotation in chosen]
+
+    def _read(
+        self, evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]
+    ) -> list[Quotation]:
+        parts = [
+            part
+            for part in _read_parts(evaluator, question, strips)
+            if not (_ends_with_question(part.strip, question) or _only_asks(part.strip))
+        ]
+        quotations = quotations_in(
+            question,
+            [part.strip for part in parts],
+            most=self._most or _MOST_STRIPS,
+            threshold=evaluator.quote_threshold if self._threshold is None else self._threshold,
+            # Other evaluators may have no least score of a passage worth showing.
+            closest=float(getattr(evaluator, "closest_threshold", LOWEST)),
+        )
+        return [_of_whole(quotation, parts[quotation.strip]) for quotation in quotations]
 
     def _serves(
         self, quoted: Quotation, quotations: Sequence[Quotation], strips: Sequence[Strip]
@@ -101,20 +107,27 @@ class _ReadPart(NamedTuple):
 
 def _read_parts(
     evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]
-) -> list[_ReadPart]:
+) -> Iterator[_ReadPart]:
     """Read what no node has read, such as whole documents, and cut that into strips."""
     unread = [index for index, strip in enumerate(strips) if "reading" not in strip]
     passages = [Passage(strips[i]["source"]["title"], strips[i]["text"]) for i in unread]
     fresh = evaluator.read(question, passages) if passages else []
     readings = dict(zip(unread, fresh, strict=True))
-    parts: list[_ReadPart] = []
     for index, strip in enumerate(strips):
         if index in readings:
-            cut = parts_in_context(strip, readings[index])
-            parts += [_ReadPart(index, offset, part) for offset, part in cut]
+            for offset, part in parts_in_context(strip, readings[index]):
+                yield _ReadPart(index, offset, part)
         else:
-            parts.append(_ReadPart(index, 0, strip))
-    return parts
+            yield _ReadPart(index, 0, strip)
+
+
+def _of_whole(quotation: Quotation, part: _ReadPart) -> Quotation:
+    """Return a quotation of a part as one of the strip that the part was cut from."""
+    place, span = (
+        bounds and (bounds[0] + part.offset, bounds[1] + part.offset)
+        for bounds in (quotation.place, quotation.span)
+    )
+    return quotation._replace(strip=part.whole, place=place, span=span)
 
 
 def _ends_with_question(strip: Strip, question: str) -> bool:
@@ -141,36 +154,12 @@ def _only_asks(strip: Strip) -> bool:
     return not _STATEMENT.search(_MARK_OF_ITEM.sub("", strip["text"][asks.end() :]))
 
 
-def _closest_threshold(evaluator: ReadingEvaluator) -> float:
-    """Return the least score of a passage worth showing; other evaluators may have none."""
-    return float(getattr(evaluator, "closest_threshold", LOWEST))
-
-
-def _quoted_in(
-    question: str, parts: Sequence[_ReadPart], most: int, limits: Mapping[str, float]
-) -> list[Quotation]:
-    """Quote the best parts, each as a range of the strip that it belongs to."""
-    quotations: list[Quotation] = []
-    for quotation in quotations_in(question, [part.strip for part in parts], most=most, **limits):
-        part = parts[quotation.strip]
-        place, span = (
-            bounds and (bounds[0] + part.offset, bounds[1] + part.offset)
-            for bounds in (quotation.place, quotation.span)
-        )
-        quotations.append(quotation._replace(strip=part.whole, place=place, span=span))
-    return quotations
-
-
 def _quotable(strips: Sequence[Strip]) -> Iterator[tuple[int, str]]:
     seen: set[str] = set()
     for index, strip in enumerate(strips):
-        for sentence in sentences_of(_prose(strip["text"])):
-            if word_count(sentence) >= FEWEST_WORDS and sentence not in seen:
+        for part in parts_of(strip["text"]):
+            sentence = " ".join(strip["text"][part.start : part.end].split())
+            is_new = part.kind == "sentence" and sentence not in seen
+            if is_new and word_count(sentence) >= FEWEST_WORDS:
                 seen.add(sentence)
                 yield index, sentence
-
-
-def _prose(text: str) -> str:
-    lines = text.splitlines()
-    plain = (line for line in lines if not line.lstrip().startswith(_MARKUP) | line.endswith("|"))
-    return "\n".join(plain)

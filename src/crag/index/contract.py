@@ -1,6 +1,8 @@
 """What stores and finds chunks: the Protocol of a back end, and filters by metadata."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date
 from pathlib import PurePath
@@ -8,16 +10,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, get_args
 
 from langchain_core.documents import Document
 
+from crag.documents.sources import digest
 from crag.errors import SettingsError
 from crag.finding import FindBy
 from crag.plain import without_credentials
+from crag.text.words import VERSION
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SCHEMA = 1
-"""Version of the stored format of a chunk."""
+SCHEMA = 200 + VERSION
+"""Version of the stored format, and of the words in it."""
+MOST_PLACES = 20
+"""Other places of a text that are told."""
+_LETTERS = re.compile(r"[^\W\d_]+")
 
 
 class Stamp(NamedTuple):
@@ -42,14 +49,11 @@ class Filter(NamedTuple):
     until: str = ""
     """Last day."""
 
-    @property
-    def by_source(self) -> bool:
-        """Whether it says something about files, rather than about chunks."""
-        return bool(self.folder or self.since or self.until)
-
     def patterns(self) -> tuple[str, ...]:
         r"""Return the patterns of SQL's LIKE, with the escape ``\``, that a source matches."""
         path = PurePath(self.folder).as_posix().strip("/")
+        if not path:
+            return ("/%",)
         escaped = path.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         start = "/" if PurePath(self.folder).is_absolute() else "%/"
         return tuple(f"{start}{escaped}{end}" for end in ("", "/%", "#%"))
@@ -95,10 +99,74 @@ def checked_way(by: str) -> FindBy:
     return cast("FindBy", by)
 
 
-def in_order(ids: Sequence[str], chunks: Iterable[Document]) -> list[Document]:
-    """Return the chunks with these ids, in their order; ids without a chunk are left out."""
-    by_id = {chunk.id: chunk for chunk in chunks}
-    return [by_id[identifier] for identifier in ids if identifier in by_id]
+class Hit(NamedTuple):
+    """A text that a search found."""
+
+    number: int
+    """Of the text in its index; several chunks may have the text."""
+    alike: int
+    """What nearly equal texts have in common; see `alike`."""
+
+
+class Passage(NamedTuple):
+    """What ranking needs of a text that was found."""
+
+    number: int
+    heading: str
+    """The title of its document and the headings above it."""
+    text: str
+    alike: int
+    cosine: float = 0.0
+    """Of its vector and that of the question."""
+
+
+Term = tuple[str, ...]
+"""Words that follow each other, mostly one alone, as `crag.text.words` makes them."""
+
+
+def heading_of(chunk: Document) -> str:
+    """Return the title of a chunk's document and the headings above the chunk."""
+    known = chunk.metadata
+    return f"{known.get('title') or ''} {known.get('section') or ''}".strip()
+
+
+def text_key(chunk: Document) -> str:
+    """Return what chunks have in common that are stored, embedded and found as one text."""
+    known = chunk.metadata
+    parts = (known.get("title"), known.get("section"), chunk.page_content)
+    return digest(*(str(part or "") for part in parts))
+
+
+def alike(text: str) -> int:
+    """Return a number that texts share which differ in nothing but numbers and punctuation.
+
+    >>> alike("12:04 pump 3 ok") == alike("12:05 pump 7 ok")
+    True
+    """
+    words = " ".join(_LETTERS.findall(text.casefold())) or text
+    start = hashlib.blake2b(words.encode(), digest_size=8).digest()
+    return int.from_bytes(start, signed=True)
+
+
+def unit(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Return vectors of length 1, so that their products are cosines."""
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.ascontiguousarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+
+
+def placed(chunks: Sequence[Document]) -> Document:
+    """Return the first of some chunks of one text, with the places of the others as `also`."""
+    places = [
+        {key: place.get(key, "") for key in ("source", "position")}
+        for chunk in chunks
+        for place in (chunk.metadata, *chunk.metadata.get("also", ()))
+    ]
+    also = [place for number, place in enumerate(places) if place not in places[:number]]
+    more = {"also": also[1 : MOST_PLACES + 1]} if len(also) > 1 else {}
+    first = chunks[0]
+    return Document(first.page_content, id=first.id, metadata={**first.metadata, **more})
 
 
 def sentence_of(error: Exception) -> str:
@@ -112,13 +180,26 @@ def safe_location(location: str) -> str:
     return without_credentials(location).partition("?")[0] if "://" in location else location
 
 
-class Index(Protocol):
-    """Stores chunks with their vectors, and finds them by vector and by words.
+class Change(NamedTuple):
+    """What is written in one transaction."""
 
-    An instance belongs to one location. It opens on first use, and again after `close`. Every write
-    is atomic and durable when the method returns, and a killed process leaves an index that opens.
-    Methods that read are called from several threads at once. Chunks are identified by their id,
-    which changes with their text.
+    chunks: Sequence[Document] = ()
+    """One with a known id replaces the old one."""
+    vectors: "NDArray[np.float32] | Sequence[Any]" = ()
+    """One for each chunk, of any length."""
+    removed: Sequence[str] = ()
+    """Ids; unknown ones are ignored."""
+    amended: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    """Ids, with the metadata that changes."""
+
+
+class Index(Protocol):
+    """Stores chunks and the texts that they have, and finds texts by vector and by words.
+
+    Chunks of one `text_key` share a text, with its words and its vector. An instance belongs to one
+    location. It opens on first use, and again after `close`. A killed process leaves an index that
+    opens, with all of a write or nothing of it. Methods that read are called from several threads
+    at once, and see what other processes have written.
 
     Raises:
         DocumentIndexError: from every method, if the index cannot be used.
@@ -127,11 +208,6 @@ class Index(Protocol):
     @property
     def location(self) -> str:
         """The location as it may be shown: without secrets."""
-        ...
-
-    @property
-    def most(self) -> int:
-        """The number of chunks that `add` and `remove` take at once."""
         ...
 
     def stamp(self) -> Stamp | None:
@@ -146,20 +222,32 @@ class Index(Protocol):
         """Return the number of chunks."""
         ...
 
-    def stored(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Return the id and the metadata of every chunk."""
+    def stored(self, where: Filter = EVERYTHING) -> Iterator[Document]:
+        """Return the chunks that pass, in the order in which they were stored."""
         ...
 
-    def get(self, ids: Sequence[str]) -> list[Document]:
-        """Return the chunks with these ids, in their order; unknown ids are left out."""
+    def vectors(self, keys: Sequence[str]) -> "Mapping[str, NDArray[np.float32]]":
+        """Return the vectors of those texts that are stored, by `text_key`."""
         ...
 
-    def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[str]:
-        """Return the ids of the `k` chunks nearest by cosine, nearest first."""
+    def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[Hit]:
+        """Return the `k` texts nearest by cosine, nearest first."""
         ...
 
-    def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[str]:
-        """Return the ids of the `k` chunks that share the rarest words, best first."""
+    def by_words(self, terms: Sequence[Term], k: int, where: Filter = EVERYTHING) -> list[Hit]:
+        """Return the `k` texts that have most of the terms, rare ones most, best first."""
+        ...
+
+    def holders(self, terms: Sequence[Term]) -> tuple[int, list[int]]:
+        """Return the number of texts, and how many have each of the terms."""
+        ...
+
+    def passages(self, numbers: Sequence[int], vector: Sequence[float]) -> list[Passage]:
+        """Return texts by number, in any order; without a vector, each cosine is 0."""
+        ...
+
+    def documents(self, numbers: Sequence[int], where: Filter = EVERYTHING) -> list[Document]:
+        """Return a chunk that passes for each text, in order, with its other places as `placed`."""
         ...
 
     def writing(self) -> AbstractContextManager[None]:
@@ -170,16 +258,8 @@ class Index(Protocol):
         """
         ...
 
-    def add(self, chunks: Sequence[Document], vectors: "NDArray[np.float32]") -> None:
-        """Store at most `most` chunks in one write; one with a known id replaces the old one."""
-        ...
-
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove chunks, at most `most`; unknown ids are ignored."""
-        ...
-
-    def amend(self, changes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """Change metadata of chunks by id, at most `most`."""
+    def write(self, change: Change) -> None:
+        """Write a change, all of it or nothing; it is durable when the method returns."""
         ...
 
     def close(self) -> None:

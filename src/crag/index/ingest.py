@@ -53,8 +53,8 @@ def _remove(targets: list[Path], index: DocumentIndex, started: float) -> IndexR
     with index.writing() as writer:
         going = [
             entry
-            for source, entry in writer.entries().items()
+            for source, entry in writer.entries(targets).items()
             if any(Path(file_of(source, entry.position)).is_relative_to(path) for path in targets)
         ]
-        writer.delete([identifier for entry in going for identifier in entry.ids()])
+        writer.write((), removed=[identifier for entry in going for identifier in entry.ids])
     return IndexReport(removed=len(going)).finished(started)

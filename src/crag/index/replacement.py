@@ -8,10 +8,10 @@ from pathlib import Path
 
 from langchain_core.documents import Document
 
+from crag.documents.chunks import split
 from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import Found
 from crag.documents.sources import SourceText
-from crag.documents.splitting import split
 from crag.errors import SourceError
 from crag.index.report import IndexReport, Progress, quiet
 from crag.index.store import DocumentIndex
@@ -33,9 +33,9 @@ def prepared(
     """
     read: list[tuple[SourceText, list[Document]]] = []
     with IsolatedReader(limits) as reader:
-        for loaded, chunks in reader.read(staged, name=file, root=file, held=()):
+        for loaded in reader.read(staged, name=file):
             if isinstance(loaded, SourceText):
-                read.append((loaded, chunks or split(loaded, str(file))))
+                read.append((loaded, split(loaded, str(file))))
             elif not loaded.empty:
                 raise SourceError(file.name, loaded.reason)
     if not read:

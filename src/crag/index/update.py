@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_core.documents import Document
 
+from crag.documents.chunks import split
 from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import Found, unread_kind
 from crag.documents.sources import Loaded, Skipped, SourceText, file_of
-from crag.documents.splitting import split
 from crag.index.report import IndexReport, Progress
 from crag.index.writer import Entry, IndexWriter
 from crag.text.language import LANGUAGES, unread_language
@@ -55,14 +55,11 @@ Reader = Callable[[Found, Held], Generator[FromFile]]
 def reader_within(limits: Limits | None = None) -> Reader:
     """Return what reads all files in a process of their own, one after the other, within limits."""
 
-    def read(found: Found, held: Held) -> Generator[FromFile]:
+    def read(found: Found, _: Held) -> Generator[FromFile]:
         with IsolatedReader(limits) as files:
             for file, root in found.files.items():
-                known = held.get(str(file), ())
-                for loaded, chunks in files.read(
-                    file, loaders=found.loaders, root=root, held=known
-                ):
-                    yield FromFile(file, str(root), loaded, Made(chunks) if chunks else None)
+                for loaded in files.read(file, loaders=found.loaders):
+                    yield FromFile(file, str(root), loaded)
 
     return read
 
@@ -84,12 +81,12 @@ class Update:
         self._writer, self._found, self._roots = writer, found, roots
         self._reader = reader
         self._progress, self._total = progress, found.documents()
-        self._entries = writer.entries()
+        self._entries = writer.entries(roots)
         self._waiting = _Waiting()
         self._skipped = list(found.refused)
         self._kept = {source for source, _ in found.refused if _leads_into(source, roots)}
-        self._first_with: dict[str, str] = {}
-        """By what documents of the same text share, the source of the one that is kept."""
+        self._present: set[str] = set()
+        """The sources that were read."""
         self._read: dict[str, bool] = {}
         self._taken = 0
         """Documents that were read; all but those that wait are finished."""
@@ -100,7 +97,7 @@ class Update:
     def run(self) -> IndexReport:
         """Run, and return the report."""
         modified = {file: _day_of(file) for file in self._found.files}
-        held = {source: entry.whole() for source, entry in self._entries.items()}
+        held = {source: (entry.content_hash,) for source, entry in self._entries.items()}
         with closing(self._reader(self._found, held)) as documents:
             for self._taken, (file, root, loaded, made) in enumerate(documents, start=1):
                 usable = isinstance(loaded, SourceText) or loaded.empty
@@ -133,22 +130,19 @@ class Update:
             if not loaded.empty:
                 self._kept.add(loaded.source)
             return
-        first = self._first_with.setdefault(loaded.same_as, loaded.source)
-        if first != loaded.source:
-            self._skipped.append(Skipped(loaded.source, f"same content as {first}"))
-            return
+        self._present.add(loaded.source)
         entry = self._entries.get(loaded.source)
-        if entry is not None and entry.holds(loaded.content_hash):
+        if entry is not None and entry.content_hash == loaded.content_hash:
             self._confirm(loaded, entry, modified)
         else:
             made = made or Made(split(loaded, root))
             for chunk in made.chunks:
                 chunk.metadata["modified"] = modified
             self._waiting.add(made)
-            self._waiting.stale += entry.ids(loaded.content_hash) if entry else []
+            self._waiting.stale += entry.ids if entry else []
             self._counts["changed" if entry else "added"] += 1
             language = unread_language(self._writer.embeddings, loaded.text)
-            if language and loaded.markup != "code":
+            if language and not loaded.is_code:
                 self._languages[language] += 1
 
     def _language_warning(self) -> str:
@@ -166,10 +160,8 @@ class Update:
         )
 
     def _confirm(self, document: SourceText, entry: Entry, modified: str) -> None:
-        """Keep an unchanged document; remove other versions, and correct its place and day."""
-        stale = entry.ids(document.content_hash)
-        self._waiting.stale += stale
-        self._counts["changed" if stale else "unchanged"] += 1
+        """Keep an unchanged document, and correct its place and day."""
+        self._counts["unchanged"] += 1
         position = f"{document.unit} {document.number}" if document.number else entry.position
         changes = {}
         if entry.position != position:
@@ -177,35 +169,30 @@ class Update:
         if entry.modified != modified:
             changes["modified"] = modified
         if changes:
-            ids = entry.versions[document.content_hash]
-            self._waiting.amended += [(identifier, changes) for identifier in ids]
+            self._waiting.amended += [(identifier, changes) for identifier in entry.ids]
 
     def _flush(self) -> None:
-        """Write the new version before deleting the old: a run killed in between leaves both."""
         waiting, self._waiting = self._waiting, _Waiting()
-        if waiting.documents:
-            embedded = 0
+        embedded = 0
 
-            def show(chunks: int) -> None:
-                nonlocal embedded
-                embedded += chunks
-                number, share = len(waiting.documents), embedded / waiting.size
-                self._show(waiting.last_source, number - int(number * share))
+        def show(chunks: int) -> None:
+            nonlocal embedded
+            embedded += chunks
+            number, share = len(waiting.documents), embedded / waiting.size
+            self._show(waiting.last_source, number - int(number * share))
 
-            documents = [made.chunks for made in waiting.documents]
-            self._writer.write(documents, show, waiting.all_vectors())
-            self._counts["chunks"] += waiting.size
-        self._writer.delete(waiting.stale)
-        self._writer.amend(waiting.amended)
+        documents = [made.chunks for made in waiting.documents]
+        self._writer.write(documents, show, waiting.all_vectors(), waiting.stale, waiting.amended)
+        self._counts["chunks"] += waiting.size
 
     def _remove_absent(self) -> None:
-        present, unread = set(self._first_with.values()), set(self._found.unsupported)
+        unread = set(self._found.unsupported)
         absent = [
             entry
             for source, entry in self._entries.items()
-            if source not in present and self._is_gone(source, entry, unread)
+            if source not in self._present and self._is_gone(source, entry, unread)
         ]
-        self._writer.delete([identifier for entry in absent for identifier in entry.ids()])
+        self._writer.write((), removed=[identifier for entry in absent for identifier in entry.ids])
         self._counts["removed"] += len(absent)
 
     def _is_gone(self, source: str, entry: Entry, unread: Collection[Path]) -> bool:
@@ -244,7 +231,8 @@ class _Waiting:
         import numpy as np
 
         known = [made.vectors for made in self.documents if made.vectors is not None]
-        return np.concatenate(known) if len(known) == len(self.documents) else None
+        is_complete = known and len(known) == len(self.documents)
+        return np.concatenate(known) if is_complete else None
 
     @property
     def last_source(self) -> str:

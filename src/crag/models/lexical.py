@@ -1,25 +1,13 @@
-"""Lexical features of question and text, blended with a model's output.
+"""Lexical features of question and text, which the reader blends into its grade.
 
 A small encoder trained on answers loses some of what plain matching finds: that the question's rare
 words occur in the text, close together, or in its title. The features add that back and cost a
 fraction of a millisecond.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
-
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.errors import EvaluatorError
-from crag.models.weights import read_tensors
-
-if TYPE_CHECKING:
-    from tokenizers import Encoding
-
-LEXICAL = "lexical.safetensors"
 FEATURES = (
     "question_in_text", "question_in_text_or_title", "title_in_question", "question_in_title",
     "run_in_text", "run_in_title", "question_in_window", "length", "title_stands_in_question",
@@ -28,57 +16,10 @@ FEATURES = (
 which is 1 if the whole title is a run within the question, else 0. A token weighs its inverse
 document frequency. A run is the longest common sequence without a gap; a window is thirty tokens of
 the text."""
-_MORE = 2
-"""Coefficients of a blend besides the features' weights: of the output, and the intercept."""
 _NEAR = 1e-6
 """Sums of 32-bit weights differ by less when they are of the same words."""
 _STRIDE = 15
 """Tokens of each step; two make a window, in which words of the question may stand together."""
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Blend:
-    """A logistic regression on a model's output and the features above."""
-
-    rarity: NDArray[np.float32]
-    """Inverse document frequency of each token of the vocabulary, in the training texts."""
-    weights: Floats
-    """Weight of the model's output, then of each feature."""
-    intercept: float
-
-    def logits(self, outputs: Floats, features: Floats) -> Floats:
-        """Return the blend of `outputs` (n,) and `features` (n, 9)."""
-        blended: Floats = np.c_[outputs, features] @ self.weights + self.intercept
-        return blended
-
-    def features(self, encodings: "Sequence[Encoding]", titles: Sequence[str]) -> Floats:
-        """Return the features (n, 9) of encoded pairs whose texts start with these titles."""
-        rows = [
-            features(*_parts(encoding, title), self.rarity)
-            for encoding, title in zip(encodings, titles, strict=True)
-        ]
-        return np.array(rows).reshape(len(rows), len(FEATURES))
-
-    @classmethod
-    def of(cls, folder: Path) -> Self | None:
-        """Read what training wrote into a folder, if it wrote a blend.
-
-        Raises:
-            EvaluatorError: it cannot be read, or has other features.
-        """
-        path = folder / LEXICAL
-        if not path.is_file():
-            return None
-        stored = read_tensors(path)
-        numbers = stored.get("blend", np.zeros(0)).astype(np.float64)
-        if "rarity" not in stored or len(numbers) != len(FEATURES) + _MORE:
-            message = (
-                f"{path} is not a blend of the {len(FEATURES)} lexical features of this version; "
-                "train the evaluator again: crag train"
-            )
-            raise EvaluatorError(message)
-        return cls(stored["rarity"].astype(np.float32), numbers[:-1], float(numbers[-1]))
 
 
 def features(
@@ -109,16 +50,6 @@ def features(
 def bare_title(title: str) -> str:
     """Return a title without its part in brackets: ``Ada`` of ``Ada (film)``."""
     return title.partition(" (")[0]
-
-
-def _parts(
-    encoding: "Encoding", title: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    ids = np.asarray(encoding.ids)
-    side = np.array([-1 if part is None else part for part in encoding.sequence_ids])
-    ends = np.array([end for _, end in encoding.offsets])
-    titled = (side == 1) & (ends <= len(title))
-    return ids[side == 0], ids[titled], ids[(side == 1) & ~titled]
 
 
 def _among(tokens: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -1,26 +1,21 @@
-"""The cards of trained models: base and data of an evaluator or encoder, quality and thresholds."""
+"""The card of a trained model: base and data, quality, thresholds, and the hashes of its files."""
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from crag.errors import EvaluatorError
 from crag.plain import first_line, problems
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from crag.state import Thresholds
 
 CARD = "card.json"
-EvaluatorKind = Literal["cross_encoder", "reader", "t5"]
+ModelKind = Literal["encoder", "reader", "cross_encoder", "t5"]
 
 
 class _CardPart(BaseModel):
@@ -39,7 +34,7 @@ class DataFile(_CardPart):
 
 
 class Calibration(_CardPart):
-    """How the thresholds were fitted, and on which scores."""
+    """How thresholds were fitted, and on which scores."""
 
     upper: FiniteFloat
     lower: FiniteFloat
@@ -70,55 +65,35 @@ class Calibration(_CardPart):
         return Thresholds(upper=self.upper, lower=self.lower)
 
 
-class EvaluatorCard(_CardPart):
-    """The file ``card.json`` next to the weights of an evaluator."""
+class ModelCard(_CardPart):
+    """The file ``card.json`` next to the weights of a sentence encoder or an evaluator."""
 
-    kind: EvaluatorKind
+    kind: ModelKind
     base: str
     """The model that was fine-tuned: a path or an id on the Hugging Face hub."""
-    base_sha256: str | None = None
-    """SHA-256 of the base's weights, if the artefact is a delta from them."""
     max_length: int = Field(default=512, ge=8)
-    """Tokens of question and text together; longer texts are cut."""
+    """Tokens of an evaluator's input, question and text together; longer texts are cut."""
     data: list[DataFile] = []
     recipe: dict[str, object] = {}
     """The settings of the training run, seed included."""
     metrics: dict[str, dict[str, float]] = {}
-    """Quality on each development set, by name."""
+    """Quality on each set that was held out, by name."""
     calibration: Calibration | None = None
     limits: list[str] = []
-    """Known limits of the evaluator."""
+    """Known limits of the model."""
+    files: dict[str, str] = {}
+    """SHA-256 of each file beside the card, if they are checked."""
 
 
-class EncoderCard(_CardPart):
-    """The file ``card.json`` next to the weights of a sentence encoder."""
-
-    kind: Literal["encoder"]
-    name: str
-    base: str
-    """The model that was fine-tuned: an id on the Hugging Face hub."""
-    base_sha256: str
-    """SHA-256 of the base's weights, from which the artefact is a delta."""
-    data: list[DataFile]
-    recipe: dict[str, Any]
-    """The settings of the training run, seed included."""
-    metrics: dict[str, dict[str, float]]
-    """Quality on questions that were held out, by kind."""
-    limits: list[str]
-    """Known limits of the encoder."""
-    files: dict[str, str]
-    """SHA-256 of each file beside this one."""
-
-
-def read_card(folder: Path) -> EvaluatorCard | None:
+def read_card(folder: "Traversable") -> ModelCard | None:
     """Return the card in `folder`, or None if there is none.
 
     Raises:
         EvaluatorError: the card cannot be read or is not valid.
     """
-    path = folder / CARD
+    path = folder.joinpath(CARD)
     try:
-        return EvaluatorCard.model_validate_json(path.read_bytes())
+        return ModelCard.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:

@@ -1,13 +1,12 @@
 """A fine-tuned all-MiniLM-L6-v2 that reads: two outputs for a passage, three for each token.
 
 Question and passage are one input, the passage with its title and headings before it. A long
-passage is read in windows that overlap. ONNX Runtime runs the encoder (`crag.models.minilm`); the
-heads are small enough for numpy.
+passage is read in windows that overlap.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
+from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +14,11 @@ from numpy.typing import NDArray
 
 from crag.errors import EvaluatorError
 from crag.models.lexical import FEATURES, bare_title, features
-from crag.models.minilm import MiniLM, States, official_weights
-from crag.models.weights import DELTA, layer, pooled, read_tensors, restored
+from crag.models.model import Input, Model, ModelFiles, Outputs
 from crag.parts import Passage
 
+PACKAGED = "crag_reader_l6_v2"
+"""The folder of the packaged reader, beside this file."""
 GRADE = "grade.safetensors"
 """The file with what blends the outputs and lexical features into one grade."""
 SIGNALS = ("entity", "answer", "span", "evidence")
@@ -39,9 +39,6 @@ _LONGEST_SPAN = 40
 """Tokens of an answer span."""
 _BEST_EVIDENCE = 12
 """Tokens whose evidence, the highest, takes part in the grade."""
-_UNCUT = 1_000_000
-"""Tokens at which the tokenizer would cut; windows are made here instead."""
-_CLS, _SEP = 101, 102
 _ENDS = (".", "?", "!", "…")
 """What ends a question as it is typed."""
 _NEVER = -1e4
@@ -49,39 +46,29 @@ _NEVER = -1e4
 Floats = NDArray[np.float64]
 
 
-class _Tokens(NamedTuple):
-    """Tokens without special ones, and where each stands."""
-
-    ids: list[int]
-    offsets: list[tuple[int, int]]
-
-
 class Window(NamedTuple):
     """One input of the model: question, title with headings, and a run of the text's tokens."""
 
-    passage: int
-    """Index of its passage among those asked about."""
     first: int
     """Index of its first token among those of the text."""
     ids: list[int]
     question: int
     """How many tokens the question takes, with the special ones around it."""
-    title: int
-    """How many the title takes, without its part in brackets."""
     header: int
     """How many title and headings take."""
     offsets: list[tuple[int, int]]
     """Where each token of the text stands in it."""
-
-    @property
-    def type_ids(self) -> list[int]:
-        """0 for the question, 1 for the rest."""
-        return [0] * self.question + [1] * (len(self.ids) - self.question)
+    lexical: list[float]
+    """The features of `crag.models.lexical`."""
 
     @property
     def text(self) -> slice:
         """Where the tokens of the text are among `ids`."""
         return slice(self.question + self.header, len(self.ids) - 1)
+
+    def as_input(self) -> Input:
+        """Return it as the model reads it: two segments, the question and the rest."""
+        return Input(self.ids, [int(place >= self.question) for place in range(len(self.ids))])
 
 
 class View(NamedTuple):
@@ -97,119 +84,88 @@ class View(NamedTuple):
 
 
 class ReaderModel:
-    """The weights in `folder`, loaded on first use; thread-safe.
+    """The model in `folder`, loaded on first use; thread-safe.
 
-    `max_length` is that of one input in tokens, at least `SHORTEST_INPUT`.
+    `max_length` is that of one input in tokens, at least `SHORTEST_INPUT`; `hashes` are the SHA-256
+    of its files.
     """
 
-    def __init__(self, folder: Path, max_length: int, batch_size: int = 32) -> None:
-        self._folder = folder.resolve()
+    def __init__(
+        self, folder: Traversable, max_length: int, hashes: Mapping[str, str] | None = None
+    ) -> None:
+        def refused(problem: str) -> EvaluatorError:
+            return EvaluatorError(f"evaluator {folder}: {problem}")
+
+        self._files = ModelFiles(folder, hashes or {}, refused)
+        self._refused = refused
+        self._model = Model(self._files)
         self._max_length = max_length
-        self._batch_size = batch_size
 
-    def views(self, question: str, passages: Sequence[Passage]) -> list[list[View]]:
-        """Return for each passage its windows in order; an empty text has none."""
-        return self.views_of([(question, passage) for passage in passages])
-
-    def views_of(self, pairs: Sequence[tuple[str, Passage]]) -> list[list[View]]:
-        """Do the same for pairs of a question and a passage, all of them in one batch."""
-        windows = list(self._windows(pairs))
-        by_pair: list[list[View]] = [[] for _ in pairs]
-        for batch in self._loaded.encoder.hidden(windows, self._batch_size):
-            for index, states in zip(batch.indices, batch.results, strict=True):
-                by_pair[windows[index].passage].append(self._view(windows[index], states))
-        return [sorted(views, key=lambda view: view.window.first) for views in by_pair]
+    def views(self, pairs: Sequence[tuple[str, Passage]]) -> list[list[View]]:
+        """Return for each question and passage its windows in order; an empty text has none."""
+        windows = [list(self._windows(question, passage)) for question, passage in pairs]
+        outputs = iter(self._model.run([each.as_input() for group in windows for each in group]))
+        return [[self._view(window, next(outputs)) for window in group] for group in windows]
 
     def grade(self, view: View) -> float:
         """Return the log-odds that a window serves the question."""
-        blend = self._loaded.blend
+        blend, _ = self._blend
         return float(view.signals @ blend[:-1] + blend[-1])
 
-    def _windows(self, pairs: Sequence[tuple[str, Passage]]) -> Iterator[Window]:
-        questions = list(dict.fromkeys(question for question, _ in pairs))
-        passages = [passage for _, passage in pairs]
-        known = dict(zip(questions, self._tokens(map(with_question_mark, questions)), strict=True))
-        texts = self._tokens(passage.text[:MOST_CHARACTERS] for passage in passages)
-        headers = self._tokens(map(_header, passages))
-        for index, (passage, header, text) in enumerate(zip(passages, headers, texts, strict=True)):
-            if not passage.text.strip():
-                continue
-            question_ids = known[pairs[index][0]]
-            start = [_CLS, *question_ids.ids[:_QUESTION], _SEP]
-            titled = header.ids[:_HEADER]
-            room = self._max_length - len(start) - len(titled) - 1
-            firsts = range(0, max(1, len(text.ids) - OVERLAP), room - OVERLAP)
-            for first in self._nearest(firsts, text.ids, room, question_ids.ids):
-                part = slice(first, first + room)
-                yield Window(
-                    passage=index,
-                    first=first,
-                    ids=[*start, *titled, *text.ids[part], _SEP],
-                    question=len(start),
-                    title=_title_tokens(passage, header),
-                    header=len(titled),
-                    offsets=text.offsets[part],
-                )
+    def _windows(self, question: str, passage: Passage) -> Iterator[Window]:
+        if not passage.text.strip():
+            return
+        asked = self._model.encode(with_question_mark(question))
+        titles = " > ".join(part for part in (passage.title, passage.section) if part.strip())
+        header = self._model.encode(f"{titles} // " if titles else "")
+        text = self._model.encode(passage.text[:MOST_CHARACTERS])
+        first_token, *question_ids, last_token = asked.ids
+        question_ids = question_ids[:_QUESTION]
+        start = [first_token, *question_ids, last_token]
+        titled = header.ids[1:-1][:_HEADER]
+        ends = (end for _, end in header.offsets[1:-1][:_HEADER])
+        title = titled[: sum(end <= len(bare_title(passage.title)) for end in ends)]
+        ids, offsets = text.ids[1:-1], text.offsets[1:-1]
+        room = self._max_length - len(start) - len(titled) - 1
+        firsts: Sequence[int] = range(0, max(1, len(ids) - OVERLAP), room - OVERLAP)
+        _, rarity = self._blend
+        if len(firsts) > MOST_WINDOWS:
+            shared = {
+                first: rarity[list(set(question_ids).intersection(ids[first : first + room]))].sum()
+                for first in firsts
+            }
+            firsts = sorted(sorted(firsts, key=lambda one: -shared[one])[:MOST_WINDOWS])
+        for first in firsts:
+            part = slice(first, first + room)
+            row = [*start, *titled, *ids[part], last_token]
+            lexical = features(_ids(question_ids), _ids(title), _ids(ids[part]), rarity)
+            yield Window(first, row, len(start), len(titled), offsets[part], lexical)
 
-    def _nearest(
-        self, firsts: range, ids: Sequence[int], room: int, question_ids: Sequence[int]
-    ) -> Sequence[int]:
-        """Return the starts of the windows to read, in order."""
-        if len(firsts) <= MOST_WINDOWS:
-            return firsts
-        rarity, words = self._loaded.rarity, set(question_ids)
-
-        def shared(first: int) -> float:
-            return float(rarity[list(words.intersection(ids[first : first + room]))].sum())
-
-        return sorted(sorted(firsts, key=shared, reverse=True)[:MOST_WINDOWS])
-
-    def _tokens(self, texts: Iterable[str]) -> list[_Tokens]:
-        known = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        encodings = self._loaded.encoder.encode(known)
-        return [_Tokens(encoding.ids[1:-1], encoding.offsets[1:-1]) for encoding in encodings]
-
-    def _view(self, window: Window, states: States) -> View:
-        loaded = self._loaded
-        output = loaded.outputs(states[0]).astype(np.float64)
-        mark = loaded.marks(states).astype(np.float64)
+    def _view(self, window: Window, outputs: Outputs) -> View:
+        (output,), mark = (values.astype(np.float64) for values in outputs)
         inside = mark[window.text]
         span = _best_span(inside[:, 1], inside[:, 2], float(mark[0, 1] + mark[0, 2]))
         best = np.sort(inside[:, 0])[-_BEST_EVIDENCE:].mean() if len(inside) else _NEVER
-        signals = np.r_[output, span[2], best, loaded.features(window)]
-        return View(window, signals, inside[:, 0], span)
+        return View(window, np.r_[output, span[2], best, window.lexical], inside[:, 0], span)
 
     @cached_property
-    def _loaded(self) -> "_Loaded":
-        return _Loaded(self._folder)
+    def _blend(self) -> tuple[Floats, NDArray[np.float32]]:
+        """The weights of the grade with its intercept, and the rarity of each token."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        try:
+            stored = load(self._files.read(GRADE))
+        except SafetensorError as error:
+            raise self._refused(f"{GRADE} is damaged ({error}): copy it again") from error
+        blend = stored["blend"].astype(np.float64)
+        if len(blend) != len(SIGNALS) + len(FEATURES) + 1:
+            raise self._refused(f"{GRADE} belongs to another version: train the reader again")
+        return blend, stored["rarity"].astype(np.float32)
 
 
-class _Loaded:
-    """Encoder, heads, and what the grade is made with."""
-
-    def __init__(self, folder: Path) -> None:
-        self._weights = restored(official_weights(), read_tensors(folder / DELTA))
-        self.encoder = MiniLM(self._weights, max_length=_UNCUT, name="reader")
-        stored = read_tensors(folder / GRADE)
-        self.rarity = stored["rarity"].astype(np.float32)
-        self.blend: Floats = stored["blend"].astype(np.float64)
-        if len(self.blend) != len(SIGNALS) + len(FEATURES) + 1:
-            message = f"{folder / GRADE} belongs to another version; train the reader again"
-            raise EvaluatorError(message)
-
-    def outputs(self, first: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return entity and answer from the state of the first position."""
-        return layer(self._weights, "outputs", pooled(self._weights, first))
-
-    def marks(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return evidence, first and last (length, 3)."""
-        return layer(self._weights, "marks", states)
-
-    def features(self, window: Window) -> list[float]:
-        """Return the lexical features of a window."""
-        ids = np.asarray(window.ids)
-        title = ids[window.question : window.question + window.title]
-        return features(ids[1 : window.question - 1], title, ids[window.text], self.rarity)
+def _ids(tokens: Sequence[int]) -> NDArray[np.int64]:
+    return np.array(tokens, dtype=np.int64)
 
 
 def _best_span(first: Floats, last: Floats, none: float) -> tuple[int, int, float]:
@@ -232,13 +188,3 @@ def with_question_mark(question: str) -> str:
     """
     typed = question.rstrip()
     return typed if typed.endswith(_ENDS) else f"{typed}?"
-
-
-def _header(passage: Passage) -> str:
-    titles = " > ".join(part for part in (passage.title, passage.section) if part.strip())
-    return f"{titles} // " if titles else ""
-
-
-def _title_tokens(passage: Passage, header: _Tokens) -> int:
-    length = len(bare_title(passage.title))
-    return sum(end <= length for _, end in header.offsets[:_HEADER])

@@ -302,7 +302,7 @@ def _usage(state: Mapping[str, Any]) -> dict[str, int]:
 
 def _told(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the protocol has no place for."""
-    names = ("action", "abstained", "certainty", "citations", "sentences", "further", "events")
+    names = ("action", "abstained", "outcome", "citations", "sentences", "further", "events")
     return {name: state.get(name) for name in names}
 
 

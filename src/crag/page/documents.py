@@ -26,11 +26,13 @@ from crag.documents.sources import Loaded, SourceText, file_of, name_of
 from crag.errors import ContentError, CragError, DocumentIndexError, SourceError
 from crag.factory.indexing import choose_encoder, choose_limits
 from crag.index import DocumentIndex, IndexReport, Limits, index_paths
+from crag.index.contract import Filter
 from crag.index.replacement import prepared, replace_file
 from crag.page.first_visit import examples
 from crag.page.rules import Rules
 from crag.runtime.environment import Environment
 from crag.runtime.memory import give_back_memory
+from crag.text.blocks import lines_of_all
 from crag.text.encodings import storable
 from crag.text.pdf_picture import Picture
 
@@ -82,8 +84,7 @@ class Library:
 
     def examples(self) -> list[str]:
         """Return questions to begin with, made from headings of the index."""
-        with self.index.each_stored() as stored:
-            return examples(metadata for _, metadata in stored)
+        return examples(chunk.metadata for chunk in self.index.stored())
 
     def _is_upload(self, path: str) -> bool:
         return self.uploads is not None and Path(path).parent == self.uploads
@@ -165,7 +166,8 @@ class Library:
             "source": known["source"],
             "title": loaded.title,
             "unit": loaded.unit,
-            "pages": list(loaded.pages),
+            "pages": _starts_of_pages(loaded),
+            "lines": [line.first for line in lines_of_all(loaded.blocks)],
             "text": loaded.text,
             "changed": loaded.content_hash != known["content_hash"],
         }
@@ -191,7 +193,7 @@ class Library:
 
     def _known(self, source: str) -> tuple[Mapping[str, Any], Path]:
         """Find a source by its path, or by its name within the folder that was indexed."""
-        stored = [one for _, one in self.index.stored()]
+        stored = [one.metadata for one in self.index.stored(Filter(folder=source))]
         known = next((one for one in stored if one["source"] == source), None) or next(
             (one for one in stored if name_of(one["source"], one.get("root", "")) == source), None
         )
@@ -209,8 +211,7 @@ class Library:
 
     def _loaded(self, file: Path, source: str) -> Loaded | None:
         with IsolatedReader(self._limits) as files:
-            found = (one.loaded for one in files.read(file))
-            return next((one for one in found if one.source == source), None)
+            return next((one for one in files.read(file) if one.source == source), None)
 
 
 def check_upload(name: str, content: bytes) -> None:
@@ -338,3 +339,14 @@ ROUTES = [
     Route("/documents/picture", _answering(drawn)),
     Route("/documents/{name}", _answering(added), methods=["PUT"]),
 ]
+
+
+def _starts_of_pages(document: SourceText) -> list[int]:
+    """Return where each page, slide, … begins in the text of a document that is read by them."""
+    if document.unit not in {"page", "slide", "sheet", "cell", "chapter"}:
+        return []
+    starts, at = [0], 0
+    for line in lines_of_all(document.blocks):
+        starts += [at] * (line.first - len(starts))
+        at += len(line.text) + 1
+    return starts

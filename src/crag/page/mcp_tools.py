@@ -38,13 +38,13 @@ _SCHEMA: Mapping[str, Any] = {
     "required": ["question"],
     "additionalProperties": False,
 }
-CERTAINTY: Mapping[str, str] = {
+OUTCOMES: Mapping[str, str] = {
     "answered": "answered from the sources",
-    "unsure": "unsure: these are the closest passages",
-    "nothing_found": "nothing found",
+    "likely": "these passages are likely to answer",
+    "not_found": "nothing found",
     "nothing_asked": "nothing was asked",
 }
-"""How a client is told of each certainty of `crag.state`."""
+"""How a client is told of each outcome of `crag.state`."""
 # It says of each request that it has begun and that it has ended.
 logging.getLogger(StreamableHTTPSessionManager.__module__).setLevel(logging.WARNING)
 
@@ -115,12 +115,12 @@ def told(state: Mapping[str, Any], base: str) -> str:
 
     Files are linked on the page at `base`.
     """
-    answer, sure = state["answer"], str(state.get("certainty") or "")
+    answer, sure = state["answer"], str(state.get("outcome") or "")
     if len(answer) > _LONGEST_ANSWER:
         rest = len(answer) - _LONGEST_ANSWER
         answer = f"{answer[:_LONGEST_ANSWER]}… ({rest:,} more characters: ask with `trace`)"
     # A graph of others may tell none.
-    lines = [answer, "", *([f"Certainty: {CERTAINTY.get(sure, sure)}."] if sure else [])]
+    lines = [answer, "", *([f"Outcome: {OUTCOMES.get(sure, sure)}."] if sure else [])]
     roots, citations = roots_of(state), state.get("citations") or []
     for at, citation in enumerate(citations):
         source = citation["source"]

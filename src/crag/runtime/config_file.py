@@ -21,8 +21,8 @@ from crag.settings_dict import SettingsDict
 NAME = "crag.toml"
 """Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
 EVALUATORS = (
-    "default", "reader", "cross-encoder", "cosine", "chat-direct", "chat-chain-of-thought",
-    "chat-few-shot", "chat-levels", "chat-batch",
+    "default", "reader", "cosine", "chat-direct", "chat-chain-of-thought", "chat-few-shot",
+    "chat-levels", "chat-batch",
 )  # fmt: skip
 """Names of evaluators, which come before folders that are called so."""
 REFLECTIONS = ("embedded", "prompted", "server")
@@ -33,7 +33,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "reranker": EVALUATORS,
     "reflection": REFLECTIONS,
 }
-_PLACES = frozenset({"index", "page_cache", "prompts"})
+_PLACES = frozenset({"index", "prompts"})
 """Values that are paths, unless they are URLs."""
 _MAYBE_PLACES = frozenset(
     {"embedding_model", "evaluator", "evaluator_fallback", "reflection", "reranker"}

@@ -6,11 +6,8 @@ from typing import Any, Literal
 
 from crag.errors import CragError
 
-Group = Literal[
-    "crag.evaluators", "crag.reflection", "crag.rerankers", "crag.searchers", "crag.stores"
-]  # fmt: skip
-"""What is made: evaluators, rerankers and searchers by a callable without arguments, stores by one
-that takes the location. Stores are named for the scheme of their URLs. For `crag.reflection` see
+Group = Literal["crag.evaluators", "crag.reflection", "crag.rerankers"]
+"""What is made: evaluators and rerankers by a callable without arguments. For `crag.reflection` see
 `crag.reflection.rules`."""
 
 

@@ -24,7 +24,6 @@ from crag.plain import allowed_by
 from crag.runtime.config_file import PLACES, ConfigFile, is_secret, placed, variable_of
 
 DEFAULT_INDEX = ".crag/index"
-DEFAULT_PAGE_CACHE = Path(".crag/pages.sqlite")
 _LONGEST_SECONDS = {"evaluator_seconds": 600, "read_seconds": 86_400}
 _FEWEST_MEGABYTES = 200
 """What the process that reads files takes before it reads one, and some more."""
@@ -59,11 +58,9 @@ class Environment(BaseSettings):
     reranker: str | None = None
     """CRAG_RERANKER: evaluator whose scores order what was found before it is graded, by name or
     folder, or a name that a package adds; unset, the order of the index stays."""
-    inference: str = "onnxruntime"
-    """CRAG_INFERENCE: what runs the packaged models: onnxruntime, or openvino, an extra."""
     embedding_model: str | None = None
     """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder, or provider:model, such as
-    openai:NAME; unset, crag's own. sentence-transformers/all-MiniLM-L6-v2 is packaged too."""
+    openai:NAME; unset, crag's own."""
     model: str | None = None
     """CRAG_MODEL: name of the chat model; unset, a default one if there is a key."""
     openai_base_url: str | None = Field(
@@ -94,7 +91,7 @@ class Environment(BaseSettings):
     """CRAG_REFLECTION_DTYPE: auto, float32, bfloat16 or float16."""
 
     search: str | None = None
-    """CRAG_SEARCH: tavily, wikipedia, searxng, none, or a name that a package adds; unset, the
+    """CRAG_SEARCH: tavily, wikipedia, searxng, none, or module:function of your own; unset, the
     service that has a key or an address."""
     tavily_api_key: SecretStr | None = Field(default=None, validation_alias="TAVILY_API_KEY")
     tavily_base_url: str | None = Field(
@@ -111,8 +108,6 @@ class Environment(BaseSettings):
     """CRAG_WIKIPEDIA_LANGUAGE: code of the Wikipedia to search."""
     contact: str = ""
     """CRAG_CONTACT: e-mail address or URL at which Wikimedia can contact you; sent to the wiki."""
-    page_cache: Path = DEFAULT_PAGE_CACHE
-    """CRAG_PAGE_CACHE: file that caches the pages that were read."""
     telemetry: str = "auto"
     """CRAG_TELEMETRY: on, off, or auto: on if a variable OTEL_EXPORTER_OTLP_*ENDPOINT is set."""
     logs: str = "text"

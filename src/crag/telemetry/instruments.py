@@ -1,12 +1,9 @@
 """The metrics: their names, units and what they count; docs/guide/telemetry.md lists them."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from crag.models.batch_queue import callers_waiting, watch_batches
-
 if TYPE_CHECKING:
-    from opentelemetry.metrics import CallbackOptions, Meter, Observation
+    from opentelemetry.metrics import Meter
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640)
 _MODEL_SECONDS = (
@@ -14,7 +11,6 @@ _MODEL_SECONDS = (
 )  # fmt: skip
 """As the semantic conventions for generative AI ask for, like the next ones."""
 _TOKENS = tuple(4**power for power in range(14))
-_TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Instruments:
@@ -48,13 +44,6 @@ class Instruments:
             "gen_ai.client.token.usage", "{token}", "Tokens of a call of a model",
             explicit_bucket_boundaries_advisory=list(_TOKENS),
         )  # fmt: skip
-        self.batch_size = meter.create_histogram(
-            "crag.batch.size", "{text}", "Texts in a batch of a packaged model",
-            explicit_bucket_boundaries_advisory=list(_TEXTS),
-        )  # fmt: skip
-        meter.create_observable_gauge(
-            "crag.batch.callers", [_callers], "{caller}", "Callers of a packaged model that wait"
-        )
         self.queue_length = meter.create_gauge(
             "crag.queue.length", "{run}", "Runs that wait for a process, in the whole database"
         )
@@ -62,13 +51,3 @@ class Instruments:
         self.running = meter.create_gauge(
             "crag.runs.running", "{run}", "Runs that this process works on"
         )
-        watch_batches(self._batch)
-
-    def _batch(self, model: str, texts: int) -> None:
-        self.batch_size.record(texts, {"crag.model": model})
-
-
-def _callers(_: "CallbackOptions") -> "Iterable[Observation]":
-    from opentelemetry.metrics import Observation
-
-    return [Observation(count, {"crag.model": model}) for model, count in callers_waiting().items()]

@@ -169,7 +169,7 @@ class RunWatch(BaseCallbackHandler):
             self._finish(run, {}, "interrupted", {})
             return
         outcome = "answered" if state.get("answer") else "no_answer"
-        if state.get("certainty") == "nothing_asked":
+        if state.get("outcome") == "nothing_asked":
             outcome = "nothing_asked"
         self._finish(run, state, "abstained" if state.get("abstained") else outcome, {})
 

@@ -21,6 +21,7 @@ _OPENS_EMPHASIS = re.compile(
     r"(?<!\\)(?:(?<!\w)_{1,3}(?=\w(?:[^\n]{0,200}?\w)?_)"
     r"|\*{1,3}(?=[^\s*](?:[^\n]{0,200}?[^\s*])?\*))"
 )
+_ENDS = "?!.:;"
 _TICKS = re.compile("`{3,}")
 
 
@@ -126,6 +127,20 @@ def escaped(text: str) -> str:
     'see \\_\\_init__ and 2\\*3\\*4, but snake_case'
     """
     return _OPENS_EMPHASIS.sub(lambda mark: "".join(f"\\{one}" for one in mark[0]), text)
+
+
+def with_title(title: str, blocks: Sequence[Block], first: int, last: int) -> list[Block]:
+    """Return the blocks of a note, its title before its text; without a title, as they are."""
+    title = " ".join(title.split())
+    if not title:
+        return list(blocks)
+    if title.rstrip("*_`)\"'")[-1:] not in _ENDS:
+        title += ":"
+    if blocks and blocks[0].kind == "text":
+        block, *others = blocks
+        text = f"{title} {block.text}"
+        return [Block("text", min(first, block.first), block.last, text), *others]
+    return [Block("text", first, last, title), *blocks]
 
 
 def placed(blocks: Sequence[Block], number: int) -> Sequence[Block]:

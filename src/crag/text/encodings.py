@@ -4,6 +4,7 @@ import codecs
 import re
 
 from crag.errors import ContentError
+from crag.text.language import LANGUAGES, language_of
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -27,6 +28,25 @@ _FOR_TEXT = re.compile(
     r"utf-(8|16|32)|cp\d|iso(8859|2022)|koi8|mac-|big5|gb|euc_|shift_jis|hz|johab"
 )
 _TAG = re.compile(rb"<[^<>]{0,2000}>")
+_LAST_OF_ASCII = 127
+_NOT_LATIN = re.compile(rb"[\x80-\xff]{4,}")
+"""Letters beyond ASCII stand alone in words of Latin letters, and together in other scripts."""
+_CYRILLIC = ("koi8-r", "cp866", "cp1251")
+_CENTRAL = frozenset("cs hr hu pl ro sk sl sq sr".split())  # noqa: SIM905
+_LATIN = {
+    ("cp1252", "iso8859-15", "mac-roman", "cp850"): LANGUAGES.keys()
+    - _CENTRAL
+    - {"tr", "lt", "lv"},
+    ("cp1250", "iso8859-2"): _CENTRAL,
+    ("cp1254",): {"tr"},
+    ("cp1257",): {"lt", "lv"},
+}
+"""Encodings, the commonest one first, and their languages; the first ones if it is unclear."""
+_ODD = re.compile(
+    r"(?<=[^\W\d_])[^\w\s'’\x21-\x7e–—\xad](?=[^\W\d_])|[\x80-\x9f\ufffd]"
+    r"|(?<=[a-zß-öø-ÿ])[À-ÖØ-ÞĀĂĄĆČĎĐĒĖĘĚĢĪĶĹĽŁŃŅŇŐŔŘŚŠŞŢŤŪŮŰŹŻŽŸŒ]|(?<=[^\W\d_])[ªºµ¤¥§¶]"
+)
+"""What stands in no word: signs between letters, and capital letters after small ones."""
 _SAMPLE = 20_000
 """Bytes from which an encoding is guessed: guessing takes time for each of them."""
 _MOST_BINARY = 0.05
@@ -59,16 +79,46 @@ def storable(text: str) -> str:
 
 
 def likeliest(body: bytes) -> str:
-    """Guess the encoding of a text that is not UTF-8; windows-1252 where nothing fits."""
-    from charset_normalizer import from_bytes
+    """Guess the encoding of a text that is not UTF-8.
 
-    best = from_bytes(_TAG.sub(b" ", body[: 10 * _SAMPLE])[:_SAMPLE]).best()
-    return (_known(best.encoding) if best else None) or "cp1252"
+    Most encodings can be read as most others, but few fit the language that the letters of ASCII
+    show already.
+    """
+    sample = _TAG.sub(b" ", body[: 10 * _SAMPLE])[:_SAMPLE]
+    foreign = sum(byte > _LAST_OF_ASCII for byte in sample)
+    letters = sum(map(str.isalpha, sample.decode("ascii", "ignore")))
+    if 2 * sum(map(len, _NOT_LATIN.findall(sample))) > foreign or foreign > 1.5 * letters + 5:
+        common, name = max((_common(sample.decode(one, "replace")), one) for one in _CYRILLIC)
+        return name if common > foreign / 3 else _unlike_latin(sample)
+    fitting = (
+        names
+        for names, languages in _LATIN.items()
+        if language_of(sample.decode(names[0], "replace")) in languages
+    )
+    candidates = next(fitting, next(iter(_LATIN)))
+    return min(candidates, key=lambda name: len(_ODD.findall(sample.decode(name, "replace"))))
 
 
 def marked(body: bytes) -> str | None:
-    """Return the encoding that a byte order mark names, None without a mark."""
-    return next((encoding for mark, encoding in _MARKS if body.startswith(mark)), None)
+    """Return the encoding that a byte order mark, or every second byte, shows; None without."""
+    even, odd = body[:_SAMPLE:2].count(0), body[1:_SAMPLE:2].count(0)
+    if max(even, odd) > 0.3 * min(len(body), _SAMPLE) and min(even, odd) == 0:
+        unmarked = "utf-16-le" if odd else "utf-16-be"
+    else:
+        unmarked = None
+    return next((encoding for mark, encoding in _MARKS if body.startswith(mark)), unmarked)
+
+
+def _unlike_latin(sample: bytes) -> str:
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(sample).best()
+    return (_known(best.encoding) if best else None) or "cp1252"
+
+
+def _common(text: str) -> int:
+    """Count the commonest letters of Cyrillic: in the wrong encoding they are others."""
+    return sum(map(text.count, "оаеинтсв"))
 
 
 def _decoded(body: bytes, content_type: str) -> str:
@@ -89,13 +139,7 @@ def _declared(body: bytes, content_type: str) -> list[str]:
     # A meta element in a plain text, such as one about HTML, says nothing about that text.
     is_plain = content_type.lower().startswith(_PLAIN)
     meta = None if is_plain else _META.search(body[:_META_WITHIN])
-    unmarked = [
-        encoding
-        for encoding, start in (("utf-16-le", b"<\0"), ("utf-16-be", b"\0<"))
-        if body[:2] == start
-    ]
     names = [header[1]] if header else []
-    names += unmarked
     # A meta element that can be read byte by byte cannot be in UTF-16, whatever it says.
     meta_name = meta[1].decode("ascii", "replace") if meta else ""
     return [*names, "utf-8" if meta_name.lower().startswith("utf-16") else meta_name]

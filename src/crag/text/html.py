@@ -1,14 +1,14 @@
-"""Title and text of an HTML page: the main content of one on the web, or all that one shows."""
+"""An HTML page as blocks, and the title and main content of one on the web."""
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
-from itertools import count, repeat
-from textwrap import indent
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from crag.text.visible import visible_tree
+from crag.text.blocks import HARD_BREAK, Block, Item, Row, escaped, placed, with_title
+from crag.text.tables import Cell, one_head, spread
+from crag.text.visible import PLACE, visible_tree
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -16,54 +16,66 @@ if TYPE_CHECKING:
 
 _SEPARATOR = re.compile(r"\s+([|·•»:–—-]|::|//)\s+|\s*\|\s*")
 _SURE_SEPARATORS = frozenset("|·•»")
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
-_INLINE = re.compile(
-    "a|abbr|b|bdi|bdo|cite|code|data|del|dfn|em|font|hi|i|ins|kbd|mark|ref|s|samp|small|span|strong|"
-    "sub|sup|time|tt|u|var"
-)
-_BLOCK = re.compile(
-    "address|article|aside|blockquote|body|d[dlt]|details|div|fieldset|fig(caption|ure)|footer|"
-    "h[1-6r]|header|li|main|ol|p|pre|section|summary|t(able|body|foot|head|r)|ul"
-)
-_HEADING, _ITEM_MARK = re.compile("h[1-6]"), re.compile(r" *(?:-|\d+\.) ")
+_INLINE = frozenset(
+    ["a", "abbr", "b", "bdi", "bdo", "br", "cite", "code", "data", "del", "dfn", "em", "font", "hi",
+     "i", "img", "input", "ins", "kbd", "label", "mark", "q", "ref", "s", "samp", "small", "span",
+     "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"]
+)  # fmt: skip
+_HEADING = re.compile("h[1-6]")
+_MARKS = {"b": "**", "strong": "**", "em": "*", "i": "*", "del": "~~", "s": "~~", "strike": "~~"}
 _NUMBER = re.compile("[0-9]{1,9}")
 _MOST_SPANNED = 100
 """Rows and columns of one cell; more are no table that anybody reads."""
+_MOST_WORDS_OF_CELL = 150
+"""Words; a table with a cell of more serves the layout of a page."""
 _APART = ["nav", "form", "title"]
 """Elements that are not part of the text of a page."""
 _ROLES_APART = frozenset({"navigation", "search", "dialog", "alertdialog"})
 _BANNER = re.compile(r"\bcookie-?_?(?:banner|bar|consent|notice|popup)\b", re.IGNORECASE)
 _NAMES_APART = frozenset(
     {"navheader", "navfooter", "docnav", "nav-panel", "toc", "toctree-wrapper", "indexdiv",
-     "indextable", "nosearch"}
+     "indextable", "nosearch", "linenos", "linenodiv", "lineno"}
 )  # fmt: skip
 """Classes and ids of what DocBook, Publican, Texinfo, AsciiDoc and Sphinx add to find pages by, and
 of what sites leave out of their own search."""
 _NOTE_MARKS = frozenset({"footnote", "footnoteref", "footnote-ref", "footnote-reference"})
 _FEWEST_LINKS = 3
 """Links, and nothing else, that make a list one of contents or a menu."""
-_NOTES = frozenset({"note", "tip", "important", "caution", "warning"})
-"""Classes of what DocBook puts between paragraphs, with a heading that is none of the page's."""
-_BASE, _POWER = re.compile(r"(?:\d|\b[^\W_])\Z"), re.compile(r"[-+\N{MINUS SIGN}]?(?:\d+|[^\W_])")
+_NOTES = frozenset({"note", "tip", "important", "caution", "warning", "admonition"})
+"""Classes of notes, whose heading is none of the page's."""
+_TITLES = frozenset({"admonition-title", "alert-title", "markdown-alert-title"})
+_BASE = re.compile(r"(?:[\d)\]]|\b[^\W_])\Z")
+_POWER = re.compile(r"[-+\N{MINUS SIGN}]?(?:\d+|[^\W\d_])(?:[-+*/]\w)*")
+_ORDINALS = frozenset("aeor")
+"""Letters that stand above the line after a number, as in 1er and 2e of French."""
 _LEAST_MAIN = 0.25
 """Share of a page's characters above which a main element is what the page says; below it, the
 element is a frame, such as that of a search, and the text stands beside it."""
 _WORD = re.compile(r"\w")
 _FEWEST_LETTERS = 3
 """A title's first part is only kept alone if it has them."""
+_FIELDS = {"author": "author", "article:author": "author", "dc.creator": "author",
+           "date": "date", "dc.date": "date", "dcterms.date": "date", "version": "version",
+           "article:published_time": "date"}  # fmt: skip
+_LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?)-([\w+#-]+)")
+_BREAK, _ALT, _END_OF_ALT = "\x02", "\x03", "\x04"
+_ALTERNATIVE = re.compile(f"{_ALT}([^{_END_OF_ALT}]*){_END_OF_ALT}")
+_END_OF_PARAGRAPH = re.compile(rf"{_BREAK}\s*{_BREAK}|\n[ \t]*\n")
 
 
-class HtmlText(NamedTuple):
+class HtmlPage(NamedTuple):
     """All that an HTML page shows."""
 
     title: str
     url: str
     """The canonical address that the page names; empty if it names none."""
-    text: str
-    """As Markdown: its blocks, an empty line between two of them."""
+    fields: Mapping[str, str]
+    """Author, date and version, as far as the page names them."""
+    blocks: Sequence[Block]
+    """Each counted as a paragraph, from 1."""
 
 
-def read_whole_html(text: str) -> HtmlText:
+def read_page(text: str) -> HtmlPage:
     """Return what readers of a page see, but for navigation, forms and the buttons of its tools.
 
     It is the main element of a page that has one with more than a quarter of its text.
@@ -71,8 +83,6 @@ def read_whole_html(text: str) -> HtmlText:
     Raises:
         ContentError: its elements nest too deep.
     """
-    from lxml.etree import strip_elements
-
     tree = visible_tree(text, whole=True)
     title = _text(element) if (element := tree.find(".//title")) is not None else ""
     canonical = (
@@ -80,16 +90,295 @@ def read_whole_html(text: str) -> HtmlText:
     )
     links = (link.get("href", "") for link in canonical)
     url = next((url for url in links if url.startswith(("http://", "https://"))), "")
-    strip_elements(tree, *_APART, with_tail=False)
-    for element in [*filter(_is_apart, tree.iter()), *_menus(tree)]:
-        if element.getparent() is not None:
-            element.drop_tree()
-    _mark_powers(tree)
-    _announce_notes(tree)
+    fields: dict[str, str] = {}
+    for name, value in _fields(tree):
+        fields.setdefault(name, value)
+    _leave_out(tree, _menus(tree))
     mains = [one for one in tree.iter() if one.tag == "main" or one.get("role") == "main"]
     is_main = len(mains) == 1 and len(_text(mains[0])) > _LEAST_MAIN * len(_text(tree))
     main = mains[0] if is_main else tree
-    return HtmlText(_title_of_page(title, main), url, _marked_text(main))
+    blocks = _Reading().blocks(main)
+    for number, block in enumerate(blocks, 1):
+        placed([block], number)
+    return HtmlPage(_title_of_page(title, main), url, fields, blocks)
+
+
+def blocks_of_html(text: str) -> list[Block]:
+    """Return all blocks of a piece of HTML, with the places that its attributes `PLACE` name.
+
+    Raises:
+        ContentError: its elements nest too deep.
+    """
+    tree = visible_tree(text, whole=True)
+    _leave_out(tree)
+    return _Reading().blocks(tree)
+
+
+def _leave_out(tree: "HtmlElement", menus: Iterable["HtmlElement"] = ()) -> None:
+    """Take out what serves to find or use a page."""
+    from lxml.etree import strip_elements
+
+    menus = list(menus)
+    strip_elements(tree, *_APART, with_tail=False)
+    for element in [*filter(_is_apart, tree.iter()), *menus]:
+        if element.getparent() is not None:
+            element.drop_tree()
+    _mark_powers(tree)
+
+
+class _Reading:
+    """Makes blocks of elements, in the order of the page."""
+
+    def __init__(self) -> None:
+        self._place = (1, 1)
+
+    def blocks(self, element: "HtmlElement") -> list[Block]:
+        """Return the blocks within an element."""
+        place = self._enter(element)
+        found: list[Block] = []
+        words = escaped(element.text or "")
+        for child in element:
+            tag = str(child.tag)
+            if _is_inline(child):
+                words += _inline(child)
+            else:
+                found += _paragraphs(words, place)
+                found += self._block(child, tag)
+                words, place = "", self._place
+            words += escaped(child.tail or "")
+        return [*found, *_paragraphs(words, place)]
+
+    def _enter(self, element: "HtmlElement") -> tuple[int, int]:
+        if written := element.get(PLACE):
+            first, _, last = written.partition("-")
+            self._place = int(first), int(last or first)
+        return self._place
+
+    def _block(self, element: "HtmlElement", tag: str) -> list[Block]:  # noqa: PLR0911 - one for each kind
+        place = self._enter(element)
+        title = next(iter(element), None)
+        if title is not None and _is_title_within(title, element):
+            text = _line(title, marked=False)
+            title.drop_tree()
+            return with_title(text, self.blocks(element), *place)
+        match tag:
+            case "h1" | "h2" | "h3" | "h4" | "h5" | "h6":
+                text = _line(element, marked=False)
+                return [Block("heading", *place, text, level=int(tag[1]))] if text else []
+            case "pre":
+                return _code(element, place)
+            case "ul" | "ol" | "menu":
+                return self._list(element)
+            case "dl":
+                return self._definitions(element)
+            case "table" if _holds_data(element):
+                return self._table(element)
+            case _:
+                return self.blocks(element)
+
+    def _list(self, element: "HtmlElement") -> list[Block]:
+        place, items = self._place, list[Item]()
+        number = _number(element.get("start", ""), 1)
+        for child in element:
+            if child.tag != "li" and items:
+                items[-1].blocks.extend(self._block(child, str(child.tag)))
+            elif blocks := self.blocks(child):
+                number = _number(child.get("value", ""), number)
+                items.append(Item(f"{number}." if element.tag == "ol" else "-", blocks))
+                number += 1
+        held = [block for item in items for block in item.blocks]
+        if any(block.kind == "heading" for block in held):
+            return held  # A list of what has headings is no list.
+        return [Block("list", *place, items=items)] if items else []
+
+    def _definitions(self, element: "HtmlElement") -> list[Block]:
+        """Take terms and what they mean as an item: each is not understood without the other."""
+        place, items, terms = self._place, list[Item](), list[str]()
+        for one in element.iter("dt", "dd"):
+            if next(one.iterancestors("dl")) is not element:
+                continue
+            here = self._enter(one)
+            if one.tag == "dt":
+                text = _line(one, marked=False)
+                terms.append(text if "`" in text else f"**{text}**")
+                if (after := one.getnext()) is not None and after.tag in {"dt", "dd"}:
+                    continue
+            blocks = self.blocks(one) if one.tag == "dd" else []
+            if blocks and not terms and items:
+                items[-1].blocks.extend(blocks)
+            elif blocks := with_title(", ".join(filter(None, terms)), blocks, *here):
+                items.append(Item("-", blocks))
+            terms = []
+        return [Block("list", *place, items=items)] if items else []
+
+    def _table(self, table: "HtmlElement") -> list[Block]:
+        place = self._place
+        caption = with_title(
+            "".join(_line(one) for one in table if one.tag == "caption"), [], *place
+        )
+        rows = [row for row in self._rows(table) if any(row.written.cells)]
+        if not rows:
+            return caption
+        heads = next((at for at, row in enumerate(rows) if not row.is_head), 1)
+        are_named = all(row.is_named for row in rows[heads:])
+        body = [row.written for row in rows[heads:]]
+        if not heads and are_named and {len(row.cells) for row in body} == {2}:
+            items = [_named_value(row) for row in body]
+            return [*caption, Block("list", *place, items=items)]
+        if heads:
+            head = one_head([row.written for row in rows[:heads]])
+        elif are_named:
+            head = Row([""], body[0].first, body[0].first)
+        else:
+            head, *body = body
+        return [*caption, Block("table", *place, rows=[head, *body])]
+
+    def _rows(self, table: "HtmlElement") -> list["_Row"]:
+        rows = [one for one in table.iter("tr") if next(one.iterancestors("table")) is table]
+        owns = [[one for one in row if one.tag in {"td", "th"}] for row in rows]
+        cells = (
+            [Cell(_line(one), _spanned(one, "colspan"), _spanned(one, "rowspan")) for one in own]
+            for own in owns
+        )
+        found = []
+        for row, own, texts in zip(rows, owns, spread(cells), strict=True):
+            is_head = row.getparent().tag == "thead" or {one.tag for one in own} == {"th"}
+            is_named = bool(own) and (own[0].tag == "th" or texts[0].strip("*") != texts[0])
+            found.append(_Row(Row(texts, *self._enter(row)), is_head, is_named))
+        return found
+
+
+class _Row(NamedTuple):
+    written: Row
+    is_head: bool
+    is_named: bool
+    """Whether its first cell is the name of what the others say."""
+
+
+def _named_value(row: Row) -> Item:
+    name, value = row.cells
+    text = f"**{name.strip('*: ')}:** {value}"
+    return Item("-", [Block("text", row.first, row.last, text)])
+
+
+def _holds_data(table: "HtmlElement") -> bool:
+    """Return whether a table has short cells, rather than being used for the layout of a page."""
+    cells = [one for one in table.iter("td", "th") if next(one.iterancestors("table")) is table]
+    if any(str(one.tag) == "pre" or _HEADING.fullmatch(str(one.tag)) for one in table.iter()):
+        return False
+    is_wide = any(one.tag == "th" or one.getnext() is not None for one in cells)
+    return is_wide and all(len(_text(one).split()) <= _MOST_WORDS_OF_CELL for one in cells)
+
+
+def _code(element: "HtmlElement", place: tuple[int, int]) -> list[Block]:
+    for line in element.iter("br"):
+        line.tail = f"\n{line.tail or ''}"
+    text = "".join(map(str, element.itertext())).strip("\n").rstrip()
+    around = [element, *element.iter("code"), *list(element.iterancestors())[:2]]
+    names = " ".join(one.get("class", "") for one in around)
+    language = _LANGUAGE.search(names)
+    return [Block("code", *place, text, info=language[1] if language else "")] if text else []
+
+
+def _is_inline(element: "HtmlElement") -> bool:
+    return all(str(one.tag) in _INLINE for one in element.iter())
+
+
+def _is_title_within(title: "HtmlElement", element: "HtmlElement") -> bool:
+    """Return whether an element is the title of the note, or of the folded text, around it."""
+    if title.tag == "summary" or title.get("class", "").endswith(
+        ("admonition-title", "alert-title")
+    ):
+        return True
+    is_heading = _HEADING.fullmatch(str(title.tag)) is not None
+    return is_heading and not _NOTES.isdisjoint(element.get("class", "").split())
+
+
+def _paragraphs(words: str, place: tuple[int, int]) -> Iterator[Block]:
+    """Yield the paragraphs of a text; a picture alone is none."""
+    for part in _END_OF_PARAGRAPH.split(words):
+        if _ALT in part and not _WORD.search(_ALTERNATIVE.sub("", part)):
+            continue
+        lines = (" ".join(line.split()) for line in _ALTERNATIVE.sub(r"\1", part).split(_BREAK))
+        if text := HARD_BREAK.join(filter(None, lines)):
+            yield Block("text", *place, text)
+
+
+def _line(element: "HtmlElement", *, marked: bool = True) -> str:
+    """Write what stands within an element on one line; items begin with their marks."""
+    words = escaped(element.text or "")
+    for child in element:
+        words += _inline(child, marked=marked) + escaped(child.tail or "")
+    return " ".join(_ALTERNATIVE.sub(r"\1", words).replace(_BREAK, " ").split())
+
+
+def _inline(element: "HtmlElement", *, marked: bool = True) -> str:  # noqa: PLR0911 - as above
+    tag = str(element.tag)
+    match tag:
+        case "br":
+            return _BREAK
+        case "img":
+            return f"{_ALT}{element.get('alt', '')}{_END_OF_ALT}"
+        case "code" | "kbd" | "samp" | "tt":
+            text = " ".join("".join(map(str, element.itertext())).split())
+            ticks = "``" if "`" in text else "`"
+            return f"{ticks}{text}{ticks}" if text else ""
+    words = escaped(element.text or "")
+    for child in element:
+        words += _inline(child, marked=marked) + escaped(child.tail or "")
+    core = words.strip()
+    if tag == "a":
+        address = element.get("href", "")
+        is_shown = address.startswith("http") and address.rstrip("/") not in core
+        has_label = _WORD.search(_ALTERNATIVE.sub("", core)) is not None
+        return f"{words.rstrip()} ({address})" if is_shown and has_label else words
+    if (mark := _MARKS.get(tag)) and marked and core and _BREAK not in core:
+        start = words.index(core)
+        return f"{words[:start]}{mark}{core}{mark}{words[start + len(core) :]}"
+    if tag == "li":
+        items = element.getparent()
+        mark = f"{items.index(element) + 1}." if items.tag == "ol" else "•"
+        return f" {mark} {core}"
+    if tag in {"td", "th"}:  # Of a table within a cell.
+        return f"{core}, " if core else ""
+    if tag == "tr":
+        return f" {core.rstrip(',')};"
+    return words if tag in _INLINE else f" {words} "
+
+
+def _mark_powers(tree: "HtmlElement") -> None:
+    """Write 2 to the power of 31 as 2^31: without its place above the line it would be 231."""
+    for element in tree.iter("sup", "sub"):
+        before = element.getprevious()
+        text = ((element.getparent().text if before is None else before.tail) or "").rstrip()
+        power = _text(element)
+        is_note = next(element.iter("a"), None) is not None or element.getparent().tag == "a"
+        is_ordinal = power in _ORDINALS and text[-1:].isdigit()
+        if is_note or is_ordinal or not _BASE.search(text) or not _POWER.fullmatch(power):
+            continue
+        if element.tag == "sup":
+            element.text = (
+                f"^{power}" if power.lstrip("-+\N{MINUS SIGN}").isalnum() else f"^({power})"
+            )
+            del element[:]
+        elif text[-1:].isdigit():
+            element.text = f"_{(element.text or '').lstrip()}"
+
+
+def _spanned(cell: "HtmlElement", name: str) -> int:
+    return min(max(_number(cell.get(name, ""), 1), 1), _MOST_SPANNED)
+
+
+def _number(written: str, default: int) -> int:
+    return int(written) if _NUMBER.fullmatch(written) else default
+
+
+def _fields(tree: "HtmlElement") -> Iterator[tuple[str, str]]:
+    """Yield author, date and version, as far as the page names them."""
+    for element in tree.iter("meta"):
+        name = (element.get("name") or element.get("property") or "").lower()
+        if name in _FIELDS and (value := " ".join(element.get("content", "").split())):
+            yield _FIELDS[name], value
 
 
 def _title_of_page(title: str, main: "HtmlElement") -> str:
@@ -139,201 +428,6 @@ def _menus(tree: "HtmlElement") -> list["HtmlElement"]:
     return []  # Such as a page that is nothing but a list of pages.
 
 
-def _announce_notes(tree: "HtmlElement") -> None:
-    """Let a note's title announce the note: as a heading it would name what follows the note."""
-    for element in [*tree.iter("p", "h1", "h2", "h3", "h4", "h5", "h6")]:
-        if element.tag == "p":
-            is_title = "admonition-title" in element.get("class", "").split()  # Of Sphinx.
-        else:
-            is_title = not _NOTES.isdisjoint(element.getparent().get("class", "").split())
-        if is_title and (title := _text(element).rstrip(":")):
-            element.clear(keep_tail=True)
-            element.tag, element.text = "p", f"{title}:"
-
-
-def _mark_powers(tree: "HtmlElement") -> None:
-    """Write 2 to the power of 31 as 2^31: without its place above the line it would be 231."""
-    for element in tree.iter("sup"):
-        before = element.getprevious()
-        text = (element.getparent().text if before is None else before.tail) or ""
-        is_note = next(element.iter("a"), None) is not None or element.getparent().tag == "a"
-        if _BASE.search(text) and not is_note and _POWER.fullmatch(_text(element)):
-            element.text = f"^{(element.text or '').lstrip()}"
-
-
-def table_rows(rows: Sequence[Sequence[str]]) -> str:
-    """Write rows of cells as a Markdown table; the first row is its header."""
-    lines = [f"| {' | '.join(' '.join(cell.split()) for cell in row)} |" for row in rows]
-    if lines[1:]:
-        lines.insert(1, "|" + " --- |" * max(len(rows[0]), 1))
-    return "\n".join(lines)
-
-
-def tables_in(text: str) -> str:
-    """Write the first table of a piece of HTML as one of Markdown; empty if it has no head.
-
-    One without a head whose rows are a name in bold and what it stands for is written as a list.
-    """
-    from lxml.etree import LxmlError
-    from lxml.html import fromstring
-
-    try:
-        table = next(fromstring(f"<div>{text}</div>").iter("table"), None)
-    except (LxmlError, ValueError):
-        return ""
-    if table is None or not _holds_data(table):
-        return ""
-    if table.find(".//th") is not None:
-        return table_rows(_rows(table))
-    rows = list(table.iter("tr"))
-    named = [pair for row in rows if (pair := _named(row))]
-    is_list = len(named) == len(rows)
-    return "\n".join(f"- **{name}:** {value}" for name, value in named) if is_list else ""
-
-
-def _named(row: "HtmlElement") -> tuple[str, str] | None:
-    """Return the name and the value of a row that has two cells, the first one in bold."""
-    cells = [one for one in row if one.tag == "td"]
-    bold = cells[0].find(".//strong") if len(cells) == 2 else None  # noqa: PLR2004 - name, value
-    name, value = (_text(cell, marked=True) for cell in cells) if bold is not None else ("", "")
-    is_named = bool(name and value) and bold is not None and _text(bold) == name
-    return (name.rstrip(":"), value) if is_named else None
-
-
-def _marked_text(tree: "HtmlElement") -> str:
-    """Write what a page shows as Markdown: headings, lists, tables and code."""
-    from lxml.etree import iterwalk
-
-    written = _Blocks()
-    walker = iterwalk(tree, events=("start", "end"))
-    for event, element in walker:
-        tag = str(element.tag)
-        if _BLOCK.fullmatch(tag):
-            written.end_block()
-            written.enter_or_leave(element, event)
-        if event == "end":
-            gap = "\n" if tag == "br" else " " if tag in {"td", "th"} else ""
-            written.parts += [gap, element.tail or ""]
-        elif tag == "pre" or (tag == "table" and _holds_data(element)):
-            written.add(_fenced(element) if tag == "pre" else table_rows(_rows(element)))
-            walker.skip_subtree()
-        else:
-            written.parts.append(element.text or "")
-    written.end_block()
-    return "".join(written.pieces)
-
-
-class _Blocks:
-    """Blocks with the mark that each begins with."""
-
-    def __init__(self) -> None:
-        self.pieces: list[str] = []
-        self.parts: list[str] = []
-        """What the open block holds so far."""
-        self._mark = ""
-        self._margins: list[str] = []
-        """What stands before all but the first line of each item that is open."""
-        self._marks: list[Iterator[str]] = [repeat("- ")]
-        """Of each list that is open, those of its next items."""
-        self._after_item = False
-
-    def enter_or_leave(self, element: "HtmlElement", event: str) -> None:
-        """Set what the next block begins with."""
-        tag = str(element.tag)
-        if tag == "li" and event == "start":
-            mark = next(self._marks[-1])
-            self._mark = "".join(self._margins) + mark
-            self._margins.append(" " * len(mark))
-        elif tag == "li":
-            self._margins.pop()
-        elif tag in {"dt", "dd"}:
-            self._enter_or_leave_entry(element, event)
-        elif tag in {"ol", "ul"} and event == "end":
-            self._marks.pop()
-        elif tag in {"ol", "ul"}:
-            self._marks.append(_item_marks(element))
-        elif event == "start" and tag not in {"p", "div"}:
-            self._mark = f"{'#' * int(tag[1])} " if _HEADING.fullmatch(tag) else ""
-            if self._mark:  # A list of what has headings is no list.
-                self._margins = [""] * len(self._margins)
-
-    def _enter_or_leave_entry(self, element: "HtmlElement", event: str) -> None:
-        """Take terms and what they mean as an item: each is not understood without the other."""
-        before, after = (
-            "" if sibling is None else str(sibling.tag)
-            for sibling in (element.getprevious(), element.getnext())
-        )
-        before_it, after_it = (
-            ({"dt"}, {"dt", "dd"}) if element.tag == "dt" else ({"dt", "dd"}, {"dd"})
-        )
-        if event == "start" and before not in before_it:
-            self._mark = "".join(self._margins) + "- "
-            self._margins.append("  ")
-        elif event == "end" and after not in after_it:
-            self._margins.pop()
-
-    def end_block(self) -> None:
-        for part in _BLANK_LINE.split("".join(self.parts)):
-            if text := " ".join(part.split()):
-                self.add(text, self._mark)
-                self._mark = ""
-        self.parts.clear()
-
-    def add(self, block: str, mark: str = "") -> None:
-        if block:
-            is_item = _ITEM_MARK.fullmatch(mark) is not None
-            near = is_item and self._after_item
-            self.pieces += [("\n" if near else "\n\n") if self.pieces else ""]
-            self.pieces.append(mark + block if mark else indent(block, "".join(self._margins)))
-            self._after_item = is_item
-
-
-def _item_marks(items: "HtmlElement") -> Iterator[str]:
-    if items.tag != "ol":
-        return repeat("- ")
-    first = items.get("start", "")
-    return (f"{number}. " for number in count(int(first) if _NUMBER.fullmatch(first) else 1))
-
-
-def _holds_data(table: "HtmlElement") -> bool:
-    """Return whether a table has short cells, rather than being used for the layout of a page.
-
-    Its cells may have lists if it has a head.
-    """
-    inner = {element.tag for element in table.iter() if element is not table}
-    long = {"table", "pre", "h1", "h2", "h3", "h4"}
-    return not (long if "th" in inner else long | {"ul", "ol"}) & inner
-
-
-def _rows(table: "HtmlElement") -> list[list[str]]:
-    """Return the cells of each row, with empty ones where a cell goes over several."""
-    rows: list[list[str]] = []
-    going_on: dict[int, int] = {}
-    for row in table.iter("tr"):
-        cells: list[str] = []
-        for cell in [*(one for one in row if one.tag in {"td", "th"}), None]:
-            while going_on.get(len(cells), 0):
-                going_on[len(cells)] -= 1
-                cells.append("")
-            if cell is not None:
-                width, height = (_spanned(cell, name) for name in ("colspan", "rowspan"))
-                going_on |= dict.fromkeys(range(len(cells), len(cells) + width), height - 1)
-                cells += [_text(cell, marked=True), *[""] * (width - 1)]
-        rows.append(cells)
-    return [row for row in rows if any(row)]
-
-
-def _spanned(cell: "HtmlElement", name: str) -> int:
-    number = cell.get(name, "")
-    return min(max(int(number), 1), _MOST_SPANNED) if _NUMBER.fullmatch(number) else 1
-
-
-def _fenced(element: "HtmlElement") -> str:
-    text = "".join(str(part) for part in element.itertext()).strip("\n").rstrip()
-    ticks = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
-    return f"{ticks}\n{text}\n{ticks}" if text else ""
-
-
 def read_html(text: str, url: str) -> tuple[str, list[str]]:
     """Return the title and the paragraphs of a page's main content, as its readers see it.
 
@@ -357,10 +451,12 @@ def _main_content(tree: "HtmlElement") -> list[str]:
         tree, favor_recall=True, include_comments=False, include_tables=True, with_metadata=False
     )
     body = getattr(extracted, "body", None)
-    return [] if body is None else [paragraph for child in body for paragraph in _block(child)]
+    return (
+        [] if body is None else [paragraph for child in body for paragraph in _paragraphs_of(child)]
+    )
 
 
-def _block(element: "_Element") -> list[str]:
+def _paragraphs_of(element: "_Element") -> list[str]:
     match element.tag:
         case "head":
             return []
@@ -370,26 +466,19 @@ def _block(element: "_Element") -> list[str]:
             rows = (filter(None, map(_text, row)) for row in element.iter("row"))
             return ["; ".join(filter(None, (", ".join(row) for row in rows)))]
         case "div" | "quote" if any(child.tag in {"p", "list"} for child in element):
-            return [paragraph for child in element for paragraph in _block(child)]
+            return [paragraph for child in element for paragraph in _paragraphs_of(child)]
         case _:
             return [_text(element)]
 
 
-def _text(element: "_Element", *, marked: bool = False) -> str:
-    """Join the text within an element; what is not inline, a line break too, stands apart.
-
-    If `marked`, items of lists begin with their marks.
-    """
+def _text(element: "_Element") -> str:
+    """Join the text within an element; what is not inline, a line break too, stands apart."""
     from lxml.etree import iterwalk
 
     parts: list[str] = []
-    marks: dict[_Element, Iterator[str]] = {}
     for event, inner in iterwalk(element, events=("start", "end")):
-        gap = "" if _INLINE.fullmatch(inner.tag) else " "
+        gap = "" if inner.tag in _INLINE and inner.tag != "br" else " "
         parts += [gap, inner.text or ""] if event == "start" else [gap]
-        if marked and event == "start" and inner.tag == "li":
-            items = inner.getparent()
-            parts.insert(-1, next(marks.setdefault(items, _item_marks(items))).replace("-", "•"))
         if event == "end" and inner is not element:
             parts.append(inner.tail or "")
     return " ".join("".join(parts).split())

@@ -1,7 +1,10 @@
-"""Paragraphs of plain text, as they come from text files, PDF and search services."""
+"""Paragraphs of plain text: of files, of search services, and of PDF from the web."""
 
 import re
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+
+from crag.text.blocks import HARD_BREAK, Block, Item, Row, escaped
 
 _BREAK = re.compile(r"\n\s*\n")
 _SENTENCE_END = re.compile(r"[.!?…:;。！？][\"'”’»)\]]*$")
@@ -9,11 +12,16 @@ FEWEST_CHARACTERS = 11
 """Shorter paragraphs are left out: the official code reads only those of more than 10."""
 WIDEST_LINE = 120
 """Characters; text with a longer line was not wrapped at a width."""
+_ITEM = re.compile(r"[ \t]*(?:[-*+•‣–]|\(?(?P<number>\d{1,3})[.)])[ \t]+(?=\S)")
+_ROW = re.compile(r"[ \t]*[|+].*[|+][ \t]*")
+_RULE = re.compile(r"[-=+:| ]*")
+_LONGEST = 1000
+"""Characters of lines that stay one paragraph."""
+_NARROWEST, _MOSTLY, _GOING_ON = 40, 0.8, 0.2
+"""Characters of a line, share of the lines that end at the width, and share of those that begin
+with a small letter, from which on a paragraph was wrapped."""
 _FULL = 0.7
 """Share of the widest line from which on a line was perhaps wrapped rather than ended."""
-_USUAL = 75
-"""Per cent of the lines of a page that are no longer than its usual lines of prose."""
-_ITEM = re.compile(r"\s*(?:[-*+•‣–]|\(?\d{1,3}[.)])\s+\S")
 
 
 def paragraphs_of(text: str) -> tuple[str, ...]:
@@ -28,24 +36,58 @@ def paragraphs_of(text: str) -> tuple[str, ...]:
     return tuple(part for part in joined if len(part) >= FEWEST_CHARACTERS)
 
 
-def with_paragraphs_apart(page: str) -> str:
-    """Put an empty line between the paragraphs, rows and titles of a page that has none.
+def blocks_of_text(text: str) -> list[Block]:
+    """Return the paragraphs, lists and tables of a plain text; their places are its lines.
 
-    A line goes on in the next one if it ends within a sentence, and either is about as long as that
-    one and as most lines of prose are, or is followed by a small letter.
+    Lines that were wrapped are joined, others stay lines of their own; a long sequence of them,
+    such as a log, is one paragraph a line.
     """
-    lines = page.split("\n")
-    if _BREAK.search(page) or not lines[1:]:
-        return page
-    longer = sorted(len(line.rstrip()) for line in lines)[_USUAL * len(lines) // 100]
-    parts = [lines[0]]
-    for before, line in pairwise(lines):
-        fits = max(longer, min(len(line.rstrip()), WIDEST_LINE))
-        is_full = len(before.rstrip()) >= _FULL * fits or line[:1].islower()
-        goes_on = is_full and not _SENTENCE_END.search(before.rstrip()) and not _ITEM.match(line)
-        is_near = goes_on or (_ITEM.match(line) and _ITEM.match(before))
-        parts += ["\n" if is_near else "\n\n", line]
-    return "".join(parts)
+    blocks: list[Block] = []
+    number = 1
+    for is_empty, group in groupby(text.split("\n"), lambda line: not line.strip()):
+        lines = [line.replace("\f", " ").rstrip() for line in group]
+        if not is_empty:
+            blocks += _blocks(lines, number)
+        number += len(lines)
+    return blocks
+
+
+def _blocks(lines: list[str], number: int) -> Iterator[Block]:
+    last = number + len(lines) - 1
+    if len(lines) > 1 and all(map(_ROW.fullmatch, lines)):
+        cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
+        rows = [Row(row, number + at, number + at) for at, row in enumerate(cells)]
+        shown = [row for row in rows if not _RULE.fullmatch("".join(row.cells))]
+        if shown:
+            yield Block("table", number, last, rows=shown)
+        return
+    starts = [at for at, line in enumerate(lines) if _ITEM.match(line)]
+    if starts:
+        yield from _blocks(lines[: starts[0]], number) if starts[0] else ()
+        items = []
+        for start, end in pairwise([*starts, len(lines)]):
+            mark = _ITEM.match(lines[start])
+            held = [lines[start][mark.end() if mark else 0 :], *lines[start + 1 : end]]
+            text = escaped(" ".join(" ".join(held).split()))
+            label = f"{mark['number']}." if mark and mark["number"] else "-"
+            items.append(Item(label, [Block("text", number + start, number + end - 1, text)]))
+        yield Block("list", number + starts[0], last, items=items)
+        return
+    texts = [escaped(" ".join(line.split())) for line in lines]
+    if _are_wrapped(texts):
+        yield Block("text", number, last, " ".join(texts))
+    elif sum(map(len, texts)) > _LONGEST:
+        yield from (Block("text", at, at, text) for at, text in enumerate(texts, number))
+    else:
+        yield Block("text", number, last, HARD_BREAK.join(texts))
+
+
+def _are_wrapped(lines: list[str]) -> bool:
+    """Return whether lines end where the next word has no room, and go on, as wrapped ones do."""
+    width = max(map(len, lines))
+    ends = [len(line) + 1 + len(after.split(" ", 1)[0]) > width for line, after in pairwise(lines)]
+    going_on = sum(line[:1].islower() for line in lines[1:]) >= _GOING_ON * len(ends)
+    return width >= _NARROWEST and going_on and sum(ends) >= _MOSTLY * len(ends)
 
 
 def _unwrapped(lines: list[str]) -> list[str]:
@@ -53,7 +95,7 @@ def _unwrapped(lines: list[str]) -> list[str]:
     widest = max(map(len, lines))
     if widest > WIDEST_LINE:
         return lines
-    joined, is_open = [""], False
+    joined, is_open = list[str](), False
     for line in lines:
         if is_open:
             joined[-1] += f"\n{line}"

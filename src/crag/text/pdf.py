@@ -1,9 +1,8 @@
 """Title and text of a PDF: of a file, and of the web.
 
-Files are read by PDFium, which keeps words apart and tables in rows where other readers fail, ten
-times as fast (`papers/README.md`); a page without text is drawn and recognised, where
-the extra `ocr` is installed. It is native code that browsers run in a sandbox, so
-a PDF from the web is read by pypdf, which is Python.
+Files are read by PDFium, which knows where each word stands and whether it is seen; a page without
+text is drawn and recognised, where the extra `ocr` is installed. It is native code that browsers
+run in a sandbox, so a PDF from the web is read by pypdf, which is Python.
 """
 
 import io
@@ -16,14 +15,22 @@ from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from crag.errors import ContentError
+from crag.text.blocks import Block
 from crag.text.ocr import LONGEST_SIDE, has_ocr, recognised
+from crag.text.pdf_layout import (
+    Line,
+    blocks_of_lines,
+    blocks_of_text,
+    go_together,
+    is_leader,
+    joined,
+    lines_of_page,
+    sizes_of,
+)
+from crag.text.pdf_page import SeenText, Segment, seen_texts
 
 _HYPHENATED = re.compile(r"(?<=[a-zà-ÿ])-\n(?=[a-zà-ÿ])")
 _NO_TITLES = frozenset({"untitled", "(anonymous)", "(unspecified)"})
-_HYPHEN_OF_PDFIUM = "\ufffe"
-"""Stands for a hyphen and the end of its line."""
-_BULLET_OF_LATEX = "\x88"
-"""What PDFium reads where a font of LaTeX does not tell that this is a bullet."""
 _ENCRYPTED = "an encrypted PDF: save a copy without password"
 _DAMAGED = "a damaged PDF"
 _NUMBER = re.compile(r"(?<!\S)\d{1,4}(?!\S)")
@@ -37,7 +44,7 @@ _logger = logging.getLogger(__name__)
 
 
 class PdfText(NamedTuple):
-    """The text layer of a PDF."""
+    """The text layer of a PDF of the web."""
 
     title: str
     """On one line; empty where the file names none."""
@@ -45,7 +52,25 @@ class PdfText(NamedTuple):
     """The text of each page; empty where it has none. Words cut at line ends are whole again."""
 
 
-def read_pdf(body: bytes) -> PdfText:
+class PdfBlocks(NamedTuple):
+    """What is seen of a PDF."""
+
+    title: str
+    """On one line; empty where the file names none."""
+    blocks: list[Block]
+    """In reading order; their places are pages."""
+
+
+class _Page(NamedTuple):
+    """The text of a page in one direction, or recognised from a picture."""
+
+    number: int
+    seen: SeenText | None = None
+    lines: Sequence[Line] = ()
+    recognised: str = ""
+
+
+def read_pdf(body: bytes) -> PdfBlocks:
     """Read the text of a file, and recognise that of scanned pages where the extra `ocr` is there.
 
     Raises:
@@ -56,24 +81,66 @@ def read_pdf(body: bytes) -> PdfText:
 
     try:
         with _reading, PdfDocument(body) as document:
-            title = document.get_metadata_value("Title")
-            with_ocr = has_ocr()
+            title = _named(document.get_metadata_value("Title"))
             pages = [
-                _page_of(document, number, with_ocr=with_ocr) for number in range(len(document))
+                part for at in range(len(document)) for part in _parts_of(document[at], at + 1)
             ]
     except PdfiumError as error:
         encrypted = error.err_code == FPDF_ERR_PASSWORD
         raise ContentError(_ENCRYPTED if encrypted else _DAMAGED) from error
-    return _text(title, pages)
+    return PdfBlocks(title, list(_blocks(_without_running_heads(pages))))
 
 
-def without_running_heads(pages: Sequence[str]) -> list[str]:
-    """Leave out the lines that most pages begin or end with, the number of the page apart.
+def _parts_of(page: Any, number: int) -> Iterator[_Page]:
+    """Yield what stands on a page in each direction of writing."""
+    parts = [_Page(number, seen, lines_of_page(seen.segments)) for seen in seen_texts(page)]
+    is_empty = not parts and next(page.get_objects(max_depth=1), None) is not None
+    if is_empty and has_ocr():
+        picture = page.render(scale=LONGEST_SIDE / max(page.get_size())).to_numpy()
+        parts = [_Page(number, recognised=recognised(picture))]
+    page.close()
+    yield from parts
+
+
+def _without_running_heads(pages: Sequence[_Page]) -> list[_Page]:
+    """Leave out running heads, and the lines of tables of contents."""
+    ends = running_heads([list(map(joined, page.lines)) for page in pages])
+    within = (
+        page.lines[first : len(page.lines) - last]
+        for page, (first, last) in zip(pages, ends, strict=True)
+    )
+    return [
+        page._replace(lines=[line for line in lines if not is_leader(line)])
+        for page, lines in zip(pages, within, strict=True)
+    ]
+
+
+def _blocks(pages: Iterable[_Page]) -> Iterator[Block]:
+    """Yield the blocks of all pages; what goes on from one page to the next is one block."""
+    pages = list(pages)
+    sizes = sizes_of([one for page in pages for line in page.lines for one in line])
+    before: Block | None = None
+    for page in pages:
+        if page.seen is None:
+            blocks = blocks_of_text(page.recognised, page.number)
+        else:
+            blocks = blocks_of_lines(page.lines, page.seen, page.number, sizes)
+        for block in blocks:
+            if before is None or not go_together(before, block):
+                if before is not None:
+                    yield before
+                before = block
+    if before is not None:
+        yield before
+
+
+def running_heads(pages: Sequence[Sequence[Segment]]) -> Iterator[tuple[int, int]]:
+    """Yield how many lines most pages begin and end with at one height, the page's number apart.
 
     Where most pages have their number beside a title, as books do that name book and chapter by
-    turns, such a line is left out if two pages have it.
+    turns, such a line counts if two pages have it. A page of such lines alone has none.
     """
-    keys = [[_keys(line, at) for line in page.split("\n")] for at, page in enumerate(pages)]
+    keys = [[_keys(line, at) for line in page] or [set()] for at, page in enumerate(pages)]
     edges = Counter(
         key
         for page in keys
@@ -91,25 +158,27 @@ def without_running_heads(pages: Sequence[str]) -> list[str]:
         for key, count in edges.items()
         if key and (count >= fewest or (count > 1 and numbers[_number_beside(key)] >= fewest))
     }
-    return [
-        _within_edges(page, *one) for page, one in zip(pages, _edges(keys, running), strict=True)
-    ]
+    for page, (first, last) in zip(keys, _edges(keys, running), strict=True):
+        yield (first, last) if first + last < len(page) else (0, 0)
 
 
-def _keys(line: str, page: int) -> set[str]:
-    """Return a line, and for each of its numbers how far that is from the number of the sheet."""
-    line = line.strip()
-    keys = {line}
-    for number in _NUMBER.finditer(line):
+def _keys(line: Segment, page: int) -> set[str]:
+    """Return a line with its height, and for each of its numbers how far that is from the sheet's.
+
+    A running head stands at one height.
+    """
+    text, height = line.text, round(line.base / 3)
+    keys = {f"{height}:{text}"}
+    for number in _NUMBER.finditer(text):
         distance = int(number[0]) - page
         if abs(distance) <= _MOST_BEFORE:
-            keys.add(f"{line[: number.start()]}#{distance}{line[number.end() :]}")
+            keys.add(f"{height}:{text[: number.start()]}#{distance}{text[number.end() :]}")
     return keys
 
 
 def _number_beside(key: str) -> str:
     """Return the number of the page that a line begins or ends with, as `_keys` writes it."""
-    found = _BESIDE.fullmatch(key)
+    found = _BESIDE.fullmatch(key.partition(":")[2])
     return (found["first"] or found["last"]) if found else ""
 
 
@@ -124,11 +193,6 @@ def _edges(
             for ones in (top, bottom)
         )
         yield first, last
-
-
-def _within_edges(page: str, first: int, last: int) -> str:
-    lines = page.split("\n")
-    return "\n".join(lines[first : len(lines) - last]).strip() or page
 
 
 def read_web_pdf(body: bytes, *, most_pages: int, most_characters: int) -> PdfText:
@@ -147,7 +211,8 @@ def read_web_pdf(body: bytes, *, most_pages: int, most_characters: int) -> PdfTe
         reader = PdfReader(io.BytesIO(body))
         title = str((reader.metadata and reader.metadata.title) or "")
         pages = (page.extract_text() for page in reader.pages[:most_pages])
-        return _text(title, _until(most_characters, pages))
+        texts = [_HYPHENATED.sub("", page).strip() for page in _until(most_characters, pages)]
+        return PdfText(_named(title), texts)
     except (FileNotDecryptedError, DependencyError) as error:
         raise ContentError(_ENCRYPTED) from error
     except (
@@ -167,18 +232,6 @@ def read_web_pdf(body: bytes, *, most_pages: int, most_characters: int) -> PdfTe
         raise ContentError(_DAMAGED) from error
 
 
-def _page_of(document: Any, number: int, *, with_ocr: bool) -> str:
-    page = document[number]
-    text = page.get_textpage()
-    content = str(text.get_text_range())
-    text.close()
-    if with_ocr and not content.strip() and next(page.get_objects(max_depth=1), None) is not None:
-        content = recognised(page.render(scale=LONGEST_SIDE / max(page.get_size())).to_numpy())
-    page.close()
-    content = content.replace("\r\n", "\n").replace(_HYPHEN_OF_PDFIUM, "-\n")
-    return content.replace(_BULLET_OF_LATEX, "•")
-
-
 def _until(most: int, pages: Iterable[str]) -> Iterator[str]:
     length = 0
     for page in pages:
@@ -188,7 +241,6 @@ def _until(most: int, pages: Iterable[str]) -> Iterator[str]:
             return
 
 
-def _text(title: str, pages: Iterable[str]) -> PdfText:
+def _named(title: str) -> str:
     title = " ".join(title.split())
-    texts = [_HYPHENATED.sub("", page).strip() for page in pages]
-    return PdfText("" if title.lower() in _NO_TITLES else title, texts)
+    return "" if title.lower() in _NO_TITLES else title

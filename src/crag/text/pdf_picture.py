@@ -57,7 +57,8 @@ def picture_of_page(file: Path, number: int, quotations: Sequence[str]) -> Pictu
 def _boxes(text: Any, quotations: Sequence[str]) -> Iterator[tuple[float, float, float, float]]:
     """Yield the place of each line of each quotation.
 
-    Neither white space counts nor hyphens: words cut at the end of a line are whole in quotations.
+    Neither white space counts nor hyphens, since words cut at the end of a line are whole in
+    quotations, nor the marks of Markdown.
     """
     from pypdfium2.raw import FPDFText_GetUnicode
 
@@ -74,7 +75,7 @@ def _boxes(text: Any, quotations: Sequence[str]) -> Iterator[tuple[float, float,
 
 
 def _is_seen(character: str) -> bool:
-    return character.isprintable() and character not in " -"
+    return character.isprintable() and character not in " -|*#`\\"
 
 
 def _mark(pixels: "NDArray[np.uint8]", across: list[int], down: list[int]) -> None:

@@ -1,7 +1,8 @@
 """The part of an HTML page that its readers see, as a tree.
 
 Scripts, styles, comments and elements that an attribute or inline style hides are left out: hidden
-text is where instructions to language models are put. What style sheets hide is not recognised.
+text is where instructions to language models are put. What style sheets hide is not recognised, nor
+is text in the colour of its background.
 """
 
 import re
@@ -11,7 +12,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from crag.errors import ContentError
-from crag.text.styles import Colour, background_of, colour_of, declarations, hides, is_lost
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -22,8 +22,9 @@ MOST_ELEMENTS = 12_000
 """What follows them on a page of the web is not read."""
 MOST_CHARACTERS = 1_000_000
 """As above."""
-_LONGEST_ATTRIBUTE = 200
-_LONGEST_URL = 2_000
+PLACE = "data-crag-place"
+"""Attribute with the first and last line that an element comes from, where Markdown became HTML."""
+_LONGEST_ATTRIBUTE, _LONGEST_URL = 200, 2_000
 _RUNAWAY = 3_000
 """Where elements nest deeper, reading stops: the parser would need minutes for it."""
 _STEP = 65_536
@@ -33,22 +34,30 @@ _UNSEEN = re.compile(
     "video|select|textarea|datalist"
 )
 _KEPT_ATTRIBUTE = re.compile(
-    "class|id|role|itemprop|itemtype|property|name|content|rel|lang|colspan|rowspan|start|aria-expanded"
+    "class|id|role|itemprop|itemtype|property|name|content|rel|lang|colspan|rowspan|start|value|"
+    f"alt|aria-expanded|{PLACE}"
 )
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 _INVALID = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010fffd]"
 )
-
-
-class _Open(NamedTuple):
-    """An open element, and what it passes on to those within it."""
-
-    tag: str
-    built: bool
-    hidden: bool
-    colour: Colour | None
-    background: Colour | None
+_COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
+_ESCAPE = re.compile(r"\\([0-9a-f]{1,6})\s?", re.IGNORECASE)
+_NOTHING = r"[01]?(?:\.\d*)?(?:px|pt)?|0(?:\.0*)?[a-z%]*"
+_HIDING: Mapping[str, re.Pattern[str]] = {
+    "display": re.compile("none"),
+    "visibility": re.compile("hidden|collapse"),
+    "content-visibility": re.compile("hidden"),
+    "opacity": re.compile(r"0*(?:\.0*)?|0*\.0[0-4]\d*|[0-4](?:\.\d*)?%"),
+    "font-size": re.compile(rf"{_NOTHING}|0?\.0\d*r?em"),
+    **dict.fromkeys(("left", "top", "right", "text-indent", "margin-left", "margin-top"),
+                    re.compile(r"-(?:9\d\d|\d{4,})(?:\.\d+)?(?:px|pt)?|-\d{3,}r?em")),
+    "clip": re.compile(r"rect\((?:[01](?:px)?[\s,]*){4}\)"),
+    "clip-path": re.compile(r"inset\((?:5\d|[6-9]\d|100)%.*|circle\(0.*"),
+    "transform": re.compile(r".*scale[xy]?\(\s*0*(?:\.0*)?\s*[,)].*"),
+}  # fmt: skip
+"""By property, the values with which nobody sees an element."""
+_NO_SIZE = re.compile(_NOTHING)
 
 
 def visible_tree(text: str, *, whole: bool = False) -> "HtmlElement":
@@ -75,6 +84,41 @@ def visible_tree(text: str, *, whole: bool = False) -> "HtmlElement":
     return builder.finish()
 
 
+def is_hidden(tag: str, attributes: Mapping[str, str]) -> bool:
+    """Return whether an element and all within it are kept from readers' eyes."""
+    if _UNSEEN.fullmatch(tag) or "hidden" in attributes:
+        return True
+    if tag == "dialog" and "open" not in attributes:
+        return True
+    if attributes.get("aria-hidden", "").strip().lower() == "true":
+        return True
+    style = _style(attributes.get("style", ""))
+    if any(name in _HIDING and _HIDING[name].fullmatch(value) for name, value in style.items()):
+        return True
+    sizes = (style.get(name, "") for name in ("height", "width", "max-height", "max-width"))
+    is_clipped = style.get("overflow", "") in {"hidden", "clip"}
+    return is_clipped and any(size and _NO_SIZE.fullmatch(size) for size in sizes)
+
+
+def _style(written: str) -> dict[str, str]:
+    """Read an inline style; names and values in lower case, of several values the last."""
+    plain = _ESCAPE.sub(lambda match: chr(min(int(match[1], 16), 0x10FFFF)), written)
+    pairs = (part.partition(":") for part in _COMMENT.sub(" ", plain).lower().split(";"))
+    return {
+        name.strip(): value.replace("!important", "").strip()
+        for name, colon, value in pairs
+        if colon and value.strip()
+    }
+
+
+class _Open(NamedTuple):
+    """An open element."""
+
+    tag: str
+    built: bool
+    hidden: bool
+
+
 class _Builder:
     """Receives the parser's events and builds the tree."""
 
@@ -86,7 +130,7 @@ class _Builder:
 
         self._tree = etree.TreeBuilder(parser=html.HTMLParser())
         self._tree.start("html", {})
-        self._open = [_Open("html", built=True, hidden=False, colour=None, background=None)]
+        self._open = [_Open("html", built=True, hidden=False)]
         self._depth, self._elements, self._characters = 1, 0, 0
         self.nests_too_deep = False
         self._most_elements = MOST_ELEMENTS if is_bounded else sys.maxsize
@@ -103,13 +147,10 @@ class _Builder:
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Open an element."""
-        around, style = self._open[-1], declarations(attributes.get("style", ""))
-        hidden = around.hidden or bool(_UNSEEN.fullmatch(tag)) or hides(attributes, style)
-        hidden = hidden or (tag == "dialog" and "open" not in attributes)
-        built = not hidden and tag != "html" and self._has_room(tag)
-        colour = colour_of(attributes, style) or around.colour
-        background = background_of(attributes, style) or around.background
-        self._open.append(_Open(tag, built, hidden, colour, background))
+        hidden = self._open[-1].hidden or is_hidden(tag, attributes)
+        has_room = self._depth < DEEPEST and not self.is_full and _NAME.fullmatch(tag) is not None
+        built = not hidden and tag != "html" and has_room
+        self._open.append(_Open(tag, built, hidden))
         self._elements += 1
         self.nests_too_deep |= len(self._open) > _RUNAWAY
         if built:
@@ -127,8 +168,7 @@ class _Builder:
 
     def data(self, text: str) -> None:
         """Add text to the element opened last."""
-        around = self._open[-1]
-        if not around.hidden and not self.is_full and not is_lost(around.colour, around.background):
+        if not self._open[-1].hidden and not self.is_full:
             self._characters += len(text)
             self._tree.data(_INVALID.sub(" ", text))
 
@@ -142,9 +182,6 @@ class _Builder:
         self._tree.end("html")
         return self._tree.close()
 
-    def _has_room(self, tag: str) -> bool:
-        return bool(self._depth < DEEPEST and not self.is_full and _NAME.fullmatch(tag))
-
 
 def _kept(tag: str, attributes: Mapping[str, str]) -> dict[str, str]:
     kept = {
@@ -152,8 +189,6 @@ def _kept(tag: str, attributes: Mapping[str, str]) -> dict[str, str]:
         for name, value in attributes.items()
         if _KEPT_ATTRIBUTE.fullmatch(name)
     }
-    if tag == "link" and len(url := attributes.get("href", "")) <= _LONGEST_URL:
+    if tag in {"a", "link"} and len(url := attributes.get("href", "")) <= _LONGEST_URL:
         kept["href"] = _INVALID.sub(" ", url)
-    elif tag == "a" and (url := attributes.get("href", "")).startswith("#"):
-        kept["href"] = _INVALID.sub(" ", url[:_LONGEST_ATTRIBUTE])
     return kept

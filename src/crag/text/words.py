@@ -44,16 +44,16 @@ you your
 
 
 def words(text: str) -> Iterator[str]:
-    """Yield the words of a text, in order, in lower case and without accents.
+    """Return the words of a text, in order, in lower case and without accents.
 
-    A name such as ``httpx.ProxyError``, ``--no-color`` or ``E_404`` is yielded as it is and in
+    A name such as ``httpx.ProxyError``, ``--no-color`` or ``E_404`` is returned as it is and in
     parts. Parts are stemmed as English; in scripts without spaces, and in Korean, every two
     neighbouring characters are a word. Words hold letters, digits and ``-_.:/@+#$``: no quotes, no
     spaces.
     """
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", _CONTRACTED.sub("", text)))
-    for found in _NAME.finditer(unicodedata.normalize("NFKC", plain)):
-        yield from _words_of_name(found[0])
+    names = _NAME.findall(unicodedata.normalize("NFKC", plain))
+    return chain.from_iterable(map(_words_of_name, names))
 
 
 def bare(text: str) -> str:
@@ -96,14 +96,19 @@ def question_words(question: str) -> list[str]:
 
 
 def asks_for_name(question: str) -> bool:
-    """Return whether a question holds a name, a code or a number that is to be found as written.
+    """Return whether a question holds a name, a code or a number that is to be found as written."""
+    return bool(exact_names(question))
 
-    >>> asks_for_name("What does E_404 mean?")
-    True
-    >>> asks_for_name("Is the light on/off?")
-    False
+
+def exact_names(question: str) -> list[str]:
+    """Return the names, codes and numbers of a question that are to be found as written.
+
+    >>> exact_names("What does E_404 mean?")
+    ['E_404']
+    >>> exact_names("Is the light on/off?")
+    []
     """
-    return any(_EXACT.search(found[0]) for found in _NAME.finditer(question))
+    return list(filter(_EXACT.search, (found[0] for found in _NAME.finditer(question))))
 
 
 def names_in(question: str) -> list[str]:

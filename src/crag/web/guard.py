@@ -1,4 +1,4 @@
-"""The guard: connect only to addresses that were checked.
+"""The guard: connect only to addresses that were checked, and only until a moment.
 
 A check before the request could be bypassed by a name that resolves differently a moment later.
 Here the name is resolved once, all of its addresses are checked, and the connection goes to one of
@@ -6,39 +6,39 @@ them. TLS and the Host header keep the name.
 """
 
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, cast
+import ssl
+from collections.abc import Callable, Sequence
+from functools import cache
+from time import monotonic
+from typing import Any
 
 import httpcore
+import httpx
 
-from crag.runtime.waiting import in_thread
-from crag.web.addresses import is_address, refusal_of_address, refusal_of_host, refused
+from crag.web.addresses import refusal_of_address, refusal_of_host, refused
 
 MOST_ADDRESSES = 3
 """Most addresses of one name to try, one after another."""
 CONNECT_SECONDS = 4.0
 """Seconds for one attempt to connect to one address."""
+Resolver = Callable[[str, int], Sequence[str]]
+"""Returns the IP addresses of a host for a port, best first; raises `OSError` if there are none."""
 
 
-Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Returns the IP addresses of a host for a port as text, best first; raises `OSError` if there are
-none."""
-
-
-async def resolve(host: str, port: int) -> list[str]:
+def resolve(host: str, port: int) -> list[str]:
     """Resolve a host with the operating system."""
-    entries = await in_thread(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
-def plain_connector() -> httpcore.AsyncNetworkBackend:
-    """Return the default network backend, which checks nothing."""
-    # httpcore defines the class twice, in case anyio is missing; httpx installs it.
-    return cast("httpcore.AsyncNetworkBackend", httpcore.AnyIOBackend())
+@cache
+def certificates() -> ssl.SSLContext:
+    """Return the certificates that connections trust; loading them takes longer than a request."""
+    return httpx.create_ssl_context()
 
 
-class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Connect to public addresses only.
+class GuardedBackend(httpcore.NetworkBackend):
+    """Connect to public addresses only; all connections end at `until`, by `time.monotonic`.
 
     Raises:
         PageError: `refused`, from `connect_tcp`, before any connection is made.
@@ -46,44 +46,63 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
     def __init__(
         self,
+        until: float,
         *,
         allow_loopback: bool = False,
-        resolver: Resolver | None = None,
-        connector: httpcore.AsyncNetworkBackend | None = None,
+        resolver: Resolver = resolve,
+        connector: httpcore.NetworkBackend | None = None,
     ) -> None:
-        self._allow_loopback = allow_loopback
-        self._resolver = resolver or resolve
-        self._connector = connector or plain_connector()
+        self.until, self._allow_loopback = until, allow_loopback
+        self._resolver, self._connector = resolver, connector or httpcore.SyncBackend()
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
+    def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore.NetworkStream:
         """Connect to the first of the host's addresses that answers, if all of them are allowed."""
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
-        seconds = CONNECT_SECONDS if timeout is None else min(timeout, CONNECT_SECONDS)
-        for address in (await self._addresses(host, port))[:MOST_ADDRESSES]:
+        for address in self._addresses(host, port)[:MOST_ADDRESSES]:
+            seconds = min(_left(self.until), CONNECT_SECONDS)
             try:
-                return await self._connector.connect_tcp(
-                    address, port, seconds, local_address, socket_options
-                )
+                stream = self._connector.connect_tcp(address, port, seconds)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
+            else:
+                return _EndingStream(stream, self.until)
         raise failure
 
-    async def _addresses(self, host: str, port: int) -> Sequence[str]:
+    def _addresses(self, host: str, port: int) -> Sequence[str]:
         """Resolve and check the host; one refused address refuses the host."""
         if reason := refusal_of_host(host, allow_loopback=self._allow_loopback):
             raise refused(host, reason)
         try:
-            addresses = [host] if is_address(host) else await self._resolver(host, port)
+            addresses = self._resolver(host, port)
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(f"{host} cannot be resolved") from error
         for address in addresses:
             if reason := refusal_of_address(address, allow_loopback=self._allow_loopback):
                 raise refused(host, reason)
         return addresses
+
+
+class _EndingStream(httpcore.NetworkStream):
+    """A connection that ends at a moment: one that brings a byte a second never times out."""
+
+    def __init__(self, stream: httpcore.NetworkStream, until: float) -> None:
+        self._stream, self._until = stream, until
+        self.close, self.get_extra_info = stream.close, stream.get_extra_info
+
+    def read(self, max_bytes: int, *_: Any, **__: Any) -> bytes:
+        return self._stream.read(max_bytes, _left(self._until))
+
+    def write(self, buffer: bytes, *_: Any, **__: Any) -> None:
+        self._stream.write(buffer, _left(self._until))
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, *_: Any, **__: Any
+    ) -> "_EndingStream":
+        secured = self._stream.start_tls(ssl_context, server_hostname, _left(self._until))
+        return _EndingStream(secured, self._until)
+
+
+def _left(until: float) -> float:
+    if (seconds := until - monotonic()) > 0:
+        return seconds
+    raise httpcore.ReadTimeout("the time is over")

@@ -1,94 +1,245 @@
-"""A `PageReader` over guarded HTTP."""
+"""A `PageReader` over guarded HTTP: the pages of one question at the same time, under limits.
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+Decompression is done here: an HTTP library decompresses a whole chunk from the network before
+anyone can count its bytes, and 64 kB may become 64 MB.
+"""
 
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.metadata import version
+from threading import Lock, Semaphore, Thread
+from time import monotonic
+from typing import NamedTuple
+
+import httpcore
+import httpx
+from protego import Protego
+
+from crag.errors import PageError
 from crag.parts import Page, ReadingLimits
-from crag.runtime.waiting import in_own_loop, in_thread
-from crag.text.urls import canonical
+from crag.runtime.attempt import Attempt
+from crag.runtime.waiting import in_thread
+from crag.web.addresses import target_of
+from crag.web.guard import GuardedBackend, Resolver, certificates, resolve
+from crag.web.retries import Passing, patiently, retry_after
+from crag.web.transcribe import READABLE, media_type, transcribe
 
-if TYPE_CHECKING:
-    import httpcore
+MOST_REDIRECTS = 5
+ATTEMPTS = 2
+"""Requests for one address, if the first one failed temporarily."""
+MOST_ROBOTS_BYTES = 512 * 1024
+"""Most bytes of one robots.txt; the standard requires at least 500 KiB."""
+MOST_SITES = 1000
+"""Sites whose robots.txt is kept in memory."""
+USER_AGENT = f"crag/{version('corrective-rag')} (+retrieval for one question)"
+_HEADERS = {
+    "User-Agent": USER_AGENT, "Accept": ", ".join(READABLE), "Accept-Encoding": "gzip",
+}  # fmt: skip
+_REDIRECTS = (301, 302, 303, 307, 308)
+_OK, _TOO_MANY = 200, 429
+_PASSING_STATUSES = (502, 503, 504)
+_DAY = 24 * 3600.0
+"""Seconds for which a robots.txt is used (RFC 9309, Sec. 2.4)."""
 
-    from crag.web.guard import Resolver
-    from crag.web.visit import Transcribe, Visit, VisitParts
+Transcribe = Callable[[bytes, str, str], tuple[str, tuple[str, ...]]]
+"""Turns a body, its content type and its URL into title and paragraphs; raises `PageError`."""
 
 
 class HttpPageReader:
     """Fetch pages concurrently and transcribe them; a page that fails has its problem.
 
-    Each call has its own connections, so any thread and any event loop can call it.
+    Any thread can call it, also under a running event loop.
 
     Args:
         allow_loopback: Also read sites on this machine (127.0.0.0/8, ::1). Other private addresses
             are never read.
-        cache: File that caches pages for `ReadingLimits.cache_hours`; None: no cache.
         resolver: Resolves hosts instead of the operating system.
         connector: Opens connections instead of httpcore.
         transcribe: Turns a body into paragraphs instead of `crag.web.transcribe`.
-        longest_wait: Most seconds before a retry, unless the site asks for more and there is time.
         robots_seconds: Most seconds to wait for a site's robots.txt.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         *,
         allow_loopback: bool = False,
-        cache: Path | None = None,
-        resolver: "Resolver | None" = None,
-        connector: "httpcore.AsyncNetworkBackend | None" = None,
-        transcribe: "Transcribe | None" = None,
-        longest_wait: float = 1.0,
+        resolver: Resolver = resolve,
+        connector: httpcore.NetworkBackend | None = None,
+        transcribe: Transcribe = transcribe,
         robots_seconds: float = 2.0,
     ) -> None:
-        self._cache, self._transcribe = cache, transcribe
-        self._robots_seconds = robots_seconds
-        self._options: dict[str, Any] = {
-            "allow_loopback": allow_loopback,
-            "resolver": resolver,
-            "connector": connector,
-            "longest_wait": longest_wait,
-        }
+        self.guard = partial(
+            GuardedBackend, allow_loopback=allow_loopback, resolver=resolver, connector=connector
+        )
+        self.transcribe, self.robots_seconds = transcribe, robots_seconds
+        self.sites: dict[str, _Site] = {}
 
     def read(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
-        """Return one page for each URL, in order; works under a running event loop too."""
-        return in_own_loop(self.aread(urls, limits))
+        """Return one page for each URL, in order.
+
+        A page that does not end in time, as its name server does not answer or its text takes
+        minutes to parse, is given up; its thread is a daemon.
+        """
+        visit, pages = _Visit(self, limits), dict[str, Page]()
+
+        def work(url: str) -> None:
+            pages[url] = visit.page(url)
+
+        threads = [Thread(target=work, args=(url,), daemon=True) for url in dict.fromkeys(urls)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, visit.until - monotonic()))
+        late = Page("", problem="timeout", detail=f"not read in {visit.seconds:g} s")
+        return [pages.get(url, late)._replace(url=url) for url in urls]
 
     async def aread(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
-        """Do the same without blocking the event loop.
+        """Do the same without blocking the event loop."""
+        return await in_thread(self.read, urls, limits)
 
-        Two spellings of one URL are fetched once; the first one reports the bytes.
+
+class _Site:
+    """The robots.txt of a site; the page that fetches it holds the lock, and others wait."""
+
+    def __init__(self) -> None:
+        self.rules, self.until, self.lock = Protego(), 0.0, Lock()
+
+
+class _Fetched(NamedTuple):
+    url: str
+    content_type: str
+    body: bytes
+
+
+class _Visit:
+    """The requests for one question, without cookies, proxies or credentials."""
+
+    def __init__(self, reader: HttpPageReader, limits: ReadingLimits) -> None:
+        self._reader, self._limits = reader, limits
+        self.seconds = min(limits.seconds, limits.page_seconds)
+        self.until = monotonic() + self.seconds
+        self._guard = reader.guard(self.until)
+        self._bytes_left, self._lock = limits.bytes, Lock()
+        self._slots: dict[str, Semaphore] = {}
+
+    def page(self, url: str) -> Page:
+        """Read one page; never raises."""
+        attempt = Attempt("reading a page")
+        with attempt:
+            found = self.fetch(url, READABLE)
+            title, paragraphs = self._reader.transcribe(found.body, found.content_type, found.url)
+            return Page(url, title, paragraphs, fetched_bytes=len(found.body))
+        if isinstance(attempt.error, PageError):
+            return Page(url, problem=attempt.error.problem, detail=attempt.error.message)
+        detail = f"reading it failed: {type(attempt.error).__name__}"
+        return Page(url, problem="unreadable", detail=detail)
+
+    def fetch(self, url: str, types: Sequence[str] = ()) -> _Fetched:
+        """Fetch `url` after at most five redirects, each checked like a new URL.
+
+        Raises:
+            PageError: for any failure of the server.
         """
-        visit = await in_thread(self._visit, limits)
-        first: dict[str, str] = {}
-        for url in urls:
-            first.setdefault(canonical(url), url)
-        read = await visit.pages(list(first.values()))
-        return list(_for_each(urls, dict(zip(first, read, strict=True))))
+        found: _Fetched | httpx.URL = target_of(url)
+        with httpcore.ConnectionPool(certificates(), network_backend=self._guard) as pool:
+            for _ in range(MOST_REDIRECTS + 1):
+                request = partial(self._request, pool, found, types)
+                found = patiently(request, ATTEMPTS, self.until - monotonic())
+                if isinstance(found, _Fetched):
+                    return found
+        raise PageError(url, "refused", f"more than {MOST_REDIRECTS} redirects")
 
-    def _visit(self, limits: ReadingLimits) -> "Visit":
-        from crag.web.visit import Visit
+    def _request(
+        self, pool: httpcore.ConnectionPool, target: httpx.URL, types: Sequence[str]
+    ) -> _Fetched | httpx.URL:
+        """Return the body, or where the server redirects to."""
+        url, sent = str(target), {"Host": target.netloc.decode(), **_HEADERS}
+        place = httpcore.URL(
+            scheme=target.raw_scheme, host=target.raw_host, port=target.port, target=target.raw_path
+        )
+        if self._limits.robots and not self._is_allowed(target):
+            raise PageError(url, "robots", "the site's robots.txt forbids it")
+        slot = self._slots.setdefault(str(target.join("/")), Semaphore(self._limits.per_site))
+        with slot, _as_page_errors(url), pool.stream("GET", place, headers=sent) as response:
+            status, headers = response.status, httpx.Headers(response.headers)
+            if status in _REDIRECTS and "location" in headers:
+                return target_of(headers["location"], target)
+            if status != _OK:
+                wait = retry_after(headers.get("retry-after"))
+                failed = PageError(url, "status", f"the server answered with status {status}")
+                if status in _PASSING_STATUSES or (status == _TOO_MANY and wait is not None):
+                    raise Passing(failed, wait)
+                raise failed
+            content_type = headers.get("content-type", "")
+            if types and (kind := media_type(content_type)) not in ("", *types):
+                message = f"the content type {kind[:80]!r} is not supported"
+                raise PageError(url, "content_type", message)
+            return _Fetched(url, content_type, self._body(response, headers, url))
 
-        return Visit(self._tools, limits)
+    def _body(self, response: httpcore.Response, headers: httpx.Headers, url: str) -> bytes:
+        encoding, limit = headers.get("content-encoding", "").lower(), self._limits.page_bytes
+        if encoding not in ("", "identity", "gzip", "x-gzip"):
+            message = f"compressed as {encoding[:40]!r}, which was not requested"
+            raise PageError(url, "unreadable", message)
+        inflate = zlib.decompressobj(zlib.MAX_WBITS | 16) if "gzip" in encoding else None
+        too_large = PageError(url, "too_large", f"larger than {limit:,} bytes")
+        declared = headers.get("content-length", "")
+        if declared.isdecimal() and int(declared) > limit:
+            raise too_large
+        body, received = bytearray(), 0
+        for chunk in response.iter_stream():
+            most = max(0, min(limit - len(body), self._bytes_left)) + 1
+            part = inflate.decompress(chunk, most) if inflate else chunk
+            received += len(chunk)
+            body += part
+            with self._lock:
+                self._bytes_left -= len(part)
+            if max(received, len(body)) > limit:
+                raise too_large
+            if self._bytes_left < 0:
+                raise PageError(url, "budget", "the bytes for all pages together are spent")
+        return bytes(body)
 
-    @cached_property
-    def _tools(self) -> "VisitParts":
-        """Loaded before the time for the first pages starts, because the parsers load slowly."""
-        from crag.web.cache import PageCache
-        from crag.web.robots import Robots
-        from crag.web.transcribe import transcribe
-        from crag.web.visit import VisitParts
+    def _is_allowed(self, target: httpx.URL) -> bool:
+        """Return whether its site allows us to read `target`."""
+        sites, place = self._reader.sites, str(target.join("/robots.txt"))
+        if len(sites) >= MOST_SITES:
+            sites.clear()
+        site = sites.setdefault(place, _Site())
+        with site.lock:
+            if monotonic() > site.until:
+                site.rules = Protego.parse(self._robots(place))
+                site.until = monotonic() + _DAY
+        return site.rules.can_fetch(str(target), "crag")
 
-        cache = None if self._cache is None else PageCache(self._cache)
-        robots, chosen = Robots(cache, seconds=self._robots_seconds), self._transcribe or transcribe
-        return VisitParts(cache=cache, robots=robots, transcribe=chosen, **self._options)
+    def _robots(self, url: str) -> str:
+        """Return a robots.txt; "" if there is none, or none in time.
+
+        A crawler could come back later; a question needs its answer now, with few pages of a site.
+        """
+        most, left = MOST_ROBOTS_BYTES, self.until - monotonic()
+        seconds = min(left, self._reader.robots_seconds)
+        limits = ReadingLimits(seconds, seconds, bytes=most, page_bytes=most, robots=False)
+        try:
+            body = _Visit(self._reader, limits).fetch(url).body
+            return body.decode("utf-8-sig", errors="replace")
+        except PageError:
+            if monotonic() >= self.until:  # The page is late, and nothing is known of its site.
+                raise
+            return ""
 
 
-def _for_each(urls: Sequence[str], pages: dict[str, Page]) -> Iterator[Page]:
-    """Report the bytes of a page once, however often it was requested."""
-    for url in urls:
-        page = pages[canonical(url)]
-        pages[canonical(url)] = page._replace(fetched_bytes=0)
-        yield page._replace(url=url)
+@contextmanager
+def _as_page_errors(url: str) -> Iterator[None]:
+    try:
+        yield
+    except zlib.error as error:
+        raise PageError(url, "unreadable", "its compression is damaged") from error
+    except httpcore.TimeoutException as error:
+        raise PageError(url, "timeout", "no complete answer in time") from error
+    except (httpcore.NetworkError, httpcore.ProtocolError) as error:
+        message = f"no connection, or it broke: {error or type(error).__name__}"
+        failed = PageError(url, "network", message)
+        raise failed if isinstance(error, httpcore.ConnectError) else Passing(failed) from error

@@ -1,74 +1,51 @@
-"""Retry a search: temporary failures only, a few times, after the wait the service asks for."""
+"""Ask again: temporary failures only, a few times, after the wait that a server asks for."""
 
-import re
+import random
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
-from tenacity import (
-    RetryCallState,
-    retry,
-    retry_if_exception_type,
-    stop_after_attempt,
-    wait_random_exponential,
-)
+from crag.errors import CragError
 
-from crag.errors import SearchError, SearchProblem
-
-ATTEMPTS = 3
-"""Most requests for one search, as in the official code."""
-LONGEST_WAIT = 8.0
-"""Most seconds between two requests; there is no retry if the service asks for more."""
-_SECONDS = re.compile(r"[0-9]{1,9}")
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+_Result = TypeVar("_Result")
 
 
-class PassingSearchError(SearchError):
-    """A temporary failure; `wait` is the time in seconds that the service asked for, if any."""
+class Passing(Exception):  # noqa: N818 - a reason to ask again, which nobody else catches
+    """A temporary failure: the `error`, and the seconds that the server asks to wait, if any."""
 
-    def __init__(
-        self, provider: str, problem: SearchProblem, message: str, wait: float | None = None
-    ) -> None:
-        self.wait = wait
-        hint = "" if wait is None else f" (the service asks to wait {wait:.0f} s)"
-        super().__init__(provider, problem, message + hint)
+    def __init__(self, error: CragError, wait: float | None = None) -> None:
+        self.error, self.wait = error, wait
+        super().__init__(str(error))
 
 
-def patiently(longest_wait: float) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Return a decorator that retries temporary failures, with backoff and jitter.
+def patiently(request: Callable[[], _Result], attempts: int, longest_wait: float) -> _Result:
+    """Return what `request` returns, at the latest after so many attempts.
 
-    It works on sync and async functions. There are at most `ATTEMPTS` requests and `longest_wait`
-    seconds between two of them. If the service names a time to wait, that time is used; if it is
-    longer, there is no retry.
+    Between two of them is the time that the server asks for; if that is longer than `longest_wait`,
+    there is no further attempt. If it asks for none, the wait is random and grows.
+
+    Raises:
+        CragError: the last failure, or one that is not `Passing`.
     """
-    jitter = wait_random_exponential(multiplier=0.5, max=longest_wait)
-
-    def wait(state: RetryCallState) -> float:
-        seconds = _requested_wait(state)
-        return jitter(state) if seconds is None else seconds
-
-    def too_long(state: RetryCallState) -> bool:
-        return (_requested_wait(state) or 0.0) > longest_wait
-
-    return retry(
-        retry=retry_if_exception_type(PassingSearchError),
-        stop=lambda state: stop_after_attempt(ATTEMPTS)(state) or too_long(state),
-        wait=wait,
-        reraise=True,
-    )
-
-
-def _requested_wait(state: RetryCallState) -> float | None:
-    error = state.outcome.exception() if state.outcome else None
-    return error.wait if isinstance(error, PassingSearchError) else None
+    attempt = 1
+    while True:
+        try:
+            return request()
+        except Passing as failure:
+            grown = random.uniform(0, min(attempt, longest_wait))  # noqa: S311 - no secret
+            wait = grown if failure.wait is None else failure.wait
+            if attempt == attempts or wait > longest_wait:
+                raise failure.error from failure
+        time.sleep(wait)
+        attempt += 1
 
 
 def retry_after(header: str | None) -> float | None:
     """Return the seconds that a Retry-After header asks for: a number or a date (RFC 9110)."""
     value = (header or "").strip()
-    if _SECONDS.fullmatch(value):
+    if value.isascii() and value.isdecimal():
         return float(value)
     try:
         date = parsedate_to_datetime(value)

@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from crag.models.minilm import packaged_model
+from tests.trained import packaged_tokenizer
 
 
 def tiny_bert_teacher(folder: Path) -> Path:
     """Save a BERT of two layers with random weights."""
     import torch
-    from transformers import AutoTokenizer, BertConfig, BertModel
+    from transformers import BertConfig, BertModel
 
     torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
+    tokenizer = packaged_tokenizer()
     BertModel(BertConfig(**_SMALL, vocab_size=len(tokenizer))).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -20,10 +20,10 @@ def tiny_bert_teacher(folder: Path) -> Path:
 def tiny_mpnet_teacher(folder: Path) -> Path:
     """Save an MPNet of two layers, whose tokens have other numbers and marks between texts."""
     import torch
-    from transformers import AutoTokenizer, MPNetConfig, MPNetModel, MPNetTokenizer
+    from transformers import MPNetConfig, MPNetModel, MPNetTokenizer
 
     torch.manual_seed(0)
-    own = AutoTokenizer.from_pretrained(str(packaged_model())).get_vocab()
+    own = packaged_tokenizer().get_vocab()
     pieces = sorted(own, key=lambda piece: own[piece])
     every = ["<s>", "<pad>", "</s>", "<unk>", *pieces, "<mask>"]
     vocabulary = {piece: number for number, piece in enumerate(every)}

@@ -28,7 +28,9 @@ Set the time with this table:
 
 Open the lid like this:
 
-    pump open the lid and wait for the green lamp
+```
+pump open the lid and wait for the green lamp
+```
 """
 
 
@@ -42,7 +44,7 @@ def test_units_are_understood_alone() -> None:
     assert both == PUMP.split("\n", maxsplit=1)[0]
     assert row == "| wait | how many minutes the pump rests after each run |"
     assert item == "- Empty the barrel before the first night with frost."
-    said = "Open the lid like this: pump open the lid and wait for the green lamp"
+    said = "Open the lid like this: ``` pump open the lid and wait for the green lamp ```"
     assert " ".join(code.split()) == said
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from crag.errors import DataError, EvaluatorError, MissingPackageError, TrainingError
-from crag.models.model_card import Calibration, EvaluatorCard, read_card
+from crag.models.model_card import Calibration, ModelCard, read_card
 from crag.papers.training.artefacts import write_card
 from crag.papers.training.calibrate import Report, calibrate, quantiles, shift
 from crag.papers.training.pictures import draw_report, training_curves
@@ -172,7 +172,7 @@ def carded(evaluator: FakeEvaluator, known: list[float]) -> FakeEvaluator:
     calibration = Calibration(
         upper=0.5, lower=-0.5, aim="a test", questions=9, data=[], quantiles=known
     )
-    evaluator.card = EvaluatorCard(  # type: ignore[attr-defined]
+    evaluator.card = ModelCard(  # type: ignore[attr-defined]
         kind="t5", base="t5-large", calibration=calibration
     )
     return evaluator
@@ -215,7 +215,7 @@ def test_questions_without_relevant_text_are_missed(make: Callable[..., Made]) -
 
 
 def test_the_card_keeps_the_calibration(report: Report, tmp_path: Path) -> None:
-    write_card(tmp_path, EvaluatorCard(kind="t5", base="b", calibration=report.calibration))
+    write_card(tmp_path, ModelCard(kind="t5", base="b", calibration=report.calibration))
     card = read_card(tmp_path)
     assert card is not None
     assert card.calibration == report.calibration

@@ -5,7 +5,6 @@ import random
 import pytest
 
 from crag.errors import TrainingError
-from crag.models.minilm import packaged_model
 from crag.papers.training.asked_questions import AskedQuestion
 from crag.papers.training.contested_rows import (
     WEIGHTS,
@@ -17,12 +16,12 @@ from crag.papers.training.contested_rows import (
 from crag.papers.training.reading_rows import UNKNOWN, ReadingExamples
 from tests.papers.training.test_encoder import ROWS
 from tests.papers.training.test_reader import ROWS as LABELLED
+from tests.trained import packaged_tokenizer
 
 
 def examples(rivals: int = 2, max_length: int = 64, steps: int = 3) -> ContestedExamples:
-    from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
+    tokenizer = packaged_tokenizer()
     labelled = ReadingExamples(LABELLED, range(5), tokenizer, max_length)
     return ContestedExamples(
         labelled, ROWS, questions=2, rows=3, rivals=rivals, steps=steps, seed=0

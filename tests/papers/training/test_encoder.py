@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from crag.errors import DataError, TrainingError
-from crag.models.minilm import official_weights, packaged_model
-from crag.models.weights import DELTA, Weights, read_tensors, restored
+from crag.models.encoder import SentenceEncoder, packaged_encoder
+from crag.models.model_card import ModelCard
 from crag.papers.training.asked_questions import AskedQuestion, AskedRow, Rival
+from crag.papers.training.bases import Base, load_base
 from crag.papers.training.encoder import (
     Contrasted,
     EncoderPair,
@@ -28,10 +29,16 @@ from crag.papers.training.encoder import (
 from crag.papers.training.reading_rows import ReadingRow
 from crag.papers.training.records import write_records
 from crag.papers.training.trainer import WORK
-from tests.trained import TOPICS
+from tests.trained import TINY_T5, TOPICS, packaged_tokenizer, tiny_bert
 
 RECIPE = EncoderRecipe(
-    batch_size=8, learning_rate=3e-4, warmup_steps=2, max_length=32, steps=12, save_steps=6
+    start="encoder",
+    batch_size=8,
+    learning_rate=3e-4,
+    warmup_steps=2,
+    max_length=32,
+    steps=12,
+    save_steps=6,
 )
 NAMES = ("Odin", "Thor", "Frey", "Loki", "Tyr", "Idun", "Bragi", "Heimdall", "Njord", "Balder",
          "Skadi", "Ran", "Ull", "Vidar", "Hel", "Sif")  # fmt: skip
@@ -57,39 +64,63 @@ PAIRS = [pair for row in ROWS for pair in pairs_of(row)]
 
 
 class Run(NamedTuple):
-    weights: Weights
+    trained: Base
     saved: Path
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("encoder")
-    weights = train_encoder(RECIPE, PAIRS, folder, quiet=True)
-    save_encoder(weights, folder)
-    return Run(weights, folder)
+    trained = train_encoder(RECIPE, PAIRS, folder, quiet=True)
+    save_encoder(trained, folder, ModelCard(kind="encoder", base="encoder"))
+    return Run(trained, folder)
 
 
-def loss_of(weights: Weights) -> float:
+def loss_of(base: Base) -> float:
     import torch
-    from transformers import AutoTokenizer
 
-    model = contrastive_model(RECIPE).eval()
-    named = {f"bert.{n}": torch.from_numpy(np.array(v)) for n, v in weights.items()}
-    model.load_state_dict({n: v for n, v in named.items() if "pooler" not in n})
-    batch = Contrasted(AutoTokenizer.from_pretrained(str(packaged_model())), 32)
+    model = contrastive_model(base, RECIPE).eval()
+    batch = Contrasted(base.tokenizer, 32)
     with torch.inference_mode():
         examples = [(pair.question, pair.text, pair.rivals[0]) for pair in PAIRS[::2]]
         return float(model(**batch(examples))["loss"])
 
 
 def test_it_learns_and_keeps_the_embeddings(run: Run) -> None:
-    base = official_weights()
-    stored = read_tensors(run.saved / DELTA)
-    assert not any(name.startswith(("embeddings.", "pooler.")) for name in stored)
-    saved = restored(base, stored)
-    assert saved.keys() == base.keys()
+    base, saved = load_base("encoder"), load_base(str(run.saved))
+    assert saved.weights.keys() == base.weights.keys()
+    for name, values in base.weights.items():
+        if name.startswith("embeddings."):
+            np.testing.assert_allclose(saved.weights[name], values, atol=1e-3)
     assert loss_of(saved) < 0.7 * loss_of(base)
-    assert loss_of(saved) == pytest.approx(loss_of(run.weights), abs=0.01)
+    assert loss_of(saved) == pytest.approx(loss_of(run.trained), abs=0.05)
+
+
+def test_what_is_saved_embeds_as_what_was_trained(run: Run) -> None:
+    """The 8-bit weights, run by ONNX Runtime, against torch."""
+    import torch
+
+    model = contrastive_model(run.trained, RECIPE).eval()
+    texts = [PAIRS[0].question, PAIRS[0].text]
+    batch = run.trained.tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        wanted = model.vectors(batch["input_ids"], batch["attention_mask"]).numpy()
+    found = np.array(SentenceEncoder(run.saved).embed_documents(texts))
+    assert (found * wanted).sum(axis=1) == pytest.approx(1, abs=0.03)
+
+
+def test_a_bert_of_any_size_is_a_start(tmp_path: Path) -> None:
+    start = tiny_bert(tmp_path / "start")
+    recipe = RECIPE.model_copy(update={"start": str(start), "steps": 2})
+    trained = train_encoder(recipe, PAIRS, tmp_path / "mine", quiet=True)
+    save_encoder(trained, tmp_path / "mine", ModelCard(kind="encoder", base="tiny"))
+    assert len(SentenceEncoder(tmp_path / "mine").embed_query("Where is the kettle?")) == 32
+    assert (trained.heads, load_base(str(tmp_path / "mine")).heads) == (2, 2)
+
+
+def test_a_model_of_another_kind_is_no_start() -> None:
+    with pytest.raises(TrainingError, match="is a t5; readers and encoders start from a BERT"):
+        load_base(str(TINY_T5))
 
 
 def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) -> None:
@@ -97,7 +128,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) ->
     shutil.rmtree(tmp_path / WORK / "checkpoint-12")
     resumed = train_encoder(RECIPE, PAIRS, tmp_path, quiet=True)
     name = "encoder.layer.5.output.dense.weight"
-    assert np.allclose(resumed[name], run.weights[name], atol=1e-5)
+    assert np.allclose(resumed.weights[name], run.trained.weights[name], atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +147,9 @@ def test_one_question_has_nothing_to_be_set_against(tmp_path: Path) -> None:
 
 
 def test_held_out_questions_look_among_all_sections(run: Run) -> None:
-    found = measured(run.saved, ROWS[:4], ROWS[4:], 0)
+    found = measured(packaged_encoder(), SentenceEncoder(run.saved), ROWS[:4], ROWS[4:], 0)
     assert {kind: one.questions for kind, one in found.items()} == {"plain": 4, "search": 4}
-    assert all(0 <= one.before <= one.after <= 1 for one in found.values())
+    assert all(0 <= one.packaged <= one.own <= 1 for one in found.values())
 
 
 def test_sections_are_read_as_an_index_embeds_them() -> None:
@@ -155,9 +186,7 @@ def test_of_a_readers_rows_those_with_an_answer_count(
 
 
 def test_a_text_that_is_repeated_in_a_batch_is_no_negative() -> None:
-    from transformers import AutoTokenizer
-
-    batch = Contrasted(AutoTokenizer.from_pretrained(str(packaged_model())), 32)(
+    batch = Contrasted(packaged_tokenizer(), 32)(
         [("a?", "x", "r"), ("b?", "y", None), ("c?", "x", "y")]
     )
     assert batch["repeated"].tolist() == [

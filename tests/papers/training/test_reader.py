@@ -10,12 +10,12 @@ import pytest
 
 from crag.errors import EvaluatorError, MissingPackageError, TrainingError
 from crag.evaluators.reader import ReaderEvaluator
-from crag.models.minilm import MODEL, WEIGHTS_SHA256, official_weights, packaged_model
-from crag.models.model_card import EvaluatorCard
+from crag.models.model_card import ModelCard
 from crag.models.reading_model import SIGNALS, ReaderModel
-from crag.models.weights import DELTA, read_tensors, restored
 from crag.papers.training.artefacts import write_card, write_tensors
+from crag.papers.training.bases import load_base
 from crag.papers.training.grading import RIGHT_THING, fit_grade, grade_of
+from crag.papers.training.onnx_export import Weights
 from crag.papers.training.reader import (
     PLAIN_GRADE,
     ReaderRecipe,
@@ -35,9 +35,15 @@ from tests.papers.training.test_encoder import ROWS as ASKED
 from tests.trained import TOPICS
 
 RECIPE = ReaderRecipe(
-    frozen_layers=4, batch_size=8, learning_rate=1e-3, warmup_steps=2, max_length=64, save_steps=12
+    start="encoder",
+    frozen_layers=4,
+    batch_size=8,
+    learning_rate=1e-3,
+    warmup_steps=2,
+    max_length=64,
+    save_steps=12,
 )
-CARD = EvaluatorCard(kind="reader", base=MODEL, base_sha256=WEIGHTS_SHA256, max_length=256)
+CARD = ModelCard(kind="reader", base="encoder", max_length=256)
 
 
 def row(topic: str, *, answered: bool) -> ReadingRow:
@@ -67,9 +73,13 @@ class Run(NamedTuple):
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("reader")
     trained = train_reader(RECIPE.model_copy(update={"steps": 24}), ROWS, folder, quiet=True)
-    save_reader(trained.weights, PLAIN_GRADE, rarity_in(ROWS), folder)
+    save_reader(trained.base, PLAIN_GRADE, rarity_in(ROWS, trained.base.tokenizer), folder)
     write_card(folder, CARD)
     return Run(trained, folder)
+
+
+def weights(trained: TrainedReader) -> Weights:
+    return trained.base.weights
 
 
 def losses(trained: TrainedReader) -> list[float]:
@@ -79,7 +89,7 @@ def losses(trained: TrainedReader) -> list[float]:
 def test_it_learns_to_grade_to_mark_and_to_find(run: Run) -> None:
     first, *_, last = losses(run.trained)
     assert last < first / 2
-    reader = ReaderEvaluator.changed(run.saved)
+    reader = ReaderEvaluator.stored(run.saved)
     right, wrong = row("anchor", answered=True), row("anchor", answered=False)
     found, other = reader.read(
         right.question, [Passage(one.title, one.text) for one in (right, wrong)]
@@ -93,22 +103,18 @@ def test_it_learns_to_grade_to_mark_and_to_find(run: Run) -> None:
 
 
 def test_what_is_saved_reads_as_what_was_trained(run: Run) -> None:
-    """The 8-bit difference, run by ONNX Runtime, against torch."""
+    """The 8-bit weights, run by ONNX Runtime, against torch."""
     import torch
-    from transformers import AutoTokenizer
 
-    from crag.models.minilm import packaged_model
-    from crag.papers.training.reader import reading_model
-
-    model = reading_model(run.trained.weights, RECIPE).train(mode=False)
-    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
+    model = reading_model(run.trained.base, RECIPE).train(mode=False)
+    tokenizer = run.trained.base.tokenizer
     question, text = ROWS[0].question, ROWS[0].text
     with torch.inference_mode():
         wanted = model(**tokenizer(question, f"Kettle // {text}", return_tensors="pt"))
-    ((view,),) = ReaderModel(run.saved, 256).views(question, [Passage("Kettle", text)])
-    assert view.signals[:2] == pytest.approx(wanted["outputs"][0].numpy(), abs=0.1)
+    ((view,),) = ReaderModel(run.saved, 256).views([(question, Passage("Kettle", text))])
+    assert view.signals[:2] == pytest.approx(wanted["outputs"][0].numpy(), abs=0.3)
     marks = wanted["marks"][0, view.window.text, 0].numpy()
-    assert view.evidence == pytest.approx(marks, abs=0.1)
+    assert np.abs(view.evidence - marks).mean() < 0.2
 
 
 def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) -> None:
@@ -116,7 +122,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) ->
     shutil.rmtree(tmp_path / WORK / "checkpoint-24")
     resumed = train_reader(RECIPE.model_copy(update={"steps": 24}), ROWS, tmp_path, quiet=True)
     for name in ("outputs.weight", "marks.weight"):
-        assert np.allclose(resumed.weights[name], run.trained.weights[name], atol=1e-5)
+        assert np.allclose(weights(resumed)[name], weights(run.trained)[name], atol=1e-5)
 
 
 def test_another_recipe_does_not_go_on(run: Run) -> None:
@@ -139,33 +145,22 @@ def test_rows_that_a_run_does_not_see_are_kept_apart() -> None:
 
 
 def test_a_start_without_weights_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="holds no delta"):
+    with pytest.raises(TrainingError, match="cannot be loaded to start from"):
         train_reader(ReaderRecipe(start=str(tmp_path)), ROWS, tmp_path, quiet=True)
 
 
 def test_the_result_may_be_a_mean_of_start_and_run(run: Run, tmp_path: Path) -> None:
     alone = RECIPE.model_copy(update={"start": str(run.saved), "steps": 2})
-    learned = train_reader(alone, ROWS, tmp_path / "alone", quiet=True).weights
+    learned = weights(train_reader(alone, ROWS, tmp_path / "alone", quiet=True))
     half = alone.model_copy(update={"start_share": 0.5})
-    mean = train_reader(half, ROWS, tmp_path / "half", quiet=True).weights
-    start = restored(official_weights(), read_tensors(run.saved / DELTA))
+    mean = weights(train_reader(half, ROWS, tmp_path / "half", quiet=True))
+    start = load_base(str(run.saved)).weights
     for name in ("marks.weight", "encoder.layer.5.output.dense.weight"):
         assert not np.allclose(start[name], learned[name])
         np.testing.assert_allclose(mean[name], (start[name] + learned[name]) / 2, atol=1e-6)
-    encoder = RECIPE.model_copy(update={"start": "", "start_share": 0.5})
+    encoder = RECIPE.model_copy(update={"start_share": 0.5})
     with pytest.raises(TrainingError, match="needs a reader"):
         train_reader(encoder, ROWS, tmp_path / "none", quiet=True)
-
-
-def test_both_outputs_begin_as_that_of_the_evaluator() -> None:
-    from crag.papers.training.reader import reading_model
-
-    start = dict(official_weights())
-    start["classifier.weight"] = np.full((1, 384), 0.5, dtype=np.float32)
-    start["classifier.bias"] = np.array([3.0], dtype=np.float32)
-    state = reading_model(start, RECIPE).state_dict()
-    assert state["outputs.weight"].tolist() == [[0.5] * 384] * 2
-    assert state["outputs.bias"].tolist() == [3.0, 3.0]
 
 
 def test_a_grade_is_fitted_to_what_passages_are_worth(run: Run) -> None:
@@ -196,33 +191,16 @@ def test_a_grade_needs_rows_of_different_worth(run: Run) -> None:
         fit_grade(ReaderModel(run.saved, 256), ROWS[::2])
 
 
-@pytest.mark.parametrize(
-    ("card", "problem"),
-    [
-        (None, "has no card.json"),
-        (CARD.model_copy(update={"kind": "cross_encoder"}), "holds a cross_encoder"),
-        (CARD.model_copy(update={"max_length": 128}), "at least 256"),
-        (CARD.model_copy(update={"base_sha256": "0"}), "Train it again"),
-    ],
-)
-def test_a_folder_that_holds_no_reader_is_refused(
-    tmp_path: Path, card: EvaluatorCard | None, problem: str
-) -> None:
-    if card is not None:
-        write_card(tmp_path, card)
-    with pytest.raises(EvaluatorError, match=problem):
-        ReaderEvaluator.changed(tmp_path)
-
-
 def test_a_grade_of_another_version_is_refused(run: Run, tmp_path: Path) -> None:
     write_card(tmp_path, CARD)
-    (tmp_path / "delta.safetensors").write_bytes((run.saved / "delta.safetensors").read_bytes())
+    for name in ("model.onnx", "tokenizer.json"):
+        (tmp_path / name).write_bytes((run.saved / name).read_bytes())
     write_tensors(
         tmp_path / "grade.safetensors",
         {"blend": np.zeros(3), "rarity": np.zeros(9, dtype=np.float16)},
     )
     with pytest.raises(EvaluatorError, match="another version"):
-        ReaderEvaluator.changed(tmp_path).verify()
+        ReaderEvaluator.stored(tmp_path).verify()
 
 
 def test_training_without_its_packages_names_the_extra(
@@ -234,10 +212,11 @@ def test_training_without_its_packages_names_the_extra(
 
 
 def test_a_start_that_lacks_weights_of_the_encoder_is_refused() -> None:
-    weights = dict(official_weights())
-    del weights["encoder.layer.0.output.dense.bias"]
+    base = load_base("encoder")
+    lacking = dict(base.weights)
+    del lacking["encoder.layer.0.output.dense.bias"]
     with pytest.raises(TrainingError, match=r"lack 'bert\.encoder\.layer\.0\.output\.dense\.bias'"):
-        reading_model(weights, RECIPE)
+        reading_model(base._replace(weights=lacking), RECIPE)
 
 
 def test_a_reader_learns_questions_with_rivals_from_a_teacher(tmp_path: Path) -> None:
@@ -250,25 +229,24 @@ def test_a_reader_learns_questions_with_rivals_from_a_teacher(tmp_path: Path) ->
     output = tmp_path / "taught"
     taught = train_reader(recipe, ROWS, output, asked=ASKED, teacher=teacher, quiet=True)
     runs = [plain, asked, taught]
-    assert len({float(run.weights["marks.weight"][0, 0]) for run in runs}) == 3
-    assert all(run.weights.keys() == plain.weights.keys() for run in runs)
+    assert len({float(weights(run)["marks.weight"][0, 0]) for run in runs}) == 3
+    assert all(weights(run).keys() == weights(plain).keys() for run in runs)
     assert contests_lost(asked) < contests_lost(plain)
     with pytest.raises(TrainingError, match="another recipe or other data"):
         train_reader(recipe, ROWS, output, asked=ASKED, quiet=True)
     shutil.rmtree(output / WORK / "checkpoint-8")
     shutil.rmtree(output / WORK / "teacher" / "checkpoint-4")
     again = train_reader(recipe, ROWS, output, asked=ASKED, teacher=teacher, quiet=True)
-    assert np.allclose(again.weights["marks.weight"], taught.weights["marks.weight"], atol=1e-5)
+    assert np.allclose(weights(again)["marks.weight"], weights(taught)["marks.weight"], atol=1e-5)
 
 
 def contests_lost(trained: TrainedReader) -> float:
     """Return the mean loss of ranking the section of each question before its rivals."""
     import torch
     from torch.nn import functional
-    from transformers import AutoTokenizer
 
-    model = reading_model(trained.weights, RECIPE).eval()
-    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
+    model = reading_model(trained.base, RECIPE).eval()
+    tokenizer = trained.base.tokenizer
     losses = []
     for row in ASKED:
         texts = [row.text, *(rival.text for rival in row.rivals)]

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from crag.errors import DataError
-from crag.models.minilm import packaged_model
 from crag.papers.training.reading_rows import (
     UNKNOWN,
     ReadingExamples,
@@ -14,6 +13,7 @@ from crag.papers.training.reading_rows import (
     padded,
 )
 from crag.papers.training.records import read_records
+from tests.trained import packaged_tokenizer
 
 TEXT = "Ann was born in Ulm. She moved to Bonn in 1990."
 ROW = ReadingRow(
@@ -34,9 +34,8 @@ def written(folder: Path, *rows: object) -> Path:
 
 
 def example(row: ReadingRow, max_length: int = 64) -> tuple[dict[str, list[int]], list[str]]:
-    from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
+    tokenizer = packaged_tokenizer()
     found = ReadingExamples([row], [0], tokenizer, max_length)[0]
     return found, tokenizer.convert_ids_to_tokens(found["input_ids"])
 

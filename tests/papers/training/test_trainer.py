@@ -11,7 +11,7 @@ import pytest
 
 from crag.errors import TrainingError
 from crag.evaluators.torch_pairs import TorchPairs
-from crag.models.model_card import EvaluatorCard
+from crag.models.model_card import ModelCard
 from crag.papers.training.metrics import quality
 from crag.papers.training.models import load_trainee
 from crag.papers.training.pairs import Pair
@@ -32,7 +32,6 @@ STEPS = Recipe.model_validate(
         "dropout": 0.1,
         "max_length": 64,
         "learning_rate": 1e-3,
-        "blend": 0.0,
         "evaluations": 0,
         "save_steps": 20,
     }
@@ -180,8 +179,6 @@ def test_a_base_that_is_none(bert: Path, tmp_path: Path) -> None:
 def test_what_a_base_cannot_do(bert: Path) -> None:
     with pytest.raises(TrainingError, match="at most 128 tokens: set max_length=128"):
         load_trainee(small_recipe(bert, max_length=129))
-    with pytest.raises(TrainingError, match="set blend=0"):
-        load_trainee(small_recipe(TINY_T5, blend=0.1))
 
 
 def test_dropout_and_frozen_embeddings(bert: Path) -> None:
@@ -221,7 +218,7 @@ def test_low_rank_adapters_are_merged_before_they_are_saved(bert: Path, tmp_path
     expected = outputs_of(trained.trainee, PAIRS, 48)
     (tmp_path / ".new").mkdir()
     (tmp_path / ".new" / "model.safetensors").write_text("what a killed run had written")
-    save(trained.trainee, None, recipe, tmp_path, EvaluatorCard(kind="cross_encoder", base="b"))
+    save(trained.trainee, tmp_path, ModelCard(kind="cross_encoder", base="b"))
     assert not list(tmp_path.glob(".n*"))
     assert not list(tmp_path.glob("adapter*"))
     config = json.loads((tmp_path / "config.json").read_text())

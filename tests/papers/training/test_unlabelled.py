@@ -149,7 +149,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DocumentIndex]:
 
 
 def asked(index: DocumentIndex, **changes: str) -> MadeQuestion:
-    source = next(str(metadata["source"]) for _, metadata in index.stored())
+    source = next(str(chunk.metadata["source"]) for chunk in index.stored())
     made = MadeQuestion("What is the default size?", "answered", source, "", SENTENCE)
     return made._replace(**changes)  # type: ignore[arg-type]
 

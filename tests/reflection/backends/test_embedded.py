@@ -98,12 +98,12 @@ def test_the_packaged_evaluator_tells_support_from_contradiction() -> None:
     supports = []
     for said in ("The tower was completed in 1889.", "The tower was completed in 1887.",
                  "Never put it under running water."):  # fmt: skip
-        backend = EmbeddedReflection(load_evaluator("cross-encoder"), Says(said))
+        backend = EmbeddedReflection(load_evaluator(), Says(said))
         supports.append(
             backend.candidates(continuations(Prefix(QUESTION), [TOWER]), WHOLE)[0].support
         )
     assert [argmax("support", each) for each in supports] == [
-        "[Fully supported]", "[Partially supported]", "[No support / Contradictory]",
+        "[Fully supported]", "[No support / Contradictory]", "[No support / Contradictory]",
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""PostgreSQL with pgvector as the index: vectors, words and metadata in one table.
+"""PostgreSQL with pgvector as the index: texts with vectors and words, and the chunks of them.
 
 The words are those of `crag.text.words`, stored as a tsvector. They are ranked in the manner
 of BM25: PostgreSQL's `ts_rank` of a single word grows with its occurrences ever more slowly, and is
@@ -15,8 +15,23 @@ from langchain_core.documents import Document
 
 from crag.errors import DocumentIndexError
 from crag.extras import require
-from crag.index.contract import EVERYTHING, Filter, Stamp, in_order, safe_location, sentence_of
-from crag.text.words import VERSION, question_words, words
+from crag.index.contract import (
+    EVERYTHING,
+    MOST_PLACES,
+    Change,
+    Filter,
+    Hit,
+    Passage,
+    Stamp,
+    Term,
+    alike,
+    heading_of,
+    placed,
+    safe_location,
+    sentence_of,
+    text_key,
+)  # fmt: skip
+from crag.text.words import words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,9 +39,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from psycopg import Connection
 
+_MOST_COMPARED = 100_000
+"""Texts up to which all vectors are compared; above, pgvector's graph is asked."""
 _LONGEST_GRAPH = 2000
 """Longest vectors for which pgvector builds a graph; longer ones are compared one by one."""
-_FEWEST_NEIGHBOURS, _MOST_NEIGHBOURS = 100, 1000
+_REACH = 10
+"""How many times more than asked for the graph finds, before exact vectors are compared."""
+_BREADTH = 1000
+"""The most that pgvector's `ef_search` takes."""
+_PAGE = 10_000
 _LAST_POSITION, _MOST_POSITIONS = 16_383, 255
 _OLDEST = (0, 8)
 _LOCK = 0x63726167
@@ -40,43 +61,69 @@ _PATIENCE = 2.0
 
 _TABLES = """
 CREATE TABLE crag_index (
-    schema integer NOT NULL, embeddings text NOT NULL, dimension integer NOT NULL,
-    words integer NOT NULL
+    schema integer NOT NULL, embeddings text NOT NULL, dimension integer NOT NULL
 );
-CREATE TABLE crag_chunks (
-    id text PRIMARY KEY, text text NOT NULL, metadata jsonb NOT NULL, words tsvector NOT NULL,
+CREATE TABLE crag_texts (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text NOT NULL UNIQUE,
+    heading text NOT NULL, text text NOT NULL, alike bigint NOT NULL, words tsvector NOT NULL,
     vector vector({dimension}) NOT NULL
 );
-CREATE INDEX crag_words ON crag_chunks USING gin (words);
+CREATE TABLE crag_chunks (
+    place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE,
+    number bigint NOT NULL REFERENCES crag_texts, metadata jsonb NOT NULL
+);
+CREATE INDEX crag_words ON crag_texts USING gin (words);
+CREATE INDEX crag_of_text ON crag_chunks (number);
 CREATE INDEX crag_sources ON crag_chunks ((metadata ->> 'source') text_pattern_ops);
 """
-_GRAPH = "CREATE INDEX crag_vectors ON crag_chunks USING hnsw (vector vector_cosine_ops)"
-_ADD = """
-INSERT INTO crag_chunks (id, text, metadata, words, vector)
-VALUES (%s, %s, %s, %s::tsvector, %s::vector)
-ON CONFLICT (id) DO UPDATE SET (text, metadata, words, vector)
-    = (excluded.text, excluded.metadata, excluded.words, excluded.vector)
+_GRAPH = """
+CREATE INDEX IF NOT EXISTS crag_vectors ON crag_texts USING hnsw (vector vector_cosine_ops)
+WITH (m = 32, ef_construction = 200)
+"""
+_ADD_TEXTS = """
+INSERT INTO crag_texts (key, heading, text, alike, words, vector)
+VALUES (%s, %s, %s, %s, %s::tsvector, %s::vector) ON CONFLICT (key) DO NOTHING
+"""
+_ADD_CHUNKS = """
+INSERT INTO crag_chunks (id, number, metadata)
+SELECT %s, number, %s FROM crag_texts WHERE key = %s
+"""
+_AMEND = "UPDATE crag_chunks SET metadata = metadata || %s WHERE id = %s"
+_REMOVE = """
+WITH gone AS (DELETE FROM crag_chunks WHERE id = ANY(%s) RETURNING number)
+SELECT DISTINCT number FROM gone
+"""
+_REMOVE_TEXTS = """
+DELETE FROM crag_texts WHERE number = ANY(%s)
+AND NOT EXISTS (SELECT 1 FROM crag_chunks WHERE crag_chunks.number = crag_texts.number)
 """
 _BY_VECTOR = """
-SELECT id FROM crag_chunks WHERE {condition}
-ORDER BY vector <=> %(vector)s::vector LIMIT %(k)s
+SELECT number, alike FROM (
+    SELECT number, alike, vector <=> %(vector)s::vector AS distance FROM crag_texts
+    WHERE {condition} ORDER BY distance LIMIT %(reach)s
+) AS near
+ORDER BY round(distance::numeric, 6), number LIMIT %(k)s
 """
 _BY_WORDS = """
-WITH total AS (SELECT greatest(count(*), 1) AS n FROM crag_chunks),
+WITH total AS (SELECT greatest(count(*), 1) AS n FROM crag_texts),
 asked AS (
-    SELECT word, (SELECT count(*) FROM crag_chunks WHERE words @@ word::tsquery) AS holders
+    SELECT word, (SELECT count(*) FROM crag_texts WHERE words @@ word::tsquery) AS holders
     FROM unnest(%(words)s::text[]) AS word
 ),
 rare AS (
     SELECT word::tsquery AS word, ln(1 + (n - holders + 0.5) / (holders + 0.5)) AS rarity
     FROM asked, total WHERE holders > 0
 )
-SELECT id FROM crag_chunks JOIN LATERAL (
+SELECT number, alike FROM crag_texts JOIN LATERAL (
     SELECT sum(rarity * ts_rank('{{1, 1, 1, 1}}', words, word, 1)) AS score
     FROM rare WHERE words @@ word
 ) AS ranked ON true
 WHERE words @@ %(any)s::tsquery AND {condition}
-ORDER BY score DESC, id LIMIT %(k)s
+ORDER BY score DESC, number LIMIT %(k)s
+"""
+_DOCUMENTS = """
+SELECT id, text, metadata FROM crag_chunks JOIN crag_texts USING (number)
+WHERE number = %(number)s ORDER BY NOT ({condition}), place LIMIT %(most)s
 """
 
 
@@ -86,8 +133,6 @@ class Postgres:
     The URL takes everything that libpq does; a password can also stand in the environment
     (PGPASSWORD) or in ``~/.pgpass``. Several processes read at once, also while one is writing.
     """
-
-    most = 1000
 
     def __init__(self, location: str) -> None:
         require("postgres", "an index in PostgreSQL", "psycopg")
@@ -100,10 +145,7 @@ class Postgres:
         """Return what the index was created with."""
         if self._row("SELECT to_regclass('crag_index')")[0] is None:
             return None
-        *stamp, version = self._row("SELECT schema, embeddings, dimension, words FROM crag_index")
-        if version != VERSION:
-            self._refresh_words()
-        return Stamp(*stamp)
+        return Stamp(*self._row("SELECT schema, embeddings, dimension FROM crag_index"))
 
     def create(self, stamp: Stamp) -> None:
         """Create the tables, and the extension where it is missing."""
@@ -117,48 +159,83 @@ class Postgres:
             for statement in _TABLES.format(dimension=int(stamp.dimension)).split(";\n"):
                 if statement.strip():
                     connection.execute(statement.encode())
-            if stamp.dimension <= _LONGEST_GRAPH:
-                connection.execute(_GRAPH)
-            row = (*stamp, VERSION)
-            connection.execute("INSERT INTO crag_index VALUES (%s, %s, %s, %s)", row)
+            connection.execute("INSERT INTO crag_index VALUES (%s, %s, %s)", stamp)
 
     def count(self) -> int:
         """Return the number of chunks."""
         return int(self._row("SELECT count(*) FROM crag_chunks")[0])
 
-    def stored(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Return the id and the metadata of every chunk."""
-        yield from self._rows("SELECT id, metadata FROM crag_chunks", {})
-
-    def get(self, ids: Sequence[str]) -> list[Document]:
-        """Return chunks by id."""
-        query = "SELECT id, text, metadata FROM crag_chunks WHERE id = ANY(%(ids)s)"
-        return in_order(ids, map(_chunk, self._rows(query, {"ids": list(ids)})))
-
-    def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[str]:
-        """Return the ids of the nearest; the graph is searched on until enough pass the filter."""
+    def stored(self, where: Filter = EVERYTHING) -> Iterator[Document]:
+        """Return chunks, a page at a time."""
         condition, values = _condition(where)
-        breadth = min(max(k, _FEWEST_NEIGHBOURS), _MOST_NEIGHBOURS)
+        query = f"""
+            SELECT id, text, metadata, place FROM crag_chunks JOIN crag_texts USING (number)
+            WHERE place > %(last)s AND {condition} ORDER BY place LIMIT {_PAGE}
+        """  # noqa: S608 - of constants
+        last = 0
+        while rows := self._rows(query, values | {"last": last}):
+            last = rows[-1][3]
+            yield from map(_chunk, rows)
+
+    def vectors(self, keys: Sequence[str]) -> "Mapping[str, NDArray[np.float32]]":
+        """Return the vectors of texts by key."""
+        import numpy as np
+
+        query = "SELECT key, vector::text FROM crag_texts WHERE key = ANY(%(keys)s)"
+        rows = self._rows(query, {"keys": list(keys)})
+        return {key: np.fromstring(vector[1:-1], np.float32, sep=",") for key, vector in rows}
+
+    def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[Hit]:
+        """Return the nearest; a graph is searched on until enough pass the filter."""
+        condition, values = _among(where)
+        compared = self._are_compared()
+        reach = _MOST_COMPARED if compared else _REACH * k
+        values |= {"vector": _literal(vector), "k": k, "reach": reach}
         with self._transaction() as connection:
             connection.execute(_SEARCH)
-            connection.execute(b"SET LOCAL hnsw.ef_search = %d" % breadth)
-            connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
-            values |= {"vector": _literal(vector), "k": k}
+            if compared:
+                connection.execute("SET LOCAL enable_indexscan = off")
+            else:
+                connection.execute(b"SET LOCAL hnsw.ef_search = %d" % _BREADTH)
+                connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
             nearest = _BY_VECTOR.format(condition=condition).encode()
-            rows = connection.execute(nearest, values).fetchall()
-        return [row[0] for row in rows]
+            return [Hit(*row) for row in connection.execute(nearest, values).fetchall()]
 
-    def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[str]:
-        """Return the ids of the chunks that share the rarest words."""
-        asked = [f"'{word}'" for word in question_words(question)]
-        if not asked:
+    def by_words(self, terms: Sequence[Term], k: int, where: Filter = EVERYTHING) -> list[Hit]:
+        """Return the texts that have most of the terms, rare ones most."""
+        if not terms:
             return []
-        condition, values = _condition(where)
-        values |= {"words": asked, "any": " | ".join(asked), "k": k}
+        condition, values = _among(where)
+        asked = list(map(_quoted, terms))
+        values |= {"words": asked, "any": " | ".join(f"({one})" for one in asked), "k": k}
         with self._transaction() as connection:
             connection.execute(_SEARCH)
             found = connection.execute(_BY_WORDS.format(condition=condition).encode(), values)
-            return [row[0] for row in found.fetchall()]
+            return [Hit(*row) for row in found.fetchall()]
+
+    def holders(self, terms: Sequence[Term]) -> tuple[int, list[int]]:
+        """Return the number of texts, and how many have each of the terms."""
+        query = "SELECT count(*) FROM crag_texts WHERE words @@ %(term)s::tsquery"
+        counts = [self._rows(query, {"term": _quoted(term)})[0][0] for term in terms]
+        return int(self._row("SELECT count(*) FROM crag_texts")[0]), counts
+
+    def passages(self, numbers: Sequence[int], vector: Sequence[float]) -> list[Passage]:
+        """Return texts by number."""
+        cosine = "1 - (vector <=> %(vector)s::vector)" if len(vector) else "0"
+        query = f"""
+            SELECT number, heading, text, alike, round(({cosine})::numeric, 6)::float8
+            FROM crag_texts WHERE number = ANY(%(numbers)s)
+        """  # noqa: S608 - of constants
+        values = {"numbers": list(numbers), "vector": _literal(vector)}
+        return [Passage(*row) for row in self._rows(query, values)]
+
+    def documents(self, numbers: Sequence[int], where: Filter = EVERYTHING) -> list[Document]:
+        """Return a chunk for each text, of those that pass the one stored first."""
+        condition, values = _condition(where)
+        query = _DOCUMENTS.format(condition=condition)
+        values["most"] = MOST_PLACES + 1
+        found = (self._rows(query, values | {"number": number}) for number in numbers)
+        return [placed(list(map(_chunk, rows))) for rows in found if rows]
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -171,39 +248,30 @@ class Postgres:
                     raise DocumentIndexError(self.location, problem)
                 time.sleep(0.05)
             yield
+            self._make_graph()
         finally:
             self.close()
 
-    def add(self, chunks: Sequence[Document], vectors: "NDArray[np.float32]") -> None:
-        """Store chunks in one transaction."""
+    def write(self, change: Change) -> None:
+        """Write a change in one transaction."""
         from psycopg.types.json import Jsonb
 
-        rows = [
-            (
-                chunk.id,
-                chunk.page_content,
-                Jsonb(chunk.metadata),
-                _words_of(chunk),
-                _literal(vector),
+        texts, chunks = [], []
+        for one, vector in zip(change.chunks, change.vectors, strict=True):
+            key, heading, text = text_key(one), heading_of(one), one.page_content
+            texts.append(
+                (key, heading, text, alike(text), _words_of(heading, text), _literal(vector))
             )
-            for chunk, vector in zip(chunks, vectors.tolist(), strict=True)
-        ]
+            chunks.append((one.id, Jsonb(one.metadata), key))
+        replaced = [*change.removed, *(one.id for one in change.chunks)]
+        amended = [(Jsonb(dict(new)), identifier) for identifier, new in change.amended]
         with self._transaction() as connection:
-            connection.cursor().executemany(_ADD, rows)
-
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove chunks in one transaction."""
-        with self._transaction() as connection:
-            connection.execute("DELETE FROM crag_chunks WHERE id = ANY(%s)", (list(ids),))
-
-    def amend(self, changes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """Change metadata in one transaction."""
-        from psycopg.types.json import Jsonb
-
-        query = "UPDATE crag_chunks SET metadata = metadata || %s WHERE id = %s"
-        rows = [(Jsonb(dict(change)), identifier) for identifier, change in changes]
-        with self._transaction() as connection:
-            connection.cursor().executemany(query, rows)
+            numbers = connection.execute(_REMOVE, (replaced,)).fetchall()
+            cursor = connection.cursor()
+            cursor.executemany(_ADD_TEXTS, texts)
+            cursor.executemany(_ADD_CHUNKS, chunks)
+            cursor.executemany(_AMEND, amended)
+            connection.execute(_REMOVE_TEXTS, ([number for (number,) in numbers],))
 
     def close(self) -> None:
         """Close the connection; it reopens on use."""
@@ -212,16 +280,17 @@ class Postgres:
                 self._open_connection.close()
             self._open_connection = None
 
-    def _refresh_words(self) -> None:
-        """Make the words of all chunks again, after their rules have changed."""
-        with self._transaction() as connection:
-            query = "SELECT id, text, metadata FROM crag_chunks"
-            chunks = map(_chunk, connection.execute(query).fetchall())
-            connection.cursor().executemany(
-                "UPDATE crag_chunks SET words = %s::tsvector WHERE id = %s",
-                [(_words_of(chunk), chunk.id) for chunk in chunks],
-            )
-            connection.execute("UPDATE crag_index SET words = %s", (VERSION,))
+    def _are_compared(self) -> bool:
+        """Return whether there are few enough texts to compare all their vectors."""
+        few = "SELECT count(*) FROM (SELECT 1 FROM crag_texts LIMIT %(most)s) AS few"
+        return bool(self._rows(few, {"most": _MOST_COMPARED + 1})[0][0] <= _MOST_COMPARED)
+
+    def _make_graph(self) -> None:
+        """Make the graph of vectors once it is needed; from then on PostgreSQL keeps it."""
+        stamp = self.stamp()
+        if stamp is not None and stamp.dimension <= _LONGEST_GRAPH and not self._are_compared():
+            with self._transaction() as connection:
+                connection.execute(_GRAPH)
 
     def _row(self, query: str) -> tuple[Any, ...]:
         return self._rows(query, {})[0]
@@ -259,21 +328,22 @@ def _advised(error: "psycopg.Error") -> str:
     return f"{said} Install pgvector on the server: https://github.com/pgvector/pgvector"
 
 
-def _chunk(row: tuple[Any, ...]) -> Document:
-    identifier, text, metadata = row
-    return Document(text, id=identifier, metadata=metadata)
+def _chunk(row: Sequence[Any]) -> Document:
+    return Document(row[1], id=row[0], metadata=row[2])
 
 
 def _literal(vector: Sequence[float]) -> str:
     return f"[{','.join(repr(float(number)) for number in vector)}]"
 
 
-def _words_of(chunk: Document) -> str:
-    """Return the words of a chunk as the text of a tsvector."""
-    known = chunk.metadata
-    text = f"{known.get('title') or ''} {known.get('section') or ''} {chunk.page_content}"
+def _quoted(term: Term) -> str:
+    return " <-> ".join(f"'{word}'" for word in term)
+
+
+def _words_of(heading: str, text: str) -> str:
+    """Return the words of a text as those of a tsvector."""
     positions: dict[str, list[int]] = {}
-    for position, word in enumerate(words(text), start=1):
+    for position, word in enumerate(words(f"{heading} {text}"), start=1):
         positions.setdefault(word, []).append(min(position, _LAST_POSITION))
     return " ".join(
         f"'{word}':{','.join(map(str, places[:_MOST_POSITIONS]))}"
@@ -281,8 +351,16 @@ def _words_of(chunk: Document) -> str:
     )
 
 
+def _among(where: Filter) -> tuple[str, dict[str, Any]]:
+    """Return a condition on the table of texts."""
+    condition, values = _condition(where)
+    if where == EVERYTHING:
+        return condition, values
+    return f"number IN (SELECT number FROM crag_chunks WHERE {condition})", values  # noqa: S608 - of constants
+
+
 def _condition(where: Filter) -> tuple[str, dict[str, Any]]:
-    """Return a condition, made of constants, and its parameters."""
+    """Return a condition on the table of chunks, made of constants, and its parameters."""
     conditions, values = ["true"], dict[str, Any]()
     if where.folder:
         conditions.append("metadata ->> 'source' LIKE ANY(%(patterns)s)")

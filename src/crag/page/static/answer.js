@@ -35,7 +35,7 @@ const BODIES = {
   running: ({ draft }) => (draft ? [element("p.text.draft", draft)] : []),
   waiting: (run) => [element("p.lead", "The run waits for your decision about the web search, above.")],
   done: (run, actions) => answered(run, actions),
-  unsure: (run, actions) => answered(run, actions),
+  likely: (run, actions) => answered(run, actions),
   abstained: (run, actions) => [
     ...(notAnswered(run) ?? [
       element("p.text", run.values.answer),
@@ -60,7 +60,7 @@ const BODIES = {
   ],
 };
 
-/** The answer or the closest passages, their sources, and what could be quoted besides, folded. */
+/** The answer, or the passages that are likely to answer, their sources, and what could be quoted besides, folded. */
 const answered = (run, actions) => [
   answerText(run.values),
   ...legend(run.values),

@@ -18,7 +18,7 @@ let stopping = null;
 
 /** Whether a run can be compared on a server of these graphs. */
 export const isComparable = (run, graphs) =>
-  graphs.includes(PLAIN) && run.graph === "crag" && run.phase === "done" && run.values.certainty !== "nothing_asked";
+  graphs.includes(PLAIN) && run.graph === "crag" && run.phase === "done" && run.values.outcome !== "nothing_asked";
 
 /** Take the comparison away, and end a run of it. */
 export function leaveComparison() {

@@ -165,7 +165,7 @@ async function told(request) {
 function packed({ id, graph, turns }) {
   const short = turns.map(({ thread, id: run, graph: by, question, settings, phase, error, values, started, ended, steps, checkpoint }) => ({
     thread, id: run, graph: by, question, settings, phase, error, started, ended, steps, checkpoint,
-    values: { action: values.action, abstained: values.abstained, certainty: values.certainty, answer: cited(values).answer.slice(0, LONGEST) },
+    values: { action: values.action, abstained: values.abstained, outcome: values.outcome, answer: cited(values).answer.slice(0, LONGEST) },
   }));
   return { id, graph, turns: short };
 }

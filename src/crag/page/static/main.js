@@ -39,7 +39,7 @@ const actions = { ask: (question, instead) => ask(question, instead), edit, read
 
 const DRAWN_BY = [
   [["steps", "asked", "error", "draft"], (run) => graphView.light(run)],
-  [["steps", "draft", "answer", "abstained", "certainty", "citations", "further", "error", "asked"], (run) => drawAnswer(run, actions)],
+  [["steps", "draft", "answer", "abstained", "outcome", "citations", "further", "error", "asked"], (run) => drawAnswer(run, actions)],
   [["documents", "scores", "internal", "citations"], (run) => documentsView.draw(run)],
   [["query", "hits", "pages", "external", "refused", "citations"], drawWeb],
   [["critiques", "choices", "passages", "approximation"], drawCritiques],

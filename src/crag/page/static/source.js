@@ -6,10 +6,10 @@ import { expected, picture, source as fetchSource } from "./server.js";
 
 const AROUND = 1000;
 
-/** Return the lines that `10-11 30` names. */
+/** Return the lines that `10-11 30*2` names. */
 export function lineNumbers(lines = "") {
   const found = [];
-  for (const [, first, last] of lines.matchAll(/(\d+)(?:-(\d+))?/g)) {
+  for (const [, first, last] of lines.matchAll(/(\d+)(?:-(\d+))?(?:\*\d+)?/g)) {
     for (let line = Number(first); line <= Number(last ?? first) && found.length < 100_000; line += 1) found.push(line);
   }
   return found;
@@ -85,21 +85,20 @@ function head(dialog, title, place, address) {
 function draw(dialog, told, citation, name) {
   const { title, changed, pages, text } = told;
   const lines = lineNumbers(citation?.source.lines);
-  const from = pages.length ? pages[pageOf(citation) - 1] : startOf(text, Math.min(...lines, Infinity));
+  const from = pages.length ? pages[pageOf(citation) - 1] : startOf(told, Math.min(...lines, Infinity));
   const cited = { lines: new Set(lines), ...(citation ? placesOf(citation, text, from ?? 0) : { ranges: [], focus: -1 }) };
   const changes = changed ? [element("p.problem", "This file was changed after it was indexed.")] : [];
-  const body = pages.length ? paged(told, cited) : reading(text, 0, cited, true);
+  const body = pages.length ? paged(told, cited) : reading(text, 0, cited, told.lines);
   const address = deepLink(name, citation?.source.position);
   dialog.replaceChildren(head(dialog, title || name, name, address), ...changes, body);
 }
 
 const pageOf = (citation) => Number(/\d+/.exec(citation?.source.position ?? "")?.[0] ?? 1);
 
-/** Where a line begins, from its number; 0 without one. */
-function startOf(text, number) {
-  let at = 0;
-  for (let line = 1; line < number && line < text.length && Number.isFinite(number); line += 1) at = text.indexOf("\n", at) + 1;
-  return at;
+/** Where the text of a line of the file begins; 0 without one. */
+function startOf({ text, lines }, number) {
+  const before = Number.isFinite(number) ? lines.findIndex((line) => line >= number) : 0;
+  return text.split("\n").slice(0, Math.max(before, 0)).reduce((at, line) => at + line.length + 1, 0);
 }
 
 /** One page at a time, that of the answer first; of a PDF it is drawn beside its text. */
@@ -118,7 +117,7 @@ function paged(told, cited) {
       element(
         "div.spread",
         looks && drawing(told, number, quoted),
-        reading(told.text.slice(start, end).trimEnd(), start, cited, false),
+        reading(told.text.slice(start, end).trimEnd(), start, cited),
       ),
     );
   };
@@ -147,20 +146,20 @@ function drawing({ source, title }, number, quoted) {
  * Draw a text line by line, with what is cited set off.
  * @param {number} start where the text begins in the whole document
  * @param {{lines: Set<number>, ranges: [number, number][], focus: number}} cited
- * @param {boolean} counts whether lines have numbers
+ * @param {number[]} [numbers] the line of the file for each line of the text
  */
-function reading(text, start, cited, counts) {
+function reading(text, start, cited, numbers) {
   const lines = text.split("\n");
   const starts = [start];
   for (const line of lines) starts.push(starts.at(-1) + line.length + 1);
   const middle = starts.findLastIndex((at) => at <= cited.focus);
   const [begin, end] = lines.length <= 3 * AROUND ? [0, lines.length] : [Math.max(0, middle - AROUND), Math.max(0, middle) + AROUND];
-  const list = element(counts ? "ol.lines" : "ol.lines.bare");
+  const list = element(numbers ? "ol.lines" : "ol.lines.bare");
   list.append(...lines.slice(begin, end).map((line, at) => {
     const number = begin + at + 1;
     const parts = cut(line, starts[number - 1], cited.ranges).map((part, odd) => (odd % 2 ? element("mark", part) : part));
-    const names = ["li", counts && cited.lines.has(number) && "cited", middle === number - 1 && "focus"].filter(Boolean);
-    return element(names.join("."), { value: number }, ...parts);
+    const names = ["li", cited.lines.has(numbers?.[number - 1]) && "cited", middle === number - 1 && "focus"].filter(Boolean);
+    return element(names.join("."), { value: numbers?.[number - 1] ?? number }, ...parts);
   }));
   const hidden = lines.length - list.children.length;
   const note = hidden ? [element("p.hint", `${hidden.toLocaleString("en")} more lines of this file are not shown.`)] : [];

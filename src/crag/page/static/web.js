@@ -7,7 +7,6 @@ import { count, keptWords } from "./words.js";
 
 const READ = {
   read: "page read",
-  cached: "page read before, from the cache",
   given: "text came with the hit",
   failed: "page not read",
 };

@@ -161,7 +161,7 @@ export const PHASES = {
   waiting: "waits for you",
   done: "answered",
   abstained: "no answer",
-  unsure: "no sure answer",
+  likely: "likely an answer",
   cancelled: "cancelled",
   failed: "failed",
   broken: "broken off",
@@ -169,7 +169,7 @@ export const PHASES = {
 
 /** Name the phase of a run as the history shows it. */
 export const phaseOf = (run) =>
-  run.phase !== "done" || !run.values.abstained ? run.phase : run.values.certainty === "unsure" ? "unsure" : "abstained";
+  run.phase !== "done" ? run.phase : run.values.outcome === "likely" ? "likely" : run.values.abstained ? "abstained" : "done";
 
 /** Begin a text with a capital letter. */
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from crag.errors import ModelError, SettingsError
 from crag.extras import require
-from crag.models.batches import length_sorted_batches
-from crag.models.devices import Dtype, find_device, quietly
 from crag.parts import Candidate, Continuation, Decision, Passage, Prefix, SegmentLimits
 from crag.plain import first_line
 from crag.reflection.backends.candidates import (
@@ -28,6 +26,7 @@ from crag.reflection.prompt_format import candidate_prompt, decision_prompt
 from crag.reflection.spending import spend
 from crag.reflection_tokens import END, RETRIEVE, token_ids
 from crag.state import Usage
+from crag.torch_models import Dtype, find_device, length_sorted_batches, quietly
 
 if TYPE_CHECKING:
     import torch

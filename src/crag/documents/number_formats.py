@@ -1,0 +1,153 @@
+"""Values of the cells of an XLSX workbook as the sheet shows them.
+
+A cell holds 0.195, 742 or 1.5, and its format says that people read 19.5%, 00742 or 36:00.
+"""
+
+import datetime as dt
+import posixpath
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crag.documents.texts import attribute, xml_of
+
+_BUILT_IN = {
+    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 15: "d-mmm-yy",
+    16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM", 19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss",
+    37: "#,##0", 38: "#,##0", 39: "#,##0.00", 40: "#,##0.00", 45: "mm:ss", 46: "[h]:mm:ss",
+}  # fmt: skip
+"""Those that read alike in each country."""
+_CELL = re.compile(rb"<(?:\w+:)?c\s([^<>]*)>")
+_PLACE, _STYLE = re.compile(rb'\br="([A-Z]{1,3})(\d+)"'), re.compile(rb'\bs="(\d+)"')
+_BLOCK = 1 << 20
+_LEFT_OUT = re.compile(r"_.|\*.|\[(?!\$|[hms]+\])[^\]]*\]", re.IGNORECASE)
+"""Room, fillings, colours and conditions."""
+_LITERAL = r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]'
+_NUMBER = re.compile(rf"{_LITERAL}|(?P<digits>[#0?][#0?,]*(?:\.[#0?]*)?)|(?P<other>.)")
+_MOMENT = re.compile(
+    rf"{_LITERAL}|(?P<token>\[[hms]+\]|y+|m+|d+|h+|s+|AM/PM)|(?P<other>.)",
+    re.IGNORECASE,
+)
+
+Formats = Mapping[tuple[int, int], str]
+"""From row and column, counted from 0, to the format of a cell."""
+
+
+def formats_of(archive: zipfile.ZipFile) -> dict[str, Formats]:
+    """Return the formats of the cells of each sheet, by its name."""
+    styles = xml_of(archive, "xl/styles.xml")
+    named = {
+        attribute(one, "numFmtId"): attribute(one, "formatCode") for one in styles.iter("{*}numFmt")
+    }
+    codes = dict[int, str]()
+    for form in styles.iter("{*}cellXfs"):
+        for number, style in enumerate(form):
+            key = attribute(style, "numFmtId") or "0"
+            code = named.get(key) or _BUILT_IN.get(int(key), "")
+            if code and code not in {"General", "@"}:
+                codes[number] = code
+    relations = {
+        attribute(one, "Id"): attribute(one, "Target")
+        for one in xml_of(archive, "xl/_rels/workbook.xml.rels")
+    }
+    return {
+        attribute(sheet, "name"): dict(_formats(archive, relations[attribute(sheet, "id")], codes))
+        for sheet in xml_of(archive, "xl/workbook.xml").iter("{*}sheet")
+        if codes
+    }
+
+
+def _formats(
+    archive: zipfile.ZipFile, target: str, codes: Mapping[int, str]
+) -> Iterator[tuple[tuple[int, int], str]]:
+    with archive.open(posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")) as file:
+        rest = b""
+        while block := file.read(_BLOCK):
+            block = rest + block
+            for cell in _CELL.finditer(block):
+                style, place = _STYLE.search(cell[1]), _PLACE.search(cell[1])
+                if style and place and (code := codes.get(int(style[1]))):
+                    column = 0
+                    for letter in place[1]:
+                        column = column * 26 + letter - 64
+                    yield (int(place[2]) - 1, column - 1), code
+            rest = block[block.rfind(b"<") :]
+
+
+def shown(value: Any, code: str = "") -> str:
+    """Write the value of a cell as its format says; without one, dates are those of ISO 8601."""
+    code, *others = _LEFT_OUT.sub("", code).split(";")
+    match value:
+        case dt.timedelta() | dt.date() | dt.time():
+            return " ".join(_moment(value, code).split())
+        case float() if digits := _number(abs(value), others[0] if value < 0 and others else code):
+            return f"-{digits}" if value < 0 and not others else digits
+        case float() if value.is_integer():
+            return str(int(value))
+        case _:
+            return " ".join(str(value).split())
+
+
+def _number(value: float, code: str) -> str:
+    """Write a number; nothing where its format is none of digits, such as that of a fraction."""
+    parts = [(one.lastgroup, one[one.lastgroup or 0]) for one in _NUMBER.finditer(code)]
+    groups = [text for kind, text in parts if kind == "digits"]
+    others = {text for kind, text in parts if kind == "other"}
+    if not groups or others & {"E", "/", "@"}:
+        return ""
+    fraction = groups[-1].partition(".")[2]
+    digits = f"{value * (100 if '%' in others else 1):{',' * (',' in code)}.{len(fraction)}f}"
+    for _ in re.findall(r"#(?=#*$)", fraction):
+        digits = digits.removesuffix("0")
+    digits = digits.rstrip(".") if fraction else digits
+    wanted = sum(one.partition(".")[0].count("0") for one in groups)
+    digits = "0" * (wanted - len(digits.partition(".")[0])) + digits
+    written = ""
+    for kind, text in parts:
+        if kind == "digits":  # Of several groups, as in 000-00, each takes as many as it is long.
+            groups.pop(0)
+            here = len(digits) - sum(map(len, groups))
+            written, digits = written + digits[:here], digits[here:]
+        else:
+            written += text
+    return " ".join(written.split())
+
+
+def _moment(value: dt.date | dt.time | dt.timedelta, code: str) -> str:
+    """Write a date, a time or a duration; without a format, or with that of another, plainly."""
+    if isinstance(value, dt.timedelta):
+        seconds, plain = round(value.total_seconds()), "[h]:mm:ss"
+        plain = plain if seconds % 60 else "[h]:mm"
+    else:
+        hours, minutes, rest = (getattr(value, one, 0) for one in ("hour", "minute", "second"))
+        seconds = hours * 3600 + minutes * 60 + rest
+        plain = "hh:mm:ss" if rest else "hh:mm"
+    counts = {"h": seconds // 3600, "m": seconds // 60 % 60, "s": seconds % 60}
+    total = {"[h]": seconds // 3600, "[m]": seconds // 60, "[s]": seconds}
+    half = "AM/PM" in code.upper()
+    counts["h"] = (counts["h"] + 11) % 12 + 1 if half else counts["h"] % 24
+    tokens = {one: str(count) for one, count in (counts | total).items()}
+    tokens |= {one * 2: f"{count:02}" for one, count in counts.items()}
+    tokens |= {f"[{one[1] * 2}]": f"{count:02}" for one, count in total.items()}
+    tokens["am/pm"] = "AM" if seconds < 43_200 else "PM"  # noqa: PLR2004 - noon
+    minutes = {"m": tokens["m"], "mm": tokens["mm"]}
+    if isinstance(value, dt.date):
+        plain = f"yyyy-mm-dd {plain}" if isinstance(value, dt.datetime) else "yyyy-mm-dd"
+        names = {"yyyy": "%Y", "yy": "%y", "mmmm": "%B", "mmm": "%b", "mm": "%m", "dddd": "%A",
+                 "ddd": "%a", "dd": "%d"}  # fmt: skip
+        tokens |= {one: value.strftime(name) for one, name in names.items()}
+        tokens |= {"m": str(value.month), "d": str(value.day)}
+
+    def token(match: re.Match[str]) -> str:
+        if not match["token"]:
+            return match[match.lastgroup or 0]
+        before, after = match.string[: match.start()], match.string[match.end() :]
+        is_minute = before[-1:] == ":" or after[:2].lower() == ":s"
+        name = match[0].lower()
+        return minutes.get(name, tokens[name]) if is_minute else tokens[name]
+
+    try:
+        return _MOMENT.sub(token, code or plain)
+    except KeyError:
+        return _MOMENT.sub(token, plain)

@@ -1,0 +1,303 @@
+"""Stores of vectors behind the index in a file: Chroma, Qdrant, any `VectorStore` of LangChain.
+
+LangChain's `VectorStore` finds by vector, adds and deletes. It has no transactions and does not
+list what it holds, so that `FileIndex` tells it what to add, and when to begin anew.
+"""
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+
+from crag.documents.sources import digest
+from crag.errors import CragError, DocumentIndexError
+from crag.extras import require
+from crag.index.backends.sqlite_file import FileIndex
+from crag.index.contract import Index, safe_location, sentence_of
+from crag.runtime.entry_points import imported
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+COLLECTION = "crag"
+"""Name of the collection in Chroma and Qdrant."""
+GRAPH = {
+    "space": "cosine",
+    "ef_construction": 200,
+    "max_neighbors": 32,
+    "ef_search": 1000,
+    "sync_threshold": 20_000,
+}
+"""Of Chroma: with its defaults it loses near texts among many that are alike."""
+_TIMEOUT = 60
+"""Seconds."""
+_POINTS = uuid.UUID("6b1cb8f2-2d33-5c6f-9e0a-3b1a0c6a7d11")
+"""Stores get UUIDs, which Qdrant asks for, made of the keys of texts within this namespace."""
+_KEY = "key"
+
+Build = Callable[[Embeddings], VectorStore | AbstractContextManager[VectorStore]]
+"""Returns a store for vectors as long as those of the `Embeddings`, or a context that closes it."""
+
+
+class MadeVectors(Embeddings):
+    """Gives a store the vectors that were made already, where it has its texts embedded."""
+
+    def __init__(self, dimension: int) -> None:
+        self._probe = [1.0] + [0.0] * (dimension - 1)
+        self._waiting = list[tuple[str, list[float]]]()
+
+    @contextmanager
+    def of(self, texts: Sequence[str], vectors: "NDArray[np.float32]") -> Iterator[None]:
+        """Have the texts embedded within the block, all of them and in their order.
+
+        Raises:
+            ValueError: the store asked for others.
+        """
+        self._waiting = list(zip(texts, vectors.tolist(), strict=True))
+        try:
+            yield
+            if self._waiting:
+                raise ValueError(f"it took {len(texts) - len(self._waiting)} of {len(texts)} texts")
+        finally:
+            self._waiting = []
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the next vectors, or any if none wait: some stores measure their length."""
+        if not self._waiting:
+            return [self._probe for _ in texts]
+        taken, self._waiting = self._waiting[: len(texts)], self._waiting[len(texts) :]
+        if [text for text, _ in taken] != list(texts):
+            raise ValueError("it embeds other texts than it was given")
+        return [vector for _, vector in taken]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return any vector, because questions are embedded elsewhere."""
+        del text
+        return self._probe
+
+
+class StoreOfVectors:
+    """The vector store that `build` opens, as `FileIndex` uses it; texts are named by their keys.
+
+    `folder` is where it keeps everything, if it is nobody else's: it may be deleted. Without texts,
+    which are in the file, Chroma writes a third as much.
+    """
+
+    def __init__(
+        self, build: Build, folder: Path | None = None, *, with_texts: bool = True
+    ) -> None:
+        self._build, self._folder, self._with_texts = build, folder, with_texts
+        self._vectors = MadeVectors(1)
+        self._store: VectorStore | None = None
+        self._closing = ExitStack()
+
+    @contextmanager
+    def errors(self, location: str) -> Iterator[None]:
+        """Translate whatever a store raises; nobody knows its state then, so it is closed."""
+        try:
+            yield
+        except CragError:
+            raise
+        except Exception as error:
+            self.close()
+            advice = "Is it running, and is this its address?"
+            problem = f"its vector store failed: {sentence_of(error)} {advice}"
+            raise DocumentIndexError(location, problem) from error
+
+    def open(self, dimension: int) -> None:
+        """Open the store for vectors of that length, unless it is open.
+
+        Raises:
+            TypeError: what was built is no `VectorStore`.
+        """
+        if self._store is not None:
+            return
+        self._vectors = MadeVectors(dimension)
+        store = self._build(self._vectors)
+        if isinstance(store, AbstractContextManager):
+            store = self._closing.enter_context(store)
+        if not isinstance(store, VectorStore):
+            raise TypeError(f"{type(store).__name__} is no VectorStore")
+        self._store = store
+
+    def close(self) -> None:
+        """Close the store, if it is open."""
+        self._store = None
+        self._closing.close()
+
+    def clear(self) -> bool:
+        """Delete the store's folder, and return whether it has one."""
+        self.close()
+        if self._folder is None:
+            return False
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return True
+
+    def add(self, chunks: Sequence[Document], vectors: "NDArray[np.float32]") -> None:
+        """Add texts that the store does not have; the id of each is its key."""
+        texts = [chunk.page_content if self._with_texts else "" for chunk in chunks]
+        known = [chunk.metadata if self._with_texts else {} for chunk in chunks]
+        entries = [
+            Document(text, metadata={**_scalars(metadata), _KEY: chunk.id})
+            for text, metadata, chunk in zip(texts, known, chunks, strict=True)
+        ]
+        with self._vectors.of(texts, vectors):
+            self._opened().add_documents(entries, ids=[_point(str(one.id)) for one in chunks])
+
+    def remove(self, keys: Sequence[str]) -> None:
+        """Remove texts; some stores raise where they do not have one.
+
+        Raises:
+            ValueError: the store says that it did not remove them.
+        """
+        removed: bool | None = True
+        with suppress(KeyError, ValueError):
+            removed = self._opened().delete([_point(key) for key in keys]) if keys else True
+        if removed is False:
+            raise ValueError("it did not remove what it was asked to")
+
+    def near(self, vector: "NDArray[np.float32]", k: int) -> list[str]:
+        """Return the keys of about the `k` nearest texts."""
+        found = self._opened().similarity_search_by_vector(vector.tolist(), k=k)
+        return [str(document.metadata.get(_KEY)) for document in found]
+
+    def has(self, key: str, vector: bytes) -> bool:
+        """Return whether the store has a text: one in memory, or that lost everything, does not."""
+        import numpy as np
+
+        try:
+            return bool(self._opened().get_by_ids([_point(key)]))
+        except NotImplementedError:
+            return key in self.near(np.frombuffer(vector, np.float32), 50)
+
+    def _opened(self) -> VectorStore:
+        return cast("VectorStore", self._store)
+
+
+def chroma_folder(location: str) -> Index:
+    """Return an index in a folder, whose vectors are in Chroma too."""
+    folder = Path(location).expanduser().resolve()
+    inner = folder / "chroma"
+    build = partial(_chroma, "PersistentClient", {"path": str(inner)})
+    return FileIndex(folder, StoreOfVectors(build, inner, with_texts=False))
+
+
+def chroma_server(location: str) -> Index:
+    """Return an index whose vectors are on a Chroma server, at ``http(s)://HOST:PORT``.
+
+    Raises:
+        DocumentIndexError: the URL says something else.
+    """
+    url = urlsplit(location)
+    if not url.hostname or url.username or url.path.strip("/") or url.query:
+        problem = "the URL of a Chroma server is http(s)://HOST:PORT and nothing else"
+        raise DocumentIndexError(safe_location(location), problem)
+    tls = url.scheme == "https"
+    address = {"host": url.hostname, "port": url.port or (443 if tls else 80), "ssl": tls}
+    return _on_server(location, partial(_chroma, "HttpClient", address))
+
+
+@contextmanager
+def _chroma(kind: str, options: Mapping[str, Any], embeddings: Embeddings) -> Iterator[VectorStore]:
+    import chromadb
+    from chromadb.config import Settings
+    from langchain_chroma import Chroma
+
+    client = getattr(chromadb, kind)(**options, settings=Settings(anonymized_telemetry=False))
+    parts = (client, client._admin_client)  # noqa: SLF001
+    sessions = [getattr(part._server, "_session", None) for part in parts]  # noqa: SLF001
+    graph = cast("Any", {"hnsw": GRAPH})
+    try:
+        yield Chroma(COLLECTION, embeddings, client=client, collection_configuration=graph)
+    finally:
+        client.close()
+        for session in filter(None, sessions):  # Chroma leaves those of its HTTP clients open.
+            session.close()
+
+
+def of_function(location: str) -> Index:
+    """Return an index in the store that a function makes: ``module:function://FOLDER``.
+
+    The function is a `Build`; or it is a class that implements `crag.index.contract.Index`, which
+    takes what stands after ``://``.
+
+    Raises:
+        DocumentIndexError: there is no such function, or no folder is named.
+    """
+    name, _, place = location.partition("://")
+    if not place:
+        problem = f"name a folder for the index: {name}://./FOLDER"
+        raise DocumentIndexError(location, problem)
+    try:
+        made = imported(name)
+    except (ImportError, ValueError, AttributeError) as error:
+        problem = f"the function {name} cannot be imported: {error}"
+        raise DocumentIndexError(location, problem) from error
+    if hasattr(made, "by_vector"):
+        return cast("Index", made(place))
+    return _in_folder(location, StoreOfVectors(made))
+
+
+def qdrant(location: str) -> Index:
+    """Return an index in Qdrant at ``qdrant://HOST:6333``, ``qdrant+https://HOST``, or in a folder.
+
+    A folder is ``qdrant://`` and an absolute path, or one that begins with ``./``. The file of a
+    server's index is in the user's folder of data, and its key is taken from QDRANT_API_KEY.
+    """
+    require("qdrant", "an index in Qdrant", "langchain_qdrant")
+    scheme, _, place = location.partition("://")
+    if place.startswith(("/", ".", "~")):
+        inner = Path(place).expanduser().resolve() / "qdrant"
+        build = partial(_qdrant, {"path": str(inner), "force_disable_check_same_thread": True})
+        return _in_folder(location, StoreOfVectors(build, inner))
+    url = f"{'https' if scheme.lower() == 'qdrant+https' else 'http'}://{place}"
+    key = os.environ.get("QDRANT_API_KEY")
+    client = {"url": url, "api_key": key, "timeout": _TIMEOUT, "check_compatibility": False}
+    return _on_server(location, partial(_qdrant, client))
+
+
+@contextmanager
+def _qdrant(options: Mapping[str, Any], embeddings: Embeddings) -> Iterator[VectorStore]:
+    from langchain_qdrant import QdrantVectorStore
+    from qdrant_client import QdrantClient
+    from qdrant_client.models import Distance, VectorParams
+
+    with closing(QdrantClient(**options)) as client:
+        if not client.collection_exists(COLLECTION):
+            size = len(embeddings.embed_query(""))
+            shape = VectorParams(size=size, distance=Distance.COSINE)
+            client.create_collection(COLLECTION, vectors_config=shape)
+        yield QdrantVectorStore(client, COLLECTION, embeddings, validate_collection_config=False)
+
+
+def _in_folder(location: str, store: StoreOfVectors) -> Index:
+    """Return an index in the folder that a location names; a user can type what it is shown as."""
+    scheme, _, place = location.partition("://")
+    folder = Path(place).expanduser().resolve()
+    return FileIndex(folder, store, f"{scheme}://{folder}")
+
+
+def _on_server(location: str, build: Build) -> Index:
+    """Return an index whose file is in the user's folder of data."""
+    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    folder = data / "crag" / f"{location.partition(':')[0]}-{digest(location)[:16]}"
+    return FileIndex(folder, StoreOfVectors(build), safe_location(location))
+
+
+def _scalars(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what every store takes as metadata."""
+    return {key: one for key, one in metadata.items() if isinstance(one, str | int | float | bool)}
+
+
+def _point(key: str) -> str:
+    return str(uuid.uuid5(_POINTS, key))

@@ -1,0 +1,194 @@
+"""Rank what is found by meaning and by words: one score of both, and few that are alike."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from math import log
+from typing import NamedTuple
+
+from langchain_core.documents import Document
+
+from crag.finding import FindBy
+from crag.index.contract import Filter, Hit, Index, Passage, Term, placed
+from crag.text.words import exact_names, names_in, question_words, words
+
+_CANDIDATES = 50
+"""Texts that each half finds before both are ranked."""
+_MOST_RANKED = 20_000
+"""Texts with a word of the question that are ranked by words; those with the rarest come first."""
+_MEANING, _WORDS, _NAMES = 1.0, 1.25, 2.0
+"""How much meaning, words and names count. Fitted to real documentation, where half as much and
+twice as much find nearly the same; meaning and words together rarely count more than a name."""
+_UNREAD = 0.3
+"""How much the meaning counts of a question that the embedding model does not read."""
+_CAPITAL = 0.5
+"""How much a word with a capital letter is a name, beside a code or a quoted phrase."""
+_K1, _B = 1.2, 0.75
+_MOST_ALIKE = 3
+"""Texts that differ in nothing but numbers; more of them come after all others."""
+_LONG = 80
+"""Characters from which equal texts say the same, whatever their titles."""
+_DIGIT = re.compile(r"\d")
+_QUOTED = re.compile(r'["“„«`]([^"“”„«»`]{3,300})["“”»`]')
+
+
+class Asked(NamedTuple):
+    """A question, as it is looked for."""
+
+    question: str
+    by: FindBy
+    vector: Sequence[float] = ()
+    is_read: bool = True
+    """Whether the embedding model reads its language."""
+
+
+def find(index: Index, asked: Asked, k: int, where: Filter) -> list[Document]:
+    """Return the `k` chunks that serve a question best, best first."""
+    question, by, vector, is_read = asked
+    wanted = max(k, _CANDIDATES)
+    numbers, weights = list[int](), dict[Term, _Weight]()
+    if by != "words":
+        numbers += _spread(lambda n: index.by_vector(vector, n, where), wanted)
+    if by != "meaning":
+        terms = terms_of(question)
+        total, counts = index.holders(terms)
+        holders = {term: n for term, n in zip(terms, counts, strict=True) if n}
+        scarce = [term for term, n in holders.items() if n <= wanted]
+        for some in (scarce, _rarest(holders)):  # Or what has many other words hides a name.
+            numbers += _spread(partial(_by_words, index, some, where), wanted)
+        weights = _weights(question, total, holders)
+    passages = index.passages(list(dict.fromkeys(numbers)), vector)
+    scores = scored(passages, weights, _MEANING if is_read else _UNREAD)
+    order = sorted(passages, key=lambda one: (-scores[one.number], one.number))
+    return chosen(index, order, k, where)
+
+
+def terms_of(question: str) -> list[Term]:
+    """Return what to look for: the words of a question, and what it quotes as one phrase.
+
+    >>> terms_of('Who said "out of range"?')
+    [('said',), ('rang',), ('out', 'of', 'rang')]
+    """
+    terms = [(word,) for word in question_words(question)]
+    return list(dict.fromkeys([*terms, *_phrases(question)]))
+
+
+def scored(
+    passages: Sequence[Passage], weights: Mapping[Term, "_Weight"], meaning: float
+) -> dict[int, float]:
+    """Return a score for each passage, by number: its meaning, its words and its names.
+
+    Each of these is from 0 to 1. The meaning is the cosine, between the nearest and the fiftieth;
+    so it does not matter in which range an embedding model has its cosines (Bruch et al. 2022). The
+    words are those of BM25, with a rarity that counts twice. The names are what is looked for as it
+    is written, a code, a quoted phrase, a name: what stands in one text alone decides, and what
+    many have says little.
+    """
+    spelled = {one.number: [*words(one.heading), *words(one.text)] for one in passages}
+    mean = sum(map(len, spelled.values())) / max(len(spelled), 1)
+    cosines = sorted((one.cosine for one in passages), reverse=True)[:_CANDIDATES]
+    all_words = sum(weight.word for weight in weights.values()) or 1.0
+    scores = {}
+    for one in passages:
+        found = _occurrences(spelled[one.number], weights)
+        length = 1 - _B + _B * len(spelled[one.number]) / max(mean, 1)
+        said = sum(weights[term].word * n / (n + _K1 * length) for term, n in found.items())
+        named = min(sum(weights[term].name for term in found), 1.0)
+        meant = max(one.cosine - cosines[-1], 0.0) / max(cosines[0] - cosines[-1], 1e-6)
+        scores[one.number] = meaning * meant + _WORDS * said / all_words + _NAMES * named
+    return scores
+
+
+class _Weight(NamedTuple):
+    """What a term of the question counts."""
+
+    word: float
+    name: float
+    """One over the texts that have it; 0 if the question does not ask for it as it is written."""
+
+
+def _weights(question: str, total: int, holders: Mapping[Term, int]) -> dict[Term, _Weight]:
+    """Return the weights of terms by how many texts have them."""
+    exact = {word for name in exact_names(question) for word in _distinctive(name)}
+    capital = {word for name in names_in(question) for word in _distinctive(name)}
+    weights = {}
+    for term, number in holders.items():
+        rarity = log(1 + (total - number + 0.5) / (number + 0.5))
+        is_exact = len(term) > 1 or term[0] in exact
+        name = 1 if is_exact else _CAPITAL if term[0] in capital else 0
+        weights[term] = _Weight(rarity**2, name / number)
+    return weights
+
+
+def _distinctive(name: str) -> list[str]:
+    """Return the words of a name that stand for it: the whole, and its parts with digits."""
+    spelled = list(words(name))
+    return [*spelled[:1], *filter(_DIGIT.search, spelled[1:])]
+
+
+def _occurrences(spelled: Sequence[str], terms: Collection[Term]) -> dict[Term, int]:
+    """Return how often a text has each of the terms that it has."""
+    counts = Counter(spelled)
+    joined = f" {' '.join(spelled)} " if any(len(term) > 1 for term in terms) else ""
+    found = {
+        term: counts[term[0]] if len(term) == 1 else joined.count(f" {' '.join(term)} ")
+        for term in terms
+    }
+    return {term: number for term, number in found.items() if number}
+
+
+def chosen(index: Index, ranked: Sequence[Passage], k: int, where: Filter) -> list[Document]:
+    """Return the chunks of the first `k` texts; equal ones once, and few that are alike."""
+    groups: dict[str, list[int]] = {}
+    for passage in ranked:
+        text = " ".join(passage.text.split())
+        same = text if len(text) >= _LONG else f"{passage.heading}\n{text}"
+        groups.setdefault(same, []).append(passage.number)
+    first = {numbers[0]: numbers for numbers in groups.values()}
+    kinds = {one.number: one.alike for one in ranked if one.number in first}
+    few = _few_alike(list(kinds.items()))
+    shown = [*few, *(number for number in kinds if number not in set(few))][:k]
+    return [placed(index.documents(first[number], where)) for number in shown]
+
+
+def _phrases(question: str) -> list[Term]:
+    phrases = (tuple(words(quoted)) for quoted in _QUOTED.findall(question))
+    return [phrase for phrase in phrases if len(phrase) > 1]
+
+
+def _by_words(index: Index, terms: Sequence[Term], where: Filter, k: int) -> list[Hit]:
+    return index.by_words(terms, k, where)
+
+
+def _spread(search: Callable[[int], Sequence[Hit]], wanted: int) -> list[int]:
+    """Search for more until enough texts are found that are not alike, or there are no more."""
+    asked = 2 * wanted
+    while True:
+        hits = search(asked)
+        few = _few_alike([(hit.number, hit.alike) for hit in hits])
+        if len(few) >= wanted or len(hits) < asked:
+            rest = [hit.number for hit in hits if hit.number not in set(few)]
+            return [*few, *rest][:wanted]
+        asked *= 8
+
+
+def _few_alike(numbers: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the numbers, in order, without those that enough before them are alike."""
+    seen: dict[int, int] = {}
+    few = []
+    for number, kind in numbers:
+        seen[kind] = seen.get(kind, 0) + 1
+        if seen[kind] <= _MOST_ALIKE:
+            few.append(number)
+    return few
+
+
+def _rarest(holders: Mapping[Term, int]) -> list[Term]:
+    """Return the terms that are looked for: the rarest, up to so many texts that have one."""
+    taken, reach = list[Term](), 0
+    for term, number in sorted(holders.items(), key=lambda one: one[1]):
+        reach += number
+        if not taken or reach <= _MOST_RANKED:
+            taken.append(term)
+    return taken

@@ -1,0 +1,334 @@
+"""Cut a text into strips: spans that are read together, and never within a sentence or an item.
+
+The text is the canonical Markdown of `crag.text.blocks`; any other text is read by the same few
+rules, and what looks like no block is prose. A strip is up to three sentences, or a list, a table
+or code with the sentence that leads it in. What is too long for one strip is cut between items,
+rows or stanzas, and each part knows what stands before it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import Literal, NamedTuple
+
+from crag.text.language import language_of
+from crag.text.sentences import split_sentences
+from crag.text.words import word_count
+
+SENTENCES_PER_STRIP = 3
+"""The paper says a few sentences; the official excerption joins three."""
+LONGEST = 120
+"""Words of a strip, so that each fits the input of an evaluator."""
+LONGEST_CODE = 240
+"""Words of code that is not cut."""
+LONGEST_INTRODUCED, LONGEST_LEANING = 180, 60
+"""Words of a strip up to which a block stays with the sentence that leads it in, and a sentence
+with the one that it refers to."""
+_BELOW_ALL = 7
+"""The level of a line that is bold as a whole, which is a heading to its readers."""
+PartKind = Literal["heading", "sentence", "item", "row", "code"]
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_HEADING = re.compile(r"(#{1,6})[ \t]+\S")
+_BOLD = re.compile(r"(\*\*|__)(?=[^\s*_])[^\n*_]{1,80}(?<!\s)\1:?\s*")
+_ITEM = re.compile(r"([ \t]*)(?:[-*+•‣–]|\d{1,3}[.)])[ \t]+\S")
+_RULE = re.compile(r"[|\-: \t]+")
+_WORD = re.compile(r"\S+")
+_STANZA = re.compile(r"\n(?:[ \t]*\n)+")
+_LEANS = re.compile(
+    r"(?:it|its|this|that|these|those|they|them|their|he|she|such|then|otherwise|instead|however|"
+    r"but|and|or|so|also|here|in (?:this|that|these|such) |for (?:example|instance)|therefore|thus|"
+    r"hence)\b",
+    re.IGNORECASE,
+)
+_FOLLOWS = re.compile(r"\bfollowing\b|\b(?:as follows|below)\.?$", re.IGNORECASE)
+
+
+class Part(NamedTuple):
+    """A heading, a sentence, an item of a list, a row of a table, or a block of code."""
+
+    kind: PartKind
+    start: int
+    end: int
+    block: int
+    """Parts of one block have one number, and those of a later one a higher one."""
+    level: int = 0
+    """Of a heading, from 1."""
+
+
+class Unit(NamedTuple):
+    """A strip as a span of a text."""
+
+    start: int
+    end: int
+    before: str = ""
+    """What it needs to be read: the part of the text that leads its list in, with the head of its
+    table or the fence of its code; empty where the strip begins with that."""
+    headings: tuple[str, ...] = ()
+    """Those that its words stand below, its own among them, the highest first."""
+
+
+def parts_of(text: str) -> Iterator[Part]:
+    """Yield the parts of a text, in order; only white space stands between them."""
+    lines = [(found[0], found.start()) for found in _LINE.finditer(text)]
+    language = language_of(text)
+    for block, (kind, spans) in enumerate(_blocks(lines)):
+        for first, after in spans:
+            line, start = lines[first]
+            end = lines[after - 1][1] + len(lines[after - 1][0].rstrip())
+            if kind != "sentence":
+                level = len(line) - len(line.lstrip("#")) if kind == "heading" else 0
+                yield Part(kind, start, end, block, level)
+            elif _BOLD.fullmatch(text, start, end):
+                yield Part("heading", start, end, block, _BELOW_ALL)
+            else:
+                yield from _sentences(text, start, end, block, language)
+
+
+def units_of(text: str) -> list[Unit]:
+    """Cut a text into strips, in order; only white space stands between them."""
+    units: list[Unit] = []
+    path: list[tuple[int, str]] = []
+    for headings, body in _sections(parts_of(text)):
+        for part in headings:
+            path = [above for above in path if above[0] < part.level]
+            path.append((part.level, heading_words(text[part.start : part.end])))
+        names = tuple(name for _, name in path)
+        start = headings[0].start if headings else None
+        for unit in _units_in(text, body) if body else [_spanning(headings)]:
+            begin = unit.start if start is None else start
+            units.append(unit._replace(start=begin, headings=names))
+            start = None
+    return units
+
+
+def heading_words(heading: str) -> str:
+    """Return a heading without its marks."""
+    return heading.strip("#*_ \t\n").removesuffix(":").rstrip("*_ ")
+
+
+def leads_in(sentence: str) -> bool:
+    """Return whether a sentence belongs to the block after it."""
+    said = sentence.rstrip("*_ ")
+    return said.endswith((":", "?")) or _FOLLOWS.search(said) is not None
+
+
+def leans(text: str, start: int = 0) -> bool:
+    """Return whether what begins there refers to what stands before it."""
+    return _LEANS.match(text, start) is not None
+
+
+def is_rule(row: str) -> bool:
+    """Return whether a row of a table only parts its head from the others."""
+    return _RULE.fullmatch(row) is not None
+
+
+def _kind_of(line: str) -> PartKind | None:
+    if not line.strip():
+        return None
+    if line.startswith("|"):
+        return "row"
+    if _FENCE.match(line):
+        return "code"
+    if _HEADING.match(line):
+        return "heading"
+    return "item" if _ITEM.match(line) else "sentence"
+
+
+def _blocks(lines: Sequence[tuple[str, int]]) -> Iterator[tuple[PartKind, list[tuple[int, int]]]]:
+    """Yield the kind of each block, and which lines each part of it has; a paragraph is one."""
+    at = 0
+    while at < len(lines):
+        kind = _kind_of(lines[at][0])
+        after = at + 1
+        match kind:
+            case None | "heading":
+                spans = [(at, after)]
+            case "code":
+                spans = [(at, _after_code(lines, at))]
+            case "item":
+                spans = list(_items(lines, at))
+            case "row" | "sentence":
+                while after < len(lines) and _kind_of(lines[after][0]) == kind:
+                    after += 1
+                spans = (
+                    [(at, after)] if kind == "sentence" else list(pairwise(range(at, after + 1)))
+                )
+        if kind is not None:
+            yield kind, spans
+        at = spans[-1][1]
+
+
+def _after_code(lines: Sequence[tuple[str, int]], first: int) -> int:
+    """Return the number of the line after a fence closes, or after the last one."""
+    fence = _FENCE.match(lines[first][0])
+    ticks = fence[1] if fence else ""
+    for at in range(first + 1, len(lines)):
+        line = lines[at][0].strip()
+        if line.startswith(ticks) and not line.strip(ticks[0]):
+            return at + 1
+    return len(lines)
+
+
+def _items(lines: Sequence[tuple[str, int]], first: int) -> Iterator[tuple[int, int]]:
+    """Yield the first line of each item of a list, and the line after its last one."""
+    margin = _margin(lines[first][0])
+    begin = last = first
+    for at in range(first + 1, len(lines)):
+        line = lines[at][0]
+        kind = _kind_of(line)
+        is_deeper = _margin(line) > margin
+        if kind is None:
+            continue
+        if kind == "item" and not is_deeper:
+            yield begin, last + 1
+            begin = at
+        elif not (is_deeper or (kind == "sentence" and at == last + 1)):
+            break
+        last = at
+    yield begin, last + 1
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _sentences(text: str, start: int, end: int, block: int, language: str) -> Iterator[Part]:
+    for sentence in split_sentences(text[start:end], language):
+        if said := sentence.strip():
+            begin = start + sentence.index(said)
+            yield Part("sentence", begin, begin + len(said), block)
+        start += len(sentence)
+
+
+def _sections(parts: Iterator[Part]) -> Iterator[tuple[list[Part], list[Part]]]:
+    """Yield headings that follow each other, and the parts below them."""
+    headings: list[Part] = []
+    for is_heading, run in groupby(parts, key=lambda part: part.kind == "heading"):
+        if is_heading:
+            headings = list(run)
+        else:
+            yield headings, list(run)
+            headings = []
+    if headings:
+        yield headings, []
+
+
+def _units_in(text: str, body: Sequence[Part]) -> Iterator[Unit]:
+    """Join sentences, and what leads a block in with that, or with its first part."""
+    waiting: list[Part] = []
+    for group in _groups(text, body):
+        if group[0].kind == "sentence":
+            if waiting and _is_full(text, waiting, group[0]):
+                yield _spanning(waiting)
+                waiting = []
+            waiting += group
+            continue
+        lead = [one for one in waiting[-1:] if _leads(text, one, group[0])]
+        size = _size(text, group)
+        is_whole = size <= (LONGEST_CODE if group[0].kind == "code" else LONGEST)
+        has_room = is_whole and _size(text, waiting) + size <= LONGEST_INTRODUCED
+        if waiting[: -1 if lead else None] and not (lead and has_room):
+            yield _spanning(waiting[: -1 if lead else None])
+            waiting = lead
+        if is_whole:
+            yield _spanning([*waiting, *group])
+        else:
+            yield from _cut(text, lead, group)
+        waiting = []
+    if waiting:
+        yield _spanning(waiting)
+
+
+def _groups(text: str, body: Sequence[Part]) -> Iterator[list[Part]]:
+    """Yield each sentence alone, those that are too long cut, and other blocks whole."""
+    for _, run in groupby(body, key=lambda part: part.block):
+        parts = list(run)
+        if parts[0].kind != "sentence":
+            yield parts
+        else:
+            yield from ([piece] for part in parts for piece in _short(text, part))
+
+
+def _is_full(text: str, waiting: Sequence[Part], following: Part) -> bool:
+    size = _size(text, [*waiting, following])
+    if leans(text, following.start) and size <= LONGEST_LEANING:
+        return False
+    is_question = text[waiting[-1].end - 1] == "?"
+    return size > LONGEST or (len(waiting) >= SENTENCES_PER_STRIP and not is_question)
+
+
+def _leads(text: str, sentence: Part, block: Part) -> bool:
+    return block.kind == "code" or leads_in(text[sentence.start : sentence.end])
+
+
+def _cut(text: str, lead: Sequence[Part], group: Sequence[Part]) -> Iterator[Unit]:
+    """Cut a block between its parts; each but the first says what stands before the block."""
+    opening = [*lead, *group[: _head_size(text, group)]]
+    pieces = [piece for part in group[_head_size(text, group) :] for piece in _short(text, part)]
+    own = text.index("\n", group[0].start) + 1 if group[0].kind == "code" else pieces[0].start
+    before = text[lead[0].start if lead else group[0].start : own]
+    context, run = "", list[Part]()
+    for piece in pieces:
+        if run and _size(text, [*opening, *run, piece]) > LONGEST:
+            yield _spanning([*opening, *run])._replace(before=context)
+            opening, run, context = [], [], before
+        run.append(piece)
+    yield _spanning([*opening, *run])._replace(before=context)
+
+
+def _head_size(text: str, group: Sequence[Part]) -> int:
+    """Return how many rows the head of a table has, with the rule below it."""
+    has_rule = len(group) > 2 and is_rule(text[group[1].start : group[1].end])  # noqa: PLR2004
+    return 2 if group[0].kind == "row" and has_rule else 0
+
+
+def _short(text: str, part: Part) -> Iterator[Part]:
+    """Cut a part that is too long: code between stanzas, an item or a sentence as it can be."""
+    if part.kind == "row" or _size(text, [part]) <= LONGEST:
+        yield part
+        return
+    cuts = _STANZA.finditer(text, part.start, part.end) if part.kind == "code" else ()
+    starts = [part.start, *(cut.end() for cut in cuts), part.end]
+    for start, end in pairwise(starts):
+        for piece in _joined(text, _atoms(text, start, end)):
+            yield part._replace(start=piece[0], end=piece[1])
+
+
+def _atoms(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield lines, of a line that is too long its sentences, and of one of these its words."""
+    for line in _LINE.finditer(text, start, end):
+        if word_count(line[0]) <= LONGEST:
+            yield line.span()
+            continue
+        at = line.start()
+        for sentence in split_sentences(line[0]):
+            if word_count(sentence) <= LONGEST:
+                yield at, at + len(sentence)
+            else:
+                yield from (word.span() for word in _WORD.finditer(text, at, at + len(sentence)))
+            at += len(sentence)
+
+
+def _joined(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Join as many spans as have room, without the white space after them."""
+    begin = last = count = 0
+    for start, end in spans:
+        size = word_count(text[start:end])
+        if not size:
+            continue
+        if count and count + size > LONGEST:
+            yield begin, last
+            count = 0
+        begin = begin if count else start
+        last, count = start + len(text[start:end].rstrip()), count + size
+    if count:
+        yield begin, last
+
+
+def _size(text: str, parts: Sequence[Part]) -> int:
+    return word_count(text[parts[0].start : parts[-1].end]) if parts else 0
+
+
+def _spanning(parts: Sequence[Part]) -> Unit:
+    return Unit(parts[0].start, parts[-1].end)

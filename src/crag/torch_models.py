@@ -1,0 +1,56 @@
+"""Shared by all models that torch computes: their device, quiet loading, and batches."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import torch
+
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+"""The type of weights in memory; "auto" is the one they were saved in."""
+
+
+def find_device(name: str | None, refused: Callable[[str], Exception]) -> "torch.device":
+    """Return the device called `name`; without a name CUDA if available, else the CPU.
+
+    "cuda" is the first such device. If there is no such device, raises the error that `refused`
+    builds from a message that lists the available devices.
+    """
+    import torch
+
+    here = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    wanted = {None: here[:2][-1], "cuda": "cuda:0"}.get(name, name)
+    if wanted not in here:
+        raise refused(f"there is no device {name!r}; there are: {', '.join(here)}")
+    return torch.device(wanted)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Silence the progress bars and reports of transformers while it loads a model.
+
+    The caller raises an error for anything that matters.
+    """
+    from transformers.utils import logging as loading
+
+    shown, verbosity = loading.is_progress_bar_enabled(), loading.get_verbosity()
+    loading.disable_progress_bar()  # type: ignore[no-untyped-call]
+    loading.set_verbosity(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        loading.set_verbosity(verbosity)
+        if shown:
+            loading.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def length_sorted_batches(lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Return the indices of `lengths` in batches of at most `size`, longest first.
+
+    Equal lengths keep their order. The first batch is the largest, so a lack of memory shows right
+    away.
+    """
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+    return [order[start : start + size] for start in range(0, len(order), size)]

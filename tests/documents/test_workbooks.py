@@ -1,0 +1,64 @@
+"""Workbooks: values as the sheet shows them, titles, and tables one below the other."""
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xlsxwriter import Workbook
+
+from crag.documents.number_formats import shown
+from tests.documents.reading import only
+
+MORNING = dt.datetime(2024, 3, 5, 9, 30)  # noqa: DTZ001 - workbooks know no time zones
+SHOWN: list[tuple[Any, str, str]] = [
+    (0.195, "0.0%", "19.5%"), (0.5, "0 %", "50 %"), (-0.2, "0%;(0%)", "(20%)"),
+    (742.0, "00000", "00742"), (1234.0, "000-000", "001-234"), (12.0, '"Nr. "000', "Nr. 012"),
+    (123456789.0, "000-00-0000", "123-45-6789"), (7.0, "00.0", "07.0"),
+    (dt.timedelta(hours=36), "[h]:mm", "36:00"), (dt.timedelta(seconds=95), "[mm]:ss", "01:35"),
+    (dt.timedelta(hours=36, seconds=5), "", "36:00:05"), (dt.time(6, 5), "h:mm", "6:05"),
+    (dt.time(18, 5), "h:mm AM/PM", "6:05 PM"), (dt.time(0, 14, 58), "mm:ss", "14:58"),
+    (dt.date(2024, 3, 5), "dd.mm.yyyy", "05.03.2024"),
+    (dt.date(2024, 3, 5), "[$-409]d mmmm yyyy;@", "5 March 2024"),
+    (dt.date(2024, 3, 5), "", "2024-03-05"),
+    (MORNING, "dd/mm/yy h:mm:ss", "05/03/24 9:30:00"), (MORNING, "", "2024-03-05 09:30"),
+    (3.5, '0.0" kg"', "3.5 kg"), (3.0, "0.##", "3"), (3.25, "0.##", "3.25"),
+    (1234.5, "#,##0.00 [$€-407]", "1,234.50 €"), (5.0, "_-* #,##0.00 _€_-", "5.00"),
+    (0.25, "# ?/?", "0.25"), (45000.0, "General", "45000"), (5.0, "", "5"), (-5.5, "0.0", "-5.5"),
+    ("00742", "@", "00742"), (True, "0", "True"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "code", "text"), SHOWN)
+def test_a_cell_is_read_as_the_sheet_shows_it(value: Any, code: str, text: str) -> None:
+    assert shown(value, code if code != "General" else "") == text
+
+
+def test_formats_are_those_of_the_cells(folder: Path) -> None:
+    cells = [one for one in SHOWN if one[1] and isinstance(one[0], float) and one[1] != "# ?/?"]
+    with Workbook(folder / "a.xlsx") as workbook:
+        workbook.add_worksheet("Empty")
+        sheet = workbook.add_worksheet("Parts & more")
+        sheet.write_row(3, 2, ["name", "value"])
+        for row, (value, code, _) in enumerate(cells, start=4):
+            sheet.write(row, 2, f"part {row}")
+            sheet.write(row, 3, value, workbook.add_format({"num_format": code}))
+    lines = only(folder / "a.xlsx").text.splitlines()
+    assert lines[-len(cells) :] == [
+        f"| part {row} | {text} |" for row, (_, _, text) in enumerate(cells, start=4)
+    ]
+
+
+def test_a_table_below_another_one_has_its_own_head(folder: Path) -> None:
+    rows: list[list[Any]] = [
+        ["Openings"], ["valve", "winter"], ["V1", 3], [], ["V2", 4], [],
+        ["Pumps", ""], ["pump", "place"], ["P1", "hall 2"],
+    ]  # fmt: skip
+    with Workbook(folder / "a.xlsx") as workbook:
+        sheet = workbook.add_worksheet("Parts")
+        for number, row in enumerate(rows):
+            sheet.write_row(number, 0, row)
+    assert only(folder / "a.xlsx").text == (
+        "## Parts\n\nOpenings\n\n| valve | winter |\n| --- | --- |\n| V1 | 3 |\n| V2 | 4 |\n\n"
+        "Pumps\n\n| pump | place |\n| --- | --- |\n| P1 | hall 2 |"
+    )

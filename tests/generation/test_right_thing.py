@@ -1,0 +1,156 @@
+"""What is quoted is about what was asked, whatever the layout and the language, beside its like.
+
+The reading marks each value of the kind that is asked for, as if the reader could not tell them
+apart: what the question names has to decide.
+"""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from langchain_core.documents import Document
+
+from crag.parts import Quotation
+from tests.generation.test_quoting import asked
+
+NAMES = ("Kestrel", "Merlin", "Osprey", "Harrier", "Goshawk", "Buzzard", "Falcon", "Kite")
+PRICES = {name: f"{400 + 37 * n}" for n, name in enumerate(NAMES)}
+LANGUAGES = {
+    "English": ("What does the {} cost?", "The price is {} euros, without the footprint."),
+    "German": ("Was kostet der {}?", "Der Preis beträgt {} Euro, ohne Unterlage."),
+    "French": ("Combien coûte le {} ?", "Le prix est de {} euros, sans le tapis de sol."),
+}
+Layout = Callable[[str, Sequence[tuple[str, str]]], str]
+
+
+def sections(sentence: str, rows: Sequence[tuple[str, str]]) -> str:
+    told = (
+        f"## {name}\n\nIt weighs {len(name)} kg. {sentence.format(value)}\n" for name, value in rows
+    )
+    return "\n".join(["# Tents\n", *told])
+
+
+def bold_lines(sentence: str, rows: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(f"**{name}**\n\n{sentence.format(value)}\n" for name, value in rows)
+
+
+def terms(sentence: str, rows: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(f"- **{name}**: {sentence.format(value)}" for name, value in rows)
+
+
+def table(sentence: str, rows: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(
+        ["| | |\n| --- | --- |", *(f"| {n} | {sentence.format(v)} |" for n, v in rows)]
+    )
+
+
+def sentences(sentence: str, rows: Sequence[tuple[str, str]]) -> str:
+    return "\n\n".join(f"{name}: {sentence.format(value)}" for name, value in rows)
+
+
+def nested(sentence: str, rows: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(f"- {name}\n  - {sentence.format(value)}" for name, value in rows)
+
+
+LAYOUTS: list[Layout] = [sections, bold_lines, terms, table, sentences, nested]
+
+
+def shown(found: Sequence[Quotation]) -> str:
+    return "\n".join(f"{one.lead} {one.text}" for one in found if not one.further)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", ["Kestrel", "Merlin", "Falcon"])
+def test_a_value_is_that_of_the_product_that_was_asked_for(
+    layout: Layout, language: str, name: str
+) -> None:
+    question, sentence = LANGUAGES[language]
+    text = layout(sentence, list(PRICES.items()))
+    evidence = [sentence.format(value) for value in PRICES.values()]
+    said = shown(asked(question.format(name), Document(text), evidence=evidence))
+    assert PRICES[name] in said
+    assert name in said
+    assert [value for value in PRICES.values() if value in said] == [PRICES[name]]
+
+
+CODES = [f"DX-{2000 + 13 * n}-{'ABCD'[n % 4]}" for n in range(40)]
+SHELVES = {code: f"{'ABCDEF'[n % 6]}{n}" for n, code in enumerate(CODES)}
+SHELF = {
+    "English": ("On which shelf is {}?", "gasket of steel, 2 mm, shelf {}"),
+    "German": ("In welchem Regal liegt {}?", "Dichtung aus Stahl, 2 mm, Regal {}"),
+    "French": ("Sur quelle étagère se trouve {} ?", "joint en acier, 2 mm, étagère {}"),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("language", SHELF)
+@pytest.mark.parametrize("code", [CODES[0], CODES[10], CODES[39]])
+def test_a_code_is_found_as_it_is_written(layout: Layout, language: str, code: str) -> None:
+    question, sentence = SHELF[language]
+    text = layout(sentence, list(SHELVES.items()))
+    chunks = [Document(part, id=str(n)) for n, part in enumerate(halves(text))]
+    said = shown(
+        asked(
+            question.format(code), *chunks, evidence=[sentence.format(s) for s in SHELVES.values()]
+        )
+    )
+    assert sentence.format(SHELVES[code]) in said
+    assert [other for other in CODES if other in said] == [code]
+
+
+def halves(text: str) -> list[str]:
+    """Cut a text in two as chunks are: between blocks, or lines."""
+    gap = "\n\n" if text.count("\n\n") > 4 else "\n"
+    pieces = text.split(gap)
+    middle = len(pieces) // 2
+    while gap == "\n\n" and not pieces[middle].startswith(("#", "**", "DX")):
+        middle += 1
+    head = pieces[:2] if text.startswith("|") else []
+    return [gap.join(pieces[:middle]), gap.join([*head, *pieces[middle:]])]
+
+
+@pytest.mark.parametrize(
+    ("question", "right", "wrong"),
+    [
+        ("What does E_404 mean?", "E_404: the page is gone.", "E_405: the page may not be sent."),
+        ("What does `connection refused` mean?", "connection refused: nobody listens there.",
+         "connection reset: the other side has gone."),
+        ("What does “no such table” tell?", "It says no such table where a file is empty.",
+         "It says no such column where a name is wrong."),
+        ("How long is the guarantee of the Merlin?", "The Merlin has a guarantee of 8 years.",
+         "The Kestrel has a guarantee of 9 years."),
+        ("Is --no-color read?", "With --no-color nothing is coloured.", "With --color all is."),
+        ("Wie hoch ist Paragraf 7?", "Paragraf 7: er ist hoch.", "Paragraf 8: er ist tief."),
+    ],
+)  # fmt: skip
+def test_an_exact_name_wins_over_more_evidence_for_another(
+    question: str, right: str, wrong: str
+) -> None:
+    found = asked(question, *map(Document, (wrong, right)), evidence=[wrong, right[:12]])
+    assert found[0].text == right
+
+
+VERSIONS = [(f"{n}.0", port) for n, port in ((1, "8080"), (2, "9090"), (3, "7070"))]
+
+
+@pytest.mark.parametrize("sentence", ["By default it listens on port {}.", "- Default port: {}"])
+def test_documents_that_contradict_each_other_are_shown_side_by_side(sentence: str) -> None:
+    documents = [
+        Document(
+            f"# Lantern {version}\n\n{sentence.format(port)}",
+            metadata={"title": f"Lantern {version}"},
+        )
+        for version, port in VERSIONS
+    ]
+    documents.append(Document(f"# Changelog\n\n## 3.0\n\n{sentence.format('7070')}"))
+    evidence = [sentence.format(port) for _, port in VERSIONS]
+    found = asked("On which port does Lantern listen by default?", *documents, evidence=evidence)
+    leading = [one for one in found if not one.further]
+    assert [one.lead for one in leading] == ["Lantern 1.0:", "Lantern 2.0:", "Lantern 3.0:"]
+    assert all(port in one.text for one, (_, port) in zip(leading, VERSIONS, strict=True))
+
+
+def test_values_of_other_things_do_not_contradict() -> None:
+    texts = ["The mill was built in 1731.", "The inn was opened in 1850, by the river."]
+    found = asked("When was the mill built?", *map(Document, texts), evidence=texts)
+    assert shown(found).strip() == texts[0]

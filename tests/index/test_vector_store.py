@@ -1,0 +1,338 @@
+"""What is particular to vector stores of LangChain; see test_backends.py for the rest."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from crag.errors import DocumentIndexError
+from crag.index.backends import open_backend
+from crag.index.backends.sqlite_file import FILE, FileIndex
+from crag.index.backends.vector_store import MadeVectors, StoreOfVectors
+from crag.index.contract import SCHEMA, Change, Index, Stamp, unit
+from tests.index.test_backends import near
+from tests.loopback import serving
+from tests.repeating import times
+
+STAMP = Stamp(schema=SCHEMA, embeddings="fake", dimension=4)
+AXES = np.eye(4, dtype=np.float32)
+
+
+def in_memory(embeddings: Embeddings) -> InMemoryVectorStore:
+    return InMemoryVectorStore(embeddings)
+
+
+class Forgetful(InMemoryVectorStore):
+    """A store in memory whose writes fail once it holds more than there is room for."""
+
+    room = 2
+
+    def add_documents(self, documents: list[Document], *given: Any, **options: Any) -> list[str]:
+        added = super().add_documents(documents, *given, **options)
+        if len(self.store) > self.room:
+            raise OSError("no room")
+        return added
+
+
+class Deaf(InMemoryVectorStore):
+    """A store that removes nothing, and says so."""
+
+    def delete(self, *_given: Any, **_options: Any) -> Any:
+        return False
+
+
+def forgetful(embeddings: Embeddings) -> InMemoryVectorStore:
+    return Forgetful(embeddings)
+
+
+def deaf(embeddings: Embeddings) -> InMemoryVectorStore:
+    return Deaf(embeddings)
+
+
+def no_store(_embeddings: Embeddings) -> str:
+    return "nothing"
+
+
+def at(name: str, folder: Path) -> str:
+    return f"tests.index.test_vector_store:{name}://{folder}"
+
+
+def chunks(*names: str) -> list[Document]:
+    return [Document(f"All about {name}.", id=name, metadata={"source": "/s"}) for name in names]
+
+
+def filled(location: str) -> Index:
+    index = open_backend(location)
+    with index.writing():
+        index.create(STAMP)
+        index.write(Change(chunks("alpha", "beta"), AXES[:2]))
+    return index
+
+
+@contextmanager
+def on_disk(embeddings: Embeddings) -> Iterator[Any]:
+    """Open a store that keeps what it holds, at the place that a variable names."""
+    from langchain_qdrant import QdrantVectorStore
+    from qdrant_client import QdrantClient
+    from qdrant_client.models import Distance, VectorParams
+
+    with closing(QdrantClient(path=os.environ["ON_DISK"])) as client:
+        if not client.collection_exists("crag"):
+            shape = VectorParams(size=4, distance=Distance.COSINE)
+            client.create_collection("crag", vectors_config=shape)
+        yield QdrantVectorStore(client, "crag", embeddings, validate_collection_config=False)
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    """Return an index in a store that keeps what it holds."""
+    monkeypatch.setenv("ON_DISK", str(tmp_path / "points"))
+    with closing(filled(at("on_disk", tmp_path / "index"))) as index:
+        index.close()
+        yield index
+
+
+@contextmanager
+def points(index: Index) -> Iterator[Any]:
+    """Open what the store of an index keeps."""
+    from qdrant_client import QdrantClient
+
+    index.close()
+    with closing(QdrantClient(path=os.environ["ON_DISK"])) as client:
+        yield client
+
+
+def size(index: Index) -> int:
+    with points(index) as client:
+        return client.count("crag").count
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+from langchain_core.documents import Document
+from langchain_qdrant import QdrantVectorStore
+from crag.index.backends import open_backend
+from crag.index.contract import Change
+
+location, method = sys.argv[1:]
+there = getattr(QdrantVectorStore, method)
+
+
+def die(*given, **options):
+    there(*given, **options)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+setattr(QdrantVectorStore, method, die)
+index = open_backend(location)
+with index.writing():
+    new = Document("Another.", id="new", metadata={"source": "/s"})
+    index.write(Change([new], np.eye(4)[3:], removed=["beta"]))
+"""
+
+
+@pytest.mark.parametrize(("method", "left"), [("delete", 1), ("add_texts", 2)])
+def test_a_run_killed_while_the_store_is_written(
+    kept: Index, tmp_path: Path, method: str, left: int
+) -> None:
+    """The file counts, and the next run brings the store to what it says."""
+    command = [sys.executable, "-c", KILLED, at("on_disk", tmp_path / "index"), method]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert size(kept) == left
+    kept.most_held = 0  # type: ignore[attr-defined]
+    assert near(kept, AXES[3], 2) == ["new", "alpha"]
+    with kept.writing():
+        pass
+    assert size(kept) == 2
+    assert near(kept, AXES[3], 2) == ["new", "alpha"]
+
+
+def test_a_chroma_that_was_being_written_is_made_anew(tmp_path: Path) -> None:
+    with closing(filled(str(tmp_path))) as index:
+        with closing(sqlite3.connect(tmp_path / FILE)) as database:
+            database.execute("UPDATE stamp SET dirty = 1")
+            database.commit()
+        for file in (tmp_path / "chroma").rglob("*.bin"):
+            file.write_bytes(b"torn")
+        index.most_held = 0  # type: ignore[attr-defined]
+        assert near(index, AXES[1], 1) == ["beta"], "the torn files are not opened"
+        with index.writing():
+            pass
+        assert database_of(tmp_path) == (0, 0)
+        assert near(index, AXES[1], 1) == ["beta"]
+
+
+def database_of(folder: Path) -> tuple[int, int]:
+    with closing(sqlite3.connect(folder / FILE)) as database:
+        query = "SELECT dirty, (SELECT count(*) FROM waiting) FROM stamp"
+        dirty, waiting = database.execute(query).fetchone()
+    return dirty, waiting
+
+
+def test_a_store_that_lost_everything_is_filled_again(kept: Index) -> None:
+    with points(kept) as client:
+        client.delete_collection("crag")
+    with kept.writing():
+        kept.write(Change(chunks("gamma"), AXES[2:3]))
+    assert size(kept) == 3
+
+
+def test_what_others_put_there_is_left_out(kept: Index) -> None:
+    from langchain_qdrant import QdrantVectorStore
+
+    with points(kept) as client:
+        store = QdrantVectorStore(client, "crag", DeterministicFakeEmbedding(size=4))
+        store.add_texts([f"Theirs {number}." for number in range(9)])
+        (found,) = store.similarity_search_by_vector([0, 1, 0, 0], k=1)
+        assert (found.page_content, found.metadata["source"]) == ("All about beta.", "/s")
+    kept.most_held = 0  # type: ignore[attr-defined]
+    assert set(near(kept, [-1, -1, -1, -1], 2)) == {"alpha", "beta"}
+
+
+def test_a_write_that_the_store_refuses_is_told_and_made_up_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(filled(at("forgetful", tmp_path))) as index:
+        with (
+            pytest.raises(DocumentIndexError, match="vector store failed: no room"),
+            index.writing(),
+        ):
+            index.write(Change(chunks("gamma"), AXES[2:3]))
+        assert database_of(tmp_path) == (1, 3), "it is filled again from nothing"
+        assert near(index, AXES[2], 1) == ["gamma"]
+        monkeypatch.setattr(Forgetful, "room", 3)
+        with index.writing():
+            pass
+        assert database_of(tmp_path) == (0, 0)
+
+
+def test_a_removal_that_the_store_refuses_is_told(tmp_path: Path) -> None:
+    with (
+        closing(filled(at("deaf", tmp_path))) as index,
+        pytest.raises(DocumentIndexError, match="it did not remove"),
+        index.writing(),
+    ):
+        index.write(Change(removed=["beta"]))
+
+
+def near_equal(number: int) -> np.ndarray[Any, Any]:
+    """Return vectors of which a third are nearly one, a third a few, and the others far apart."""
+    draw = np.random.default_rng(5)
+    centres = draw.normal(size=(12, 24))
+    few = centres[draw.integers(12, size=number // 3)] + draw.normal(size=(number // 3, 24)) / 20
+    one = centres[0] + draw.normal(size=(number // 3, 24)) / 100
+    return np.concatenate([few, one, draw.normal(size=(number - 2 * (number // 3), 24))])
+
+
+@pytest.mark.parametrize("store", ["", "qdrant://", at("in_memory", Path())[:-1]])
+def test_the_nearest_are_found_exactly_and_by_the_graph(tmp_path: Path, store: str) -> None:
+    """A test of recall at every opening, with vectors that are nearly equal."""
+    vectors = near_equal(times(1500, 9000)).astype(np.float32)
+    texts = chunks(*map(str, range(len(vectors))))
+    location = f"{store}{tmp_path}"
+    with closing(open_backend(location)) as index, index.writing():
+        index.create(STAMP._replace(dimension=24))
+        for start in range(0, len(vectors), 500):
+            part = slice(start, start + 500)
+            index.write(Change(texts[part], vectors[part]))
+        index.write(Change(removed=["3", "1000"]))
+    there = np.array([number for number in range(len(vectors)) if number not in {3, 1000}])
+    asked = unit(np.concatenate([vectors[::97], near_equal(60)[::3]]).astype(np.float32))
+    cosines = asked @ unit(vectors).T
+    for most_held in (0, 2**30):
+        found = []
+        for _ in range(2):
+            with closing(open_backend(location)) as index:
+                index.most_held = most_held  # type: ignore[attr-defined]
+                found.append([near(index, one, 10) for one in asked])
+        assert found[0] == found[1]
+        recalled = [
+            sum(row[int(name)] >= np.sort(row[there])[-10] - 1e-6 for name in names)
+            for row, names in zip(cosines, found[0], strict=True)
+        ]
+        assert sum(recalled) >= 0.99 * 10 * len(asked)
+
+
+def test_a_read_only_index_is_read() -> None:
+    program = (
+        "import os, sys\n"
+        "from crag.index.backends import open_backend; index = open_backend(sys.argv[1])\n"
+        "import numpy; os.setuid(65534) if not os.getuid() else None\n"
+        "print(index.count(), len(index.by_vector([0, 1, 0, 0], 5)))"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        filled(folder).close()
+        for path in (Path(folder), *Path(folder).rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        command = [sys.executable, "-c", program, folder]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        Path(folder).chmod(0o755)
+    assert done.stdout == "2 2\n", done.stderr
+
+
+def test_vectors_are_given_for_the_texts_alone() -> None:
+    made = MadeVectors(2)
+    assert made.embed_documents(["a probe"]) == [made.embed_query("")] == [[1.0, 0.0]]
+    with pytest.raises(ValueError, match="other texts"), made.of(["a"], AXES[:1, :2]):
+        made.embed_documents(["b"])
+    with pytest.raises(ValueError, match="it took 1 of 2 texts"), made.of("ab", AXES[:2, :2]):
+        made.embed_documents(["a"])
+
+
+@pytest.mark.parametrize(
+    ("location", "told"),
+    [
+        (at("missing", Path("/kept")), "test_vector_store:missing cannot be imported"),
+        ("nowhere.at.all:store:///kept", "cannot be imported: No module named 'nowhere'"),
+        (at("in_memory", Path())[:-1], "name a folder for the index"),
+    ],
+)
+def test_a_function_that_cannot_be_used_is_told(location: str, told: str) -> None:
+    with pytest.raises(DocumentIndexError, match=told):
+        open_backend(location)
+
+
+class Shelf(FileIndex):
+    """A back end of somebody's own."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(Path(place), StoreOfVectors(in_memory))
+
+
+def test_a_class_of_ones_own_is_named_in_the_same_way(tmp_path: Path) -> None:
+    with closing(filled(at("Shelf", tmp_path))) as index:
+        assert isinstance(index, Shelf)
+        assert near(index, AXES[1], 1) == ["beta"]
+
+
+def test_what_is_no_store_is_told(tmp_path: Path) -> None:
+    told = "str is no VectorStore"
+    with pytest.raises(DocumentIndexError, match=told):
+        filled(at("no_store", tmp_path))
+
+
+def test_a_collection_is_made_on_a_qdrant_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with serving({"result": {"exists": False}, "status": "ok", "time": 0.0}) as server:
+        server.statuses = [200, 202]
+        server.failure = {"result": {"operation_id": 0, "status": "completed"}}
+        with pytest.raises(DocumentIndexError):
+            filled(server.url.replace("http", "qdrant"))
+    made = server.requests[1]
+    assert made["path"] == "/collections/crag"
+    assert made["vectors"] == {"size": 4, "distance": "Cosine"}

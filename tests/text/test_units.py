@@ -1,0 +1,110 @@
+"""Strips are whole sentences, items, rows and code, and know what they stand below."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.text.units import LONGEST, parts_of, units_of
+
+PIECES = (
+    "# A\n", "## B c\n", "\n", "\n\n", "One is here. ", "Two of\nlines. ", "- item one\n",
+    "  - inner\n", "1. num\n", "   more\n", "| a | b |\n", "| --- | --- |\n", "| c | d |\n",
+    "```py\n", "x = 1\n", "```\n", "**Bold**\n", "It is: ", "word " * 130, "é。世界。",
+    "  \n", "\t",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_every_character_is_in_one_unit_but_for_white_space(text: str) -> None:
+    units = units_of(text)
+    for spans in ([(part.start, part.end) for part in parts_of(text)], units):
+        at = 0
+        for start, end, *_ in spans:
+            assert start >= at
+            assert not text[at:start].strip()
+            assert text[start:end].strip()
+            at = end
+        assert not text[at:].strip()
+    for unit in units:
+        assert unit.before in text
+    inside = {(part.start, part.end) for part in parts_of(text) if len(text) < LONGEST}
+    edges = {unit.start for unit in units}, {unit.end for unit in units}
+    assert edges[0] <= {start for start, _ in inside} or not inside
+    assert edges[1] <= {end for _, end in inside} or not inside
+
+
+def cut(text: str) -> list[str]:
+    return [text[unit.start : unit.end] for unit in units_of(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "strips"),
+    [
+        ("One. Two. Three. Four.", ["One. Two. Three.", "Four."]),
+        ("One. Two. Three. It is four.", ["One. Two. Three. It is four."]),
+        ("One. Two. Is it three? Yes.", ["One. Two. Is it three? Yes."]),
+        ("Some\nlines.\n\nMore.", ["Some\nlines.\n\nMore."]),
+        ("A.\n\n## B\n\nC. D.\n\n### E\n", ["A.", "## B\n\nC. D.", "### E"]),
+        ("# A\n\n## B\n\nC.", ["# A\n\n## B\n\nC."]),
+        ("A.\n\n**Merlin**\n\nIt flies.", ["A.", "**Merlin**\n\nIt flies."]),
+        ("A.\n\n- b\n- c\n\nD.", ["A.", "- b\n- c", "D."]),
+        ("A. These:\n\n- b\n  - c\n\n  d\n- e", ["A. These:\n\n- b\n  - c\n\n  d\n- e"]),
+        ("Run it.\n\n```\na\n\nb\n```\n\nSo.", ["Run it.\n\n```\na\n\nb\n```", "So."]),
+        ("A.\n\n| b |\n| --- |\n| c |\n\nD.", ["A.", "| b |\n| --- |\n| c |", "D."]),
+        ("1. a\nb\n2. c", ["1. a\nb\n2. c"]),
+        ("```\nopen", ["```\nopen"]),
+    ],
+)
+def test_what_is_read_together_is_one_strip(text: str, strips: list[str]) -> None:
+    assert cut(text) == strips
+
+
+ITEMS = "".join(f"- Part {n}: {'a word ' * 10}\n" for n in range(20))
+ROWS = "".join(f"| part {n} | {'a word ' * 10}|\n" for n in range(20))
+CODE = "\n".join(f"def part_{n}():\n    return {'word + ' * 10}1\n" for n in range(20))
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "begins"),
+    [
+        (f"These:\n\n{ITEMS}", "These:\n\n", "- Part"),
+        (f"Yes. These:\n\n| a | b |\n| --- | --- |\n{ROWS}",
+         "These:\n\n| a | b |\n| --- | --- |\n", "| part"),
+        (f"| a | b |\n| --- | --- |\n{ROWS}", "| a | b |\n| --- | --- |\n", "| part"),
+        (f"So:\n\n```py\n{CODE}```", "So:\n\n```py\n", "def part"),
+    ],
+)  # fmt: skip
+def test_a_long_block_is_cut_between_its_parts_which_know_what_they_need(
+    text: str, before: str, begins: str
+) -> None:
+    text = f"# Parts\n\n{text}"
+    units = units_of(text)
+    others = [unit for unit in units if text[unit.start : unit.end].startswith(begins)]
+    assert len(others) > 1
+    assert {unit.before for unit in others} == {before}
+    assert {unit.before for unit in units if unit not in others} == {""}
+    assert all(len(text[unit.start : unit.end].split()) <= LONGEST for unit in others)
+    assert {unit.headings for unit in units} == {("Parts",)}
+
+
+@pytest.mark.parametrize(
+    ("text", "longest"),
+    [
+        ("word " * 1000, LONGEST),
+        ("- " + "One sentence of an item that goes on. " * 60, LONGEST),
+        ("- first\n" + "".join(f"  - inner item number {n} of many\n" for n in range(60)), LONGEST),
+        ("# a\n" * 500, 1000),
+    ],
+)
+def test_no_strip_is_too_long_for_an_evaluator(text: str, longest: int) -> None:
+    strips = cut(text)
+    assert max(len(strip.split()) for strip in strips) <= longest
+    assert "".join("".join(strips).split()) == "".join(text.split())
+
+
+def test_units_know_the_headings_above_them() -> None:
+    text = "# A\n\nOne.\n\n### B:\n\nTwo.\n\n## C\n\nThree.\n\n**D**\n\nFour.\n\n# E\n\nFive."
+    found: list[Any] = [list(unit.headings) for unit in units_of(text)]
+    assert found == [["A"], ["A", "B"], ["A", "C"], ["A", "C", "D"], ["E"]]

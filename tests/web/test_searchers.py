@@ -1,0 +1,259 @@
+"""One contract for the searchers of all services, and what differs between them."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.errors import SearchError
+from crag.parts import Hit, WebSearcher
+from crag.web import SearxngSearcher, TavilySearcher, WikipediaSearcher
+from crag.web.retries import Passing, patiently, retry_after
+from crag.web.searchers import FunctionSearcher
+from tests.loopback import serving
+from tests.web.engines import ENGINES, KEY, breaking_off, failing, search, searching
+
+ADA = Hit("Ada", "https://example.org/ada", "Ada wrote it.")
+FOUND = [ADA, Hit("Babbage", "https://example.org/babbage", "He did not finish it.")]
+OTHER_FORMS = [
+    b"<html>maintenance</html>", b"", b'{"results": [', b"\xff\xfe\x00", b"[" * 100_000,
+    b"[]", b"null", b"7", b'"words"', b"true", b"[1]", b'{"results": 7, "query": {"pages": 7}}',
+    b'{"results": [7], "query": {"pages": [7]}}', b'{"results": "words", "query": "words"}',
+    b'{"results": [{"title": 7}], "query": {"pages": [{"title": 7, "index": 1}]}}',
+]  # fmt: skip
+engine = pytest.mark.parametrize("engine", ENGINES)
+
+
+@engine
+async def test_hits_are_found_in_order_and_in_both_ways(engine: str) -> None:
+    odd = Hit("Ada\n ", "https://example.org/ada", "  Ada\twrote\nit.")
+    with searching(engine, [odd, *FOUND[1:]]) as (server, searcher):
+        assert isinstance(searcher, WebSearcher)
+        assert await search(searcher) == FOUND == searcher.search("ada", 5)
+        assert await search(searcher, limit=1) == FOUND[:1]
+        assert {request[ENGINES[engine].query] for request in server.requests} == {"ada"}
+        assert (
+            "corrective-rag/" in server.requests[0]["headers"]["user-agent"] or engine == "tavily"
+        )
+
+
+@engine
+@pytest.mark.parametrize(
+    ("status", "problem", "requests"),
+    [
+        (400, "request", 1), (401, "key", 1), (403, "request", 1), (404, "request", 1),
+        (429, "quota", 3), (432, "request", 1), (500, "server", 3), (503, "server", 3),
+    ],
+)  # fmt: skip
+async def test_failures_say_what_is_wrong_and_what_can_heal_is_tried_again(
+    engine: str, status: int, problem: str, requests: int
+) -> None:
+    with searching(engine, FOUND) as (server, searcher):
+        server.statuses = [status] * 3
+        error = await failing(searcher)
+        assert (error.problem, len(server.requests)) == (problem, requests)
+        server.statuses = [status] * (requests - 1)
+        assert await search(searcher) == FOUND
+    assert KEY not in str(error)
+    expected = {"searxng": "formats: [html, json]", "wikipedia": "CRAG_CONTACT"}
+    assert status != 403 or expected.get(engine, "HTTP 403") in str(error)
+
+
+@engine
+@pytest.mark.parametrize(("asked", "requests"), [("0", 3), ("30", 1)])
+@pytest.mark.parametrize("status", [429, 503])
+async def test_retry_after_is_obeyed(engine: str, asked: str, requests: int, status: int) -> None:
+    with searching(engine, FOUND, longest_wait=2) as (server, searcher):
+        server.statuses, server.headers = [status] * 3, {status: {"Retry-After": asked}}
+        assert f"asks to wait {asked} s" in str(await failing(searcher))
+        assert len(server.requests) == requests
+
+
+@engine
+@pytest.mark.parametrize("target", ["elsewhere", "http://[", "/other"])
+async def test_no_redirect_is_followed_with_or_without_a_key(engine: str, target: str) -> None:
+    with searching(engine, FOUND) as (server, searcher), serving({}) as elsewhere:
+        to = f"{elsewhere.url}/search" if target == "elsewhere" else target
+        server.statuses, server.headers = [307], {307: {"Location": to}}
+        assert (await failing(searcher)).problem in {"request", "server"}
+        assert (len(server.requests), elsewhere.requests) == (1, [])
+
+
+@engine
+async def test_no_answer_in_time(engine: str) -> None:
+    with searching(engine, FOUND, timeout=0.3) as (server, searcher):
+        server.seconds = 5
+        assert (await failing(searcher)).problem == "timeout"
+        assert len(server.requests) == 3
+
+
+@engine
+async def test_a_server_that_is_not_there_or_breaks_off(engine: str) -> None:
+    gone = ["http://127.0.0.1:9", "http://nonexistent.invalid"]
+    with breaking_off() as url:
+        for address in (url, *gone):
+            error = await failing(ENGINES[engine].searcher(address, timeout=5, longest_wait=0.01))
+            assert error.problem == "server"
+            assert f"{address}" in str(error)
+            assert " cannot be reached (" in str(error)
+
+
+@engine
+@pytest.mark.parametrize("body", OTHER_FORMS)
+async def test_a_reply_of_another_form(engine: str, body: bytes) -> None:
+    with searching(engine, FOUND) as (server, searcher):
+        server.body = body
+        assert (await failing(searcher)).problem == "server"
+        assert len(server.requests) == 1
+
+
+@engine
+async def test_no_hits_at_all_and_hits_without_texts(engine: str) -> None:
+    with searching(engine, []) as (server, searcher):
+        assert await search(searcher) == []
+        bare = {"url": ADA.url, "fullurl": ADA.url, "title": None, "content": None, "index": 1}
+        server.body = {"results": [bare], "query": {"pages": [bare]}}
+        assert await search(searcher) == [Hit("", ADA.url, "")]
+
+
+@engine
+@pytest.mark.parametrize("address", ["localhost:8888", "ftp://x", "http://", "http://a:b"])
+def test_an_address_must_be_one(engine: str, address: str) -> None:
+    with pytest.raises(SearchError, match=r"_URL must be an address"):
+        ENGINES[engine].searcher(address)
+
+
+async def test_tavily_brings_the_text_of_pages_and_gets_the_key(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("default login ada password other\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    hit = ADA._replace(text="Ada Lovelace\n\nShe wrote it.")
+    with searching("tavily", [hit]) as (server, searcher):
+        assert await search(searcher, limit=50) == [hit]
+    (sent,) = server.requests
+    assert (sent["path"], sent["max_results"]) == ("/search", 20)
+    assert sent["include_raw_content"] == "text"
+    assert sent["authorization"] == f"Bearer {KEY}"
+    with pytest.raises(SearchError, match="set TAVILY_API_KEY"):
+        TavilySearcher(" ")
+    assert repr(TavilySearcher(KEY)) == "TavilySearcher('https://api.tavily.com')"
+
+
+async def test_searxng_s_engines_that_all_fail_are_no_empty_result() -> None:
+    silent = [["brave", "CAPTCHA"], ["qwant", "timeout"]]
+    with searching("searxng", []) as (server, searcher):
+        server.body = {"results": [], "unresponsive_engines": silent}
+        error = await failing(searcher)
+    assert (error.problem, len(server.requests)) == ("server", 1)
+    assert "no engine of the server answered: brave: CAPTCHA, qwant: timeout" in str(error)
+
+
+@pytest.mark.parametrize("address", ["http://h/sx", " http://h/sx/", "http://h/sx/search"])
+def test_searxng_s_address_may_have_a_path(address: str) -> None:
+    assert repr(SearxngSearcher(address)) == "SearxngSearcher('http://h/sx/search')"
+
+
+async def test_a_password_in_the_address_is_sent_and_not_shown() -> None:
+    with searching("searxng", FOUND) as (server, _):
+        made = SearxngSearcher(server.url.replace("//", "//ada:secret@"), longest_wait=0.01)
+        server.statuses = [401]
+        error = await failing(made)
+    assert server.requests[0]["authorization"] == "Basic YWRhOnNlY3JldA=="
+    gone = await failing(SearxngSearcher("http://ada:secret@127.0.0.1:9", longest_wait=0.01))
+    assert "secret" not in str(error) + repr(made) + str(gone)
+
+
+async def test_wikipedia_s_articles_come_by_rank_with_introductions() -> None:
+    articles = [
+        {"title": "Babbage", "index": 2, "fullurl": "https://en.wikipedia.org/wiki/Babbage",
+         "snippet": 'With <span class="searchmatch">Ada</span>s &amp; others &lt;engines&gt;'},
+        {"title": "Ada", "index": 1, "fullurl": "https://en.wikipedia.org/wiki/Ada",
+         "snippet": "about", "extract": "Ada was.\nShe wrote."},
+    ]  # fmt: skip
+    with serving({"query": {"pages": articles}}) as server:
+        made = WikipediaSearcher(base_url=server.url, contact="ada@example.org\r\nX: (ü)")
+        assert await search(made, limit=50) == [
+            Hit("Ada", "https://en.wikipedia.org/wiki/Ada", "Ada was. She wrote."),
+            Hit("Babbage", "https://en.wikipedia.org/wiki/Babbage", "With Adas & others <engines>"),
+        ]
+        (sent,) = server.requests
+    assert (sent["path"], sent["generator"], sent["gsrlimit"]) == ("/w/api.php", "search", "50")
+    assert sent["exlimit"] == "20"
+    assert "(Corrective RAG; ada@example.orgX: ) httpx/" in sent["headers"]["user-agent"]
+
+
+@pytest.mark.parametrize(
+    ("code", "requests"),
+    [("ratelimited", 3), ("internal_api_error_DBQueryError", 3), ("cirrussearch-too-busy-error", 3),
+     ("missingparam", 1), (None, 1)],
+)  # fmt: skip
+async def test_wikipedia_s_errors_come_with_the_status_of_a_success(
+    code: str | None, requests: int
+) -> None:
+    with searching("wikipedia", FOUND) as (server, searcher):
+        server.body = {"error": {"code": code, "info": "The words of the wiki"}}
+        assert "The words of the wiki" in str(await failing(searcher))
+        assert len(server.requests) == requests
+
+
+def test_wikipedia_s_language_chooses_the_wiki() -> None:
+    for options, address in (
+        ({"language": "zh-min-nan"}, "https://zh-min-nan.wikipedia.org/w/api.php"),
+        ({"base_url": "https://wiki.example.org/m/api.php"}, "https://wiki.example.org/m/api.php"),
+    ):
+        assert repr(WikipediaSearcher(**options)) == f"WikipediaSearcher({address!r})"
+    for language in ("", "en.evil.example/", "EN", "en-", "../"):
+        with pytest.raises(SearchError, match="CRAG_WIKIPEDIA_LANGUAGE"):
+            WikipediaSearcher(language=language)
+
+
+async def test_a_function_is_a_searcher() -> None:
+    def own(query: str, limit: int) -> list[Hit]:
+        return [ADA._replace(title=query)][:limit]
+
+    made = FunctionSearcher(own)
+    assert isinstance(made, WebSearcher)
+    assert await made.asearch("q", 1) == made.search("q", 1) == [ADA._replace(title="q")]
+    assert repr(made).endswith(":test_a_function_is_a_searcher.<locals>.own")
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("0", 0), (" 120 ", 120), (None, None), ("", None), ("-1", None), ("1.5", None),
+     ("soon", None), ("٣", None), ("Fri, 99 Jan 2026 00:00:00 GMT", None)],
+)  # fmt: skip
+def test_retry_after(header: str | None, seconds: float | None) -> None:
+    assert retry_after(header) == seconds
+
+
+def test_retry_after_a_date() -> None:
+    now = datetime.now(UTC)
+    later = retry_after(format_datetime(now + timedelta(seconds=100), usegmt=True))
+    assert later is not None
+    assert 95 < later <= 100
+    assert retry_after(format_datetime(now - timedelta(seconds=100), usegmt=True)) == 0
+
+
+@given(st.integers(1, 4), st.integers(0, 6))
+def test_patience(attempts: int, failures: int) -> None:
+    left = [Passing(SearchError("Service", "quota", "later"), 0.0) for _ in range(failures)]
+    calls = 0
+
+    def ask() -> str:
+        nonlocal calls
+        calls += 1
+        if left:
+            raise left.pop()
+        return json.dumps(calls)
+
+    if failures < attempts:
+        assert patiently(ask, attempts, 1) == str(failures + 1)
+    else:
+        with pytest.raises(SearchError):
+            patiently(ask, attempts, 1)
+    assert calls == min(attempts, failures + 1)
