@@ -31,7 +31,7 @@ SAID = {
     "agent_tool": [
         "“The ferry to Orrin leaves at seven in the morning. It carries twelve cars.” [1]",
         "Sources:\n[1] Ferries, line 4, ferries.txt\n",
-        "artifact: correct [0.7, -0.7]",
+        "artifact: correct [0.7, -0.8]",
         "- abstained: no knowledge was left after the action incorrect",
         "artifact: incorrect [-1.0, -0.9]",
     ],

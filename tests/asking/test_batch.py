@@ -23,8 +23,6 @@ def run(**values: object) -> str:
     [
         ("index", "other"),
         ("evaluator", "cosine"),
-        ("inference", "openvino"),
-        ("model_context", 512),
         ("reflection_dtype", "float16"),
         ("reflection_tokens", "optional"),
         ("reflection_url", "http://127.0.0.1:1/v1"),

@@ -129,7 +129,7 @@ def test_a_human_decides_on_the_terminal(
     refused: bool,
 ) -> None:
     options = ("ask", QUESTION, "--json", "--set", "confirm_web=true")
-    done = crag(folder, configured(tavily), *options, answer=answer)
+    done = crag(folder, configured(tavily), *options, answer=answer, code=4 * refused)
     trace: dict[str, Any] = json.loads(done.stdout)
     assert "Incorrect: the best of 1 document scores -0." in done.stderr
     assert f"The web would be searched for: {KEYWORDS}" in done.stderr

@@ -273,7 +273,7 @@ def test_whoever_lets_others_in_is_told_that_nothing_is_encrypted(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done, _, given = served(folder, monkeypatch, "--host", "0.0.0.0")  # noqa: S104
-    assert "reaches this machine can use it; nothing is encrypted" in done.stdout
+    assert "can use it and its documents;\nnothing is encrypted" in done.stdout
     assert socket.gethostname().lower() in given["CRAG_SERVE_HOSTS"]
 
 
