@@ -148,6 +148,8 @@ _FUNCTION_WORDS = (
     r"|has|have|can|could|should|will|would|may|must|i|we|you|he|she|it|they|there"
 )
 """Words that describe no noun."""
+_ITEM = re.compile(r"(?:[A-Z]|\d+)[.:)]\s|[-*•]\s")
+"""How a line of a list begins, which belongs to the question above it."""
 _LONGEST_CARRIED = 300
 """Characters of an earlier question that a follow-up is completed by."""
 
@@ -237,6 +239,12 @@ def question_in(message: str) -> str:
     if len(message.split()) <= _SHORT_MESSAGE and not _CODE.search(message):
         return message
     text = re.sub(r"\n(?![ \t]*[a-z(])", "\n\n", _CODE.sub("\n\n", message))
-    pieces = (" ".join(one.split()) for one in re.split(r"(?<=[^\d][.!?])\s+|\n\s*\n", text))
-    asked = " ".join(one for one in pieces if one.endswith("?") and len(_bare(one).split()) > 1)
+    asking: list[str] = []
+    goes_on = False
+    for piece in re.split(r"(?<=[^\d][.!?])\s+|\n\s*\n", text):
+        one = " ".join(piece.split())
+        is_asked = one.endswith("?") and len(_bare(one).split()) > 1
+        goes_on = is_asked or (goes_on and _ITEM.match(one) is not None)
+        asking += [one] if goes_on else []
+    asked = " ".join(asking)
     return message if _leans(asked) or len(asked.split()) <= _SHORT_QUESTION else asked
