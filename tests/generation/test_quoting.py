@@ -87,6 +87,7 @@ def test_what_is_read_together_is_quoted(text: str, evidence: str, shown: str, l
     ("text", "evidence", "begins", "ends"),
     [
         (f"{HEAD}{ROWS}", "part9", HEAD, "|"),
+        (f"{HEAD}{ROWS}", "what it is for", f"{HEAD}| part0", "|"),
         (f"So:\n\n```sh\n{CODE}```", "again 18", "So:\n\n```sh\n$ run", "```"),
         (f"These:\n\n{ROWS.replace('| part', '- part')}", "part9", "These:\n…\n- part", "…"),
     ],

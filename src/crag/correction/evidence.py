@@ -27,7 +27,7 @@ LEAST_SCORE: Final = -0.9997
 words of ten documents instead of 42 %."""
 _BEST = 0.5
 """Share of a strip whose evidence counts: half of it may only lead up to the answer."""
-_DOCUMENT_WEIGHT, _RANK_WEIGHT = 1.5, 0.5
+_DOCUMENT_WEIGHT, _RANK_WEIGHT = 1.5, 1.0
 """What the log-odds of a document count for each of its strips, and what each place further down in
 the retrieval takes from them."""
 _LEAST = 0.005

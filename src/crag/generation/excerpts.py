@@ -71,6 +71,17 @@ class ParsedStrip(NamedTuple):
         number = self.parts[at].block
         return [n for n, part in enumerate(self.parts) if part.block == number]
 
+    def head(self, at: int) -> list[str]:
+        """Return the rows of the head of the table that a row is below."""
+        block = self.block(at)
+        has_rule = len(block) > 2 and is_rule(self.said(block[1]))  # noqa: PLR2004
+        return [self.said(n) for n in block[:2] if n < at] if has_rule else []
+
+    def heads(self, at: int) -> bool:
+        """Return whether a part is the head of a table that has rows below it."""
+        block = self.block(at)
+        return at in block[:2] and at != block[-1] and bool(self.head(block[-1]))
+
 
 def parsed_strip(strip: Strip) -> ParsedStrip:
     """Take a strip apart."""
@@ -98,7 +109,7 @@ def excerpt(parsed: ParsedStrip, at: int, named: dict[int, float]) -> tuple[int,
     is_block = parts[at].kind in {"item", "row"}
     low, high = _whole(parsed, at)
     if is_block and (names_one or parsed.size(low, high) > MOST_WORDS_WITH_BLOCK):
-        near = {n for n in block[_head(parsed, at) :] if named[n] > named[at] - NAMES_ONE}
+        near = {n for n in block if named[n] > named[at] - NAMES_ONE}
         return _grown(parsed, (at, at), near)
     near = {
         n
@@ -138,12 +149,6 @@ def _grown(parsed: ParsedStrip, place: tuple[int, int], near: set[int]) -> tuple
             return low, high
 
 
-def _head(parsed: ParsedStrip, at: int) -> int:
-    """Return how many rows the head of the table has that a part is of."""
-    block = parsed.block(at)
-    return 2 if len(block) > 2 and is_rule(parsed.said(block[1])) else 0  # noqa: PLR2004
-
-
 def written(parsed: ParsedStrip, low: int, high: int) -> str:
     """Write parts as they are read: with their head or lead-in, and a mark for items left out."""
     text, first, block = parsed.said(low, high), parsed.parts[low], parsed.block(low)
@@ -152,8 +157,7 @@ def written(parsed: ParsedStrip, low: int, high: int) -> str:
     line = parsed.text.rfind("\n", 0, first.start) + 1
     text = dedent(parsed.text[line : first.start] + text) if first.kind == "item" else text
     if first.kind == "row":
-        head = [parsed.said(n) for n in block[: _head(parsed, low)] if n < low]
-        text = "\n".join([*head, text])
+        text = "\n".join([*parsed.head(low), text])
     elif first.kind == "item" and parsed.leads(block[0] - 1):
         gap = _LEFT_OUT if low > block[0] or parsed.own else ""
         text = f"{parsed.said(block[0] - 1)}\n{gap}\n{text}"

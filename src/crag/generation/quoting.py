@@ -105,11 +105,11 @@ def _candidates(question: str, strips: Sequence[Strip]) -> list[_Candidate]:
         (index, at)
         for index, one in enumerate(parsed)
         for at, part in enumerate(one.parts)
-        if part.end > one.own and _WORD.search(one.said(at))
+        if part.end > one.own and _WORD.search(one.said(at)) and not one.heads(at)
     ]
     texts = [
         ("\n".join([about(strips[i]), *parsed[i].headings[at], parsed[i].label(at)]),
-         parsed[i].said(at))
+         "\n".join([*parsed[i].head(at), parsed[i].said(at)]))
         for i, at in parts
     ]  # fmt: skip
     named: dict[int, dict[int, float]] = {}
