@@ -120,18 +120,22 @@ def test_plain_retrieval_is_shown_beside_correction(own_index: str) -> None:
 
 
 def test_what_else_could_be_quoted_is_offered_only_where_it_can_be_had(own_index: str) -> None:
-    for number in range(1, 7):
-        lasts = f"Parental leave in country {number} is {20 + number} weeks long."
-        asking = f"It must be asked for {number} months before."
-        rule = f"# Parental leave rule {number}\n\n{lasts} {asking}\n"
-        Path(f"docs/c{number}.md").write_text(rule)
+    for number, text in enumerate(
+        (
+            "The ferry to Orrin takes three hours.",
+            "It takes the ferry three hours to reach Orrin.",
+            "After three hours the ferry reaches Orrin.",
+            "The ferry reaches Orrin after three hours, and then it turns round.",
+        )
+    ):
+        Path(f"docs/c{number}.md").write_text(f"# Ferry {number}\n\n{text}\n")
     call("index", "docs", "--index", own_index)
-    asked = ("ask", "How long is parental leave?", "--index", own_index, "--compare")
+    asked = ("ask", "How long does the ferry to Orrin take?", "--index", own_index, "--compare")
     offered = [" more with --all" in half for half in call(*asked).split("\nCorrected\n")]
     assert offered == [True, True]
     assert "with --all" not in call(*asked, "--all")
     chat = commands.crag("chat", "--index", own_index, folder=Path(), answer=asked[1])
-    assert "Parental leave in country" in chat.stdout
+    assert "three hours" in chat.stdout
     assert "--all" not in chat.stdout  # Which the chat does not have.
 
 

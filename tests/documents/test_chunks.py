@@ -22,14 +22,13 @@ from crag.documents.loaders import find_files, load
 from crag.documents.markdown import read_markdown
 from crag.documents.restructured import read_rst
 from crag.documents.sources import SourceText, of_blocks
-from crag.models.minilm import packaged_model
 from crag.text.blocks import Block, Item, Row, text_of
 from crag.text.html import blocks_of_html
 from crag.text.places import line_places, lines_between, lines_written
 from crag.text.sentences import sentences_of, split_sentences
+from tests.conftest import CORPORA
 
 HERE = Path(__file__).parents[2]
-SHARED = HERE.parent / "shared/data/docs/corpus"
 PROSE = "The mill grinds the flour of the village in every season of the year. "
 
 
@@ -97,7 +96,7 @@ def test_chunks_keep_to_their_size(pieces: list[str]) -> None:
 def test_a_chunk_fits_the_encoder() -> None:
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(packaged_model() / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(HERE / "src/crag/models/crag_minilm_l6_v2/tokenizer.json"))
     tokenizer.no_truncation()
     english = (HERE / "LICENSE").read_text()
     for text in (english, "这是一个关于检索的说明。" * 200, "def f(x): return {x[0]: -x}\n" * 100):
@@ -310,10 +309,19 @@ def test_all_formats_give_the_same_chunks(page: str, read: Callable[[str], list[
     assert chunk.path == ("Use",)
 
 
-@pytest.mark.parametrize(
-    "folder", [*sorted(SHARED.glob("*")), HERE / "docs"], ids=lambda one: one.name
-)
-def test_a_hundred_sentences_stand_on_the_lines_that_their_chunk_names(folder: Path) -> None:
+@pytest.mark.data
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_a_hundred_sentences_of_others_stand_on_the_lines_that_their_chunk_names(
+    data: Path, corpus: str
+) -> None:
+    assert_sentences_stand_on_their_lines(data / "docs/corpus" / corpus)
+
+
+def test_a_hundred_sentences_stand_on_the_lines_that_their_chunk_names() -> None:
+    assert_sentences_stand_on_their_lines(HERE / "docs")
+
+
+def assert_sentences_stand_on_their_lines(folder: Path) -> None:
     chance = random.Random(7)  # noqa: S311 - no secret
     files = [file for file in find_files([folder]).files if file.suffix in {".md", ".rst"}]
     documents = [one for file in chance.sample(files, min(20, len(files))) for one in load(file)]

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.development]
 QUOTED = "was dug in 1731"
 OUTCOMES = {
     "answered": ("When was the harbour of Quellmoor dug?", "“The harbour of Quellmoor", QUOTED, 0),
-    "likely": ("How deep is the harbour of Quellmoor?", "“The harbour of Quellmoor", QUOTED, 0),
+    "likely": ("How old is the harbour of Quellmoor?", "“The harbour of Quellmoor", QUOTED, 0),
     "not_found": ("Who won the football world cup in 1990?", NOT_FOUND, NOT_FOUND, 4),
     "nothing_asked": ("Many thanks!", "You are welcome.", "about the documents", 0),
 }

@@ -62,7 +62,7 @@ def test_updates_carry_what_each_node_wrote(parts: list[Part]) -> None:
     assert len(documents) == len(written["grade"].data["grade"]["scores"]) == 2
     assert {"page_content", "metadata", "id"} <= set(documents[0])
     (strip, *_) = written["refine"].data["refine"]["internal"]
-    assert set(strip) == {"text", "source", "score", "kept", "reason", "reading"}
+    assert set(strip) == {"text", "source", "score", "kept", "reason", "reading", "headings"}
     assert set(strip["source"]) == {"id", "title", "url", "position", "lines"}
 
 

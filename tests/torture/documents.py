@@ -98,7 +98,7 @@ def _nested_mail(depth: int) -> bytes:
 def _html() -> bytes:
     hidden = (
         f'<p style="display:none">{SECRET}</p><!-- {SECRET} --><script>"{SECRET}"</script>'
-        f'<p style="color:#fff;background:#fff">{SECRET}</p><p hidden>{SECRET}</p>'
+        f'<p style="opacity:0">{SECRET}</p><p hidden>{SECRET}</p>'
         f'<p style="font-size:0">{SECRET}</p><img alt="{SECRET}"><template>{SECRET}</template>'
     )
     return f"<title>Lights {ANSI}</title><h1>Merrow</h1><p>{FACT} {ORDER} {ANSI}{hidden}".encode()
