@@ -90,7 +90,7 @@ AUDIT := build/audit
 audit:  ## Ask for known faults of all pinned packages (needs a network); ADVISORIES='-s osv' asks OSV, not PyPI
 	$(PYTHON) -m venv $(AUDIT)
 	$(AUDIT)/bin/pip install --quiet --disable-pip-version-check pip-audit
-	$(AUDIT)/bin/pip-audit --requirement constraints-hashes.txt --require-hashes --disable-pip $(ADVISORIES)
+	$(AUDIT)/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip $(ADVISORIES)
 
 audit-official: $(DEV)  ## Compare with the authors' programs: make audit-official OFFICIAL=folder-of-checkouts [AUDITS="self-rag crag"]
 	@test -n "$(OFFICIAL)" || { echo 'Name the folder of the checkouts: make audit-official OFFICIAL=../official' >&2; exit 2; }

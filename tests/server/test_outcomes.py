@@ -80,7 +80,7 @@ def test_files_of_answers_have_it(tmp_path: Path, variables: Mapping[str, str]) 
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["outcomes"] == dict.fromkeys(OUTCOMES, 1)
-    assert summary["lost"] == {"not sure": 1, "not retrieved": 1}
+    assert summary["lost"] == {"not retrieved": 1}
     assert "1 nothing found" in (report / "report.html").read_text("utf-8")
 
 

@@ -9,9 +9,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PINS, HASHES, LICENCES = (
-    ROOT / name for name in ("constraints.txt", "constraints-hashes.txt", "LICENCES.md")
-)
+PINS, LICENCES = (ROOT / name for name in ("constraints.txt", "LICENCES.md"))
 HEAD = """# Licences of what crag runs with
 
 The packages that `constraints.txt` pins, direct and indirect, with those for development, and the

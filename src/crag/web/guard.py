@@ -87,7 +87,12 @@ class _EndingStream(httpcore.NetworkStream):
 
     def __init__(self, stream: httpcore.NetworkStream, until: float) -> None:
         self._stream, self._until = stream, until
-        self.close, self.get_extra_info = stream.close, stream.get_extra_info
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
 
     def read(self, max_bytes: int, *_: Any, **__: Any) -> bytes:
         return self._stream.read(max_bytes, _left(self._until))
