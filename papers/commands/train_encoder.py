@@ -1,7 +1,7 @@
 """`crag train encoder`: the sentence encoder that an index embeds with."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -84,10 +84,10 @@ def encoder(
         recipe=recipe.model_dump(mode="json"), limits=_LIMITS,
     )  # fmt: skip
     card = save_encoder(trained, output, card)
-    found = {}
+    found: dict[str, Any] = {}
     if held_out:
         encoders = packaged_encoder(), SentenceEncoder(output)
-        found = measured(*encoders, held_out, learned, recipe.seed)
+        found = dict(measured(*encoders, held_out, learned, recipe.seed))
     metrics = {
         kind: {
             "questions": one.questions,

@@ -56,7 +56,7 @@ def _loader(name: str) -> Loader:
     def load(path: Path) -> Iterator[SourceText]:
         check_size(path)
         try:
-            found = list(made(str(path)).lazy_load())
+            found = list(made(str(path)).lazy_load())  # type: ignore[call-arg]
         except ImportError as error:
             raise MissingPackageError(provider_package(error), f"the loader {name}") from error
         for one in found:

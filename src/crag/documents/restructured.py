@@ -1,5 +1,8 @@
 """reStructuredText with Sphinx's directives and roles as blocks, by docutils."""
 
+# docutils has no types.
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportArgumentType=false
+
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

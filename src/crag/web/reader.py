@@ -142,20 +142,21 @@ class _Visit:
         Raises:
             PageError: for any failure of the server.
         """
-        found: _Fetched | httpx.URL = target_of(url)
+        target = target_of(url)
         with httpcore.ConnectionPool(certificates(), network_backend=self._guard) as pool:
             for _ in range(MOST_REDIRECTS + 1):
-                request = partial(self._request, pool, found, types)
+                request = partial(self._request, pool, target, types)
                 found = patiently(request, ATTEMPTS, self.until - monotonic())
                 if isinstance(found, _Fetched):
                     return found
+                target = found
         raise PageError(url, "refused", f"more than {MOST_REDIRECTS} redirects")
 
     def _request(
         self, pool: httpcore.ConnectionPool, target: httpx.URL, types: Sequence[str]
     ) -> _Fetched | httpx.URL:
         """Return the body, or where the server redirects to."""
-        url, sent = str(target), {"Host": target.netloc.decode(), **_HEADERS}
+        url, sent = str(target), [("Host", target.netloc.decode()), *_HEADERS.items()]
         place = httpcore.URL(
             scheme=target.raw_scheme, host=target.raw_host, port=target.port, target=target.raw_path
         )

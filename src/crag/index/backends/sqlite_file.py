@@ -233,7 +233,8 @@ class FileIndex:
             return [Passage(*row[:4]) for row in rows]
         cosines = _matrix([row[4] for row in rows]) @ unit(np.asarray(vector, np.float32))
         rounded = np.round(cosines, _DECIMALS).tolist()
-        return [Passage(*row[:4], cosine) for row, cosine in zip(rows, rounded, strict=True)]
+        found = zip(rows, rounded, strict=True)
+        return [Passage(*row[:4])._replace(cosine=cosine) for row, cosine in found]
 
     def documents(self, numbers: Sequence[int], where: Filter = EVERYTHING) -> list[Document]:
         """Return a chunk for each text, of those that pass the one stored first."""
