@@ -156,7 +156,7 @@ def _with_notes_near(page: str) -> str:
     """Put notes, which mammoth lists at the end, below the paragraphs that refer to them."""
     from lxml import html
 
-    root = html.fragment_fromstring(page, create_parent="div")  # pyright: ignore
+    root = html.fragment_fromstring(page, create_parent="div")  # pyright: ignore[reportArgumentType]
     for note in [one for one in root.iter("li") if _NOTE.match(one.get("id", ""))]:
         number = note.get("id", "").replace("note-", "note-ref-")
         for link in root.xpath("//sup/a[@id=$number]", number=number):

@@ -95,7 +95,7 @@ def _own(name: str) -> WebSearcher:
         raise SettingsError("CRAG_SEARCH", name, f"it cannot be imported: {error}") from error
     if not callable(function):
         raise SettingsError("CRAG_SEARCH", name, "it must be a function search(query, limit)")
-    return FunctionSearcher(function)  # pyright: ignore
+    return FunctionSearcher(function)  # pyright: ignore[reportReturnType, reportArgumentType]
 
 
 def _searcher(environment: Environment) -> PartStatus:

@@ -115,8 +115,8 @@ def _weights(question: str, total: int, holders: Mapping[Term, int]) -> dict[Ter
     weights = {}
     for term, number in holders.items():
         rarity = log(1 + (total - number + 0.5) / (number + 0.5))
-        is_exact = len(term) > 1 or term[0] in exact  # pyright: ignore
-        name = 1 if is_exact else _CAPITAL if term[0] in capital else 0  # pyright: ignore
+        is_exact = len(term) > 1 or term[0] in exact  # pyright: ignore[reportGeneralTypeIssues]
+        name = 1 if is_exact else _CAPITAL if term[0] in capital else 0  # pyright: ignore[reportGeneralTypeIssues]
         weights[term] = _Weight(rarity**2, name / number)
     return weights
 

@@ -144,7 +144,7 @@ def _words(page: Any) -> Iterator[_Word]:
             raw.FPDFText_GetMatrix(text, at, matrix)
             raw.FPDFText_GetCharOrigin(text, at, *places[:2])
             direction = -round(raw.FPDFText_GetCharAngle(text, at) / (math.pi / 2)) % 4
-            base = _upright((left.value, right.value) * 2, direction)[1]  # pyright: ignore
+            base = _upright((left.value, right.value) * 2, direction)[1]  # pyright: ignore[reportArgumentType]
             size = raw.FPDFText_GetFontSize(text, at) * math.hypot(matrix.c, matrix.d)
             if word is not None:
                 yield word
