@@ -78,7 +78,7 @@ def measured(asked: Sequence[Asked], name: str) -> dict[str, list[Outcome]]:
 
 def load(name: str) -> ReaderEvaluator:
     """Return the packaged reader by the name `reader`, or the one in a folder."""
-    return ReaderEvaluator.packaged() if name == "reader" else ReaderEvaluator.changed(Path(name))
+    return ReaderEvaluator.packaged() if name == "reader" else ReaderEvaluator.stored(Path(name))
 
 
 def read(reader: ReaderEvaluator, one: Asked) -> Read:

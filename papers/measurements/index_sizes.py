@@ -1,10 +1,10 @@
 """Measure indexes of growing size with stand-in vectors: time, memory, disk, questions, recall.
 
-    python papers/measurements/index_sizes.py 10000 100000 [--location LOCATION] [--held BYTES]
+    python papers/measurements/index_sizes.py 10000 100000 [--location LOCATION]
 
 Texts are words drawn as often as natural ones are; vectors are random, and every tenth is nearly
 equal to one of a few. So the store is measured, not the embedding model. Recall is the share of the
-exact ten nearest that a question by meaning finds; `--held 0` has the store's graph asked.
+exact ten nearest that a question by meaning finds.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def texts_of(number: int) -> Iterator[list[Document]]:
             yield [Document(text, id=str(place), metadata=known)]
 
 
-def measure(size: int, place: str, held: int) -> list[str]:
+def measure(size: int, place: str) -> list[str]:
     """Write an index, ask it, and return a row."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.monotonic()
@@ -73,7 +73,6 @@ def measure(size: int, place: str, held: int) -> list[str]:
         seconds = [time.monotonic() - started]
         disk = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
         with DocumentIndex(location, embeddings) as index:
-            index._index.most_held = held  # noqa: SLF001 # type: ignore[attr-defined]
             started = time.monotonic()
             index.search("zf zga zhaa")
             seconds.append(time.monotonic() - started)
@@ -102,7 +101,7 @@ def recalled(size: int, asked: Sequence[Sequence[float]], found: Sequence[list[D
     least = np.partition(cosines, -10, axis=0)[-10]
     rows = zip(found, cosines.T, least, strict=True)
     hits = sum(row[int(str(one.id))] >= low - 1e-5 for some, row, low in rows for one in some)
-    return hits / (10 * len(asked))
+    return float(hits / (10 * len(asked)))
 
 
 def main() -> None:
@@ -110,12 +109,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("sizes", type=int, nargs="+", help="numbers of chunks")
     parser.add_argument("--location", default="FOLDER", help="a store, such as qdrant://FOLDER")
-    parser.add_argument("--held", type=int, default=2**31, help="bytes of vectors in memory")
     given = parser.parse_args()
     print("|", " | ".join(HEADER), "|\n" + "|---" * len(HEADER) + "|", flush=True)
     for size in given.sizes:
         with multiprocessing.get_context("spawn").Pool(1) as alone:  # So that its peak is its own.
-            row = alone.apply(measure, (size, given.location, given.held))
+            row = alone.apply(measure, (size, given.location))
         print("|", " | ".join(row), "|", flush=True)
 
 
