@@ -18,7 +18,8 @@ class Loopback(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.body = body
         """What a request with status 200 gets, or a function from the request to that: bytes as
-        they are, anything else as JSON."""
+        they are, an iterator piece by piece until the server stops, anything else as JSON. A pair
+        is a status of its own and what comes with it."""
         self.failure: Any = {"detail": {"error": "the server's words"}}
         self.statuses: list[int] = []
         self.headers: dict[int, dict[str, str]] = {}
@@ -60,6 +61,11 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.server.body
         found = body(sent) if callable(body) and status == 200 else body
         reply = found if status == 200 else self.server.failure
+        if isinstance(reply, tuple):
+            status, reply = reply
+        if isinstance(reply, Iterator):
+            self._write_pieces(reply)
+            return
         text = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
         with suppress(ConnectionError):  # A client that timed out has gone.
             self.send_response(status)
@@ -69,6 +75,17 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(text)
+
+    def _write_pieces(self, pieces: Iterator[bytes]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()  # Without a length, the reply ends with the connection.
+        with suppress(ConnectionError):
+            for piece in pieces:
+                if self.server.stopping.is_set():
+                    return
+                self.wfile.write(piece)
+                self.wfile.flush()
 
     def log_message(self, *_: Any) -> None: ...
 

@@ -59,7 +59,7 @@ def questions(  # noqa: PLR0913, PLR0917 - one parameter for each option
     require("bench", "crag train questions", "bm25s")
     require_replaceable(output, AskedRow)
     distributions = listed(packages)
-    asker = Asker(load_chat_model(model, base_url=url, timeout=600), model, seed)
+    asker = Asker(load_chat_model(model, base_url=url, timeout=600, temperature=0), model, seed)
     folders = fetched_packages(distributions, fetched or output.with_suffix(""))
     sections = introductions(wikipedia, articles, seed) if wikipedia is not None else []
     with progress_bar("Reading documentation", len(folders), quiet=as_json) as advance:

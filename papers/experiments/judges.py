@@ -88,6 +88,7 @@ def _judge_of_facts(
         judges.facts,
         base_url=judges.facts_url or environment.openai_base_url,
         api_key=key.get_secret_value() if key else None,
+        temperature=0,
     )
     kept = Cache(cache) if cache is not None else None
     return ChatFactJudge(metered(model, kept, Meter()), pages, choose_prompts(environment))

@@ -165,7 +165,9 @@ def resources(given: argparse.Namespace, web: Sequence[Path]) -> Resources:
         cache=cache, scores=False, corpus=tuple(web), budget=Budget(seconds=given.max_seconds)
     )
     found = load_resources(environment, config)
-    asked = load_chat_model(given.model, base_url=given.url, timeout=SLOWEST, retries=0)
+    asked = load_chat_model(
+        given.model, base_url=given.url, timeout=SLOWEST, retries=0, temperature=0
+    )
     parts = replace(
         found.parts,
         model=metered(asked, Cache(cache), found.meter),

@@ -18,8 +18,8 @@ EventKind = Literal[
     "evaluator_replaced", "circuit_opened", "action_replaced", "rewrite_failed", "rewrite_skipped",
     "search_unavailable", "search_failed", "search_empty", "hits_dropped", "search_refused",
     "page_failed", "pages_skipped", "paragraphs_skipped", "budget_exhausted", "model_failed",
-    "model_refused", "model_empty", "model_declined", "citation_removed", "link_removed",
-    "uncited_answer", "wordless_answer", "own_knowledge", "reflection_limited",
+    "model_refused", "model_empty", "reply_cut", "model_declined", "citation_removed",
+    "link_removed", "uncited_answer", "wordless_answer", "own_knowledge", "reflection_limited",
     "constraints_waived", "unsupported_answer", "abstained",
 ]  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage
 
 from crag.answering.citations import without_citations
 from crag.answering.model_calls import ask
@@ -9,7 +11,9 @@ from crag.graph import build_crag, build_no_retrieval, build_rag
 from crag.parts import Parts
 from crag.reflection_tokens import TOKENS
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
+from crag.text.thoughts import AnswerStream
 from tests.conftest import HITS
+from tests.misbehaving import RIGHT, THOUGHTS
 
 WRITTEN = (
     "[No Retrieval]Ada Lovelace wrote it.[Retrieval]<paragraph>Ada\nShe was born [1] in 1815."
@@ -42,12 +46,35 @@ def test_reflection_tokens_are_removed_and_nothing_else(said: str, text: str) ->
         ("Who? Ada.\nYes.\n</think>\n\nAda [1].", "Ada [1]."),
         ("<think>\nWho? Ada, or", ""),
         ("End it with `</think>` [1].", "End it with `</think>` [1]."),
-        ("Write [1]:\n<think>\nWho?\n</think>\nAda", "Write [1]:\n<think>\nWho?\n</think>\nAda"),
+        ("Write [1]:\n<think>\nWho?\n</think>\nAda", "Write [1]:\n\nAda"),
     ],
 )
 def test_what_a_model_thought_first_is_no_part_of_its_reply(said: str, text: str) -> None:
     reply = ask(FakeChatModel(replies=[said]), [])
     assert (reply.text, reply.problem) == (text, None if text else "empty")
+
+
+@pytest.mark.parametrize("piece", [1, 3, 7])
+@pytest.mark.parametrize("way", sorted({*THOUGHTS} - {"closed_in_mid_line"}))
+def test_thoughts_are_held_back_while_they_arrive(way: str, piece: int) -> None:
+    text = THOUGHTS[way]({})["choices"][0]["message"]["content"]
+    stream = AnswerStream()
+    shown = [stream.add(text[at : at + piece]) for at in range(0, len(text), piece)]
+    assert "".join([*shown, stream.end()]) == RIGHT
+
+
+@pytest.mark.parametrize(
+    ("said", "finished"),
+    [
+        ("It is let in May [1]. It is changed every 400", "It is let in May [1]."),
+        ("It is let in May. [1] It is", "It is let in May. [1]"),
+        ("It is changed every 400 [1]", ""),
+    ],
+)
+def test_the_unfinished_sentence_of_a_cut_reply_is_left_out(said: str, finished: str) -> None:
+    message = AIMessage(said, response_metadata={"finish_reason": "length"})
+    reply = ask(FakeMessagesListChatModel(responses=[message]), [])
+    assert (reply.text, reply.cut) == (finished, "length")
 
 
 def test_a_reply_of_tokens_alone_is_empty() -> None:

@@ -24,6 +24,8 @@ from crag.correction.queries import LONGEST, cut, keywords, read_query, without_
         ("C++ templates, state-of-the-art", "C++ templates, state-of-the-art"),
         ("AC/DC albums", "AC/DC albums"),
         ("エイダ・ラブレス", "エイダ・ラブレス"),
+        ("Sure! Here's the rewritten version: barn rent", "barn rent"),
+        ("Here are the keywords:\nbarn, rent\n\nLet me know if you need more!", "barn, rent"),
     ],
 )
 def test_replies_that_hold_a_query(reply: str, query: str) -> None:

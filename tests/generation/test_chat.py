@@ -36,23 +36,9 @@ async def test_a_server_of_ones_own_needs_no_key(server: Loopback, reply: Any) -
     assert (said.text, said.problem) == ("Ada [1].", None)
     assert said.usage == {"llm_calls": 1, "input_tokens": 7, "output_tokens": 3}
     assert server.requests[0]["path"] == "/v1/chat/completions"
-    assert server.requests[0]["temperature"] == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "ends"),
-    [
-        ("qwen2.5", ["\nI could not find this in the documents." * 2]),
-        ("gpt-4.1-mini", ["\nI could not find this in the documents." * 2]),
-        ("gpt-5-mini", None),
-        ("openai/o3-mini", None),
-    ],
-)
-def test_a_server_of_ones_own_ends_a_reply_that_repeats_itself(
-    server: Loopback, name: str, ends: Any
-) -> None:
-    ask(load_chat_model(name, base_url=f"{server.url}/v1"), [])
-    assert server.requests[0].get("stop") == ends
+    assert set(server.requests[0]) - {"path", "authorization", "headers"} == {
+        "model", "messages", "stream",
+    }  # fmt: skip
 
 
 async def test_an_invalid_key_is_not_tried_again(server: Loopback, reply: Any) -> None:

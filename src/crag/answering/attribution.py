@@ -62,6 +62,8 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
     shared words decide. With `add` off the answer stays as it is, and is only judged.
     """
     read = _parsed(answer)
+    if _is_translated(answer, available):
+        return _as_cited(answer, read, available)
     support, events = _supported(question, read.sentences, available, attributor, node)
     if add:
         _move(read, support)
@@ -96,6 +98,21 @@ def unsupported_share(state: Mapping[str, Any]) -> float | None:
         return statuses.count("unsupported") / len(statuses)
     is_quoted = any("quotes" in citation for citation in state.get("citations") or [])
     return 0.0 if is_quoted else None
+
+
+def _is_translated(answer: str, available: Sequence[Citation]) -> bool:
+    """Return whether an answer is written in another language than the strips that it cites."""
+    written = language_of(without_citations(answer))
+    strips = language_of("\n".join(citation["text"] for citation in available))
+    return bool(written and strips and written != strips)
+
+
+def _as_cited(answer: str, read: "_ParsedAnswer", available: Sequence[Citation]) -> Attributed:
+    """Take the numbers of an answer as they are: neither words nor a reader can judge them."""
+    used = {number for one in read.sentences for number in one.cited} | read.others
+    used |= {number for loose in read.loose for number in loose.numbers}
+    citations = [citation for citation in available if citation["number"] in used]
+    return Attributed(answer, citations, [], [])
 
 
 @dataclass

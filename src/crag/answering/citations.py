@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crag.answering.links import without_links
 from crag.answering.markdown import prose_and_code
 from crag.state import Citation, OfferedPassage, Source, Strip
-from crag.text.marks import Mark, as_mark, marks_of, with_numbers, without_names
+from crag.text.marks import Mark, as_mark, in_our_format, marks_of, with_numbers
 
 _WORD = re.compile(r"\w+")
 _ROUNDS = 3
@@ -48,7 +48,7 @@ def validate(answer: str, available: Sequence[Citation]) -> Validated:
         return [number for number in numbers if number in known]
 
     pieces = prose_and_code(answer)
-    pieces[::2] = map(without_names, pieces[::2])
+    pieces[::2] = [in_our_format(prose, known) for prose in pieces[::2]]
     answer, links = without_links("".join(pieces), available)
     for _ in range(_ROUNDS):
         used.clear()

@@ -3,7 +3,7 @@
 import re
 
 from crag.answering.citations import without_citations
-from crag.text.marks import without_names
+from crag.text.marks import in_our_format
 from crag.text.words import words
 
 _WORDLESS = re.compile(
@@ -50,7 +50,7 @@ def why_empty(question: str, answer: str) -> str:
     """
     if is_wordless(answer):
         return "wrote no words"
-    said = without_citations(without_names(answer)).rstrip()
+    said = without_citations(in_our_format(answer)).rstrip()
     if said.endswith(":"):
         return "announced an answer and gave none"
     asks_what = _WHAT.search(question) and not _WHETHER.search(question)

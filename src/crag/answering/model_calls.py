@@ -1,10 +1,12 @@
 """Call a chat model, and classify its reply: usable, failed, refused or empty."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
-from langchain_core.messages import AnyMessage, BaseMessage
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
 from crag.errors import ModelProblem
 from crag.parts import ChatModel
@@ -14,15 +16,24 @@ from crag.runtime.attempt import Attempt
 from crag.runtime.replies import message_of, reply_of, usage_of
 from crag.runtime.waiting import blocking, call
 from crag.state import Usage
+from crag.text.language import ENGLISH, language_of
+from crag.text.marks import without_marks
+from crag.text.sentences import split_sentences
+from crag.text.thoughts import without_thoughts
 
-_THOUGHTS = re.compile(
-    r"\A\s*<think>.*?(?:</think>|\Z)|\A(?:(?!<think>).)*?^[ \t]*</think>[ \t]*$",
-    re.DOTALL | re.MULTILINE,
+_WITHHELD = {"content_filter", "refusal", "safety"}
+_CUT = {
+    "length", "max_tokens", "max_output_tokens", "model_length", "incomplete", "error", "aborted",
+    "model_context_window_exceeded", "insufficient_system_resource",
+}  # fmt: skip
+"""Reasons of providers why a reply ends before its end, in lower case."""
+_REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
+"""Where providers say why a reply ended."""
+_REFUSES_SYSTEM = re.compile(
+    r"system\W*(?:role|message|prompt)|role\W*system|roles must", re.IGNORECASE
 )
-"""What a model wrote to itself first, where its server leaves that in the reply. It may be cut off,
-and the first mark may stand in the prompt, so that only the last one, on a line of its own, is
-left."""
-_CUT_BY_FILTER = {"content_filter", "refusal", "safety", "SAFETY"}
+_END = re.compile(r"(?:[.!?…。！？]|```|~~~)[\s\])}*_\"'”’]*\Z")
+_TAG = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 
 class Reply(NamedTuple):
@@ -34,14 +45,23 @@ class Reply(NamedTuple):
     """The exception or sentence that explains `problem`."""
     message_id: str | None
     usage: Usage
+    cut: str = ""
+    """Why the reply ends before its end, if it does; its unfinished sentence is left out."""
 
 
 async def aask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
-    """Call the model once without blocking the event loop; no failure of it raises."""
+    """Call the model once without blocking the event loop; no failure of it raises.
+
+    One that takes no system message gets it at the top of the first message of the user, with a
+    second call.
+    """
     reply: Reply | None = None
     with Attempt("model") as attempt:
         reply = _as_reply(await call(model.invoke, model.ainvoke, list(messages)))
-    return reply or Reply("", "failed", attempt.error, None, Usage(llm_calls=1))
+    if attempt.error is not None and _refuses_system(attempt.error, messages):
+        with Attempt("model") as attempt:
+            reply = _as_reply(await call(model.invoke, model.ainvoke, _in_one(messages)))
+    return reply or Reply("", "failed", reason_of(attempt.error), None, Usage(llm_calls=1))
 
 
 def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
@@ -49,21 +69,80 @@ def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
     return blocking(aask(model, messages))
 
 
+def reason_of(error: Exception | None) -> object:
+    """Return an error of a server with what the body of its reply says; any other as it is."""
+    response = getattr(error, "response", None)
+    status, said_why = getattr(response, "status_code", None), ""
+    with suppress(Exception):  # A body that was never read, or is no text.
+        said_why = _words_of(str(response.text)) if response is not None else ""
+    if error is None or not said_why:
+        return error
+    return f"{type(error).__name__}: the server answered {status}: {said_why}"
+
+
+def _words_of(body: str) -> str:
+    """Return the message in a body: that of the JSON object, or the words of a page of HTML."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return " ".join(_TAG.sub(" ", body).split())
+    while isinstance(found, Mapping):
+        inner = next((found[key] for key in ("error", "message", "detail") if found.get(key)), None)
+        if inner is None:
+            break
+        found = inner
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+
+def _refuses_system(error: Exception, messages: Sequence[AnyMessage]) -> bool:
+    has_one = isinstance(messages[0], SystemMessage) if len(messages) > 1 else False
+    return has_one and bool(_REFUSES_SYSTEM.search(said(reason_of(error))))
+
+
+def _in_one(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Write the system message at the top of the message after it."""
+    system, first, *others = messages
+    return [HumanMessage(f"{system.text}\n\n{first.text}"), *others]
+
+
 def _as_reply(returned: object) -> Reply:
     """Read what a model returned; an exception while reading counts as a failure of the call."""
     raw, usage = message_of(returned), usage_of(returned)
     if isinstance(raw, str):
-        written, message_id, refusal = raw, None, ""
+        written, message_id, reason, cut = raw, None, "", ""
     else:
-        refusal, written = _refusal(raw), str(raw.text)
+        reason, written = _refusal(raw), str(raw.text)
         message_id = raw.id if isinstance(raw.id, str) else None
-    if refusal:
-        return Reply("", "refused", refusal, message_id, usage)
+        cut = "" if reason else _why_cut(raw)
+    if reason:
+        return Reply("", "refused", reason, message_id, usage)
     # A model with reflection tokens writes them after any prompt; the official code removes them.
-    text = without_reflection(_THOUGHTS.sub("", reply_of(written), count=1)).strip()
+    text = without_reflection(without_thoughts(reply_of(written))).strip()
+    if cut:
+        text = _finished(text)
     if not text:
-        return Reply("", "empty", "the model replied with nothing", message_id, usage)
-    return Reply(text, None, "", message_id, usage)
+        detail = f"the reply was cut off: {cut}" if cut else "the model replied with nothing"
+        return Reply("", "empty", detail, message_id, usage, cut)
+    return Reply(text, None, "", message_id, usage, cut)
+
+
+def _why_cut(message: BaseMessage) -> str:
+    """Return why a reply ends before its end, or "": providers give a reason when it is whole."""
+    metadata: object = message.response_metadata
+    if not isinstance(metadata, Mapping):
+        return ""
+    reasons = [said(metadata[key]) for key in _REASONS if metadata.get(key)]
+    if reasons:
+        return next((one for one in reasons if one.casefold() in _CUT), "")
+    return "the stream ended without a reason" if "model_provider" in metadata else ""
+
+
+def _finished(text: str) -> str:
+    """Return a text that was cut off without the sentence, or the code, that has no end."""
+    pieces = split_sentences(text, language_of(text) or ENGLISH)
+    while pieces and not _END.search(without_marks("".join(pieces))):
+        pieces.pop()
+    return "".join(pieces).strip()
 
 
 def _refusal(message: BaseMessage) -> str:
@@ -75,4 +154,5 @@ def _refusal(message: BaseMessage) -> str:
     if not isinstance(metadata, Mapping):
         return ""
     finish = said(metadata.get("finish_reason") or metadata.get("stop_reason"))
-    return f"the provider withheld the reply ({finish})" if finish in _CUT_BY_FILTER else ""
+    withheld = finish.casefold() in _WITHHELD
+    return f"the provider withheld the reply ({finish})" if withheld else ""

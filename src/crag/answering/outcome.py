@@ -73,6 +73,10 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     available = numbered(strips)
     checked, _, removed, links = validate(reply.text, available)
     events = links_removed(_NODE, links)
+    if reply.cut:
+        detail = f"the model's reply ends before its end ({reply.cut}): {reply.text}"
+        fallback = "its unfinished sentence is left out, and the answer is only likely"
+        events.append(event("reply_cut", _NODE, detail, fallback))
     if removed:
         marks = ", ".join(map(as_mark, removed))
         detail = f"the answer cited {marks}, but there are {len(strips)} strips"
@@ -199,7 +203,7 @@ def _update(  # noqa: PLR0913, PLR0917 - one argument for each key that differs
         knowledge=knowledge,
         answer=answer,
         abstained=False,
-        outcome="answered",
+        outcome="likely" if reply and reply.cut else "answered",
         citations=citations,
         further=[],
         sentences=[],

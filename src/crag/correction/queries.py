@@ -9,6 +9,19 @@ LONGEST = 400
 MOST_WORDS = 32
 """A reply with more words is an essay, not a query."""
 _LABEL = re.compile(r"^(?:search\s+)?(?:query|queries|keywords?)\s*:\s*", re.IGNORECASE)
+_POLITE = re.compile(
+    r"\A\W*(?:sure|certainly|of course|absolutely|ok(?:ay)?|great|got it|yes|"
+    r"here(?:[’']s| is| are)|i(?:[’']ve| have| would|[’']d)|(?:the|your|my) "
+    r"(?:rewritten|rephrased|revised|standalone|self-contained|search|following))\b[^:\n]{0,120}:\s*",
+    re.IGNORECASE,
+)
+"""What a chatty model writes before what it was asked for."""
+_CHATTER = re.compile(
+    r"\n\s*(?:let me know|i hope|hope this|feel free|(?:this|the) (?:query|version|question)\b|"
+    r"note:|explanation:|\(note).*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What it writes after that."""
 _OPERATOR = re.compile(
     r"(?<!\S)[-+]?(?:site|filetype|ext|intitle|allintitle|inurl|allinurl|intext|inanchor|cache|"
     r"related|link|info|before|after|lang|insource|incategory|prefix|hastemplate):\S*",
@@ -35,13 +48,19 @@ def longest_query(searcher: WebSearcher | None) -> int:
     return longest if isinstance(longest, int) and longest > 0 else LONGEST
 
 
+def without_chatter(reply: str) -> str:
+    """Return what a model was asked for, without the polite words before and after it."""
+    return _CHATTER.sub("", _POLITE.sub("", reply.strip())).strip()
+
+
 def read_query(reply: str, longest: int = LONGEST) -> str | None:
     """Return the query in a model's reply, or None if there is none.
 
     Labels, quotation marks and search operators are removed, and lines are joined. A reply of more
     than 32 words, or without a letter or digit, is not a query.
     """
-    lines = [_LABEL.sub("", line.strip()) for line in reply.splitlines() if line.strip()]
+    written = without_chatter(reply).splitlines()
+    lines = [_LABEL.sub("", line.strip()) for line in written if line.strip()]
     text = without_operators(", ".join(line.rstrip(",;") for line in lines if line))
     if not any(character.isalnum() for character in text) or len(text.split()) > MOST_WORDS:
         return None

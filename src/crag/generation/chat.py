@@ -1,26 +1,20 @@
 """A chat model from its name: OpenAI, or any server that speaks its protocol."""
 
 import os
-import re
 from typing import Any, Literal, get_args
 
 from langchain_core.language_models import BaseChatModel
 
-from crag.answering.outcome import NOT_FOUND
 from crag.errors import MissingPackageError, ModelError, SettingsError
 from crag.extras import provider_package
 
 DEFAULT_MODEL = "gpt-4o-mini"
 TIMEOUT = 60.0
-"""Seconds for one call of the model."""
+"""Seconds without a byte of the reply after which a call has failed."""
+_WHOLE_CALL = 5
+"""How many times as long a whole call may take, repetitions included."""
 RETRIES = 2
 """Repetitions after a rate limit, a server error or a timeout, with backoff (the client's own)."""
-REPEATED = f"\n{NOT_FOUND}" * 2
-"""What ends a reply: a small model that declines may go on with that sentence, line by line, up to
-its limit of tokens."""
-_TAKES_NO_STOP = re.compile(r"(?:.*/)?(?:o[1-9]|gpt-[5-9])\b")
-"""Models that refuse a request with the option, behind a proxy too."""
-
 Framing = Literal["chat", "raw"]
 """How a prompt reaches the model: as messages, or as one string that it completes."""
 
@@ -33,6 +27,7 @@ def load_chat_model(  # noqa: PLR0913 - each is an option
     timeout: float = TIMEOUT,
     retries: int = RETRIES,
     framing: str = "chat",
+    temperature: float | None = None,
 ) -> BaseChatModel:
     """Return the chat model `name`.
 
@@ -41,6 +36,9 @@ def load_chat_model(  # noqa: PLR0913 - each is an option
     `init_chat_model` knows. Without `api_key` it is taken from OPENAI_API_KEY. With `framing` "raw"
     the server completes the prompt as one string, at ``/completions`` and without a chat template:
     see `crag.generation.raw_completion`.
+
+    Nothing is sent that was not asked for: some models refuse a temperature, a stop sequence or
+    another option with every call, so `temperature` too is the model's own unless it is given.
 
     Raises:
         SettingsError: `framing` is neither chat nor raw.
@@ -53,38 +51,47 @@ def load_chat_model(  # noqa: PLR0913 - each is an option
         raise SettingsError("CRAG_FRAMING", framing, "allowed are chat and raw")
     name = name.removeprefix("openai:")
     if ":" in name and base_url is None and framing == "chat":
-        return _of_provider(name)
+        return _of_provider(name, temperature)
     key = api_key or os.environ.get("OPENAI_API_KEY", "")
     if not key and base_url is None:
         message = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
         raise ModelError(name, "key", message)
     from langchain_openai import ChatOpenAI, OpenAI
+    from langchain_openai.chat_models.base import BaseChatOpenAI
     from pydantic import SecretStr
 
+    from crag.generation.deadlines import async_client, sync_client
+
+    whole = _WHOLE_CALL * timeout
     options: dict[str, Any] = {
         "model": name,
         "base_url": base_url,
         "api_key": SecretStr(key or "not-needed"),
-        "temperature": 0,
         "timeout": timeout,
         "max_retries": retries,
+        "http_client": sync_client(timeout, whole),
+        "http_async_client": async_client(timeout, whole),
     }
+    if temperature is not None:
+        options["temperature"] = temperature
     if framing == "raw":
         from crag.generation.raw_completion import RawCompletion
 
         return RawCompletion(llm=OpenAI(**options, cache=False))
-    if base_url is not None and not _TAKES_NO_STOP.match(name):
-        options["stop_sequences"] = [REPEATED]
-    return ChatOpenAI(**options)
+    if base_url is None:
+        return ChatOpenAI(**options)
+    # Other servers know `max_tokens` and not the name that OpenAI gave it since.
+    return BaseChatOpenAI(**options, stream_usage=True)
 
 
-def _of_provider(name: str) -> BaseChatModel:
+def _of_provider(name: str, temperature: float | None) -> BaseChatModel:
     try:
         from langchain.chat_models import init_chat_model  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingPackageError("langchain", f"the model {name!r}") from error
     try:
-        return init_chat_model(name, temperature=0)
+        options = {} if temperature is None else {"temperature": temperature}
+        return init_chat_model(name, **options)
     except ImportError as error:
         raise MissingPackageError(provider_package(error), f"the model {name!r}") from error
     except ValueError as error:

@@ -5,7 +5,7 @@ known here, and in `page/static/citations.js`, which a test compares with it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 FORMATS = (("[", "]"),)
@@ -20,10 +20,19 @@ SINGLE = "|".join(rf"{re.escape(before)}\d{{1,4}}{re.escape(after)}" for before,
 # time.
 _MARK = re.compile(rf"(?:(?<!\s)\s+)?({PATTERN})")
 _NUMBER = re.compile(r"\d+")
-_NAMED = re.compile(
-    rf"\[(?:passages?|sources?)(?:\snumbers?)?[\s=:#]{{1,3}}[\"“]?({_NUMBERS})[\"”]?\]",
-    re.IGNORECASE,
+_NAMES = r"(?:passages?|sources?|documents?)(?:\snumbers?)?[\s=:#]{1,3}"
+_OTHER_FORMATS = (
+    rf"\[{_NAMES}[\"“]?(?P<square>{_NUMBERS})[\"”]?\]",
+    rf"\({_NAMES}(?P<round>{_NUMBERS})\)",
+    r"【(?P<black>\d{1,4})(?:†[^【】\n]{0,40})?】",
+    r"\[\^(?P<note>\d{1,4})\]",
+    r"<sup>\[?(?P<raised>\d{1,4}(?:\s?,\s?\d{1,4})*)\]?</sup>",
+    r"\[(?P<first>\d{1,3})\s?[-–]\s?(?P<last>\d{1,3})\]",
+    r"(?<=\S)\s\((?P<bare>\d{1,2}(?:,\s?\d{1,2})*)\)(?=[.,;:!?]|\s*(?:\n|\Z))",
 )
+"""Marks as models write them who were not trained to write ours."""
+_OTHER = re.compile("|".join(_OTHER_FORMATS), re.IGNORECASE)
+_LONGEST_RANGE = 20
 
 
 class Mark(NamedTuple):
@@ -42,9 +51,25 @@ def as_mark(*numbers: int) -> str:
     return f"{before}{', '.join(map(str, numbers))}{after}"
 
 
-def without_names(text: str) -> str:
-    """Write marks such as ``[Passage 4]``, as small models do, without the name: ``[4]``."""
-    return _NAMED.sub(lambda named: as_mark(*_numbers(named[1])), text)
+def in_our_format(text: str, known: Collection[int] | None = None) -> str:
+    """Write marks of other formats, such as ``[Passage 4]``, ``【4†L1】`` or ``[^4]``, as ``[4]``.
+
+    A number in round brackets is a mark only if it is `known` and the text has no other marks.
+    """
+    has_marks = _MARK.search(text) is not None
+
+    def written(found: re.Match[str]) -> str:
+        if found["bare"]:
+            numbers = _numbers(found["bare"])
+            is_mark = known is not None and not has_marks and set(numbers) <= {*known}
+            return f" {as_mark(*numbers)}" if is_mark else found[0]
+        if found["first"]:
+            first, last = int(found["first"]), int(found["last"])
+            is_range = first < last < first + _LONGEST_RANGE
+            return as_mark(*range(first, last + 1)) if is_range else found[0]
+        return as_mark(*_numbers(found[found.lastgroup or 0]))
+
+    return _OTHER.sub(written, text)
 
 
 def marks_of(text: str) -> Iterator[Mark]:

@@ -1,0 +1,126 @@
+"""A server of OpenAI's protocol that misbehaves as real ones do, each way by its name.
+
+Every way answers from the passage "The barn is let in May." with number 1, in the shape that users
+of such servers reported.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.openai_replies import completion, streamed
+
+RIGHT = "The barn is let in May [1]."
+HALF = f"{RIGHT} The oil is changed every 400"
+THOUGHT = "Hmm, the rent is 999"
+"""What nobody may be shown."""
+
+Request = dict[str, Any]
+Way = Callable[[Request], Any]
+
+
+def _says(text: str, *, finish: str = "stop", **message: Any) -> Way:
+    """Answer with a text, whole or in pieces of a few characters."""
+
+    def reply(request: Request) -> Any:
+        if not request.get("stream"):
+            return completion(text, finish=finish or "stop", **message)
+        pieces = [text[at : at + 5] for at in range(0, len(text), 5)]
+        return streamed(*pieces, finish=finish)
+
+    return reply
+
+
+def _refuses(needs: Callable[[Request], bool], status: int, words: str) -> Way:
+    """Refuse every request that has what the server does not take."""
+
+    def reply(request: Request) -> Any:
+        if needs(request):
+            return status, {"error": {"message": words, "type": "invalid_request_error"}}
+        return _says(RIGHT)(request)
+
+    return reply
+
+
+def _without_end(piece: bytes) -> Way:
+    def reply(_: Request) -> Iterator[bytes]:
+        while True:
+            yield piece
+            time.sleep(0.02)
+
+    return reply
+
+
+def _has_system(request: Request) -> bool:
+    return any(message["role"] == "system" for message in request["messages"])
+
+
+_DELTA = streamed("word ", finish="").split(b"data: [DONE]")[0]
+
+CUT: dict[str, Way] = {
+    "length": _says(HALF, finish="length"),
+    "stream_without_reason": lambda request: (
+        _says(HALF, finish="")(request)
+        if request.get("stream")
+        else completion(HALF, finish="length")
+    ),
+    "system_resource": _says(HALF, finish="insufficient_system_resource"),
+}
+"""Replies that end before their end."""
+THOUGHTS: dict[str, Way] = {
+    name: _says(text)
+    for name, text in {
+        "think": f"<think>\n{THOUGHT}\n</think>\n\n{RIGHT}",
+        "upper_case": f"<THINK>{THOUGHT}</THINK>{RIGHT}",
+        "thought": f"<thought>{THOUGHT}</thought>{RIGHT}",
+        "thinking": f"<thinking>{THOUGHT}</thinking>\n{RIGHT}",
+        "reasoning": f"<reasoning>{THOUGHT}</reasoning>\n{RIGHT}",
+        "mistral": f"[THINK]{THOUGHT}[/THINK]{RIGHT}",
+        "kimi": f"◁think▷{THOUGHT}◁/think▷{RIGHT}",
+        "gpt_oss": (
+            f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant"
+            f"<|channel|>final<|message|>{RIGHT}<|return|>"
+        ),
+        "gpt_oss_without_marks": f"analysisWe look: {THOUGHT}assistantfinal{RIGHT}",
+        "gemma": f"<|channel>thought\n{THOUGHT}<channel|>{RIGHT}",
+    }.items()
+} | {
+    "closed_in_mid_line": _says(f"{THOUGHT}. So:</think>{RIGHT}"),
+    "field": _says(RIGHT, reasoning_content=THOUGHT),
+}
+"""Replies with what the model wrote to itself."""
+CITATIONS: dict[str, Way] = {
+    name: _says(f"The barn is let in May{mark}.")
+    for name, mark in {
+        "black": "【1】", "with_lines": "【1†L1-L4】", "round": " (1)", "named": " (Passage 1)",
+        "note": "[^1]", "raised": "<sup>1</sup>", "range": " [1-2]",
+    }.items()
+}  # fmt: skip
+"""Citations in other formats."""
+REFUSALS: dict[str, Way] = {
+    "temperature": _refuses(
+        lambda request: {"temperature", "stop"} & set(request) != set(),
+        400,
+        "Unsupported value: 'temperature' does not support 0 with this model.",
+    ),
+    "unknown_parameter": _refuses(
+        lambda request: "max_completion_tokens" in request, 422, "Extra inputs are not permitted"
+    ),
+    "system_role": _refuses(_has_system, 400, "System role not supported"),
+}
+"""Servers that refuse what many requests have."""
+ENDLESS: dict[str, Way] = {
+    "words": _without_end(_DELTA), "keep_alive": _without_end(b": keep-alive\n\n"),
+}  # fmt: skip
+"""Replies that never end."""
+ERRORS: dict[str, tuple[Way, str]] = {
+    "reason": (
+        lambda _: (400, {"error": {"message": "the context is 4096 tokens, you asked for 9000"}}),
+        "the context is 4096 tokens",
+    ),
+    "page": (
+        lambda _: (502, b"<html><title>502</title><body>upstream is away</body></html>"),
+        "upstream is away",
+    ),
+}
+"""Failures, with the words that the trace has to tell."""
