@@ -8,7 +8,7 @@ COPY nodes nodes
 COPY papers papers
 COPY prompts prompts
 RUN python -m venv /opt/crag \
-    && /opt/crag/bin/pip install --no-cache-dir --constraint constraints.txt '.[studio]'
+    && /opt/crag/bin/pip install --no-cache-dir --constraint constraints.txt '.[serve]'
 
 FROM python:3.11-slim
 RUN useradd --uid 10001 --create-home crag && install --directory --owner crag /index

@@ -33,7 +33,7 @@ ask: question $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge
 	@$(BIN)/crag ask "$$Q" --index .crag/guide || [ $$? -ge 3 ]
 
 # The processes that tests start would otherwise each compile crag again.
-test test-data test-thorough torture torture-server: export PYTHONDONTWRITEBYTECODE =
+test test-data test-thorough torture: export PYTHONDONTWRITEBYTECODE =
 
 test: $(DEV)  ## Run the tests
 	$(PYTEST)
@@ -47,11 +47,8 @@ test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, m
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt 'ray[serve]'
 	$(PYTEST) --hypothesis-profile thorough -m 'not browser and not data'
 
-torture: $(DEV)  ## Attack it in full: broken parts, hostile files, kills, faults, half an hour of load (hours)
-	$(BIN)/python -m pytest --hypothesis-profile torture -s tests/torture tests/server/test_soak.py tests/index/test_backends.py
-
-torture-server: $(DEV)  ## Attack the production server in full: kills, SIGSTOP, cancellations, no PostgreSQL (40 minutes)
-	$(BIN)/python -m pytest --production --hypothesis-profile torture -s tests/production/test_kills.py tests/production/test_random_operations.py tests/production/test_cancellations.py
+torture: $(DEV)  ## Attack it in full: broken parts, hostile files, kills, faults (hours)
+	$(BIN)/python -m pytest --hypothesis-profile torture -s tests/torture tests/index/test_backends.py
 
 check: $(DEV)  ## Lint, check types and the import contracts
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-style check-mypy check-pyright
@@ -102,14 +99,7 @@ notebooks: $(DEV)  ## Run the notebooks again and write their outputs
 test-browser: $(DEV)  ## Run the tests of the page in Chromium (apt-get install chromium, or CRAG_TEST_BROWSER)
 	$(BIN)/python -m pytest -m browser tests/page
 
-test-servers: $(DEV)  ## Run the tests of the server against `crag serve --postgres`, and kill it (minutes)
-	$(BIN)/python -m pytest --production tests/server tests/production
-
-serve-production: $(DEV)  ## Serve the guide with threads and runs in PostgreSQL, which runs in .crag/postgres
-	@$(BIN)/crag index docs/guide docs/method --index .crag/guide
-	$(BIN)/crag serve --index .crag/guide --postgres .crag/postgres --workers 2
-
-serve: $(SERVE)  ## Serve the guide: the page, the API, Studio's server: make serve PORT=3000
+serve: $(SERVE)  ## Serve the guide: the page and its API: make serve PORT=3000
 	@$(BIN)/crag index docs/guide docs/method --index .crag/guide
 	$(BIN)/crag serve --index .crag/guide $(if $(PORT),--port $(PORT))
 
@@ -238,6 +228,6 @@ $(VENV)/run-%:
 $(VENV)/serve-%:
 	$(PYTHON) -m venv $(VENV)
 	@echo "Installing crag and its server into $(VENV) (a minute the first time)"
-	$(INSTALL) '.[studio]'
+	$(INSTALL) '.[serve]'
 	@rm -f $(VENV)/dev-* $(VENV)/serve-* $(VENV)/run-*
 	@touch $@

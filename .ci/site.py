@@ -101,7 +101,7 @@ def main() -> None:
         if not name.startswith("api/"):
             _copy(name)
     _write_reference()
-    for path in ("docs/site.css", "src/crag/page/static/icon.svg"):
+    for path in ("docs/site.css", "src/crag/serve/static/icon.svg"):
         shutil.copy(ROOT / path, PAGES)
     configuration = CONFIGURATION.read_text("utf-8")
     place = next(place for place, entry in enumerate(entries) if "Reference" in entry)

@@ -48,7 +48,7 @@ settings.load_profile("quick")  # `make test-thorough` and `make torture` take t
 
 _LEFT_OUT = pytest.StashKey[int]()
 """How many modules the garbage collector leaves out."""
-_ONE_SERVER = "tests/server/"
+_ONE_SERVER = "tests/serve/"
 _TORCH = (
     "tests/papers/training/",
     "tests/evaluators/",
@@ -68,17 +68,12 @@ _LONGEST = (
     *_TORCH,
     "tests/notebooks/",
     "tests/test_documents.py",
-    "tests/cli/test_serve.py",
     "tests/test_packaging.py",
     "tests/papers/experiments/",
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--production", action="store_true",
-        help="run the tests of the server against `crag serve --postgres`",
-    )  # fmt: skip
     parser.addoption(
         "--data", metavar="FOLDER", type=Path,
         help="where the development data lie, which tests marked `data` read",
@@ -95,7 +90,7 @@ def pytest_collection() -> Generator[None, object, object]:
     return collected
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files, so that no core waits at the end for one of them."""
 
     def place(item: pytest.Item) -> int:
@@ -103,8 +98,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return next(starts, len(_LONGEST))
 
     items.sort(key=place)
-    other = "development" if config.getoption("--production") else "production"
-    items[:] = [item for item in items if not item.get_closest_marker(other)]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

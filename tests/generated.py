@@ -21,7 +21,6 @@ from crag.cli.ask import EXIT_CODES
 from crag.graph import build_crag
 from crag.graph_registry import OFFERED
 from crag.index.backends import STORES
-from crag.page.rules import STUDIO, settings_of_server
 from crag.parts import Parts
 from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
@@ -149,7 +148,6 @@ def crag(*arguments: str) -> str:
 def langgraph_json() -> str:
     """Return the text of langgraph.json with the graphs that there are now, open to Studio."""
     served = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
-    served["http"] = settings_of_server(origins=frozenset({STUDIO}))
     served["graphs"] = {
         name: {"path": f"./graph/studio.py:{name}", "description": entry.description}
         for name, entry in OFFERED.items()

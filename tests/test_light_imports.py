@@ -33,7 +33,7 @@ STATEMENTS = [
     "import crag.papers.experiments.metrics, crag.papers.experiments.loading.detect",
 ]
 """Run one after the other in one interpreter; the help comes first, as it loads least."""
-PAGE = "import crag.page.app"
+PAGE = "import crag.serve.app"
 ASKING = "import crag.cli.ask, crag.factory.parts"
 
 

@@ -22,7 +22,7 @@ def told(*arguments: str | Path) -> str:
 def test_serving_takes_a_port_and_installs_no_development_tools(tmp_path: Path) -> None:
     said = told("serve", "PORT=3000", f"VENV={tmp_path / 'venv'}")
     assert "crag serve --index .crag/guide --port 3000\n" in said
-    assert "--editable '.[studio]'" in said
+    assert "--editable '.[serve]'" in said
     assert "[dev]" not in said
 
 

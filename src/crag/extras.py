@@ -8,7 +8,7 @@ from crag.errors import MissingPackageError
 
 Extra = Literal[
     "torch", "train", "bench", "ray", "postgres", "ocr", "office", "qdrant", "community",
-    "evaluator", "ray-serve", "server", "studio", "telemetry", "trial",
+    "evaluator", "ray-serve", "serve", "telemetry",
 ]  # fmt: skip
 
 

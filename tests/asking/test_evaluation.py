@@ -22,8 +22,8 @@ from crag.testing import (
     FakeRetriever,
     fake_candidate,
 )
+from tests.chat_server import chatting
 from tests.commands import crag
-from tests.server.chat import chatting
 
 KETTLE = Document("The kettle boils in three minutes.", metadata={"source": "/data/docs/kettle.md"})
 LID = Document("The <lid> must be closed.", metadata={"source": "/data/docs/lid.md"})

@@ -313,7 +313,6 @@ def test_a_name_with_a_line_break_is_shown_on_one_line(
     [
         (["index", "docs", "--ray", "auto", "--remove"], "leave out --remove"),
         (["index", "https://a.example/b"], "https://a.example/b is a page, not a file"),
-        (["serve", "--workers", "2"], "--workers needs --postgres"),
         (["ask", "Why?", "--compare", "--quiet"], "leave out --method and --quiet"),
         (["ask", "Why?", "--compare", "--method", "rag"], "leave out --method and --quiet"),
         (["ask", "Why?", "--quiet", "--json"], "--quiet excludes --json, --verbose and --all"),

@@ -29,7 +29,7 @@ def test_every_command_has_examples_and_switches_without_a_type(command: str) ->
 
 @pytest.mark.parametrize(
     ("command", "extra"),
-    [("serve", "studio"), ("train critic", "train"), ("calibrate", "train"), ("bench", "bench")],
+    [("serve", "serve"), ("train critic", "train"), ("calibrate", "train"), ("bench", "bench")],
 )
 def test_the_extra_of_a_command_is_told(command: str, extra: str) -> None:
     shown = crag(*command.split(), "--help").stdout
@@ -70,7 +70,7 @@ def test_what_is_misspelled_gets_the_near_names(arguments: list[str], near: str)
 
 PROGRAM = """
 import contextlib, io, json, sys
-for name in ["torch", "transformers", "accelerate", "sklearn", "matplotlib", "langgraph_cli"]:
+for name in ["torch", "transformers", "accelerate", "sklearn", "matplotlib", "sse_starlette"]:
     sys.modules[name] = None
 from crag.papers.commands import main
 said = {}
@@ -90,7 +90,7 @@ def test_a_command_that_lacks_its_extra_names_it_before_anything_else(tmp_path: 
         "train generator nowhere.jsonl --output x": "train",
         "reflect-data generator nowhere.jsonl --critic x --output y": "torch",
         "calibrate nowhere.jsonl": "train",
-        "serve": "studio",
+        "serve": "serve",
     }
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(list(expected))],

@@ -12,7 +12,7 @@ from langgraph_sdk import get_sync_client
 SWITCHES = "a2a,crons,docs,event_streaming,metrics,store,ui,webhooks"
 """Everything that the guard can switch on."""
 _LOOPBACK = {"webhooks": {"url": {"disable_loopback": False, "require_https": False}}}
-GUARDED: dict[str, Any] = {"http": {"app": "crag.page.app:app", "cors": {"allow_origins": []}}}
+GUARDED: dict[str, Any] = {"http": {"app": "crag.serve.studio:app", "cors": {"allow_origins": []}}}
 UNGUARDED: dict[str, Any] = {
     "http": {
         "app": f"{Path(__file__).with_name('unguarded.py')}:app",

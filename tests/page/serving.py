@@ -16,7 +16,7 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 GRAPHS = Path(__file__).with_name("graphs.py")
-GUARDED = {"http": {"app": "crag.page.app:app"}}
+GUARDED = {"http": {"app": "crag.serve.studio:app"}}
 
 
 def free_port() -> int:

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from tests.chat_server import Chat, chatting
 from tests.light import ROOT, built, installed
 from tests.page.asking import ask
 from tests.page.serving import environment, free_port, printed, wait_for
-from tests.server.chat import Chat, chatting
 
 pytestmark = pytest.mark.browser
 TOUR = (ROOT / "docs" / "guide" / "tour.md").read_text("utf-8")
@@ -51,11 +51,11 @@ def install(folder: Path) -> None:
     """Do offline what the first commands do, which must be those that are known here."""
     wanted = [
         "python3 -m venv env",
-        "env/bin/pip install -c CHECKOUT/constraints.txt 'CHECKOUT[studio]'",
+        "env/bin/pip install -c CHECKOUT/constraints.txt 'CHECKOUT[serve]'",
     ]
     assert COMMANDS[:2] == wanted
     (wheel,) = (one for one in built(folder.parent) if one.suffix == ".whl")
-    installed(wheel, folder / "env", extra="studio")
+    installed(wheel, folder / "env", extra="serve")
 
 
 def variables(folder: Path) -> dict[str, str]:

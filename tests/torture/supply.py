@@ -15,7 +15,7 @@ HEAD = """# Licences of what crag runs with
 The packages that `constraints.txt` pins, direct and indirect, with those for development, and the
 licence that each names of itself. `make licences` writes this list from the installed packages.
 
-The page comes with the part of marked 18.2.1 that reads Markdown, `src/crag/page/static/marked.js`:
+The page comes with `src/crag/serve/static/marked.js`, a part of marked 18.2.1 that reads Markdown:
 esbuild (`--bundle --minify --format=esm --target=es2022`) and terser (`-c passes=3 -m --module`)
 made it of `_Lexer` in `Lexer.ts` and `_Tokenizer` in `Tokenizer.ts`, as the package's source map
 holds them. Its licence, MIT, is `marked-LICENCE.txt` beside it.

@@ -28,15 +28,8 @@ SECONDS = 10.0
 """Within which it answers others at any time, on a machine that does other work too."""
 _ROUTES = """
 import sys, uvicorn
-from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route
-from crag.page.app import middleware
-from crag.page.documents import ROUTES
-from crag.page.rules import Rules
-routes = [*ROUTES, Route("/ok", lambda _: PlainTextResponse("ok"))]
-app = Starlette(routes=routes, middleware=middleware(Rules()))
-uvicorn.run(app, port=int(sys.argv[1]), log_level="error")
+from crag.serve.app import create
+uvicorn.run(create(), port=int(sys.argv[1]), log_level="error")
 """
 
 
@@ -117,13 +110,13 @@ def test_uploads_cost_no_more_than_themselves(folder: Path, server: str) -> None
     kind = {"content-type": "application/octet-stream"}
     with httpx.Client(base_url=server, headers=kind, timeout=300) as client:
         for name, text in _ordinary(times(6, 30)):
-            assert client.put(f"/documents/{name}", content=text.encode()).status_code == 200
+            assert client.put(f"/api/documents/{name}", content=text.encode()).status_code == 200
         visitor, before, most = _Visitor(server), _memory(server), 0.0
         visitor.start()
         start, taken, refused = time.monotonic(), 0, 0
         grown: list[tuple[float, str]] = []
         for file in sorted(folder.iterdir()):
-            reply = client.put(f"/documents/{file.name}", content=file.read_bytes())
+            reply = client.put(f"/api/documents/{file.name}", content=file.read_bytes())
             assert reply.status_code in {200, 422}, reply.text
             taken += reply.status_code == 200
             refused += reply.status_code == 422
@@ -143,7 +136,7 @@ def test_uploads_cost_no_more_than_themselves(folder: Path, server: str) -> None
         assert most - before < MEGABYTES
         assert visitor.visits > 1
         assert visitor.slowest < SECONDS
-        listed = {Path(one["path"]).name for one in client.get("/documents").json()["files"]}
+        listed = {Path(one["path"]).name for one in client.get("/api/documents").json()["files"]}
         assert {"good.md", "unclear.html"} <= listed
 
 

@@ -17,8 +17,9 @@ _MODULES: dict[Extra, tuple[str, ...]] = {
     "torch": ("torch", "transformers"),
     "train": ("accelerate", "sklearn"),
     "evaluator": ("starlette", "uvicorn"),
+    "serve": ("starlette", "uvicorn", "sse_starlette", "aiosqlite"),
 }
-"""What of an extra its commands cannot do without; `serve` and `bench` check theirs themselves."""
+"""What of an extra its commands cannot do without; `bench` checks its own."""
 _WRITTEN = ("output", "report", "cache")
 """Options that name what a command writes; the other paths are what it reads."""
 _VALUES: dict[Any, str] = {int: "N", float: "X", str: "TEXT", Path: "PATH"}

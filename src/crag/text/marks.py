@@ -1,7 +1,7 @@
 """Citation marks: how an answer says which strips a sentence rests on, as ``[3]`` or ``[1, 2]``.
 
 Everything that writes, reads, changes, removes or disarms marks uses this module, so a format is
-known here, and in `page/static/citations.js`, which a test compares with it.
+known here, and in `serve/static/citations.js`, which a test compares with it.
 """
 
 import re

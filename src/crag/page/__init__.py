@@ -1,1 +1,0 @@
-"""A page to ask and watch, served by the LangGraph server itself."""

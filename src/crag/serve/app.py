@@ -1,0 +1,187 @@
+"""The application: its routes, and what it keeps while it runs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from sse_starlette import EventSourceResponse
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
+
+from crag.errors import CragError, DocumentIndexError, QuestionError, SettingsError
+from crag.factory.parts import choose_parts
+from crag.graph_registry import OFFERED
+from crag.parts import Parts
+from crag.plain import problems
+from crag.runtime.environment import Environment
+from crag.serve import completions, documents, first_visit
+from crag.serve.access import access, path_of, refusal
+from crag.serve.conversations import Ask, Conversations, Graph, as_json
+from crag.serve.settings import ServeSettings
+from crag.serve.storage import storage_in
+
+THREADS = 64
+"""Nodes that compute or wait at once; they share the cores, and wait for models."""
+HEARTBEAT = 10
+"""Seconds between the comments that keep a silent stream open."""
+STATIC = Path(str(files("crag.serve").joinpath("static")))
+
+
+def create(
+    environment: Environment | None = None,
+    settings: ServeSettings | None = None,
+    graphs: Mapping[str, Graph] | None = None,
+) -> Starlette:
+    """Return the application; what is not given is that of the environment.
+
+    `graphs` are by their names, without a checkpointer.
+
+    Raises:
+        CragError: a part or a setting cannot be used.
+    """
+    environment, settings = environment or Environment(), settings or ServeSettings()
+    graphs = graphs or built(choose_parts(environment))
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(THREADS, "crag"))
+        async with storage_in(settings.database or database_beside(environment.index)) as storage:
+            kept = {
+                name: graph.copy({"checkpointer": storage.saver}) for name, graph in graphs.items()
+            }
+            app.state.conversations = conversations = Conversations(kept, storage)
+            app.state.library = documents.Library.of(environment, settings)
+            yield
+            await conversations.close()
+
+    app = Starlette(
+        routes=[
+            Route("/", page),
+            Mount("/page", StaticFiles(directory=STATIC)),
+            Route("/ok", ok),
+            Route("/api/graphs", offered),
+            Route("/api/ask", ask, methods=["POST"]),
+            Route("/api/threads", threads),
+            Route("/api/threads/{thread}", turns),
+            Route("/api/threads/{thread}", delete, methods=["DELETE"]),
+            *documents.ROUTES,
+            *first_visit.ROUTES,
+            *completions.ROUTES,
+            Route("/mcp", _Mcp(), methods=["POST"]),  # Nothing is sent without being asked for.
+        ],
+        middleware=[*access(settings), Middleware(GZipMiddleware)],
+        exception_handlers=_HANDLERS,
+        lifespan=lifespan,
+    )
+    app.state.environment, app.state.settings, app.state.graphs = environment, settings, graphs
+    return app
+
+
+def built(parts: Parts) -> dict[str, Graph]:
+    """Return the graphs that can be built from the parts."""
+    return {
+        name: entry.build(parts)
+        for name, entry in OFFERED.items()
+        if all(getattr(parts, part) is not None for part in entry.needs)
+    }
+
+
+def database_beside(index: str) -> str:
+    """Return the SQLite file of conversations beside an index, or here if that is on a server."""
+    return ".crag/conversations.sqlite" if "://" in index else f"{index}-conversations.sqlite"
+
+
+async def page(_: Request) -> Response:
+    """Return the page."""
+    return FileResponse(STATIC / "index.html")
+
+
+async def ok(_: Request) -> Response:
+    """Tell that the server is there."""
+    return JSONResponse({"ok": True})
+
+
+async def offered(request: Request) -> Response:
+    """Return the graphs: their names and drawings, and the JSON schema of their settings."""
+    told = [
+        {
+            "name": name,
+            "title": OFFERED[name].title if name in OFFERED else name,
+            "description": OFFERED[name].description if name in OFFERED else "",
+            "drawing": graph.get_graph(xray=1).to_json(),
+            "settings": graph.get_context_jsonschema(),
+        }
+        for name, graph in request.app.state.graphs.items()
+    ]
+    return Response(as_json(told), media_type="application/json")
+
+
+async def ask(request: Request) -> Response:
+    """Answer a question as a stream of events; whoever closes it stops the run."""
+    asked = Ask.model_validate_json(await request.body())
+    events = await request.app.state.conversations.ask(request.state.user, asked)
+    return EventSourceResponse(events, ping=HEARTBEAT)
+
+
+async def threads(request: Request) -> Response:
+    """Return the conversations of the user."""
+    told = await request.app.state.conversations.threads(request.state.user)
+    return Response(as_json(told), media_type="application/json")
+
+
+async def turns(request: Request) -> Response:
+    """Return the turns of a conversation."""
+    conversations, thread = request.app.state.conversations, request.path_params["thread"]
+    told = await conversations.turns(request.state.user, thread)
+    return Response(as_json(told), media_type="application/json")
+
+
+async def delete(request: Request) -> Response:
+    """Delete a conversation."""
+    conversations, thread = request.app.state.conversations, request.path_params["thread"]
+    await conversations.delete(request.state.user, thread)
+    return Response(status_code=204)
+
+
+class _Mcp:
+    """The tools at `/mcp`, whose package takes most of a second to import: at the first request."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        tools = await asyncio.to_thread(import_module, "crag.serve.tools")
+        await tools.answer(scope, receive, send)
+
+
+def _handler(status: int) -> Callable[[Request, Any], Awaitable[Response]]:
+    """Return what answers an error as JSON; one may have a status of its own."""
+
+    async def handle(request: Request, error: Any) -> Response:
+        code = getattr(error, "status_code", status)
+        message = problems(error) if isinstance(error, ValidationError) else str(error)
+        return refusal(path_of(request.scope), code, getattr(error, "detail", message))
+
+    return handle
+
+
+_HANDLERS: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
+    HTTPException: _handler(500),
+    ValidationError: _handler(400),
+    QuestionError: _handler(400),
+    SettingsError: _handler(400),
+    DocumentIndexError: _handler(409),
+    CragError: _handler(500),
+    OSError: _handler(500),
+}

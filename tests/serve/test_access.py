@@ -1,0 +1,197 @@
+"""Who may ask what: every route, asked as everybody there is."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from starlette.routing import BaseRoute, Mount, Route
+
+from crag.runtime.environment import Environment
+from crag.serve.access import HEADERS, PUBLIC
+from crag.serve.app import create
+from crag.serve.settings import ServeSettings
+from tests.serve.conftest import graphs
+from tests.serve.events import asked
+from tests.serve.serving import KEYS, serving
+
+TOKEN = "the-token-of-this-server"  # noqa: S105 - of this test
+
+
+class Asked(NamedTuple):
+    """How a route is asked, and what its user and another one get."""
+
+    own: int = 200
+    other: int = 200
+    json: Any = None
+
+
+DECLARED = {
+    ("GET", "/"): Asked(),
+    ("GET", "/page/{path}"): Asked(),
+    ("GET", "/ok"): Asked(),
+    ("GET", "/api/graphs"): Asked(),
+    ("GET", "/api/about"): Asked(),
+    ("POST", "/api/ask"): Asked(200, 404, {"question": "Why?", "thread": "THREAD"}),
+    ("GET", "/api/threads"): Asked(),
+    ("GET", "/api/threads/{thread}"): Asked(200, 404),
+    ("DELETE", "/api/threads/{thread}"): Asked(204, 404),
+    ("GET", "/api/documents"): Asked(),
+    ("DELETE", "/api/documents"): Asked(404, 403),
+    ("GET", "/api/documents/progress"): Asked(),
+    ("GET", "/api/documents/source"): Asked(404, 404),
+    ("GET", "/api/documents/picture"): Asked(400, 400),
+    ("PUT", "/api/documents/{name}"): Asked(415, 403),
+    ("POST", "/api/compare"): Asked(400, 400),
+    ("GET", "/v1/models"): Asked(),
+    ("GET", "/v1/models/{name}"): Asked(404, 404),
+    ("POST", "/v1/chat/completions"): Asked(400, 400),
+    ("POST", "/mcp"): Asked(400, 400),
+}
+"""Ada may edit documents, and the thread is hers; Bob is the other one."""
+
+
+def walked(routes: Iterable[BaseRoute]) -> Iterator[tuple[str, str]]:
+    """Yield method and path of each route."""
+    for route in routes:
+        if isinstance(route, Mount):
+            yield "GET", f"{route.path}/{{path}}"
+        elif isinstance(route, Route):
+            yield from ((method, route.path) for method in (route.methods or {"GET"}) - {"HEAD"})
+        else:
+            raise TypeError(f"{route!r}: say here how it is asked")
+
+
+def test_every_route_is_declared_here(tmp_path: Path) -> None:
+    app = create(Environment(index=str(tmp_path / "index")), ServeSettings(), graphs())
+    assert sorted(walked(app.routes)) == sorted(DECLARED)
+
+
+def ask(
+    client: httpx.Client, route: tuple[str, str], thread: str, headers: dict[str, str]
+) -> httpx.Response:
+    method, path = route
+    path = path.replace("{thread}", thread).replace("{path}", "main.js").replace("{name}", "x.none")
+    given = DECLARED[route].json
+    body = {**given, "thread": thread} if given and "thread" in given else {}
+    sent = {"json": body} if method in {"POST", "PUT"} else {}
+    return client.request(method, path, headers=headers, **sent)
+
+
+@pytest.mark.parametrize("route", DECLARED, ids=" ".join)
+def test_routes_ask_who_it_is(route: tuple[str, str], users_url: str, ada: httpx.Client) -> None:
+    declared, is_public = DECLARED[route], route[1].replace("{path}", "{name}") in PUBLIC
+    thread = asked(ada, "Who wrote it?")[0][1]
+    with httpx.Client(base_url=users_url) as nobody:
+        callers = {
+            "no key": ({}, 401),
+            "wrong key": ({"x-api-key": "key-of-nobody-known"}, 401),
+            "another user": ({"x-api-key": KEYS["bob"]}, declared.other),
+            "its user": ({"Authorization": f"Bearer {KEYS['ada']}"}, declared.own),
+        }
+        for caller, (headers, status) in callers.items():
+            reply = ask(nobody, route, thread, headers)
+            expected = 200 if is_public else status
+            assert reply.status_code == expected, (caller, reply.text)
+            if status in {401, 403, 404} and not is_public:
+                assert set(reply.json()) == {"error", "message"}, caller
+
+
+@pytest.fixture(scope="module")
+def token_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(graphs(), tmp_path_factory.mktemp("token"), token=SecretStr(TOKEN)) as address:
+        yield address
+
+
+@pytest.mark.parametrize("route", DECLARED, ids=" ".join)
+def test_routes_ask_for_the_token(route: tuple[str, str], token_url: str) -> None:
+    headers, is_public = {"x-api-key": TOKEN}, route[1].replace("{path}", "{name}") in PUBLIC
+    with httpx.Client(base_url=token_url) as client:
+        with httpx.Client(base_url=token_url, headers=headers) as known:
+            thread = asked(known, "Who wrote it?")[0][1]
+        assert ask(client, route, thread, {}).status_code == (200 if is_public else 401)
+        wrong = {"Authorization": f"Bearer {TOKEN}x"}
+        assert ask(client, route, thread, wrong).status_code == (200 if is_public else 401)
+        assert ask(client, route, thread, headers).status_code == DECLARED[route].own
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "127.0.0.1:9"}, 200),
+        ({"Host": "[::1]:9"}, 200),
+        ({"Host": "192.0.2.7"}, 200),
+        ({"Host": "rebound.example"}, 400),
+        ({"Host": "localhost.example"}, 400),
+        ({"Host": "["}, 400),
+        ({"Host": ""}, 400),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Sec-Fetch-Site": "none"}, 200),
+        ({"X-Forwarded-For": "192.0.2.7"}, 403),
+        ({"Forwarded": "for=192.0.2.7"}, 403),
+    ],
+)
+def test_what_a_page_of_another_site_sends_is_refused(
+    client: httpx.Client, headers: dict[str, str], status: int
+) -> None:
+    reply = client.get("/api/threads", headers=headers)
+    assert reply.status_code == status
+    assert reply.is_success or reply.json()["message"]
+
+
+def test_a_link_of_another_site_opens_the_page_and_no_more(client: httpx.Client) -> None:
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate",
+            "Sec-Fetch-Dest": "document"}  # fmt: skip
+    assert client.get("/", headers=link).status_code == 200
+    assert client.get("/", headers=link | {"Sec-Fetch-Dest": "iframe"}).status_code == 403
+    assert client.get("/api/threads", headers=link).status_code == 403
+    assert client.post("/", headers=link).status_code == 403
+
+
+def test_a_body_is_limited_whether_its_length_is_told_or_not(tmp_path: Path) -> None:
+    with serving(graphs(), tmp_path, max_bytes=1000) as url:
+        for content in (b"x" * 1800, iter([b"x" * 600] * 3)):
+            reply = httpx.post(f"{url}/api/ask", content=content)
+            assert (reply.status_code, set(reply.json())) == (413, {"error", "message"})
+
+
+def test_an_origin_that_is_named_may_ask(tmp_path: Path) -> None:
+    origin, wanted = "https://chat.example", {"Access-Control-Request-Method": "POST"}
+    with serving(graphs(), tmp_path, origins=frozenset({origin})) as url:
+        allowed = httpx.options(f"{url}/api/ask", headers={"Origin": origin, **wanted})
+        assert allowed.headers["access-control-allow-origin"] == origin
+        assert httpx.get(f"{url}/api/threads", headers={"Origin": origin}).status_code == 200
+        other = httpx.options(f"{url}/api/ask", headers={"Origin": "https://a.example", **wanted})
+        assert "access-control-allow-origin" not in other.headers
+
+
+@pytest.mark.parametrize("path", ["/", "/page/main.js", "/page/none.js", "/api/threads", "/none"])
+def test_every_response_keeps_browsers_from_loading_anything_else(
+    client: httpx.Client, path: str
+) -> None:
+    headers = client.get(path).headers
+    for name, value in HEADERS.items():
+        assert headers[name] == value
+    assert "unsafe" not in headers["content-security-policy"]
+    is_page = path == "/" or path.startswith("/page")
+    assert headers["cache-control"] == ("no-cache" if is_page else "no-store")
+
+
+def test_the_page_names_only_files_that_are_there_and_keeps_them(client: httpx.Client) -> None:
+    page = client.get("/")
+    names = re.findall(r'(?:src|href)="(/page/[^"]+)"', page.text)
+    assert len(names) > 3
+    for name in names:
+        reply = client.get(name)
+        assert reply.status_code == 200, name
+        again = client.get(name, headers={"If-None-Match": reply.headers["etag"]})
+        assert again.status_code == 304
+        assert client.get(name, headers={"Accept-Encoding": "gzip"}).is_success

@@ -1,0 +1,202 @@
+"""Questions as a stream, and what is kept of them."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
+
+from crag.testing import FakeEvaluator, FakeSearcher
+from tests.conftest import HITS
+from tests.serve.conftest import graphs
+from tests.serve.events import answer_of, asked, events
+from tests.serve.serving import serving
+
+
+def turns(client: httpx.Client, thread: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.get(f"/api/threads/{thread}").raise_for_status().json()
+    return found
+
+
+def test_a_question_is_answered_as_a_stream_of_nodes_and_tokens(client: httpx.Client) -> None:
+    told = asked(client, "Who wrote it?", settings={"k": 1})
+    assert [name for name, _ in told][:2] == ["thread", "tasks"]
+    begun = [data["name"] for name, data in told if name == "tasks" and "input" in data]
+    ended = [data["name"] for name, data in told if name == "tasks" and "result" in data]
+    assert begun == ended == ["open_run", "retrieve", "grade", "refine", "generate"]
+    tokens = [data[0]["content"] for name, data in told if name == "messages"]
+    assert "".join(tokens).startswith("Ada did")
+    assert answer_of(told) == "Ada did [1]."
+    name, end = told[-1]
+    assert (name, end["waits"]) == ("end", False)
+    (turn,) = turns(client, told[0][1])
+    assert turn["checkpoint"] == end["checkpoint"]
+    assert turn["values"]["documents"][0]["metadata"]["source"] == "/notes/ada.md"
+
+
+def test_a_conversation_goes_on_from_its_latest_turn_or_from_an_earlier_one(
+    client: httpx.Client,
+) -> None:
+    first = asked(client, "Who wrote it?")
+    thread, checkpoint = first[0][1], first[-1][1]["checkpoint"]
+    asked(client, "And who designed the engine?", thread=thread)
+    asked(client, "And who published it?", thread=thread, checkpoint=checkpoint)
+    third, second, root = turns(client, thread)
+    assert (third["parent"], second["parent"], root["parent"]) == (checkpoint, checkpoint, None)
+    said = [one["content"] for one in third["values"]["messages"] if one["type"] == "human"]
+    assert said == ["Who wrote it?", "And who published it?"]
+
+
+def test_conversations_are_listed_latest_first_by_what_began_them_and_are_deleted(
+    client: httpx.Client,
+) -> None:
+    for one in client.get("/api/threads").json():
+        client.delete(f"/api/threads/{one['thread']}").raise_for_status()
+    older = asked(client, "Who wrote it?")[0][1]
+    time.sleep(1.1)
+    newer = asked(client, "Who designed it?", graph="rag")[0][1]
+    listed = client.get("/api/threads").json()
+    assert [(one["thread"], one["graph"], one["question"]) for one in listed] == [
+        (newer, "rag", "Who designed it?"),
+        (older, "crag", "Who wrote it?"),
+    ]
+    assert client.delete(f"/api/threads/{older}").status_code == 204
+    assert client.get(f"/api/threads/{older}").status_code == 404
+    assert [one["thread"] for one in client.get("/api/threads").json()] == [newer]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({"question": 1}, 400, "question"),
+        ({"question": "Why?", "grph": "crag"}, 400, "grph"),
+        ({"question": "Why?", "thread": "../x"}, 400, "thread"),
+        ({"question": "Why?", "graph": "none"}, 404, "there is no graph 'none'"),
+        ({"question": "Why?", "thread": "unknown"}, 404, "no such conversation"),
+        ({"resume": True}, 409, "nothing waits"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_words(
+    client: httpx.Client, body: dict[str, Any], status: int, message: str
+) -> None:
+    reply = client.post("/api/ask", json=body)
+    assert reply.status_code == status
+    assert message in reply.json()["message"]
+
+
+def test_a_wrong_setting_or_question_ends_the_stream_with_an_error(client: httpx.Client) -> None:
+    name, data = asked(client, "Why?", settings={"k": 0})[-1]
+    assert (name, data["error"]) == ("error", "SettingsError")
+    assert "'k' cannot be 0" in data["message"]
+    told = asked(client, " ")
+    assert (told[-1][0], told[-1][1]["error"]) == ("error", "QuestionError")
+    assert turns(client, told[0][1]) == []
+
+
+class Slow(TypedDict, total=False):
+    messages: list[Any]
+    question: str
+    answer: str
+
+
+BEGUN: Counter[str] = Counter()
+"""How often each node of `slow` began, by question."""
+
+
+def slow(seconds: float) -> Any:
+    """Return a graph of five nodes, each of which takes as long."""
+
+    def node(name: str) -> Any:
+        def run(state: Slow) -> Slow:
+            question = state["messages"][-1]["content"]
+            BEGUN[f"{question} {name}"] += 1
+            time.sleep(seconds)
+            return {"answer": question, "question": question}
+
+        return run
+
+    graph = StateGraph(Slow)
+    names = [f"node{number}" for number in range(5)]
+    for name, before in zip(names, [START, *names], strict=False):
+        graph.add_node(name, node(name))
+        graph.add_edge(before, name)
+    graph.add_edge(names[-1], END)
+    return graph.compile()
+
+
+@pytest.fixture(scope="module")
+def slow_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    folder = tmp_path_factory.mktemp("slow")
+    with serving({"crag": slow(0.1)}, folder) as url, httpx.Client(base_url=url) as client:
+        yield client
+
+
+def test_a_newer_question_on_a_conversation_takes_the_place_of_the_older(
+    slow_client: httpx.Client,
+) -> None:
+    thread = asked(slow_client, "first")[0][1]
+    older: list[Any] = []
+    tab = threading.Thread(target=lambda: older.extend(asked(slow_client, "older", thread=thread)))
+    tab.start()
+    while not BEGUN["older node0"]:
+        time.sleep(0.01)
+    newer = asked(slow_client, "newer", thread=thread)
+    tab.join()
+    assert older[-1][0] == "error"
+    assert older[-1][1]["error"] == "replaced"
+    assert newer[-1][0] == "end"
+    assert [one["values"]["answer"] for one in turns(slow_client, thread)] == ["newer", "first"]
+    assert not BEGUN["older node4"]
+
+
+def test_closing_the_connection_stops_the_run(slow_client: httpx.Client) -> None:
+    """No node begins after the one that runs, and what was stopped leaves no turn."""
+    threads = []
+    for number in range(12):
+        body = {"question": f"stopped {number}"}
+        with slow_client.stream("POST", "/api/ask", json=body) as response:
+            for name, data in events(response):
+                threads += [data] if name == "thread" else []
+                if name == "tasks" and data["name"] == f"node{number % 3}":
+                    break
+    time.sleep(0.5)
+    begun = {key: count for key, count in BEGUN.items() if key.startswith("stopped")}
+    assert not any(key.endswith("node4") for key in begun)
+    assert all(turns(slow_client, thread) == [] for thread in threads)
+    told = asked(slow_client, "again", thread=threads[0])
+    assert told[-1][0] == "end"
+    assert [one["values"]["messages"] for one in turns(slow_client, threads[0])] == [
+        [{"role": "user", "content": "again"}]
+    ]
+
+
+def test_conversations_outlive_the_server(tmp_path: Path) -> None:
+    with serving(graphs(), tmp_path) as url, httpx.Client(base_url=url) as client:
+        thread = asked(client, "Who wrote it?")[0][1]
+    with serving(graphs(), tmp_path) as url, httpx.Client(base_url=url) as client:
+        assert [one["thread"] for one in client.get("/api/threads").json()] == [thread]
+        asked(client, "And who designed it?", thread=thread)
+        assert len(turns(client, thread)) == 2
+
+
+def test_a_run_that_waits_for_a_human_goes_on_after_a_restart(tmp_path: Path) -> None:
+    searching = graphs(evaluator=FakeEvaluator(-0.9), searcher=FakeSearcher(HITS))
+    settings = {"confirm_web": True}
+    with serving(searching, tmp_path) as url, httpx.Client(base_url=url) as client:
+        told = asked(client, "Who wrote it?", settings=settings)
+        thread, end = told[0][1], told[-1][1]
+        assert end["waits"]
+        (turn,) = turns(client, thread)
+        assert turn["interrupts"][0]["query"]
+    with serving(searching, tmp_path) as url, httpx.Client(base_url=url) as client:
+        told = asked(client, thread=thread, resume=True, settings=settings)
+        assert told[-1] == ("end", {**told[-1][1], "waits": False})
+        inner = [data["name"] for name, data in told if name.startswith("tasks|")]
+        assert "search" in inner
+        assert turns(client, thread)[0]["values"]["answer"]
