@@ -1,7 +1,7 @@
 """How every graph begins."""
 
 from collections.abc import Hashable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -14,16 +14,15 @@ from crag.nodes.open_run import OpenRun
 from crag.parts import Parts
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
-from crag.settings_dict import SettingsDict
 from crag.state import InputState, State
 
-Graph: TypeAlias = CompiledStateGraph[State, Settings | SettingsDict, InputState, State]
+Graph: TypeAlias = CompiledStateGraph[State, Settings | dict[str, Any], InputState, State]
 """A compiled graph; a run takes its settings as `context`, an object or a dictionary."""
 
 
 def opened_graph(
     first: str, chat: Parts | None = None
-) -> StateGraph[State, Settings | SettingsDict, InputState, State]:
+) -> StateGraph[State, Settings | dict[str, Any], InputState, State]:
     """Return a graph that begins with open_run → `first`.
 
     A follow-up question in a chat passes contextualize between them; what asks nothing, such as
@@ -35,7 +34,7 @@ def opened_graph(
     if not isinstance(chat, Parts | None):
         given = type(chat).__name__
         raise CragError(f"A graph takes Parts(retriever=…, evaluator=…, …), and no {given}.")
-    graph = StateGraph[State, Settings | SettingsDict, InputState, State](
+    graph = StateGraph[State, Settings | dict[str, Any], InputState, State](
         State, context_schema=Settings, input_schema=InputState
     )
     graph.add_node("open_run", computing(OpenRun()))

@@ -121,8 +121,7 @@ class Prompts:
         if folder.is_file():
             raise PromptError(folder, "it is a file; name the folder that it is in")
         if not folder.is_dir():
-            raise PromptError(folder, "there is no such folder; start one with: "
-                              f"crag prompts --copy {folder}")  # fmt: skip
+            raise PromptError(folder, "there is no such folder")
         found = {
             path.stem: _read(path)
             for path in sorted(folder.glob("*.md"))
@@ -158,24 +157,6 @@ class Prompts:
 
     def __repr__(self) -> str:
         return f"Prompts({', '.join(sorted(self._replaced)) or 'packaged'})"
-
-
-def copy_to(folder: Path) -> list[Path]:
-    """Write every packaged prompt into `folder`, and return the files.
-
-    Raises:
-        PromptError: a file is there already, which is not overwritten, or cannot be written.
-    """
-    copies = {folder / f"{name}.md": prompt.source for name, prompt in _PACKAGED.items()}
-    if taken := next(filter(Path.exists, copies), None):
-        raise PromptError(taken, "it is there already; copy into another folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, source in copies.items():
-            path.write_bytes(source.encode())
-    except OSError as error:
-        raise PromptError(folder, f"it cannot be written: {error.strerror}") from None
-    return list(copies)
 
 
 def _read(path: Path) -> Prompt:

@@ -12,10 +12,9 @@ import re
 import shutil
 import tomllib
 from collections.abc import Callable
-from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 from crag.cli.ask import EXIT_CODES
 from crag.graph import build_crag
@@ -155,44 +154,6 @@ def langgraph_json() -> str:
     return json.dumps(served, indent=2) + "\n"
 
 
-def settings_dict() -> str:
-    """Return the module with the settings as a dictionary that type checkers know."""
-    lines = [
-        f"    {name}: {_annotation(field.annotation)}"
-        for name, field in Settings.model_fields.items()
-    ]
-    return _SETTINGS_DICT + "\n".join(lines) + "\n"
-
-
-SETTINGS_DICT = ROOT / "src" / "crag" / "settings_dict.py"
-_SETTINGS_DICT = '''"""The settings as a dictionary, for type checkers: `make docs` writes it."""
-
-from collections.abc import Collection
-from datetime import date
-from typing import Literal
-
-from typing_extensions import TypedDict
-
-
-class SettingsDict(TypedDict, total=False):
-    """Settings by name, as `Settings` takes them: what they mean and allow stands there."""
-
-'''
-
-
-def _annotation(kind: Any) -> str:
-    """Write a field's annotation as one would pass it: a day also as text, a set as any names."""
-    arms = get_args(kind)
-    if get_origin(kind) is Literal:
-        choices = ", ".join(f'"{choice}"' for choice in arms)
-        return f"Literal[{choices}]"
-    if get_origin(kind) is frozenset:
-        return "Collection[str]"
-    if arms:
-        return " | ".join(map(_annotation, arms))
-    return {date: "date | str", type(None): "None"}.get(kind) or kind.__name__
-
-
 PARTS: dict[Path, dict[str, Callable[[], str]]] = {
     ROOT / "README.md": {
         "diagram": diagram,
@@ -219,4 +180,3 @@ if __name__ == "__main__":
     for document in PARTS:
         document.write_text(renewed(document), encoding="utf-8")
     (ROOT / "langgraph.json").write_text(langgraph_json(), encoding="utf-8")
-    SETTINGS_DICT.write_text(settings_dict(), encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crag.evaluators import load_evaluator
-from tests.generated import PARTS, ROOT, SETTINGS_DICT, langgraph_json, renewed, settings_dict
+from tests.generated import PARTS, ROOT, langgraph_json, renewed
 
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 WITH_CODE = [
@@ -28,10 +28,6 @@ def test_generated_parts_are_up_to_date(path: Path) -> None:
 
 def test_langgraph_json_serves_every_graph() -> None:
     assert (ROOT / "langgraph.json").read_text("utf-8") == langgraph_json(), "run `make docs`"
-
-
-def test_the_settings_as_a_dictionary_are_up_to_date() -> None:
-    assert SETTINGS_DICT.read_text("utf-8") == settings_dict(), "run `make docs`"
 
 
 def test_the_guide_tells_the_thresholds_of_the_default_evaluator() -> None:

@@ -16,7 +16,7 @@ HEAVY = {
     "onnxruntime", "chromadb", "langchain_openai", "openai", "tavily", "snowballstemmer",
 }  # fmt: skip
 BACK_ENDS = sorted(Path(crag.reflection.backends.__file__).parent.glob("[!_]*.py"))
-INDEXING = "from crag.factory.indexing import choose_encoder; from crag.index import index_paths"
+INDEXING = "from crag.factory.embeddings import choose_encoder; from crag.index import index_paths"
 STATEMENTS = [
     "sys.argv = ['crag', '--help']; from crag.papers.commands import main; main()",
     INDEXING,

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from crag.cli import app
-from crag.cli.commands import command
-from crag.cli.options import (
-    ConcurrencyOption,
-    JsonOption,
-    MaxCallsOption,
-    MaxCostOption,
-    MaxTokensOption,
-    PricesOption,
-)
+from crag.cli.options import JsonOption
 from crag.cli.terminal import (
     SOME_FAILED,
     assigned,
@@ -25,9 +17,17 @@ from crag.cli.terminal import (
     progress_bar,
     safe,
     say,
+)
+from crag.papers.commands.command import command
+from crag.papers.commands.options import (
+    ConcurrencyOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    PricesOption,
+    ray_workers_option,
     say_stopped,
 )
-from crag.papers.commands.options import ray_workers_option
 from crag.plain import counted
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     The exit code is 1 where rows have failed, or none could be run.
     """
-    from crag.asking.budget import Budget, prices_from_text
+    from crag.papers.experiments.budget import Budget, prices_from_text
     from crag.papers.experiments.command import BenchOptions, benchmark
     from crag.papers.experiments.judges import Judges
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from crag.cli import app
-from crag.cli.commands import command
 from crag.cli.options import IndexOption, JsonOption
 from crag.cli.terminal import environment, print_json, print_table, progress_bar, safe, say
 from crag.errors import TrainingError
 from crag.extras import require
+from crag.papers.commands.command import command
 from crag.papers.commands.options import LabelsOption
 from crag.plain import counted
 
@@ -219,7 +219,7 @@ def _fit_to_index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     seed: int,
     quiet: bool,
 ) -> "IndexReport":
-    from crag.factory.indexing import choose_encoder
+    from crag.factory.embeddings import choose_encoder
     from crag.index import DocumentIndex
     from crag.papers.training.unlabelled import COSTS, Mixture, calibrate_on
 

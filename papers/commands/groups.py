@@ -2,7 +2,7 @@
 
 import typer
 
-from crag.cli.commands import Group
+from crag.papers.commands.command import Group
 
 _HELP = {"-h", "--help"}
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import typer
 
-from crag.cli.commands import refuse_overwriting
 from crag.cli.terminal import print_json, print_table, safe, say
 from crag.errors import DataError
 from crag.models.model_card import CARD
+from crag.papers.commands.command import refuse_overwriting
 from crag.papers.training.pictures import require_drawable, training_curves
 from crag.papers.training.records import Record, read_records
 from crag.papers.training.saving import outside_faults

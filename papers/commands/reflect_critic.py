@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crag.cli.commands import command
-from crag.cli.options import (
-    JsonOption,
-    MaxCallsOption,
-    MaxCostOption,
-    MaxTokensOption,
-    PricesOption,
-)
+from crag.cli.options import JsonOption
 from crag.cli.terminal import (
     assigned,
     environment,
@@ -23,15 +16,25 @@ from crag.cli.terminal import (
     progress_bar,
     safe,
     say,
-    say_stopped,
 )
 from crag.errors import SettingsError, TrainingError
+from crag.papers.commands.command import command
 from crag.papers.commands.groups import reflect_data
-from crag.papers.commands.options import LeftOutOption, PassagesArgument, RowsOption, SeedOption
+from crag.papers.commands.options import (
+    LeftOutOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    PassagesArgument,
+    PricesOption,
+    RowsOption,
+    SeedOption,
+    say_stopped,
+)
 from crag.plain import counted
 
 if TYPE_CHECKING:
-    from crag.asking.budget import Budget
+    from crag.papers.experiments.budget import Budget
     from crag.papers.training.self_rag.critique_cases import Kind, LabelledCase
 
 _NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
@@ -64,7 +67,7 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: JsonOption = False,
 ) -> None:
     """Make labelled cases for a critic, by rule or with your chat model; run again to resume."""
-    from crag.asking.budget import Budget, prices_from_text
+    from crag.papers.experiments.budget import Budget, prices_from_text
     from crag.papers.training.records import require_replaceable, write_records
     from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, LabelledCase
     from crag.papers.training.self_rag.critique_rules import critique_cases, unleaked
@@ -114,9 +117,9 @@ def _labelled(
     cases: list["LabelledCase"], output: Path, budget: "Budget", concurrency: int, *, quiet: bool
 ) -> tuple[list["LabelledCase"], dict[str, Any]]:
     """Let the chat model label the cases; return those it labelled, and what came of the rest."""
-    from crag.asking.budget import Meter
     from crag.factory.parts import choose_model, choose_prompts
     from crag.papers.commands.reflect_labels import chat_judge
+    from crag.papers.experiments.budget import Meter
     from crag.papers.experiments.resources import metered
     from crag.papers.training.records import Ledger, digest_of, ledger_of
     from crag.papers.training.self_rag.critique_labels import label_cases

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from crag.cli.commands import command
 from crag.cli.options import JsonOption
 from crag.cli.terminal import assigned, print_json, progress_bar, safe, say
 from crag.errors import SettingsError, TrainingError
+from crag.papers.commands.command import command
 from crag.papers.commands.groups import reflect_data
 from crag.papers.commands.options import RowsOption, ray_workers_option
 from crag.plain import counted

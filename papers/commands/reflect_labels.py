@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel, Field, create_model
 
-from crag.asking.budget import Meter
+from crag.papers.experiments.budget import Meter
 from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, TASKS, Case, Kind, case_text
 from crag.papers.training.self_rag.critique_demonstrations import demonstrated
 from crag.papers.training.self_rag.critique_labels import NO_LABEL, Judge, Judgement

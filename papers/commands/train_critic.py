@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crag.cli.commands import command
 from crag.cli.options import JsonOption
 from crag.cli.terminal import assigned
 from crag.errors import TrainingError
+from crag.papers.commands.command import command
 from crag.papers.commands.groups import train
 from crag.papers.commands.options import (
     CasesArgument,

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from crag.cli.commands import command
 from crag.cli.options import JsonOption
 from crag.cli.terminal import assigned, print_json, say
+from crag.papers.commands.command import command
 from crag.papers.commands.groups import train
 from crag.papers.commands.options import LicenceOption, RecipeSettings
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from crag.cli.commands import command, refuse_overwriting
 from crag.cli.options import JsonOption
 from crag.cli.terminal import assigned, print_json, print_table, safe, say
+from crag.papers.commands.command import command, refuse_overwriting
 from crag.papers.commands.groups import train
 from crag.papers.commands.options import (
     CurvesOption,

@@ -1,8 +1,8 @@
 """`crag train generator`: fine-tune a generator of Self-RAG on critiqued records."""
 
-from crag.cli.commands import command
 from crag.cli.options import JsonOption
 from crag.cli.terminal import assigned
+from crag.papers.commands.command import command
 from crag.papers.commands.groups import train
 from crag.papers.commands.options import (
     CasesArgument,

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from crag.cli.commands import command
 from crag.cli.options import JsonOption
 from crag.cli.terminal import print_json, progress_bar, say
+from crag.papers.commands.command import command
 from crag.papers.commands.groups import train
 from crag.papers.commands.options import RowsOption, SeedOption
 from crag.plain import counted

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from crag.cli.commands import command, refuse_overwriting
 from crag.cli.options import JsonOption
 from crag.cli.terminal import assigned, print_json, say
+from crag.papers.commands.command import command, refuse_overwriting
 from crag.papers.commands.groups import train
 from crag.papers.commands.options import LicenceOption, RecipeSettings, RowsOption, SeedOption
 from crag.papers.commands.train_evaluator import LIMITS

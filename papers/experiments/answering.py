@@ -8,18 +8,18 @@ from math import isfinite
 from typing import Any
 
 from crag.answering.context import kept_strips
-from crag.asking.budget import BudgetSpentError, Meter
-from crag.asking.running import PART_FAILED, Graph, Run, run_question
 from crag.correction.scoring import LOWEST
 from crag.errors import EvaluatorError
 from crag.evaluators import ASKING
 from crag.generation import ExtractiveAnswerer
 from crag.models.model_card import identity_of
 from crag.papers.experiments.armed import left_armed
+from crag.papers.experiments.budget import BudgetSpentError, Meter
 from crag.papers.experiments.current_example import ExampleRetriever, answering
 from crag.papers.experiments.examples import Example
 from crag.papers.experiments.methods import METHODS, MISSING
 from crag.papers.experiments.rows import Row
+from crag.papers.experiments.running import PART_FAILED, Graph, Run, run_question
 from crag.papers.experiments.tally import Tally, tallying
 from crag.papers.experiments.units import Unit
 from crag.parts import Evaluator, Parts

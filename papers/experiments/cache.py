@@ -18,9 +18,9 @@ from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import AIMessage, messages_from_dict, messages_to_dict
 from langchain_core.outputs import ChatGeneration, Generation
 
-from crag.asking.budget import Meter
 from crag.correction.scoring import LOWEST, with_title
 from crag.errors import DataError
+from crag.papers.experiments.budget import Meter
 from crag.papers.experiments.tally import current_tally, reserve
 from crag.parts import Evaluator, Hit, Passage, ReadingEvaluator, WebSearcher, is_reading
 from crag.reading import Reading

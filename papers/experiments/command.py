@@ -7,10 +7,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from crag.asking.budget import Budget
 from crag.errors import DataError
 from crag.papers.charts import require_matplotlib
 from crag.papers.experiments.answering import Answerer, Resources
+from crag.papers.experiments.budget import Budget
 from crag.papers.experiments.examples import Loaded
 from crag.papers.experiments.experiments import Experiment, ThresholdSource, read_experiment
 from crag.papers.experiments.judges import Judges, load_judges, topics_of

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crag.asking.budget import Meter
 from crag.errors import ModelError, SettingsError
 from crag.extras import missing
 from crag.factory.parts import choose_prompts
 from crag.generation import load_chat_model
+from crag.papers.experiments.budget import Meter
 from crag.papers.experiments.cache import Cache
 from crag.papers.experiments.examples import Example
 from crag.papers.experiments.metrics import (

@@ -6,16 +6,22 @@ from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 
-from crag.asking.budget import Budget, Meter
 from crag.evaluators import load_evaluator
 from crag.evaluators.prompted import PromptedEvaluator
-from crag.factory.parts import choose_attributor, choose_model, choose_prompts, service_options
-from crag.factory.reflection import choose_reflection
-from crag.factory.web import choose_reader, choose_searcher
+from crag.factory.parts import (
+    choose_attributor,
+    choose_model,
+    choose_prompts,
+    choose_reader,
+    choose_reflection,
+    choose_searcher,
+    service_options,
+)
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
 from crag.models.model_card import identity_of
 from crag.papers.experiments.answering import Resources
+from crag.papers.experiments.budget import Budget, Meter
 from crag.papers.experiments.cache import Cache, CachedReplies, CachedSearcher, cached
 from crag.papers.experiments.corpus import CorpusSearcher
 from crag.papers.experiments.current_example import ExampleRetriever

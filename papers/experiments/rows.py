@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from crag.asking.lines import Lines
-from crag.asking.running import AnswerRow
+from crag.papers.experiments.lines import Lines
+from crag.papers.experiments.running import AnswerRow
 
 
 class Row(AnswerRow):

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import NamedTuple
 
-from crag.asking.budget import Budget, Meter
-from crag.asking.running import concurrently, event_loop, on_ray
 from crag.papers.experiments.answering import Answerer
+from crag.papers.experiments.budget import Budget, Meter
 from crag.papers.experiments.resources import RunConfig, load_resources
 from crag.papers.experiments.rows import Row, RowFile
+from crag.papers.experiments.running import concurrently, event_loop, on_ray
 from crag.papers.experiments.units import Unit
 from crag.runtime.environment import Environment
 from crag.runtime.waiting import in_own_loop

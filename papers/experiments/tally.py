@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from crag.asking.budget import BudgetSpentError, Meter
+from crag.papers.experiments.budget import BudgetSpentError, Meter
 
 
 class Tally:

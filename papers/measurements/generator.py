@@ -35,9 +35,9 @@ from generator_questions import SEED, SetName, load
 from generator_report import DEGRADED, GENERATOR, Answered, Measured, written
 from langchain_core.language_models import BaseChatModel
 
-from crag.asking.budget import Budget
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.papers.experiments.answering import Answerer, Resources
+from crag.papers.experiments.budget import Budget
 from crag.papers.experiments.cache import Cache
 from crag.papers.experiments.examples import Example
 from crag.papers.experiments.experiments import Experiment, read_experiment

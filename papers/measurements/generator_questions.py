@@ -22,7 +22,7 @@ from documentation import Asked, is_right, normal, retrieved
 from langchain_core.documents import Document
 
 from crag.answering.citations import without_citations
-from crag.asking.matching import normalised_match
+from crag.asking.evaluate import normalised_match
 from crag.papers.experiments.corpus import CorpusSearcher
 from crag.papers.experiments.examples import Example
 

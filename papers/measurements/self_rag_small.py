@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 import bm25s
 from langchain_core.documents import Document
 
-from crag.asking.matching import normalised_match
+from crag.asking.evaluate import normalised_match
 from crag.correction.provenance import offered_document
 from crag.graph import build_reflect
 from crag.papers.experiments.report import table

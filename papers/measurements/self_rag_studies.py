@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from crag.factory.indexing import choose_encoder
+from crag.factory.embeddings import choose_encoder
 from crag.index import DocumentIndex, IndexRetriever
 from crag.models.model_card import CARD
 from crag.papers.training.records import read_records

@@ -6,15 +6,12 @@ own; what a graph is built from stands in `crag.parts`, what can be changed for 
 """
 
 import logging
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from crag.asking.front_door import Answer, OpenDocuments, Step, Token
-    from crag.parts import Parts
-    from crag.settings import Settings
-    from crag.settings_dict import SettingsDict
+    from crag.api import Answer, OpenDocuments, Step, Token
+    from crag.api import open_documents as open  # noqa: A004 - as `gzip.open`
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -22,28 +19,8 @@ __version__ = "0.1.0"
 __all__ = ["Answer", "OpenDocuments", "Step", "Token", "open"]
 
 
-def open(  # noqa: A001 - as in `crag.open`, like that of gzip or tarfile
-    location: "str | Path | None" = None,
-    *,
-    method: str = "crag",
-    settings: "Settings | SettingsDict | None" = None,
-    parts: "Parts | None" = None,
-) -> "OpenDocuments":
-    """Open an index, or parts of your own, to ask it: see `crag.asking.front_door`.
-
-    Raises:
-        CragError: there is no index, both an index and parts are given, or a part cannot be used.
-        SettingsError: a setting or the method is unknown, or a value is out of range.
-    """
-    from crag.asking.front_door import open_documents
-
-    return open_documents(location, method=method, settings=settings, parts=parts)
-
-
 def __getattr__(name: str) -> Any:
-    """Load what `open` returns when it is named, so that importing the package stays light."""
+    """Load `crag.api` when something of it is used, so that importing the package stays light."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from crag.asking import front_door
-
-    return getattr(front_door, name)
+    return getattr(import_module("crag.api"), "open_documents" if name == "open" else name)

@@ -1,11 +1,13 @@
-"""The optional packages of this distribution, such as `corrective-rag[torch]`."""
+"""What may be added: extras such as `corrective-rag[torch]`, and parts of the user's own."""
 
 import re
 from importlib.util import find_spec
-from typing import Literal
+from pkgutil import resolve_name
+from typing import Any, Literal, TypeVar
 
-from crag.errors import MissingPackageError
+from crag.errors import MissingPackageError, SettingsError
 
+Part = TypeVar("Part")
 Extra = Literal[
     "torch", "train", "bench", "ray", "postgres", "ocr", "office", "qdrant", "community",
     "evaluator", "ray-serve", "serve", "telemetry",
@@ -38,6 +40,39 @@ def provider_package(error: ImportError) -> str:
     named = re.search(r"pip install [`'\"]?([\w.-]+)", str(error))
     module = error.name or getattr(error.__cause__, "name", None) or "langchain"
     return named[1] if named else module.partition(".")[0].replace("_", "-")
+
+
+def is_attribute(name: str) -> bool:
+    """Return whether a name is of the form ``module:attribute``, by which users give own parts."""
+    return re.fullmatch(r"[\w.]+:\w+", name) is not None
+
+
+def attribute_named(name: str, setting: str) -> Any:
+    """Import what ``module:attribute`` names, as the value of `setting`.
+
+    Raises:
+        SettingsError: it cannot be imported.
+    """
+    try:
+        return resolve_name(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(setting, name, f"it cannot be imported: {error}") from error
+
+
+def part_named(name: str, setting: str, kind: type[Part]) -> Part:
+    """Return the part that ``module:attribute`` names: itself, or what it makes when called.
+
+    Raises:
+        SettingsError: it cannot be imported or made, or is no such part.
+    """
+    named = attribute_named(name, setting)
+    try:
+        part = named if isinstance(named, kind) and not isinstance(named, type) else named()
+    except TypeError as error:
+        raise SettingsError(setting, name, f"it cannot be made: {error}") from error
+    if not isinstance(part, kind):
+        raise SettingsError(setting, name, f"it must be, or make, a {kind.__name__}")
+    return part
 
 
 def _is_installed(module: str) -> bool:

@@ -154,11 +154,6 @@ class Correction(BaseModel):
     max_llm_calls: int = Field(default=8, ge=0, le=1000)
     """Most chat model calls for one question; the last one is reserved for the answer. Reflection
     has its own budgets."""
-    input_price: float | None = Field(default=None, ge=0, le=1_000_000)
-    """What a million tokens cost that the chat model reads, in a currency of yours. Empty: nothing
-    is said of the cost of a run."""
-    output_price: float | None = Field(default=None, ge=0, le=1_000_000)
-    """What a million tokens cost that the chat model writes."""
 
     self_crag_knowledge: SelfCragKnowledge = "routed"
     """Self-CRAG: the knowledge that reflection reads: only the text of the action (routed); the
@@ -187,11 +182,6 @@ class Settings(ReflectionSettings, Correction):
     def profile(self) -> TaskProfile:
         """Everything that the task changes."""
         return TASKS[self.task]
-
-    def cost_of(self, usage: Mapping[str, Any]) -> float:
-        """Return what the tokens of a `Usage` cost; 0 without prices."""
-        read = usage.get("input_tokens", 0) * (self.input_price or 0)
-        return float(read + usage.get("output_tokens", 0) * (self.output_price or 0)) / 1_000_000
 
     def calls_left(self, state: Mapping[str, Any]) -> int:
         """Return how many calls of the chat model the run of this state may still make."""

@@ -95,12 +95,6 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     "Budgets": {
         "max_llm_calls": Shown("Model calls", "contextualize web generate"),
         "max_answer_tokens": Shown("Tokens of the answer", "generate"),
-        "input_price": Shown(
-            "Price of a million tokens read", "contextualize web generate reflect"
-        ),
-        "output_price": Shown(
-            "Price of a million tokens written", "contextualize web generate reflect"
-        ),
         "max_question_characters": Shown("Characters of a question", "open_run contextualize"),
         "max_searches": Shown("Web searches", "web"),
         "max_pages": Shown("Pages to read", "web"),

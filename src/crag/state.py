@@ -311,8 +311,6 @@ class Usage(TypedDict, total=False):
     """Spent on searching and reading, excluding the wait for a human."""
     input_tokens: int
     output_tokens: int
-    cost: float
-    """Of these tokens, by the settings `input_price` and `output_price`; absent without them."""
     fresh: int
     """Always 0: only in updates whose counts replace those before them. A key and no class, because
     the updates of a killed run come back from a checkpointer as plain dictionaries."""

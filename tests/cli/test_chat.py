@@ -43,7 +43,6 @@ def test_a_follow_up_carries_the_question_before_it_and_answers_have_sources(fol
 def test_verbose_shows_how_an_answer_came_about(folder: Path) -> None:
     shown = crag("chat", "--verbose", folder=folder, answer=ASKED).stdout
     assert "grade     correct" in shown
-    assert "seconds " in shown
 
 
 def test_a_question_that_cannot_be_asked_does_not_end_the_chat(folder: Path) -> None:
@@ -59,12 +58,13 @@ def test_a_word_ends_the_chat(folder: Path, word: str) -> None:
 
 
 def test_commands_are_obeyed_and_not_asked(folder: Path) -> None:
-    lines = "/help\n/model [red]other\n/boils the kettle water?\n"
+    lines = "/help\n/model [red]other\n/boils the kettle water?\n/sources\n"
     done = crag("chat", folder=folder, answer=lines)
     told, answer = done.stdout.split("Ctrl-C ", 1)
     assert told.startswith("QUESTION ")
     assert "exit, quit, bye, :q\n" in told
     assert "A kettle boils water in three minutes." in answer
+    assert answer.count("kettle.md, line") == 2  # Below the answer, and by /sources.
     assert done.stderr == "There is no command /model: /help shows what can be typed\n"
 
 
@@ -97,7 +97,7 @@ def test_ctrl_c_cancels_the_answer_and_then_ends_the_chat(folder: Path) -> None:
             shown += chat.stdout.read()
             guard.cancel()
     assert chat.returncode == 0
-    assert "With vinegar [2]." in shown
+    assert "With vinegar [1]." in shown
     assert "Traceback" not in shown
 
 

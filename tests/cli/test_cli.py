@@ -3,10 +3,8 @@
 import contextlib
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.main import get_command
 from typer.testing import CliRunner
 
 from crag.cli.app import app
@@ -61,7 +59,7 @@ def test_a_question_the_documents_answer(index: str) -> None:
     shown = call("ask", "How do I remove limescale from the kettle?", "--index", index)
     assert "grade     correct" in shown
     assert "Remove limescale from the kettle with vinegar once a month." in shown
-    assert "” [2]" in shown
+    assert "” [1]" in shown
     assert "docs/kettle.md, line" in shown
 
 
@@ -86,8 +84,7 @@ def test_json_is_one_object_with_the_whole_trace(index: str) -> None:
     trace = json.loads(shown)
     assert shown.count("\n") == 1
     assert set(trace) >= {
-        "question", "action", "scores", "query", "internal", "external", "answer", "citations",
-        "abstained", "events", "usage",
+        "question", "action", "outcome", "answer", "citations", "strips", "events", "usage",
     }  # fmt: skip
     assert trace["citations"][0]["source"]["url"].endswith("docs/kettle.md")
 
@@ -164,7 +161,7 @@ def test_verbose_shows_dropped_strips_with_reasons(index: str) -> None:
         (["ask", "Why?", "--set", "upper"], "name=value"),
         (["ask", "Why?", "--set", " =3"], "setting '' cannot be '3': it has no name: write it as"),
         (["ask", "Why?", "--set", "k=x"], "'x': write a whole number"),
-        (["ask", "Why?", "--since", "soon"], "'soon': write a day as 2026-01-31"),
+        (["ask", "Why?", "--set", "since=soon"], "'soon': write a day as 2026-01-31"),
         (["ask", "Why?", "--set", "task=foo"], "'foo': choose 'default', 'popqa'"),
         (["ask", "Why?", "--set", "upper=0.1", "--set", "lower=0.5"], "must not be above"),
     ],
@@ -172,11 +169,6 @@ def test_verbose_shows_dropped_strips_with_reasons(index: str) -> None:
 def test_bad_input_is_an_error_with_the_fix(index: str, arguments: list[str], message: str) -> None:
     with pytest.raises(CragError, match=message):
         runner.invoke(app, [*arguments, "--index", index], catch_exceptions=False)
-
-
-def test_a_question_that_is_refused_is_told_in_one_line(index: str) -> None:
-    told = commands.crag("ask", " ", "--index", index).stderr.splitlines()
-    assert [line.partition(":")[0] for line in told] == ["Error"]
 
 
 def test_a_missing_index_is_an_error_and_creates_nothing(tmp_path: Path) -> None:
@@ -191,8 +183,8 @@ def test_a_chat_model_streams_its_answer_once(index: str, monkeypatch: pytest.Mo
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         monkeypatch.setenv("CRAG_MODEL", "local")
         shown = call("ask", "How do I remove limescale from the kettle?", "--index", index)
-    assert shown.count("Remove limescale with vinegar [2].") == 1
-    assert "  [2] docs/kettle.md" in shown
+    assert shown.count("Remove limescale with vinegar [1].") == 1
+    assert "  [1] docs/kettle.md" in shown
 
 
 def test_a_citation_to_nothing_is_corrected_below_the_stream(
@@ -223,51 +215,18 @@ def test_an_error_leaves_with_2_and_without_a_stack_trace(
         assert "setting 'k' cannot be '0'" in shown.err
 
 
-def test_doctor_says_what_is_in_use_and_what_to_do(index: str) -> None:
-    shown = call("doctor", "--index", index)
-    assert "crag-minilm-l6-v2 (packaged" in " ".join(shown.split())
-    assert "quotations" in shown
-    assert "TAVILY_API_KEY" in shown
-
-
-def test_doctor_fails_without_an_index_and_speaks_json(tmp_path: Path) -> None:
-    result = runner.invoke(app, ["doctor", "--index", str(tmp_path / "none"), "--json"])
-    assert result.exit_code == 1
-    parts: dict[str, Any] = {part["part"]: part for part in json.loads(result.stdout)}
-    assert parts["index"]["state"] == "missing"
-    assert "crag index" in parts["index"]["todo"]
-
-
-def test_doctor_reports_a_model_without_key(index: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CRAG_MODEL", "gpt-4o-mini")
-    result = runner.invoke(app, ["doctor", "--index", index])
-    assert result.exit_code == 1
-    assert "OPENAI_API_KEY" in result.stdout
-
-
 def test_options_that_filter_documents(index: str) -> None:
     for options, events in (
         (["--in", "docs"], set()),  # A folder that is there is named from wherever it is asked.
-        (["--since", "2999-01-01"], {"nothing_retrieved"}),
-        (["--until", "2999-01-01", "--set", "find_by=words"], set()),
+        (["--set", "since=2999-01-01"], {"nothing_retrieved"}),
+        (["--set", "until=2999-01-01", "--set", "find_by=words"], set()),
     ):
         result = runner.invoke(app, ["ask", "kettle?", "--index", index, "--json", *options])
         assert result.exit_code == (4 if events else 0), result.stderr
         found = {event["kind"] for event in json.loads(result.stdout)["events"]}
         assert found & {"nothing_retrieved"} == events
-    result = runner.invoke(app, ["ask", "capital?", "--index", index, "--since", "soon"])
-    assert isinstance(result.exception, CragError)
-    assert "since" in str(result.exception)
-
-
-@pytest.mark.parametrize("command", [("ask", "kettle?"), ("chat",)])
-def test_a_folder_that_the_index_lacks_gets_the_names_of_those_it_has(
-    command: tuple[str, ...], index: str
-) -> None:
-    result = runner.invoke(app, [*command, "--index", index, "--in", "nosuchfolder"])
-    assert isinstance(result.exception, CragError)
-    expected = "'nosuchfolder': the index has no such folder or file; it has docs"
-    assert str(result.exception).endswith(expected)
+    result = runner.invoke(app, ["ask", "kettle?", "--index", index, "--in", "nosuchfolder"])
+    assert "the index has nothing of it: see crag list" in str(result.exception)
 
 
 def test_quiet_prints_the_answer_and_nothing_else(index: str) -> None:
@@ -324,76 +283,15 @@ def test_options_that_exclude_or_need_each_other(arguments: list[str], message: 
     assert message in result.stderr
 
 
-def test_a_report_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
-    questions = tmp_path / "questions.jsonl"
-    questions.write_text('{"question": "Why?"}\n')
-    (tmp_path / "file").touch()
-    asked = ("evaluate", str(questions), "--index", str(tmp_path / "none"))
-    with pytest.raises(CragError, match="the report cannot be written"):
-        call(*asked, "--output", str(tmp_path / "file"))
-
-
-WRITING = {
-    "batch FILE": [], "evaluate FILE": [], "bench FILE": ["--data", "FILE"],
-    "train evaluator FILE": [], "train critic FILE": [], "train generator FILE": [],
-    "train reader FILE": [], "train reader-data FILE": [], "train questions FILE": [],
-    "train encoder FILE": [], "reflect-data generator FILE": [], "reflect-data critic FILE": [],
-    "reflect-data pairs FILE": [],
-}  # fmt: skip
-"""Every command with --output, and what else it needs."""
-
-
-def test_every_command_that_writes_is_tried() -> None:
-    group: Any = get_command(app)
-    parts = {name: getattr(one, "commands", {"": one}) for name, one in group.commands.items()}
-    found = {
-        f"{name} {part}".strip()
-        for name, commands_of in parts.items()
-        for part, one in commands_of.items()
-        if any("--output" in parameter.opts for parameter in one.params)
-    }
-    assert found == {command.removesuffix(" FILE") for command in WRITING}
-
-
-@pytest.mark.parametrize("command", WRITING)
-@pytest.mark.parametrize("name", ["read.jsonl", "./other/../read.jsonl", "link.jsonl"])
-def test_an_output_that_is_read_too_is_refused_and_kept(
-    command: str, name: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("command", ["batch", "evaluate"])
+def test_an_output_that_is_read_too_is_refused_and_kept(command: str, tmp_path: Path) -> None:
     read = tmp_path / "read.jsonl"
     read.write_text('{"question": "Why?"}\n')
-    (tmp_path / "other").mkdir()
     (tmp_path / "link.jsonl").symlink_to(read)
-    before = sorted(tmp_path.rglob("*"))
-    words = [word.replace("FILE", read.name) for word in command.split() + WRITING[command]]
-    done = commands.crag(*words, "--output", name, folder=tmp_path)
+    done = commands.crag(command, read.name, "--output", "link.jsonl", folder=tmp_path)
     assert done.returncode == 2
-    assert f"{Path(name)}: writing it would overwrite read.jsonl, which is read" in done.stderr
+    assert "link.jsonl: writing it would overwrite read.jsonl, which is read" in done.stderr
     assert read.read_text() == '{"question": "Why?"}\n'
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("evaluate out/rows.jsonl --output out", "out/rows.jsonl: writing it would overwrite"),
-        ("bench a --data out/rows.jsonl --output out", "out/rows.jsonl: writing it would"),
-        ("bench a --data out/rows.jsonl --output b --report out/rows.jsonl", "out/rows.jsonl: wri"),
-        ("train reader-data a --with out/rows.jsonl --output out/rows.jsonl", "out/rows.jsonl: wr"),
-        ("train evaluator a --output out --set base=./out/../out", "out: writing it would overwr"),
-        ("train critic a --output out --set base=out", "out: writing it would overwrite out, whi"),
-        ("train reader a --output out --set start=out", "out: writing it would overwrite out, wh"),
-    ],
-)
-def test_what_is_read_is_found_in_folders_and_settings(
-    words: str, told: str, tmp_path: Path
-) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "rows.jsonl").write_text("{}\n")
-    done = commands.crag(*words.split(), folder=tmp_path)
-    assert done.returncode == 2
-    assert told in done.stderr
-    assert (tmp_path / "out" / "rows.jsonl").read_text() == "{}\n"
 
 
 def test_a_long_list_of_files_left_out_is_cut_unless_verbose(

@@ -65,11 +65,11 @@ def chat(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
 
 
 def evaluate(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
-    output = place.folder / f"evaluated-{graph}"
+    output = place.folder / f"evaluated-{graph}.jsonl"
     method = graph.replace("_", "-")
     told = place.told("evaluate", place.questions(), "--method", method, "--output", output)
     assert told["verdicts"] == {"right": 1}
-    row = json.loads((output / "rows.jsonl").read_text())
+    row = json.loads(output.read_text())
     return row["answer"], row["usage"]
 
 
@@ -77,7 +77,7 @@ def batch(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
     output = place.folder / f"{graph}.jsonl"
     method = graph.replace("_", "-")
     told = place.told("batch", place.questions(), "--method", method, "--output", output)
-    assert told["statuses"] == {"answered": 1}
+    assert told["outcomes"] == {"answered": 1}
     row = json.loads(output.read_text())
     return row["answer"], row["usage"]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.commands import crag
 
 COMMANDS = [
-    "index", "list", "ask", "chat", "evaluate", "batch", "doctor", "prompts", "serve",
+    "index", "list", "ask", "chat", "evaluate", "batch", "doctor", "serve",
     "calibrate", "bench",
     "train evaluator", "train critic", "train generator", "train reader", "train reader-data",
     "train questions", "train encoder",
@@ -19,17 +19,14 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_examples_and_switches_without_a_type(command: str) -> None:
-    shown = crag(*command.split(), "--help").stdout
-    examples = shown.partition("Examples:")[2]
+def test_every_command_has_examples(command: str) -> None:
+    examples = crag(*command.split(), "--help").stdout.partition("Examples:")[2]
     assert f"crag {command.removesuffix(' evaluator')}" in examples
-    assert "<bool>" not in shown
-    assert "<str>" not in shown.partition("─ Options")[2]
 
 
 @pytest.mark.parametrize(
     ("command", "extra"),
-    [("serve", "serve"), ("train critic", "train"), ("calibrate", "train"), ("bench", "bench")],
+    [("train critic", "train"), ("calibrate", "train"), ("bench", "bench")],
 )
 def test_the_extra_of_a_command_is_told(command: str, extra: str) -> None:
     shown = crag(*command.split(), "--help").stdout
@@ -39,7 +36,6 @@ def test_the_extra_of_a_command_is_told(command: str, extra: str) -> None:
 def test_the_commands_are_listed() -> None:
     shown = crag("--help").stdout
     assert {one.split()[0] for one in COMMANDS} <= set(shown.split())
-    assert "<bool>" not in shown
 
 
 def test_a_shell_completes_commands_and_options() -> None:

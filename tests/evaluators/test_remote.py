@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from crag.cli.doctor import examine
 from crag.errors import EvaluatorError
 from crag.evaluators import (
     RemoteEvaluator,
@@ -19,7 +20,6 @@ from crag.evaluators import (
 )
 from crag.evaluators.circuit import Circuit
 from crag.events import Event, noting
-from crag.factory.doctor import examine
 from crag.factory.parts import choose_evaluator
 from crag.graph import build_crag
 from crag.parts import Passage, is_reading

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 
+from crag.cli.doctor import examine
 from crag.errors import EvaluatorError
 from crag.evaluators import EvaluatorReranker
-from crag.factory.doctor import examine
 from crag.factory.parts import choose_parts
 from crag.graph import build_crag
 from crag.parts import Parts
@@ -46,10 +46,7 @@ def test_crag_toml_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     found = reranker.compress_documents([Document("Iron."), Document("Tea is hot.")], "hot tea")
     assert [one.page_content for one in found] == ["Tea is hot.", "Iron."]
     told = {one.part: one for one in examine(Environment())}
-    assert (told["reranker"].state, told["reranker"].in_use) == (
-        "ready",
-        "cosine (EvaluatorReranker)",
-    )
+    assert (told["reranker"].state, told["reranker"].in_use) == ("ready", "cosine")
 
 
 def test_one_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

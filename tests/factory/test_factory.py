@@ -1,25 +1,41 @@
-"""Which web search the environment chooses, and what `crag doctor` says of it."""
+"""Which parts the environment chooses."""
 
-import re
 from pathlib import Path
 
 import pytest
+from langchain_core.documents import Document
 
-from crag.errors import CragError
+from crag.errors import CragError, SettingsError
 from crag.evaluators import ReaderAttributor, ReaderEvaluator
-from crag.factory.doctor import examine
-from crag.factory.parts import choose_attributor, choose_parts
-from crag.factory.status import PartStatus
-from crag.factory.web import choose_reader, choose_searcher, examine_web
+from crag.factory.parts import choose_attributor, choose_parts, choose_reader, choose_searcher
 from crag.parts import PageReader, Passage
 from crag.runtime.environment import Environment
 from crag.testing import FakeChatModel, FakeEvaluator
+
+OWN = """
+from crag.testing import FakeEvaluator
+from langchain_core.documents import BaseDocumentCompressor
+
+NUMBER = 7
+
+
+def archive(query, limit): ...
+
+
+class Shortest(BaseDocumentCompressor):
+    def compress_documents(self, documents, query, callbacks=None):
+        return sorted(documents, key=lambda one: len(one.page_content))
+
+
+def strict():
+    return FakeEvaluator(0.25)
+"""
 
 
 @pytest.fixture(autouse=True)
 def _no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # A .env file of whoever runs the tests is not read.
-    (tmp_path / "own_search.py").write_text("NUMBER = 7\n\n\ndef archive(query, limit): ...\n")
+    (tmp_path / "own_search.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
 
 
@@ -34,52 +50,45 @@ SEARXNG = "SearxngSearcher('http://localhost:8888/search')"
 WIKIPEDIA = "WikipediaSearcher('https://en.wikipedia.org/w/api.php')"
 KEY = {"TAVILY_API_KEY": "tvly-secret"}
 SERVER = {"SEARXNG_URL": "http://localhost:8888"}
-CHOICES = pytest.mark.parametrize(
-    ("variables", "expected", "why"),
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
     [
-        (KEY, TAVILY, "TAVILY_API_KEY"),
-        (KEY | SERVER, TAVILY, "TAVILY_API_KEY"),
-        (SERVER, SEARXNG, "SEARXNG_URL"),
-        ({"CRAG_SEARXNG_URL": "http://localhost:8888/"}, SEARXNG, "SEARXNG_URL"),
-        (KEY | SERVER | {"CRAG_SEARCH": "searxng"}, SEARXNG, "CRAG_SEARCH"),
-        (KEY | {"CRAG_SEARCH": " Wikipedia "}, WIKIPEDIA, "CRAG_SEARCH"),
+        (KEY, TAVILY),
+        (KEY | SERVER, TAVILY),
+        (SERVER, SEARXNG),
+        ({"CRAG_SEARXNG_URL": "http://localhost:8888/"}, SEARXNG),
+        (KEY | SERVER | {"CRAG_SEARCH": "searxng"}, SEARXNG),
+        (KEY | {"CRAG_SEARCH": " Wikipedia "}, WIKIPEDIA),
         (
             {"CRAG_SEARCH": "wikipedia", "CRAG_WIKIPEDIA_LANGUAGE": "de"},
             "WikipediaSearcher('https://de.wikipedia.org/w/api.php')",
-            "CRAG_SEARCH",
         ),
         (
             {"CRAG_SEARCH": "wikipedia", "CRAG_WIKIPEDIA_URL": "http://127.0.0.1:1"},
             "WikipediaSearcher('http://127.0.0.1:1/w/api.php')",
-            "CRAG_SEARCH",
         ),
         (
             KEY | {"TAVILY_BASE_URL": "http://127.0.0.1:1"},
             "TavilySearcher('http://127.0.0.1:1')",
-            "TAVILY_API_KEY",
         ),
-        ({}, "None", "nothing is configured"),
-        ({"TAVILY_BASE_URL": "http://127.0.0.1:1"}, "None", "nothing is configured"),
-        ({"CRAG_SEARCH": "own_search:archive"}, "own_search:archive", "CRAG_SEARCH"),
-        (KEY | SERVER | {"CRAG_SEARCH": "none"}, "None", "CRAG_SEARCH=none"),
+        ({}, "None"),
+        ({"TAVILY_BASE_URL": "http://127.0.0.1:1"}, "None"),
+        ({"CRAG_SEARCH": "own_search:archive"}, "own_search:archive"),
+        (KEY | SERVER | {"CRAG_SEARCH": "none"}, "None"),
     ],
 )
-
-
-@CHOICES
-def test_what_is_configured_chooses_the_service(
-    variables: dict[str, str], expected: str, why: str, monkeypatch: pytest.MonkeyPatch
+def test_what_is_configured_chooses_the_search(
+    variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = environment(monkeypatch, **variables)
-    assert repr(choose_searcher(found)) == expected
-    told = choice(found, "web search")
-    chosen = expected != "None"
-    assert (told.state, told.in_use) == (("ready", expected) if chosen else ("missing", "none"))
-    assert told.why == why
-    assert choice(found, "pages").state == ("ready" if chosen else "missing")
+    parts = choose_parts(environment(monkeypatch, **variables))
+    assert repr(parts.searcher) == expected
+    # Pages are read only where there is a search.
+    assert isinstance(parts.reader, PageReader) == (expected != "None")
 
 
-WRONG = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("variables", "words"),
     [
         (
@@ -98,9 +107,6 @@ WRONG = pytest.mark.parametrize(
         ),
     ],
 )
-
-
-@WRONG
 def test_what_is_configured_wrongly_is_refused_with_the_fix(
     variables: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,33 +115,6 @@ def test_what_is_configured_wrongly_is_refused_with_the_fix(
         choose_searcher(found)
     assert words in str(caught.value)
     assert "secret" not in str(caught.value)
-    told = choice(found, "web search")
-    assert (told.state, told.todo) == ("broken", str(caught.value))
-    assert choice(found, "pages").state == "missing"
-
-
-def choice(found: Environment, part: str) -> PartStatus:
-    return next(choice for choice in examine_web(found) if choice.part == part)
-
-
-def test_doctor_tells_of_the_web_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = environment(monkeypatch, **SERVER)
-    assert examine(found, use=False)[-3:-1] == examine_web(found)
-
-
-def test_doctor_says_whose_pages_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = choice(environment(monkeypatch, **KEY), "pages")
-    assert (told.in_use, told.why) == ("HTTP", "default")
-    told = choice(environment(monkeypatch, CRAG_ALLOW_LOOPBACK="true"), "pages")
-    assert told.why == "pages of this machine too: CRAG_ALLOW_LOOPBACK"
-
-
-def test_pages_are_read_only_where_there_is_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    without = choose_parts(environment(monkeypatch))
-    assert (without.searcher, without.reader) == (None, None)
-    given = choose_parts(environment(monkeypatch, **KEY))
-    assert isinstance(given.reader, PageReader)
-    assert repr(given.searcher) == TAVILY
 
 
 def test_choosing_a_reader_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,41 +123,29 @@ def test_choosing_a_reader_writes_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 KEYED = {"OPENAI_API_KEY": "sk-a-secret-key"}
-REFLECTING = pytest.mark.parametrize(
-    ("variables", "expected", "why"),
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
     [
-        ({}, "EmbeddedReflection", "embedded"),
-        (KEYED, "PromptedReflection", "prompted"),
-        (
-            {"CRAG_REFLECTION": "Embedded", "OPENAI_API_KEY": "sk-a"},
-            "EmbeddedReflection",
-            "embedded",
-        ),
+        ({}, "EmbeddedReflection"),
+        (KEYED, "PromptedReflection"),
+        (KEYED | {"CRAG_REFLECTION": "Embedded"}, "EmbeddedReflection"),
         (
             {"CRAG_REFLECTION": "server", "CRAG_REFLECTION_URL": "http://localhost:8000/v1"},
             "CompletionsReflection",
-            "CompletionsReflection('selfrag/selfrag_llama2_7b', ",
         ),
         (
             {"CRAG_REFLECTION": "./model", "CRAG_REFLECTION_DTYPE": "bfloat16"},
             "TransformersReflection",
-            "TransformersReflection(",
         ),
     ],
 )
-
-
-@REFLECTING
 def test_who_reflects(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str, why: str
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str
 ) -> None:
-    chosen = environment(monkeypatch, **variables)
-    backend = choose_parts(chosen).reflection
+    backend = choose_parts(environment(monkeypatch, **variables)).reflection
     assert type(backend).__name__ == expected
-    told = next(choice for choice in examine(chosen, use=False) if choice.part == "reflection")
-    assert told.state == "ready"
-    assert told.in_use.startswith(why)
-    assert bool(told.todo) == (expected in ("EmbeddedReflection", "PromptedReflection"))
 
 
 @pytest.mark.parametrize(
@@ -196,9 +163,6 @@ def test_reflection_that_lacks_something(
     chosen = environment(monkeypatch, **variables)
     with pytest.raises(CragError, match=match):
         choose_parts(chosen)
-    told = next(choice for choice in examine(chosen, use=False) if choice.part == "reflection")
-    assert told.state == "broken"
-    assert re.search(match, told.todo)
 
 
 def test_the_reader_attributes_the_sentences_of_a_model_whoever_grades() -> None:
@@ -214,3 +178,24 @@ def test_the_reader_attributes_the_sentences_of_a_model_whoever_grades() -> None
         [one >= own.threshold for one in row] for row in own.support("Who?", said, passages)
     ]
     assert supported == [[True, False], [False, False]]
+
+
+def test_an_evaluator_and_a_reranker_of_ones_own_are_named_by_their_module(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = {"CRAG_EVALUATOR": "own_search:strict", "CRAG_RERANKER": "own_search:Shortest"}
+    parts = choose_parts(environment(monkeypatch, **own))
+    assert parts.evaluator.score("Why?", ["Because."]) == [0.25]
+    assert parts.reranker is not None
+    texts = [Document("Longer."), Document("Short.")]
+    found = parts.reranker.compress_documents(texts, "Why?")
+    assert [one.page_content for one in found] == ["Short.", "Longer."]
+
+
+@pytest.mark.parametrize("name", ["own_search:NUMBER", "own_search:archive", "own_search:missing"])
+@pytest.mark.parametrize("variable", ["CRAG_EVALUATOR", "CRAG_RERANKER"])
+def test_what_is_no_such_part_is_refused(
+    monkeypatch: pytest.MonkeyPatch, variable: str, name: str
+) -> None:
+    with pytest.raises(SettingsError, match=f"'{variable}' cannot be '{name}'"):
+        choose_parts(environment(monkeypatch, **{variable: name}))

@@ -5,11 +5,10 @@ from itertools import product
 import pytest
 from pydantic import SecretStr
 
+from crag.cli.doctor import examine
 from crag.errors import CragError, EvaluatorError, SearchError, SettingsError
 from crag.events import describe
-from crag.factory.doctor import examine
-from crag.factory.parts import choose_model
-from crag.factory.web import choose_searcher
+from crag.factory.parts import choose_model, choose_searcher
 from crag.runtime.config_file import is_secret
 from crag.runtime.environment import Environment
 

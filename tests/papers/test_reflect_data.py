@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from crag.asking.budget import Budget, Meter
 from crag.cli.app import app
 from crag.errors import DataError, ModelError, SettingsError, TrainingError
 from crag.papers.commands import main
 from crag.papers.commands.reflect_labels import chat_judge
+from crag.papers.experiments.budget import Budget, Meter
 from crag.papers.training.records import ledger_of, read_records, write_records
 from crag.papers.training.self_rag.critique_cases import Case, LabelledCase
 from crag.papers.training.self_rag.critique_labels import Judgement

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crag.errors import PromptError
-from crag.prompts import LARGEST, PACKAGED, USES, Prompts, copy_to, parse
+from crag.prompts import LARGEST, PACKAGED, USES, Prompts, parse
 
 ASKED = "Q $knowledge"
 VALUES = {
@@ -101,7 +101,7 @@ def test_what_is_wrong_is_named_with_file_and_line(
 
 
 def test_a_name_that_is_none_a_folder_without_prompts_and_none_at_all(tmp_path: Path) -> None:
-    with pytest.raises(PromptError, match=r"no such folder.*crag prompts --copy"):
+    with pytest.raises(PromptError, match="no such folder"):
         Prompts.from_folder(tmp_path / "missing")
     (tmp_path / "README.md").write_text("Mine.", encoding="utf-8")
     with pytest.raises(PromptError, match="it is a file; name the folder"):
@@ -112,26 +112,10 @@ def test_a_name_that_is_none_a_folder_without_prompts_and_none_at_all(tmp_path: 
         Prompts.from_folder(folder_with(tmp_path, GOOD, "answer_popQA"))
 
 
-def test_a_file_that_the_system_does_not_read_or_write_is_named(tmp_path: Path) -> None:
+def test_a_file_that_the_system_does_not_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "answer_popqa.md").symlink_to(tmp_path / "answer_popqa.md")
     with pytest.raises(PromptError, match=r"answer_popqa\.md: it cannot be read: Too many levels"):
         Prompts.from_folder(tmp_path)
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(PromptError, match=r"file/mine: it cannot be written: Not a directory"):
-        copy_to(tmp_path / "file" / "mine")
-
-
-def test_a_copy_is_byte_for_byte_what_ships_and_is_never_overwritten(tmp_path: Path) -> None:
-    paths = copy_to(tmp_path / "mine")
-    shipped = files("crag.prompts")
-    assert {path.name: path.read_bytes() for path in paths} == {
-        f"{name}.md": shipped.joinpath(f"{name}.md").read_bytes() for name in USES
-    }
-    prompts = Prompts.from_folder(tmp_path / "mine")
-    for name in USES:
-        assert prompts.render(name, **VALUES) == PACKAGED.render(name, **VALUES)
-    with pytest.raises(PromptError, match="it is there already"):
-        copy_to(tmp_path / "mine")
 
 
 def test_the_identity_tells_replaced_prompts_apart(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crag.errors import ConfigurationError, SettingsError
-from crag.factory.indexing import choose_limits
+from crag.factory.embeddings import choose_limits
 from crag.runtime.environment import Environment
 
 

@@ -8,7 +8,6 @@ from langgraph.graph import StateGraph
 from crag.errors import SettingsError
 from crag.graph import build_crag
 from crag.settings import Settings
-from crag.settings_dict import SettingsDict
 from crag.state import State
 
 QUESTION: Any = {"question": "Who wrote the first program?"}
@@ -22,7 +21,7 @@ def asked_within(make_parts: Any, schema: Any, context: Any) -> Any:
     return len(graph.compile().invoke(QUESTION, context=context)["documents"])
 
 
-@pytest.mark.parametrize("schema", [None, SettingsDict, Settings, dict])
+@pytest.mark.parametrize("schema", [None, Settings, dict])
 def test_settings_reach_a_node_whatever_the_schema_of_the_graph_around(
     make_parts: Any, schema: Any
 ) -> None:

@@ -9,7 +9,7 @@ import string
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from crag.asking.matching import normalise
+from crag.asking.evaluate import normalise
 from crag.errors import MissingPackageError
 from crag.papers.experiments.examples import Example, TaskName
 from crag.papers.experiments.metrics.metric import Pairs, Row, RowMetric, SetMetric

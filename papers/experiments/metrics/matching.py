@@ -8,7 +8,7 @@ Sec. 5.2): a gold answer is a substring of the prediction, with its case. `True`
 import re
 from collections.abc import Sequence
 
-from crag.asking.matching import normalised_match
+from crag.asking.evaluate import normalised_match
 from crag.papers.experiments.examples import Example
 from crag.papers.experiments.metrics.metric import ALL, LONG, Row, RowMetric
 

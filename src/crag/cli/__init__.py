@@ -10,15 +10,14 @@ from crag.cli import (  # isort: skip - in the order of the help
     evaluate,
     batch,
     doctor,
-    prompts,
     serve,
     serve_evaluator,
 )
 from crag.cli.app import app
 
 __all__ = [
-    "app", "ask", "batch", "chat", "doctor", "evaluate", "index", "list", "main", "prompts",
-    "serve", "serve_evaluator",
+    "app", "ask", "batch", "chat", "doctor", "evaluate", "index", "list", "main", "serve",
+    "serve_evaluator",
 ]  # fmt: skip
 
 USAGE_ERROR = 2

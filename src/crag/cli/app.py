@@ -6,17 +6,19 @@ from typing import Annotated
 
 import typer
 
-from crag.cli.commands import Group, name_values
 from crag.errors import ConfigurationError
 
 app = typer.Typer(
     name="crag",
-    help="Ask your documents; get a corrected answer with citations.",
-    cls=Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def examples(*commands: str) -> str:
+    """Return the examples that the help of a command ends with."""
+    return "\n\n".join(["Examples:", *commands])
 
 
 def _print_version(asked: bool) -> None:
@@ -31,13 +33,9 @@ def _print_version(asked: bool) -> None:
 def choose(
     config: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="TOML file that names the parts. Default: CRAG_CONFIG, crag.toml.",
-            show_default=False,
-        ),
+        typer.Option(help="TOML file that names the parts. Default: CRAG_CONFIG, crag.toml."),
     ] = None,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback ends the command
         bool,
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
@@ -45,15 +43,8 @@ def choose(
     ] = False,
 ) -> None:
     """Ask your documents; get a corrected answer with citations."""
-    del version  # Its callback has ended the command.
     if config is None:
         return
-    try:
-        config.expanduser().open("rb").close()
-    except OSError as error:
-        problem = f"--config names it, and it cannot be read ({error.strerror})"
-        raise ConfigurationError(config, problem) from error
+    if not config.expanduser().is_file():
+        raise ConfigurationError(config, "--config names it, and there is no such file")
     os.environ["CRAG_CONFIG"] = str(config)  # Where every command, and its server, finds it.
-
-
-name_values(choose)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crag.cli.app import app
-from crag.cli.commands import command
+from crag.cli.app import app, examples
 from crag.cli.options import FolderOption, IndexOption, JsonOption, MethodOption, SettingsOption
 from crag.cli.terminal import print_json
 
@@ -18,21 +17,17 @@ EXIT_CODES: dict["Outcome", int] = {
     "answered": 0, "likely": 0, "not_found": 4, "nothing_asked": 0,
 }  # fmt: skip
 """What `crag ask` exits with; 1 and 2 are errors."""
-_REPORTED = (
-    "question", "action", "scores", "thresholds", "query", "hits", "pages", "internal", "external",
-    "knowledge", "answer", "outcome", "citations", "sentences", "further", "abstained", "events",
-    "usage",
-)  # fmt: skip
-_REPORTED_BY_SOME = ("approximation", "choices", "passages", "critiques", "reflection")
-"""Keys that only some graphs write."""
+_LEFT_OUT = {"messages", "documents", "readings", "internal", "external"}
+"""Keys of the state that `--json` leaves out; `strips` has what the last two hold."""
 
 
-@command(
-    app,
-    'crag ask "How long is parental leave?"',
-    'crag ask "Who approves travel?" --in handbook --verbose',
-    'crag ask "Who approves travel?" --compare',
-    'crag ask "Why?" --set upper=0.5 --set strips_kept=3 --json',
+@app.command(
+    epilog=examples(
+        'crag ask "How long is parental leave?"',
+        'crag ask "Who approves travel?" --in handbook --verbose',
+        'crag ask "Who approves travel?" --compare',
+        'crag ask "Why?" --set upper=0.5 --set strips_kept=3 --json',
+    )
 )
 def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     question: Annotated[str, typer.Argument(help="Your question.")],
@@ -40,16 +35,6 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     method: MethodOption = "crag",
     settings: SettingsOption = None,
     folder: FolderOption = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(metavar="KIND", help="Search only this: prose, list, table or code."),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="DAY", help="Search only files modified since.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="DAY", help="Search only files modified until.")
-    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show every strip that was dropped.")
     ] = False,
@@ -79,41 +64,40 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     from asyncio import Runner
 
-    from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.memory import InMemorySaver
     from rich.console import Console
 
-    from crag.cli.compare import answered_plainly, show_comparison
-    from crag.cli.run_graph import answered, opened
-    from crag.cli.show import Trace
-    from crag.cli.stopwatch import Stopwatch
+    from crag.cli.run import answered, opened
+    from crag.cli.show import Trace, show_comparison
+    from crag.cli.terminal import say
     from crag.correction.comparison import compare
-    from crag.graph_registry import graph_named
+    from crag.graph_registry import GRAPHS, graph_named
     from crag.text.untrusted import without_controls
 
-    filters = {"kind": kind, "since": since, "until": until}
-    chosen, parts = opened(location, settings, folder, **filters)
-    checkpointer = InMemorySaver() if chosen.confirm_web else None
-    watch = Stopwatch()
-    config = RunnableConfig(configurable={"thread_id": "ask"}, callbacks=[watch])
-    trace = None
+    chosen, parts = opened(location, settings, folder)
+    given, console = {"question": question}, Console(highlight=False)
+    trace: Trace | None = None
     plain: dict[str, Any] = {}
     with Runner() as runner:
         if compared:
-            plain = answered_plainly(
-                runner, parts, question, chosen, shown=not as_json, everything=everything
-            )
+            if not as_json:
+                say("[bold]Plain retrieval[/]")
+                trace = Trace(console, everything=everything, brief=True)
+            plain = answered(runner, GRAPHS["rag"].build(parts), given, chosen, trace)
+            if not as_json:
+                say("\n[bold]Corrected[/]")
         if not (quiet or as_json):
-            trace = Trace(Console(highlight=False), verbose=verbose, everything=everything)
+            trace = Trace(console, verbose=verbose, everything=everything)
+        checkpointer = InMemorySaver() if chosen.confirm_web else None
         graph = graph_named(method).build(parts, checkpointer=checkpointer)
-        state = answered(runner, graph, {"question": question}, chosen, config, trace)
+        state = answered(runner, graph, given, chosen, trace)
     if as_json:
         beside = {"plain": _told(plain), **compare(plain, state)._asdict()} if compared else {}
-        print_json({"method": method} | _told(state) | beside | {"seconds": watch.seconds})
+        print_json({"method": method} | _told(state) | beside)
     elif trace is not None:
         if compared:
             show_comparison(compare(plain, state))
-        trace.spent(watch.seconds)
+        trace.spent()
     else:
         sys.stdout.write(f"{without_controls(state['answer'])}\n")
     raise typer.Exit(EXIT_CODES[state["outcome"]])
@@ -121,5 +105,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 def _told(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `--json` tells of a state."""
-    told = {name: state.get(name) for name in _REPORTED}
-    return told | {name: state[name] for name in _REPORTED_BY_SOME if name in state}
+    strips = [*(state.get("internal") or []), *(state.get("external") or [])]
+    told = {"question": None, "action": None, "outcome": None, "answer": None, "citations": []}
+    told |= {"strips": strips, "events": [], "usage": {}}
+    return told | {name: value for name, value in state.items() if name not in _LEFT_OUT}

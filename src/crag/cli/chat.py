@@ -2,23 +2,21 @@
 
 import re
 import sys
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
 
 import typer
 
-from crag.cli.app import app
-from crag.cli.commands import command
+from crag.cli.app import app, examples
 from crag.cli.options import FolderOption, IndexOption, MethodOption, SettingsOption
 from crag.cli.terminal import print_error, safe, say
 from crag.errors import CragError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ENDS: Final = ("exit", "quit", "bye", ":q")
 """What ends the chat, also behind a slash."""
 _HELP: Final = f"""\
 QUESTION        ask the documents; a follow-up may lean on what was said before
+/sources        show the passages that the last answer cites
 /help           show this
 {", ".join(_ENDS)}
                 end the chat, as /exit, /quit and Ctrl-D do
@@ -27,7 +25,9 @@ _COMMAND: Final = re.compile(r"(/[\w-]+)(?:\s[^?]*)?")
 """A line with a question mark is none: "/health returns 500, why?" is about an address."""
 
 
-@command(app, "crag chat", "crag chat --in handbook", "crag chat --method self-crag --verbose")
+@app.command(
+    epilog=examples("crag chat", "crag chat --in handbook", "crag chat --method self-crag -v")
+)
 def chat(
     location: IndexOption = None,
     method: MethodOption = "crag",
@@ -45,37 +45,37 @@ def chat(
     from asyncio import Runner
 
     from langchain_core.messages import HumanMessage
-    from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.memory import InMemorySaver
     from rich.console import Console
 
-    from crag.cli.run_graph import answered, opened
+    from crag.cli.run import answered, opened
     from crag.cli.show import Trace
-    from crag.cli.stopwatch import Stopwatch
     from crag.graph_registry import graph_named
 
     chosen, parts = opened(location, settings, folder)
     graph = graph_named(method).build(parts, checkpointer=InMemorySaver())
     console = Console(highlight=False)
+    state: dict[str, Any] = {}
     with Runner() as runner:
-        for question in _questions():
+        for line in _lines():
+            if typed := _COMMAND.fullmatch(line):
+                _obey(typed[1].lower(), state)
+                continue
             trace = Trace(console, verbose=verbose, brief=not verbose, more="")
-            watch = Stopwatch()
-            config = RunnableConfig(configurable={"thread_id": "chat"}, callbacks=[watch])
-            given = {"messages": [HumanMessage(question)]}
+            given = {"messages": [HumanMessage(line)]}
             try:
-                answered(runner, graph, given, chosen, config, trace)
+                state = answered(runner, graph, given, chosen, trace)
             except KeyboardInterrupt:
                 say("\n[yellow]cancelled[/]", stderr=True)
             except CragError as error:  # Such as a question that is too long.
                 print_error(error, as_json=False)
             else:
                 if verbose:
-                    trace.spent(watch.seconds)
+                    trace.spent()
 
 
-def _questions() -> "Iterator[str]":
-    """Yield the questions that are typed or piped in, until one of `_ENDS`, the end, or Ctrl-C."""
+def _lines() -> Iterator[str]:
+    """Yield what is typed or piped in, until one of `_ENDS`, the end, or Ctrl-C."""
     prompt = ""
     if sys.stdin.isatty():
         import readline  # noqa: F401 - arrow keys edit the line, and go through earlier ones
@@ -90,14 +90,16 @@ def _questions() -> "Iterator[str]":
             return
         if line.lower().rstrip(" .!").removeprefix("/") in _ENDS:
             return
-        if typed := _COMMAND.fullmatch(line):
-            _obey(typed[1])
-        elif line:
+        if line:
             yield line
 
 
-def _obey(command: str) -> None:
-    if command.lower() == "/help":
+def _obey(command: str, state: Mapping[str, Any]) -> None:
+    from crag.cli.show import sources_of
+
+    if command == "/help":
         say(_HELP)
+    elif command == "/sources":
+        say("\n\n".join(sources_of(state)) or "Nothing was cited yet.")
     else:
         say(f"There is no command {safe(command)}: /help shows what can be typed", stderr=True)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crag.cli.app import app
-from crag.cli.commands import command
+from crag.cli.app import app, examples
 from crag.cli.options import IndexOption, JsonOption, RayOption
 from crag.cli.terminal import (
     environment,
@@ -27,13 +26,14 @@ _SKIPPED_SHOWN = 20
 _KINDS_SHOWN = 8
 
 
-@command(
-    app,
-    "crag index docs notes.pdf",
-    "crag index old.md --remove",
-    "crag index docs --index postgresql://localhost/docs",
-    "crag index docs --ray local",
-    "crag index pages --loader .mhtml=MHTMLLoader",
+@app.command(
+    epilog=examples(
+        "crag index docs notes.pdf",
+        "crag index old.md --remove",
+        "crag index docs --index postgresql://localhost/docs",
+        "crag index docs --ray local",
+        "crag index pages --loader .mhtml=MHTMLLoader",
+    )
 )
 def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     paths: Annotated[
@@ -67,7 +67,7 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         url = str(pages[0]).replace(":/", "://", 1)
         raise typer.BadParameter(f"{url} is a page, not a file: save it, and index the file")
 
-    from crag.factory.indexing import choose_encoder, choose_limits
+    from crag.factory.embeddings import choose_encoder, choose_limits
     from crag.index import DocumentIndex, index_paths, loaders_with, reader_within
 
     import_from_here(loader or ())  # A module of the user's own may lie where the command is run.

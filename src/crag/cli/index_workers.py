@@ -19,7 +19,7 @@ from crag.documents.chunks import split
 from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import Found
 from crag.documents.sources import Loader, SourceText
-from crag.factory.indexing import choose_encoder, choose_limits
+from crag.factory.embeddings import choose_encoder, choose_limits
 from crag.index.update import FromFile, Held, Made, Reader
 from crag.index.writer import embedded_parts
 from crag.plain import counted

@@ -1,16 +1,15 @@
 """`crag list`: the documents of the index."""
 
-from crag.cli.app import app
-from crag.cli.commands import command
+from crag.cli.app import app, examples
 from crag.cli.options import IndexOption, JsonOption
 from crag.cli.terminal import environment, from_here, on_one_line, print_json, safe, say
 from crag.plain import counted
 
 
-@command(app, "crag list", "crag list --json", name="list")
+@app.command("list", epilog=examples("crag list", "crag list --json"))
 def list_documents(location: IndexOption = None, as_json: JsonOption = False) -> None:
     """List the documents of the index: chunks, day of the last change, path and title."""
-    from crag.factory.indexing import choose_encoder
+    from crag.factory.embeddings import choose_encoder
     from crag.index import DocumentIndex
 
     chosen = environment(location)

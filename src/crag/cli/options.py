@@ -24,7 +24,6 @@ IndexOption = Annotated[
         metavar="PLACE",
         help=f"Where the index is: {', '.join(store.address for store in STORES)}. "
         "Default: CRAG_INDEX, .crag/index.",
-        show_default=False,
     ),
 ]
 MethodOption = Annotated[
@@ -44,33 +43,16 @@ SettingsOption = Annotated[
 ]
 FolderOption = Annotated[
     str | None,
-    typer.Option(
-        "--in",
-        metavar="PATH",
-        help="Search only this folder or file, or any folder of that name.",
-    ),
+    typer.Option("--in", metavar="PATH", help="Search only this folder or file of the index."),
 ]
-ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Questions at the same time.")]
 RayOption = Annotated[
     str | None,
     typer.Option(
         "--ray",
         metavar="ADDRESS",
         help="Work on this Ray cluster: HOST:PORT, auto, or local for the cores of this machine.",
-        show_default=False,
     ),
 ]
-MaxCallsOption = Annotated[
-    int | None, typer.Option(min=0, help="Most calls of the chat model.", show_default=False)
-]
-MaxTokensOption = Annotated[
-    int | None, typer.Option(min=0, help="Most tokens, in and out.", show_default=False)
-]
-MaxCostOption = Annotated[
-    float | None, typer.Option(min=0, help="Needs --prices.", show_default=False)
-]
-PricesOption = Annotated[
-    str | None, typer.Option(metavar="IN,OUT", help="For a million tokens.", show_default=False)
-]
+ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Questions at the same time.")]
 PortOption = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crag.cli.address import ANY, Address, ServerError, require_port
-from crag.cli.app import app
-from crag.cli.commands import command
+from crag.cli.app import app, examples
 from crag.cli.options import IndexOption, PortOption
 from crag.cli.terminal import environment
+from crag.extras import require
 
 if TYPE_CHECKING:
     from crag.serve.settings import ServeSettings
 
 
-@command(app, "crag serve --open", "crag serve --host 0.0.0.0 --port 3000", extra="serve")
+@app.command(epilog=examples("crag serve --open", "crag serve --host 0.0.0.0 --port 3000"))
 def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     location: IndexOption = None,
     host: Annotated[
@@ -44,6 +44,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = None,
 ) -> None:
     """Serve the page, its API, OpenAI's protocol at /v1, and MCP at /mcp."""
+    require("serve", "crag serve", "starlette", "uvicorn", "sse_starlette", "aiosqlite")
     import uvicorn
 
     from crag.factory.parts import choose_parts

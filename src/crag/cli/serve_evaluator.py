@@ -5,19 +5,12 @@ from typing import Annotated
 import typer
 
 from crag.cli.address import Address, ServerError, require_port
-from crag.cli.app import app
-from crag.cli.commands import command
+from crag.cli.app import app, examples
 from crag.cli.options import PortOption
 from crag.cli.terminal import ending_on_signals, environment, safe, say
 
 
-@command(
-    app,
-    "crag serve-evaluator",
-    "CRAG_EVALUATOR=my-evaluator crag serve-evaluator --port 2026",
-    name="serve-evaluator",
-    extra="evaluator",
-)
+@app.command("serve-evaluator", epilog=examples("crag serve-evaluator --port 2026"))
 def serve_evaluator(
     host: Annotated[
         str, typer.Option(help="Address to listen on; others than loopback need a token.")

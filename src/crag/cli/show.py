@@ -2,8 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -11,29 +10,20 @@ from typing import Any
 from rich.cells import cell_len
 from rich.console import Console
 from rich.control import Control
-from rich.markup import escape
+from rich.markdown import Markdown
 from rich.segment import ControlType
-from rich.text import Text
 
-from crag.cli.critique import CritiqueTrace
-from crag.cli.terminal import from_here, safe
+from crag.cli.terminal import from_here, safe, say
 from crag.correction.action import decide
+from crag.correction.comparison import Comparison
 from crag.correction.provenance import source_of
 from crag.plain import counted, shortened
-from crag.state import (
-    Action,
-    ByAction,
-    Citation,
-    Source,
-    Strip,
-    Thresholds,
-    Usage,
-    add_usage,
-)
-from crag.text.marks import as_mark
+from crag.reflection.cleaning import cleaned
+from crag.state import Citation, Source, Strip, Usage, add_usage
+from crag.text.marks import as_mark, with_numbers
 from crag.text.untrusted import without_controls
 
-_COLOURS: ByAction[str] = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
+_COLOURS = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
 _BAR = 20
 _TEXT = 100
 _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
@@ -44,6 +34,8 @@ _ESCAPED = re.compile(
 """Code, or a character that Markdown is not to read."""
 _OF_ANSWERS = {"acknowledge", "generate", "finish_reflection"}
 """Nodes that write the answer to a question."""
+_SUBGRAPHS = {"web", "reflect"}
+"""Nodes whose own nodes were already shown."""
 
 
 class Trace:
@@ -63,36 +55,14 @@ class Trace:
         more: str = "--all",
     ) -> None:
         self._console = console
-        self._verbose = verbose
-        self._everything = everything
-        self._brief = brief
-        self._more = more
+        self._verbose, self._everything, self._brief, self._more = verbose, everything, brief, more
         self._documents: list[Any] = []
         self._draft = ""
         self._message: str | None = None
         self._query = ""
         self._usage = Usage()
-        self._critiques = CritiqueTrace(console, verbose=verbose)
-        self._nodes: dict[str, Callable[[Mapping[str, Any]], None]] = {
-            "acknowledge": self._acknowledge,
-            "contextualize": self._complete,
-            "retrieve": self._retrieve,
-            "grade": self._grade,
-            "refine": self._refine,
-            "pass_through": self._refine,
-            "rewrite": self._rewrite,
-            "confirm_search": self._confirm,
-            "search": self._search,
-            "read_pages": self._read,
-            "select": self._select,
-            "generate": self._answer,
-            "decide": self._critiques.decide,
-            "prepare_passages": self._critiques.offer,
-            "short_form": partial(self._critiques.judged, "short_form"),
-            "beam_step": partial(self._critiques.judged, "beam_step"),
-            "graded_loop": partial(self._critiques.judged, "graded_loop"),
-            "finish_reflection": self._answer,
-        }
+        self._shown = {"choices": 0, "critiques": 0}
+        """How many of them were shown: an update has all of them so far."""
 
     def token(self, text: str, message: str | None = None) -> None:
         """Show a piece of the answer as the model streams it; `message` is the id of its reply.
@@ -106,7 +76,7 @@ class Trace:
             self._withdraw()
         self._message = message
         self._draft += without_controls(text)
-        self._console.print(Text(without_controls(text)), end="", soft_wrap=True)
+        self._console.print(safe(text), end="", soft_wrap=True)
 
     def _withdraw(self) -> None:
         """Erase the draft, up to the top of the screen."""
@@ -122,164 +92,159 @@ class Trace:
     def update(self, node: str, update: Mapping[str, Any]) -> None:
         """Print what `node` wrote, then the events it recorded."""
         self._withdraw()
-        if node not in self._nodes:  # A subgraph, whose nodes were already shown.
+        is_shown = node in {"contextualize", *_OF_ANSWERS} or not self._brief
+        if node in _SUBGRAPHS or not is_shown:
             return
-        if self._brief and node not in _OF_ANSWERS:
-            if node == "contextualize":
-                self._complete(update)
-            return
-        self._nodes[node](update)
+        for line in self._lines(node, update):
+            self._console.print(line, soft_wrap=True)
+        if node in _OF_ANSWERS:
+            self._answer(update)
         self._usage = add_usage(self._usage, update.get("usage") or Usage())
         for entry in update.get("events") or []:
             fallback = f" → {entry['fallback']}" if entry["fallback"] else ""
-            self._line("event", f"[yellow]{entry['kind']}[/]: {safe(entry['detail'] + fallback)}")
+            text = f"[yellow]{entry['kind']}[/]: {safe(entry['detail'] + fallback)}"
+            self._console.print(_labelled("event", text), soft_wrap=True)
 
-    def spent(self, seconds: Mapping[str, float]) -> None:
-        """Print the tokens of models and their cost, and if verbose the seconds of each node."""
+    def spent(self) -> None:
+        """Print the tokens of models."""
         read, written = (self._usage.get(name, 0) for name in ("input_tokens", "output_tokens"))
         if read or written:
-            cost = f", cost {self._usage['cost']:.6g}" if self._usage.get("cost") else ""
-            self._line("tokens", f"{read:,} read, {written:,} written{cost}")
-        if self._verbose:
-            self._line("seconds", ", ".join(f"{name} {took:.2f}" for name, took in seconds.items()))
+            say(_labelled("tokens", f"{read:,} read, {written:,} written"))
 
-    def _line(self, label: str, text: str) -> None:
-        self._console.print(f"[bold]{label:<9}[/] {text}", soft_wrap=True)
+    def _lines(  # noqa: C901, PLR0912 - a branch for each node
+        self, node: str, update: Mapping[str, Any]
+    ) -> Iterator[str]:
+        """Yield what a node did, line by line; nothing of nodes that are not known."""
+        match node:
+            case "contextualize":
+                yield _labelled("question", safe(update["question"]))
+            case "retrieve":
+                self._documents = update["documents"]
+                yield _labelled("retrieve", counted(len(self._documents), "document"))
+            case "grade":
+                yield from _graded(update, self._documents)
+            case "refine" | "pass_through":
+                yield from self._strips("refine", update["internal"])
+            case "select":
+                yield from self._strips("select", update["external"])
+            case "rewrite":
+                self._query = update["query"]
+                yield _labelled("rewrite", safe(self._query))
+            case "confirm_search" if update["query"] != self._query:  # A human changed it.
+                yield _labelled("confirm_search", safe(update["query"]))
+            case "search" if update["hits"]:
+                yield _labelled("search", counted(len(update["hits"]), "hit"))
+                for hit in update["hits"]:
+                    yield f"  {safe(shortened(hit['title'], _TEXT))} [dim]{safe(hit['url'])}[/]"
+            case "read_pages" if update["pages"]:
+                pages = update["pages"]
+                found = counted(sum(page["paragraphs"] for page in pages), "paragraph")
+                yield _labelled("read_pages", f"{counted(len(pages), 'page')}, {found}")
+                for page in pages:
+                    status = "[red]failed[/]" if page["status"] == "failed" else "[green]read[/]  "
+                    told = page["detail"] or counted(page["paragraphs"], "paragraph")
+                    yield f"  {status} {safe(page['url'])} [dim]({safe(told)})[/]"
+            case "prepare_passages":
+                yield _labelled("passages", counted(len(update["passages"]), "passage"))
+                for one in update["passages"]:
+                    grade = f" [dim]({one['grade']})[/]" if one["grade"] else ""
+                    yield f"  {one['label']:<9} {safe(shortened(one['title'], _TEXT))}{grade}"
+            case "decide" | "short_form" | "beam_step" | "graded_loop":
+                yield from self._reflected(node, update)
 
-    def _complete(self, update: Mapping[str, Any]) -> None:
-        self._line("question", safe(update["question"]))
-
-    def _retrieve(self, update: Mapping[str, Any]) -> None:
-        self._documents = update["documents"]
-        self._line("retrieve", counted(len(self._documents), "document"))
-
-    def _grade(self, update: Mapping[str, Any]) -> None:
-        action: Action = update["action"]
-        limits: Thresholds = update["thresholds"]
-        words = f"upper {limits['upper']:.2f}, lower {limits['lower']:.2f}"
-        self._line("grade", f"[bold {_COLOURS[action]}]{action}[/]   {words}")
-        graded = zip(self._documents, update["scores"], strict=True)
-        for rank, (document, score) in enumerate(graded):
-            place = place_of_source(source_of(document, rank))
-            bar = f"[{_COLOURS[decide([score], **limits)]}]{_bar(score)}[/]"
-            self._console.print(f"  {score:+.2f} {bar} {safe(place)}", soft_wrap=True)
-
-    def _refine(self, update: Mapping[str, Any]) -> None:
-        self._strips("refine", update["internal"])
-
-    def _rewrite(self, update: Mapping[str, Any]) -> None:
-        self._query = update["query"]
-        self._line("rewrite", safe(self._query))
-
-    def _confirm(self, update: Mapping[str, Any]) -> None:
-        if update["query"] != self._query:  # A human changed the query.
-            self._line("confirm_search", safe(update["query"]))
-
-    def _search(self, update: Mapping[str, Any]) -> None:
-        if update["hits"]:
-            self._line("search", counted(len(update["hits"]), "hit"))
-        for hit in update["hits"]:
-            title = safe(shortened(hit["title"], _TEXT))
-            self._console.print(f"  {title} [dim]{safe(hit['url'])}[/]", soft_wrap=True)
-
-    def _read(self, update: Mapping[str, Any]) -> None:
-        pages = update["pages"]
-        if not pages:
+    def _strips(self, label: str, strips: Sequence[Strip]) -> Iterator[str]:
+        if not strips:
             return
-        found = sum(page["paragraphs"] for page in pages)
-        self._line("read_pages", f"{counted(len(pages), 'page')}, {counted(found, 'paragraph')}")
-        for page in pages:
-            colour = "red" if page["status"] == "failed" else "green"
-            told = safe(page["detail"]) or counted(page["paragraphs"], "paragraph")
-            status = f"[{colour}]{page['status']:<6}[/]"
-            self._console.print(f"  {status} {safe(page['url'])} [dim]({told})[/]", soft_wrap=True)
-
-    def _select(self, update: Mapping[str, Any]) -> None:
-        if update["external"]:
-            self._strips("select", update["external"])
-
-    def _strips(self, label: str, strips: Sequence[Strip]) -> None:
         kept = [strip for strip in strips if strip["kept"]]
-        self._line(label, f"{len(kept)} of {counted(len(strips), 'strip')} kept")
+        yield _labelled(label, f"{len(kept)} of {counted(len(strips), 'strip')} kept")
         for strip in strips if self._verbose else kept:
             mark = "[green]+[/]" if strip["kept"] else "[dim]-[/]"
             score = "     " if strip["score"] is None else f"{strip['score']:+.2f}"
-            reason = "" if strip["kept"] else f" [dim]({escape(strip['reason'])})[/]"
-            text = safe(shortened(strip["text"], _TEXT))
-            self._console.print(f"  {mark} {score} {text}{reason}", soft_wrap=True)
+            reason = "" if strip["kept"] else f" [dim]({safe(strip['reason'])})[/]"
+            yield f"  {mark} {score} {safe(shortened(strip['text'], _TEXT))}{reason}"
         dropped = Counter(strip["reason"] for strip in strips if not strip["kept"])
         for reason, count in dropped.items():
-            self._console.print(f"  [dim]- {count} dropped: {escape(reason)}[/]", soft_wrap=True)
+            yield f"  [dim]- {count} dropped: {safe(reason)}[/]"
+
+    def _reflected(self, node: str, update: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the new decisions and critiques."""
+        for choice in self._new(update, "choices"):
+            action = choice["action"].replace("_", " ")
+            place = f"segment {choice['segment'] + 1}: " if choice["segment"] else ""
+            yield _labelled("decide", f"{place}[bold]{action}[/]   {safe(choice['why'])}")
+        if update.get("approximation"):
+            yield _labelled("", f"[yellow]approximation[/]: {safe(update['approximation'])}")
+        critiques = self._new(update, "critiques")
+        if node != "decide":
+            yield _labelled(node, counted(len(critiques), "candidate"))
+        for one in critiques:
+            if not (self._verbose or cleaned(one["text"])):
+                continue
+            mark = "[green]+[/]" if one["kept"] or one["chosen"] else "[dim]-[/]"
+            names = {"IsRel": "relevance", "IsSup": "support", "IsUse": "utility"}
+            numbers = (
+                f"{name} {one[key]:.2f}"  # type: ignore[literal-required]
+                for name, key in names.items()
+                if one[key] is not None  # type: ignore[literal-required]
+            )
+            text = safe(shortened(cleaned(one["text"]), _TEXT))
+            why = f"[dim]({', '.join(numbers)}; {safe(one['why'])})[/]"
+            yield f"  {mark} {one['total']:+.2f} {text} {why}"
+
+    def _new(self, update: Mapping[str, Any], name: str) -> Sequence[Any]:
+        found: Sequence[Any] = (update.get(name) or [])[self._shown[name] :]
+        self._shown[name] += len(found)
+        return found
 
     def _answer(self, update: Mapping[str, Any]) -> None:
+        answer, citations = from_one(update["answer"], update.get("citations") or [])
         self._console.print()
-        answer = Text(_as_printed(update["answer"]))
-        answer.stylize("bold" if update["outcome"] == "answered" else "yellow")
-        for span in _spans(update["citations"]):
-            answer.highlight_words([span], "underline")
-        self._console.print(answer, soft_wrap=True)
+        if self._console.is_terminal:
+            self._console.print(Markdown(without_controls(answer), hyperlinks=False))
+        else:
+            self._console.print(safe(_as_printed(answer)), soft_wrap=True)
         self._console.print()
-        for citation in update["citations"]:
-            self._console.print(_reference(citation), soft_wrap=True)
-        for text in _unsupported(update):
-            self._line("no source", f"[yellow]supports:[/] {safe(text)}")
-        self._further(update.get("further", []))
-
-    def _acknowledge(self, update: Mapping[str, Any]) -> None:
-        self._answer({**update, "outcome": "answered", "citations": []})
-
-    def _further(self, citations: Sequence[Citation]) -> None:
-        """Print what could be quoted besides, or say how to see it, if it can be seen."""
-        if not self._everything:
-            if citations and self._more:
-                self._console.print(f"  [dim]{len(citations)} more with {self._more}[/]")
-            return
         for citation in citations:
-            self._console.print()
-            for quote in citation.get("quotes", []):
-                self._console.print(Text(f"“{_as_printed(quote['text'])}”"), soft_wrap=True)
             self._console.print(_reference(citation), soft_wrap=True)
+        for one in update.get("sentences") or []:
+            if one["status"] == "unsupported":
+                text = safe(update["answer"][one["start"] : one["end"]])
+                line = _labelled("no source", f"[yellow]supports:[/] {text}")
+                self._console.print(line, soft_wrap=True)
+        further = update.get("further") or []
+        if further and not self._everything and self._more:
+            self._console.print(f"  [dim]{len(further)} more with {self._more}[/]")
+        for citation in further if self._everything else ():
+            self._console.print(f"\n{_quoted(citation)}", soft_wrap=True)
 
 
-def _as_printed(text: str) -> str:
-    """Take out what stands there for readers of Markdown: brackets of addresses, and escapes."""
-    text = _ADDRESS.sub(r"\1", without_controls(text))
-    return _ESCAPED.sub(lambda found: found["code"] or found["shown"], text)
+def show_comparison(comparison: Comparison) -> None:
+    """Print what correction dropped, shortened and added, with the place of each."""
+    marks = {"dropped": "[red]-[/]", "shortened": "[yellow]~[/]", "added": "[green]+[/]"}
+    say()
+    for name, strips in comparison._asdict().items():
+        say(f"[bold]{name:<9}[/] {len(strips)}")
+        for strip in strips:
+            text = safe(shortened(strip["text"], _TEXT))
+            say(f"  {marks[name]} {safe(place_of_source(strip['source']))} [dim]{text}[/]")
 
 
-def _unsupported(update: Mapping[str, Any]) -> list[str]:
-    return [
-        update["answer"][one["start"] : one["end"]]
-        for one in update.get("sentences") or []
-        if one["status"] == "unsupported"
-    ]
+def sources_of(state: Mapping[str, Any]) -> list[str]:
+    """Return the passages that the answer of a state cites, each with its place."""
+    return [_quoted(one) for one in from_one(state.get("answer") or "", state.get("citations"))[1]]
 
 
-def _spans(citations: Sequence[Citation]) -> Iterator[str]:
-    """Yield the words in which a quotation holds the answer itself."""
-    for citation in citations:
-        for quote in citation.get("quotes", []):
-            if quote["span"] is not None:
-                yield " ".join(without_controls(citation["text"][slice(*quote["span"])]).split())
+def from_one(answer: str, citations: Sequence[Citation] | None) -> tuple[str, Sequence[Citation]]:
+    """Number the citations from 1 in the order of the answer, as the page does."""
+    known = {one["number"]: one for one in citations or ()}
+    order: dict[int, int] = {}
 
+    def change(numbers: Sequence[int]) -> Sequence[int]:
+        return [order.setdefault(n, len(order) + 1) if n in known else n for n in numbers]
 
-def _reference(citation: Citation) -> Text:
-    text = Text(f"  {as_mark(citation['number'])} ")
-    source = citation["source"]
-    place = without_controls(place_of_source(source) or source["id"])
-    link = source["url"]
-    if link and "://" not in link and Path(link).exists():
-        link = Path(link).resolve().as_uri()
-    text.append(place, style=f"link {link}" if "://" in link else "")
-    for other in source.get("also", []):
-        text.append(f"\n      also {without_controls(place_of_source(_elsewhere(other)))}")
-    return text
-
-
-def _elsewhere(place: Mapping[str, str]) -> Source:
-    """Return another place of a text as a source."""
-    url, position = str(place.get("source", "")), str(place.get("position", ""))
-    return Source(id=url, title="", url=url, position=position)
+    written = with_numbers(answer, change)
+    change(list(known))  # Those that the answer does not name come last.
+    return written, [{**known[number], "number": shown} for number, shown in order.items()]
 
 
 def place_of_source(source: Source) -> str:
@@ -288,6 +253,44 @@ def place_of_source(source: Source) -> str:
     return ", ".join(part for part in (here, source["position"]) if part)
 
 
-def _bar(score: float) -> str:
-    filled = round((min(max(score, -1.0), 1.0) + 1) / 2 * _BAR)
-    return "█" * filled + "░" * (_BAR - filled)
+def _labelled(label: str, text: str) -> str:
+    return f"[bold]{label:<9}[/] {text}"
+
+
+def _graded(update: Mapping[str, Any], documents: Sequence[Any]) -> Iterator[str]:
+    action, limits = update["action"], update["thresholds"]
+    words = f"upper {limits['upper']:.2f}, lower {limits['lower']:.2f}"
+    yield _labelled("grade", f"[bold {_COLOURS[action]}]{action}[/]   {words}")
+    for rank, (document, score) in enumerate(zip(documents, update["scores"], strict=True)):
+        filled = round((min(max(score, -1.0), 1.0) + 1) / 2 * _BAR)
+        bar = "█" * filled + "░" * (_BAR - filled)
+        colour = _COLOURS[decide([score], **limits)]
+        place = safe(place_of_source(source_of(document, rank)))
+        yield f"  {score:+.2f} [{colour}]{bar}[/] {place}"
+
+
+def _as_printed(text: str) -> str:
+    """Take out what stands there for readers of Markdown: brackets of addresses, and escapes."""
+    text = _ADDRESS.sub(r"\1", without_controls(text))
+    return _ESCAPED.sub(lambda found: found["code"] or found["shown"], text)
+
+
+def _quoted(citation: Citation) -> str:
+    texts = [quote["text"] for quote in citation.get("quotes", [])] or [citation["text"]]
+    return "\n".join([*(f"“{safe(_as_printed(text))}”" for text in texts), _reference(citation)])
+
+
+def _reference(citation: Citation) -> str:
+    source = citation["source"]
+    place = safe(place_of_source(source) or source["id"])
+    link = source["url"]
+    if link and "://" not in link and Path(link).exists():
+        link = Path(link).resolve().as_uri()
+    if "://" in link and not re.search(r"[\[\]\s]", link):
+        place = f"[link={safe(link)}]{place}[/link]"
+    lines = [f"  {safe(as_mark(citation['number']))} {place}"]
+    for other in source.get("also", []):
+        url, position = str(other.get("source", "")), str(other.get("position", ""))
+        elsewhere = Source(id=url, title="", url=url, position=position)
+        lines.append(f"      also {safe(place_of_source(elsewhere))}")
+    return "\n".join(lines)

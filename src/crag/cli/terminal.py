@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from crag.errors import CragError, SettingsError
+from crag.errors import CragError, DataError, SettingsError
 
 if TYPE_CHECKING:
     from rich.table import Column
@@ -57,6 +57,16 @@ def assigned(assignments: Sequence[str] | None) -> dict[str, object]:
     return values
 
 
+def refuse_overwriting(written: Path, read: Path) -> None:
+    """Check that a command does not write the file that it reads, by whatever names.
+
+    Raises:
+        DataError: it would.
+    """
+    if written.is_file() and read.is_file() and written.samefile(read):
+        raise DataError(written, f"writing it would overwrite {read}, which is read")
+
+
 def print_json(value: object) -> None:
     """Print one JSON value on standard output, for scripts."""
     import json
@@ -78,14 +88,6 @@ def say(text: str = "", *, end: str = "\n", stderr: bool = False) -> None:
     from rich.console import Console
 
     Console(stderr=stderr, highlight=False).print(text, end=end, soft_wrap=True)
-
-
-def say_stopped(why: str, left: str) -> None:
-    """Say that a limit ended a run early, with what is `left`, such as "3 questions"."""
-    say(
-        f"[yellow]stopped early:[/] {safe(why)}; {left} left. Run the same command again to resume "
-        "it, with a higher limit"
-    )
 
 
 def safe(text: object) -> str:

@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from langchain_core.document_loaders import BaseLoader
@@ -14,7 +15,6 @@ from crag.documents.sources import Loader, SourceText, in_units, of_blocks, reco
 from crag.documents.texts import check_size
 from crag.errors import LoaderError, MissingPackageError, SourceError
 from crag.extras import provider_package
-from crag.runtime.entry_points import imported
 from crag.text.paragraphs import blocks_of_text
 
 
@@ -42,7 +42,7 @@ def loaders_with(named: Iterable[str]) -> Mapping[str, Loader]:
 
 def _loader(name: str) -> Loader:
     try:
-        made = imported(name)
+        made = resolve_name(name)
     except (ImportError, ValueError, AttributeError) as error:
         raise LoaderError(name, f"it cannot be imported, name module:Class ({error})") from error
     if not (isinstance(made, type) and issubclass(made, BaseLoader)):

@@ -30,7 +30,7 @@ from crag.evaluators.contract import (
 )
 from crag.evaluators.remote import is_service
 from crag.events import describe
-from crag.factory.indexing import choose_encoder
+from crag.factory.embeddings import choose_encoder
 from crag.factory.parts import choose_evaluator, choose_model, choose_prompts
 from crag.parts import Evaluator, is_reading
 from crag.plain import problems

@@ -16,12 +16,12 @@ from crag.evaluators.reader import ReaderEvaluator, packaged_reader
 from crag.evaluators.remote import SECONDS, connect, is_service
 from crag.evaluators.t5 import T5Evaluator
 from crag.evaluators.torch_pairs import TorchPairs
+from crag.extras import is_attribute, part_named
 from crag.models.encoder import packaged_encoder
 from crag.models.model import MODEL
 from crag.models.model_card import CARD, read_card
 from crag.parts import ChatModel, Evaluator
 from crag.prompts import PACKAGED, Prompts
-from crag.runtime import entry_points
 from crag.runtime.config_file import EVALUATORS
 
 NAMES = EVALUATORS
@@ -48,9 +48,9 @@ def load_evaluator(  # noqa: PLR0913 - a return for each kind, and what some nee
     answer in the same pass. `cosine` is the calibrated cosine over the packaged encoder, to which
     the calibration belongs, or over `embeddings`. `chat-direct`, `chat-chain-of-thought` and
     `chat-few-shot` are the paper's baselines, `chat-levels` gives the poster's grades and
-    `chat-batch` grades all texts at once; they ask `model` with `prompts`. Other packages add names
-    by the entry points `crag.evaluators`. A folder, or an id on the Hugging Face hub, holds what
-    `crag train` wrote, a T5 in the official format, any cross-encoder with one output, or
+    `chat-batch` grades all texts at once; they ask `model` with `prompts`. ``module:attribute`` is
+    an evaluator of your own, or what makes one. A folder, or an id on the Hugging Face hub, holds
+    what `crag train` wrote, a T5 in the official format, any cross-encoder with one output, or
     thresholds of the packaged reader that `crag calibrate` wrote. `compat` is for T5: see
     `T5Evaluator`. The address of a service, ``http://HOST:PORT``, is asked over the network, for at
     most `seconds` a request and with `token`; `reads` is for one that need not be there yet: see
@@ -69,10 +69,10 @@ def load_evaluator(  # noqa: PLR0913 - a return for each kind, and what some nee
         return packaged_reader()
     if name == "cosine":
         return CosineEvaluator.fitted(packaged_encoder() if embeddings is None else embeddings)
-    if (added := entry_points.make("crag.evaluators", name, Evaluator)) is not None:
-        return added  # type: ignore[no-any-return]
+    if is_attribute(name):
+        return part_named(name, "CRAG_EVALUATOR", Evaluator)  # type: ignore[type-abstract]
     if "/" not in name and not Path(name).is_dir():
-        known = ", ".join([*NAMES, *entry_points.names("crag.evaluators")])
+        known = ", ".join(NAMES)
         near = did_you_mean(name, NAMES)
         hint = "" if near.startswith("known") else f" ({near})"
         others = "the folder of one, or the address of a service"

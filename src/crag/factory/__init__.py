@@ -1,4 +1,1 @@
-"""Choose the parts from the environment, and report which were chosen and why.
-
-Import from the modules: `crag index` needs `indexing` alone, and neither models nor graphs.
-"""
+"""The parts of a graph from the environment; `crag index` needs `embeddings` alone."""

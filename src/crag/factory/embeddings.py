@@ -1,4 +1,7 @@
-"""Embedding models by name: on this machine, or any that LangChain reaches."""
+"""Embedding models by name: on this machine, or any that LangChain reaches.
+
+With the limits of reading a file, this is all that `crag index` needs of the factory.
+"""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,13 +16,33 @@ from crag.extras import provider_package, require
 from crag.models.encoder import DEFAULT_MODEL, SentenceEncoder, packaged_encoder
 from crag.models.model_card import CARD
 from crag.plain import first_line
+from crag.runtime.environment import Environment
 from crag.torch_models import quietly
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+    from crag.index import Limits
+
 SECONDS, RETRIES = 60.0, 2
 """For one call of a server."""
+
+
+def choose_encoder(environment: Environment) -> Embeddings:
+    """Return the embedding model; weights load on first use.
+
+    Raises:
+        CragError: the named model lacks a key or a package.
+    """
+    name = environment.embedding_model or DEFAULT_MODEL
+    return load_embeddings(name, base_url=environment.openai_base_url, api_key=environment.key)
+
+
+def choose_limits(environment: Environment) -> "Limits":
+    """Return what reading one file may take."""
+    from crag.index import Limits  # With the loaders, which no question needs.
+
+    return Limits(environment.read_seconds, environment.read_megabytes)
 
 
 def load_embeddings(
@@ -28,9 +51,9 @@ def load_embeddings(
     """Return the embedding model `name`; one of this machine loads on first use.
 
     A folder is what `crag train encoder` wrote, or a sentence-transformers model, as is an id on
-    the Hugging Face hub. ``openai:name`` is
-    a model of OpenAI, or of the OpenAI-compatible server at `base_url` (vLLM, Ollama, llama.cpp;
-    these need no key). ``provider:name`` is any that LangChain's `init_embeddings` knows.
+    the Hugging Face hub. ``openai:name`` is a model of OpenAI, or of the OpenAI-compatible server
+    at `base_url` (vLLM, Ollama, llama.cpp; these need no key). ``provider:name`` is any that
+    LangChain's `init_embeddings` knows.
 
     Raises:
         EncoderError: a key is needed and there is none, or no provider has that name.

@@ -1,10 +1,11 @@
-"""Choose all parts of a graph from the environment."""
+"""Choose the parts of a graph from the environment."""
 
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
 
+from crag.errors import SearchError, SettingsError
 from crag.evaluators import (
     EvaluatorReranker,
     ReaderAttributor,
@@ -13,110 +14,37 @@ from crag.evaluators import (
     packaged_reader,
     with_fallback,
 )
-from crag.factory.indexing import choose_encoder
-from crag.factory.reflection import choose_reflection
-from crag.factory.web import SEARCHER_HINT, choose_reader, choose_searcher
+from crag.extras import attribute_named, is_attribute, part_named
+from crag.factory.embeddings import choose_encoder
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
 from crag.index.retriever import IndexRetriever
 from crag.index.store import DocumentIndex
-from crag.parts import Attributor, ChatModel, Evaluator, Parts, is_reading
+from crag.parts import (
+    Attributor,
+    ChatModel,
+    Evaluator,
+    PageReader,
+    Parts,
+    Quoter,
+    ReflectionBackend,
+    WebSearcher,
+    is_reading,
+)
 from crag.prompts import PACKAGED, Prompts
-from crag.runtime import entry_points
 from crag.runtime.environment import Environment
+from crag.torch_models import Dtype
+
+SearchName = Literal["tavily", "wikipedia", "searxng", "none"]
+SEARCHER_HINT = "set TAVILY_API_KEY or SEARXNG_URL, or CRAG_SEARCH=wikipedia"
+"""How to get a searcher from the environment."""
 
 
-def choose_model(environment: Environment) -> ChatModel | None:
-    """Return the chat model, or None if none is configured.
+class Choice(NamedTuple):
+    """The name of a part, and the variable that chose it."""
 
-    Raises:
-        CragError: the named model lacks a key or a package.
-    """
-    key, name = environment.openai_api_key, environment.model
-    if name is None and key is None:
-        return None
-    return load_chat_model(
-        name or DEFAULT_MODEL,
-        base_url=environment.openai_base_url,
-        api_key=key.get_secret_value() if key else None,
-        framing=environment.framing,
-    )
-
-
-def choose_prompts(environment: Environment) -> Prompts:
-    """Return the prompts: those of the folder that `CRAG_PROMPTS` names, otherwise the packaged.
-
-    Raises:
-        PromptError: a prompt of the folder cannot be used.
-    """
-    folder = environment.prompts
-    return PACKAGED if folder is None else Prompts.from_folder(folder)
-
-
-def choose_evaluator(
-    environment: Environment,
-    encoder: Embeddings | None = None,
-    model: ChatModel | None = None,
-    prompts: Prompts = PACKAGED,
-) -> Evaluator:
-    """Return the evaluator, with the one that takes its place where it fails, if one is named.
-
-    Raises:
-        EvaluatorError: one of them cannot be used; or a service does not answer, and nothing is
-            named that could take its place.
-    """
-    second = environment.evaluator_fallback
-    replacement = load_evaluator(second, encoder, model=model, prompts=prompts) if second else None
-    reads = is_reading(replacement) if replacement else None
-    evaluator = load_evaluator(
-        environment.evaluator, encoder, model=model, prompts=prompts, reads=reads,
-        **service_options(environment),
-    )  # fmt: skip
-    return with_fallback(evaluator, replacement, str(second)) if replacement else evaluator
-
-
-def service_options(environment: Environment) -> dict[str, Any]:
-    """Return what `load_evaluator` needs for the address of a service."""
-    token = environment.evaluator_token
-    return {
-        "token": token.get_secret_value() if token else None,
-        "seconds": environment.evaluator_seconds,
-    }
-
-
-def choose_reranker(
-    environment: Environment, encoder: Embeddings, model: ChatModel | None, prompts: Prompts
-) -> BaseDocumentCompressor | None:
-    """Return the reranker that `CRAG_RERANKER` names, or None.
-
-    Raises:
-        CragError: the named one cannot be used.
-    """
-    name = environment.reranker
-    if name is None:
-        return None
-    added: BaseDocumentCompressor | None
-    added = entry_points.make("crag.rerankers", name, BaseDocumentCompressor)
-    if added is not None:
-        return added
-    evaluator = load_evaluator(
-        name, encoder, model=model, prompts=prompts, **service_options(environment)
-    )
-    return EvaluatorReranker(evaluator=evaluator)
-
-
-def choose_attributor(evaluator: Evaluator, model: ChatModel | None) -> Attributor | None:
-    """Return what finds the strip that supports a sentence: the reader, whoever else judges.
-
-    None without a model, whose sentences it would be. The packaged one keeps its own thresholds,
-    since those that `crag calibrate` fits to an index say nothing of single sentences.
-    """
-    if model is None:
-        return None
-    packaged = packaged_reader()
-    if isinstance(evaluator, ReaderEvaluator) and evaluator.model is not packaged.model:
-        return ReaderAttributor(evaluator)
-    return ReaderAttributor(packaged)
+    name: str
+    why: str
 
 
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
@@ -145,3 +73,235 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
         reflection=choose_reflection(environment, evaluator, quoter, model, prompts),
         prompts=prompts,
     )
+
+
+def choose_model(environment: Environment) -> ChatModel | None:
+    """Return the chat model, or None if none is configured.
+
+    Raises:
+        CragError: the named model lacks a key or a package.
+    """
+    if environment.model is None and environment.openai_api_key is None:
+        return None
+    return load_chat_model(
+        environment.model or DEFAULT_MODEL,
+        base_url=environment.openai_base_url,
+        api_key=environment.key,
+        framing=environment.framing,
+    )
+
+
+def choose_prompts(environment: Environment) -> Prompts:
+    """Return the prompts: those of the folder that `CRAG_PROMPTS` names, otherwise the packaged.
+
+    Raises:
+        PromptError: a prompt of the folder cannot be used.
+    """
+    folder = environment.prompts
+    return PACKAGED if folder is None else Prompts.from_folder(folder)
+
+
+def choose_evaluator(
+    environment: Environment,
+    encoder: Embeddings | None = None,
+    model: ChatModel | None = None,
+    prompts: Prompts = PACKAGED,
+) -> Evaluator:
+    """Return the evaluator, with the one that takes its place where it fails, if one is named.
+
+    Raises:
+        EvaluatorError: one of them cannot be used.
+    """
+    second = environment.evaluator_fallback
+    replacement = load_evaluator(second, encoder, model=model, prompts=prompts) if second else None
+    reads = is_reading(replacement) if replacement else None
+    evaluator = load_evaluator(
+        environment.evaluator, encoder, model=model, prompts=prompts, reads=reads,
+        **service_options(environment),
+    )  # fmt: skip
+    return with_fallback(evaluator, replacement, str(second)) if replacement else evaluator
+
+
+def service_options(environment: Environment) -> dict[str, Any]:
+    """Return what `load_evaluator` needs for the address of a service."""
+    token = environment.evaluator_token
+    return {
+        "token": token.get_secret_value() if token else None,
+        "seconds": environment.evaluator_seconds,
+    }
+
+
+def choose_reranker(
+    environment: Environment, encoder: Embeddings, model: ChatModel | None, prompts: Prompts
+) -> BaseDocumentCompressor | None:
+    """Return the reranker that `CRAG_RERANKER` names, or None.
+
+    It is an evaluator by its name, or ``module:attribute``: a compressor, or what makes one.
+
+    Raises:
+        CragError: the named one cannot be used.
+    """
+    name = environment.reranker
+    if name is None:
+        return None
+    if is_attribute(name):
+        return part_named(name, "CRAG_RERANKER", BaseDocumentCompressor)
+    evaluator = load_evaluator(
+        name, encoder, model=model, prompts=prompts, **service_options(environment)
+    )
+    return EvaluatorReranker(evaluator=evaluator)
+
+
+def choose_attributor(evaluator: Evaluator, model: ChatModel | None) -> Attributor | None:
+    """Return what finds the strip that supports a sentence: the reader, whoever else judges.
+
+    None without a model, whose sentences it would be. The packaged one keeps its own thresholds,
+    since those that `crag calibrate` fits to an index say nothing of single sentences.
+    """
+    if model is None:
+        return None
+    packaged = packaged_reader()
+    if isinstance(evaluator, ReaderEvaluator) and evaluator.model is not packaged.model:
+        return ReaderAttributor(evaluator)
+    return ReaderAttributor(packaged)
+
+
+def search_name(environment: Environment) -> Choice:
+    """Return the search service, such as none, and the variable that chose it.
+
+    Raises:
+        SettingsError: `CRAG_SEARCH` is not one of the names, nor ``module:function``.
+    """
+    if environment.search is not None:
+        name = environment.search.strip()
+        if is_attribute(name):
+            return Choice(name, "CRAG_SEARCH")
+        if name.lower() in get_args(SearchName):
+            return Choice(name.lower(), "CRAG_SEARCH")
+        allowed = f"allowed are {', '.join(get_args(SearchName))} and module:function"
+        raise SettingsError("CRAG_SEARCH", environment.search, allowed)
+    if environment.tavily_api_key is not None:
+        return Choice("tavily", "TAVILY_API_KEY")
+    if environment.searxng_url is not None:
+        return Choice("searxng", "SEARXNG_URL")
+    return Choice("none", "")
+
+
+def choose_searcher(environment: Environment) -> WebSearcher | None:
+    """Return the web searcher, or None if none is configured.
+
+    Nothing leaves the machine unless configured: Wikipedia needs no key, so it must be named.
+
+    Raises:
+        CragError: `CRAG_SEARCH` is not a known name, or the service's key or address is missing or
+            wrong.
+    """
+    match search_name(environment).name:
+        case "none":
+            return None
+        case "tavily":
+            from crag.web import TavilySearcher
+
+            if (key := environment.tavily_api_key) is None:
+                message = "CRAG_SEARCH=tavily needs a key: set TAVILY_API_KEY"
+                raise SearchError("Tavily", "key", message)
+            address = environment.tavily_base_url
+            return TavilySearcher(key.get_secret_value(), base_url=address)
+        case "searxng":
+            from crag.web import SearxngSearcher
+
+            if environment.searxng_url is None:
+                message = "CRAG_SEARCH=searxng needs the address of a server: set SEARXNG_URL"
+                raise SearchError("SearXNG", "request", message)
+            return SearxngSearcher(environment.searxng_url)
+        case "wikipedia":
+            from crag.web import WikipediaSearcher
+
+            return WikipediaSearcher(
+                language=environment.wikipedia_language,
+                base_url=environment.wikipedia_url,
+                contact=environment.contact,
+            )
+        case name:
+            from crag.web.searchers import FunctionSearcher
+
+            function = attribute_named(name, "CRAG_SEARCH")
+            if not callable(function):
+                allowed = "it must be a function search(query, limit)"
+                raise SettingsError("CRAG_SEARCH", name, allowed)
+            return FunctionSearcher(function)
+
+
+def choose_reader(environment: Environment) -> PageReader:
+    """Return the page reader."""
+    from crag.web.reader import HttpPageReader
+
+    return HttpPageReader(allow_loopback=environment.allow_loopback)
+
+
+def reflection_name(environment: Environment, *, has_model: bool) -> str:
+    """Return the reflection back end: by default the chat model, or without one the evaluator."""
+    named = (environment.reflection or "").strip()
+    if named.lower() in {"embedded", "prompted", "server"}:
+        return named.lower()
+    return named or ("prompted" if has_model else "embedded")
+
+
+def choose_reflection(
+    environment: Environment,
+    evaluator: Evaluator,
+    quoter: Quoter,
+    model: ChatModel | None,
+    prompts: Prompts = PACKAGED,
+) -> ReflectionBackend:
+    """Return the reflection back end; models load and servers are called on first use.
+
+    Raises:
+        CragError: something it needs is not set, or not installed.
+    """
+    if environment.reflection_tokens not in {"required", "optional"}:
+        given, allowed = environment.reflection_tokens, "allowed are required and optional"
+        raise SettingsError("CRAG_REFLECTION_TOKENS", given, allowed)
+    required = environment.reflection_tokens == "required"
+    match reflection_name(environment, has_model=model is not None):
+        case "embedded":
+            from crag.reflection.backends.embedded import EmbeddedReflection
+
+            return EmbeddedReflection(evaluator, quoter)
+        case "prompted":
+            from crag.reflection.backends.prompted import PromptedReflection
+
+            if model is None:
+                allowed = (
+                    "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
+                )
+                raise SettingsError("CRAG_REFLECTION", "prompted", allowed)
+            return PromptedReflection(model, prompts=prompts)
+        case "server":
+            from crag.reflection.backends.completions import CompletionsReflection
+
+            url = environment.reflection_url or environment.openai_base_url
+            if url is None:
+                allowed = (
+                    "it needs the address of a completions server such as vLLM: set "
+                    "CRAG_REFLECTION_URL, for example to http://localhost:8000/v1"
+                )
+                raise SettingsError("CRAG_REFLECTION", "server", allowed)
+            return CompletionsReflection(
+                environment.reflection_model,
+                base_url=url,
+                api_key=environment.key,
+                tokens_required=required,
+            )
+        case place:
+            from crag.reflection.backends.transformers import TransformersReflection
+
+            if environment.reflection_dtype not in get_args(Dtype):
+                allowed = f"allowed are {', '.join(get_args(Dtype))}"
+                raise SettingsError("CRAG_REFLECTION_DTYPE", environment.reflection_dtype, allowed)
+            return TransformersReflection(
+                place,
+                device=environment.reflection_device,
+                dtype=environment.reflection_dtype,  # type: ignore[arg-type]
+                tokens_required=required,
+            )

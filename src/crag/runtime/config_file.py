@@ -16,7 +16,6 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from crag.errors import ConfigurationError, did_you_mean
 from crag.events import without_keys
-from crag.settings_dict import SettingsDict
 
 NAME = "crag.toml"
 """Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
@@ -101,7 +100,9 @@ def _check(path: Path, given: Mapping[str, Any], fields: Mapping[str, FieldInfo]
         if name not in open_names:
             if _SECRET.search(name):
                 raise _secret(path, name, name.upper())
-            if name in SettingsDict.__annotations__:
+            from crag.settings import Settings
+
+            if name in Settings.model_fields:
                 problem = (
                     f"{name} is a setting of a run, and this file has none: write --set {name}=… "
                     "on the command line, or give it in Python as one of the `settings`"

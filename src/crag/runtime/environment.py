@@ -73,7 +73,7 @@ class Environment(BaseSettings):
     """CRAG_FRAMING: chat, or raw for a base model: its server completes the prompt as one string,
     at /v1/completions and without a chat template."""
     prompts: Path | None = None
-    """CRAG_PROMPTS: folder of prompts in place of the packaged ones: see `crag prompts`."""
+    """CRAG_PROMPTS: folder of prompts in place of the packaged ones: one Markdown file each."""
 
     reflection: str | None = None
     """CRAG_REFLECTION: the back end of Self-RAG and Self-CRAG: embedded, prompted, server, or the
@@ -138,6 +138,11 @@ class Environment(BaseSettings):
             line = error.object.count(b"\n", 0, error.start) + 1
             problem = f"line {line} is not UTF-8: save the file as UTF-8"
             raise ConfigurationError(Path(".env"), problem) from None
+
+    @property
+    def key(self) -> str | None:
+        """The key of OpenAI, or of the server at `openai_base_url`."""
+        return self.openai_api_key.get_secret_value() if self.openai_api_key else None
 
     def shared(self) -> "Shared":
         """Return what another process on Ray is told: all but secrets, with absolute paths."""

@@ -51,7 +51,7 @@ def _adapted(
         settings = current_settings()
         with noting(file) as noted:
             update = await run(state, settings)
-        return _completed(update, noted, settings)
+        return _completed(update, noted)
 
     def called(state: State) -> Update:
         return blocking(awaited(state))
@@ -78,10 +78,8 @@ def current_settings() -> Settings:
     return _DEFAULTS
 
 
-def _completed(update: Update, noted: list[Event], settings: Settings) -> Update:
-    """Add to an update the events that parts noted, and what its tokens cost, if that is known."""
+def _completed(update: Update, noted: list[Event]) -> Update:
+    """Add to an update the events that parts noted."""
     if noted:
         update = {**update, "events": [*noted, *(update.get("events") or [])]}
-    usage = update.get("usage")
-    cost = settings.cost_of(usage) if usage else 0
-    return {**update, "usage": {**usage, "cost": cost}} if cost else update
+    return update

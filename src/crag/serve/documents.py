@@ -24,7 +24,7 @@ from crag.documents.isolated import IsolatedReader
 from crag.documents.loaders import LOADERS, supported
 from crag.documents.sources import Loaded, SourceText, file_of, name_of
 from crag.errors import ContentError, SourceError
-from crag.factory.indexing import choose_encoder, choose_limits
+from crag.factory.embeddings import choose_encoder, choose_limits
 from crag.index import DocumentIndex, IndexReport, Limits, index_paths
 from crag.index.contract import Filter
 from crag.index.replacement import prepared, replace_file

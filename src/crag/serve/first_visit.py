@@ -11,7 +11,7 @@ from starlette.routing import Route
 from typing_extensions import TypedDict
 
 from crag.correction.comparison import compare
-from crag.factory.web import choose_searcher
+from crag.factory.parts import choose_searcher
 from crag.generation.chat import DEFAULT_MODEL
 from crag.graph_registry import OFFERED
 from crag.runtime.environment import Environment

@@ -34,9 +34,6 @@ class Instruments:
             "crag.usage", "{unit}",
             "What questions used: calls, texts, pages, bytes, milliseconds, tokens",
         )  # fmt: skip
-        self.cost = meter.create_counter(
-            "crag.cost", "{currency}", "Cost of tokens, by the settings of prices"
-        )
         self.model_duration = seconds(
             "gen_ai.client.operation.duration", "Time of a call of a model", _MODEL_SECONDS
         )

@@ -195,8 +195,6 @@ class RunWatch(BaseCallbackHandler):
             meters.events.add(1, {**graph, **kind}, context)
             if run.span:
                 run.span.add_event("crag.event", kind)
-        if cost := usage.pop("cost", 0):
-            meters.cost.add(cost, graph, context)
         for name, amount in usage.items():
             meters.usage.add(amount, {**graph, "crag.usage.name": name}, context)
         if run.span:
@@ -205,7 +203,7 @@ class RunWatch(BaseCallbackHandler):
         logged = {
             "graph": run.label, "action": action, "outcome": outcome, **failure,
             "seconds": round(run.seconds, 3), "events": [event for event, _ in events],
-            "usage": {**usage, "cost": cost} if cost else usage,
+            "usage": usage,
             **({"thread_id": run.thread} if run.thread else {}), **_ids_of(run.span),
         }  # fmt: skip
         _logger.info("question", extra={"told": logged})

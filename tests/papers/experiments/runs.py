@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from crag.asking.budget import Budget, Meter
 from crag.generation import load_chat_model
 from crag.papers.experiments.answering import Answerer, Resources
+from crag.papers.experiments.budget import Budget, Meter
 from crag.papers.experiments.cache import Cache, CachedReplies
 from crag.papers.experiments.current_example import ExampleRetriever
 from crag.papers.experiments.examples import Example

@@ -9,9 +9,8 @@ from typing import Any
 import psutil
 import pytest
 
-from crag.asking.budget import Budget
-from crag.asking.running import event_loop
 from crag.papers.experiments.answering import Answerer
+from crag.papers.experiments.budget import Budget
 from crag.papers.experiments.report import outcomes, results
 from crag.papers.experiments.resources import RunConfig, load_resources
 from crag.papers.experiments.rows import Row, RowFile
@@ -23,6 +22,7 @@ from crag.papers.experiments.runner import (
     remaining_units,
     run,
 )
+from crag.papers.experiments.running import event_loop
 from crag.papers.experiments.summary import summarise
 from crag.papers.experiments.units import Unit, plan
 from crag.runtime.environment import Environment

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from crag.asking.budget import Budget, Meter
 from crag.errors import DataError, SettingsError
 from crag.papers.experiments.answering import Answerer
+from crag.papers.experiments.budget import Budget, Meter
 from crag.papers.experiments.cache import Cache, CachedSearcher, cached
 from crag.papers.experiments.program import fingerprint
 from crag.papers.experiments.report import outcomes, results

@@ -6,10 +6,10 @@ it, ``module:function://FOLDER``. If that is not enough, name a class that imple
 """
 
 from collections.abc import Callable
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
 
 from crag.errors import DocumentIndexError
-from crag.runtime import entry_points
 
 if TYPE_CHECKING:
     from crag.index.contract import Index
@@ -78,5 +78,5 @@ def open_backend(location: str) -> "Index":
     if store is None:
         known = ", ".join(store.address for store in STORES)
         raise DocumentIndexError(f"{location.partition('://')[0]}://…", f"allowed are {known}")
-    opener: Callable[[str], Index] = entry_points.imported(store.opener)
+    opener: Callable[[str], Index] = resolve_name(store.opener)
     return opener(location)

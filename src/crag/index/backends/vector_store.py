@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -23,7 +24,6 @@ from crag.errors import CragError, DocumentIndexError
 from crag.extras import require
 from crag.index.backends.sqlite_file import FileIndex
 from crag.index.contract import Index, safe_location, sentence_of
-from crag.runtime.entry_points import imported
 
 if TYPE_CHECKING:
     import numpy as np
@@ -239,7 +239,7 @@ def of_function(location: str) -> Index:
         problem = f"name a folder for the index: {name}://./FOLDER"
         raise DocumentIndexError(location, problem)
     try:
-        made = imported(name)
+        made = resolve_name(name)
     except (ImportError, ValueError, AttributeError) as error:
         problem = f"the function {name} cannot be imported: {error}"
         raise DocumentIndexError(location, problem) from error

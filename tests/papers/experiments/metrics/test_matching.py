@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from crag.asking.matching import normalise, normalised_match
+from crag.asking.evaluate import normalise, normalised_match
 from crag.papers.experiments.metrics.matching import (
     MATCH,
     MATCH_ANSWERED,

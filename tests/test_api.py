@@ -9,11 +9,13 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, StateGraph
+from tests.server.chat import ANSWER, chatting
 from typing_extensions import TypedDict
 
 import crag
-from crag.asking.front_door import Answer, Step, Token
+from crag.api import Answer, Step, Token
 from crag.errors import CragError, IndexNotFoundError, QuestionError, SettingsError
+from crag.generation import load_chat_model
 from crag.graph_registry import OFFERED
 from crag.parts import Parts
 from crag.settings import Settings
@@ -110,14 +112,6 @@ def test_settings_of_a_question_change_those_of_the_documents(parts: Parts) -> N
     assert documents.ask(QUESTION, settings=Settings(lower=0.92)).action == "incorrect"
 
 
-def test_a_question_of_another_task_has_nothing_of_the_first_one(parts: Parts) -> None:
-    documents = crag.open(parts=parts, settings={"task": "popqa", "k": 1})
-    published, own = documents.ask(QUESTION), documents.ask(QUESTION, settings={"task": "default"})
-    assert published.state["thresholds"] == {"upper": 0.592, "lower": -0.995}
-    assert own.state["thresholds"] == {"upper": 0.5, "lower": -0.5}
-    assert [len(one.state["documents"]) for one in (published, own)] == [1, 1]
-
-
 def test_an_index_is_opened_with_the_parts_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,15 +127,36 @@ def test_an_index_is_opened_with_the_parts_of_the_environment(
         crag.open("index")
 
 
+def test_a_retriever_of_ones_own_is_asked_with_the_parts_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # Without an index, which is not needed.
+    shelf = FakeRetriever(documents=[Document("The ferry to Orrin leaves at seven.")])
+    answer = crag.open(retriever=shelf).ask("When does the ferry to Orrin leave?")
+    assert "leaves at seven" in answer.answer
+
+
+def test_a_loop_of_its_own_for_each_question_is_no_problem() -> None:
+    with chatting() as server:
+        model = load_chat_model("m", base_url=server.url, api_key="none")
+        shelf = FakeRetriever(documents=[Document("Then the action is Incorrect.")])
+        documents = crag.open(
+            parts=Parts(retriever=shelf, evaluator=FakeEvaluator(0.9), model=model)
+        )
+        answers = [asyncio.run(documents.aask("Which action is it then?")) for _ in range(2)]
+    assert [one.answer for one in answers] == [ANSWER] * 2
+    assert answers[1].events == []
+
+
 def test_what_cannot_be_asked_is_refused(parts: Parts) -> None:
-    with pytest.raises(CragError, match="give either them or the place of an index"):
+    with pytest.raises(CragError, match="only one of them"):
         crag.open("index", parts=parts)
     with pytest.raises(SettingsError, match="'method' cannot be 'crog'"):
         crag.open(parts=parts, method="crog")
     with pytest.raises(SettingsError, match="it writes no answer: choose one of crag"):
         crag.open(parts=parts, method="knowledge")
     with pytest.raises(SettingsError, match="'kk'"):
-        crag.open(parts=parts, settings={"kk": 1})  # type: ignore[typeddict-unknown-key]
+        crag.open(parts=parts, settings={"kk": 1})
     with pytest.raises(SettingsError, match=r"'settings' cannot be \['k'\]: write"):
         crag.open(parts=parts, settings=["k"])  # type: ignore[arg-type]
     documents = crag.open(parts=parts)

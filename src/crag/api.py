@@ -1,41 +1,37 @@
-"""The front door for Python programs: `crag.open` an index, and ask it.
+"""`crag.open`: ask documents from a Python program."""
 
-It builds the parts that `crag ask` builds from the environment and crag.toml, or takes your own,
-and returns what users of an answer need under names that a type checker knows.
-"""
-
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, NamedTuple
 
-from langchain_core.messages import AnyMessage, BaseMessage
+from langchain_core.messages import AnyMessage
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StreamMode
 
-from crag.asking.running import Graph
-from crag.asking.streaming import MODES, Step, StreamedRun, Token
 from crag.errors import CragError, QuestionError, SettingsError
 from crag.events import Event
 from crag.factory.parts import choose_parts
 from crag.graph_registry import OFFERED, graph_named
 from crag.parts import Parts
 from crag.runtime.environment import Environment
-from crag.runtime.waiting import blocking, call
 from crag.settings import Settings, settings_from
-from crag.settings_dict import SettingsDict
-from crag.state import Action, Citation, Outcome, State, Strip, Usage
+from crag.state import Action, Citation, Outcome, Strip, Usage
 
-__all__ = ["Answer", "OpenDocuments", "Step", "Token", "open_documents"]
-
+Graph = CompiledStateGraph[Any, Any, Any, Any]
 Question = str | Sequence[AnyMessage]
 """A question, or the messages of a chat, the last of which asks."""
-Chosen = Settings | SettingsDict | None
-"""Settings; of a mapping, those that it names."""
+Chosen = Settings | Mapping[str, object] | None
+INTERRUPT: Final = "__interrupt__"
+MODES: Final[list[StreamMode]] = ["values", "updates", "messages"]
+"""What a graph must stream, with its subgraphs, for `Streamed` to read it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """An answer with all that it rests on; as text it is the answer alone."""
+    """An answer with everything that it rests on; as text it is the answer alone."""
 
     question: str
     """The question that was answered: a follow-up as it was made self-contained."""
@@ -52,7 +48,7 @@ class Answer:
     events: list[Event]
     """What went wrong on the way, and what was done instead."""
     usage: Usage
-    state: State
+    state: Mapping[str, Any]
     """The whole state of the run."""
 
     def __str__(self) -> str:
@@ -60,10 +56,54 @@ class Answer:
         return self.answer
 
 
-class OpenDocuments:
-    """Documents that can be asked; see `open_documents`."""
+class Token(NamedTuple):
+    """A piece of the answer as the model writes it."""
 
-    def __init__(self, graph: Graph, settings: Chosen) -> None:
+    text: str
+    reply: str | None
+    """The id of the model's reply: when another begins, the one before it was no answer."""
+
+
+class Step(NamedTuple):
+    """A node that has finished, at any depth of the graph."""
+
+    node: str
+    update: Mapping[str, Any]
+    """What it wrote into the state."""
+
+
+class Streamed:
+    """The state of a run, collected from what its graph streams."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, Any] = {}
+        """The state so far; with `INTERRUPT` if the run waits for a human."""
+        self._path: Any = None
+        """Of the run itself: not empty if it runs inside a node of another graph."""
+
+    def read(self, path: Any, mode: str, chunk: Any) -> Iterator[Token | Step]:
+        """Read one item that a graph streamed with `MODES` and its subgraphs."""
+        if mode == "values":
+            if self._path is None:  # A graph streams its state before those of its subgraphs.
+                self._path = path
+            if path == self._path:
+                self.state |= chunk
+        elif mode == "messages":
+            message, metadata = chunk
+            if metadata.get("langgraph_node") == "generate":  # Others ask for a query or a score.
+                yield Token(message.text, message.id)
+        else:
+            for node, update in chunk.items():
+                if node == INTERRUPT:
+                    self.state[INTERRUPT] = update
+                else:
+                    yield Step(node, update or {})
+
+
+class OpenDocuments:
+    """Documents that can be asked; `crag.open` returns them."""
+
+    def __init__(self, graph: Graph, settings: Chosen = None) -> None:
         self.graph = graph
         """The compiled graph, for drawing, or as a part of another one."""
         self._given = _given(settings)
@@ -76,22 +116,21 @@ class OpenDocuments:
         """Answer a question, or the last message of a chat.
 
         `settings` change those of the documents for this question. What fails outside of the
-        program, such as a model or a search, is an event of the answer, and raises nothing.
+        program, such as a model or a search, is an event of the answer and raises nothing.
 
         Raises:
             QuestionError: the question is empty or too long.
             SettingsError: a setting is unknown or out of range.
         """
-        return blocking(self.aask(question, settings=settings, config=config))
+        chosen = self._chosen(settings)
+        return _answer(self.graph.invoke(_input(question), config, context=chosen))
 
     async def aask(
         self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
     ) -> Answer:
         """Do as `ask` without blocking the event loop."""
         chosen = self._chosen(settings)
-        graph: Any = self.graph  # Its overloads say more than is asked here.
-        state = await call(graph.invoke, graph.ainvoke, _input(question), config, context=chosen)
-        return _answer(cast("State", state))
+        return _answer(await self.graph.ainvoke(_input(question), config, context=chosen))
 
     def stream(
         self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
@@ -99,29 +138,25 @@ class OpenDocuments:
         """Yield each piece that the model writes and each step, and at last the answer.
 
         Citations are checked at the end, so the text of the answer may differ from the pieces.
-
-        Raises:
-            QuestionError: the question is empty or too long.
-            SettingsError: a setting is unknown or out of range.
         """
-        run, chosen = StreamedRun(), self._chosen(settings)
+        run, chosen = Streamed(), self._chosen(settings)
         for path, mode, chunk in self.graph.stream(
             _input(question), config, context=chosen, stream_mode=MODES, subgraphs=True
         ):
             yield from run.read(path, mode, chunk)
-        yield _answer(cast("State", run.state))
+        yield _answer(run.state)
 
     async def astream(
         self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
     ) -> AsyncIterator[Token | Step | Answer]:
         """Do as `stream` without blocking the event loop."""
-        run, chosen = StreamedRun(), self._chosen(settings)
+        run, chosen = Streamed(), self._chosen(settings)
         async for path, mode, chunk in self.graph.astream(
             _input(question), config, context=chosen, stream_mode=MODES, subgraphs=True
         ):
             for piece in run.read(path, mode, chunk):
                 yield piece
-        yield _answer(cast("State", run.state))
+        yield _answer(run.state)
 
     def _chosen(self, settings: Chosen) -> Settings:
         changes = _given(settings)
@@ -136,32 +171,33 @@ class OpenDocuments:
 def open_documents(
     location: str | Path | None = None,
     *,
+    retriever: BaseRetriever | None = None,
+    parts: Parts | None = None,
     method: str = "crag",
     settings: Chosen = None,
-    parts: Parts | None = None,
 ) -> OpenDocuments:
-    """Open an index, or `parts` of your own, to ask it; `crag.open` is this function.
+    """Open an index, a retriever, or parts of your own, to ask it; `crag.open` is this function.
 
     `location` is a folder or an address that `crag index` wrote to (default: `CRAG_INDEX`, else
-    .crag/index); model, evaluator and web search are those of the environment and crag.toml.
-    `method` is one of the graphs that `crag ask --method` offers.
+    .crag/index). `retriever` is any of LangChain's. Model, evaluator and web search are then those
+    of the environment and crag.toml. `method` is one of the graphs that `crag ask --method` offers.
 
     Raises:
-        CragError: there is no index, both an index and parts are given, or a part cannot be used.
+        CragError: there is no index, several of the three are given, or a part cannot be used.
         SettingsError: a setting or the method is unknown, or a value is out of range.
     """
     entry = graph_named(method)
     if entry.kind == "unanswered":
         allowed = f"it writes no answer: choose one of {', '.join(OFFERED)}"
         raise SettingsError("method", method, allowed)
+    if sum(one is not None for one in (location, retriever, parts)) > 1:
+        raise CragError("give the place of an index, a retriever, or parts: only one of them")
     if parts is None:
         place = Environment()
         if location is not None:
             place = place.model_copy(update={"index": str(location)})
-        parts = choose_parts(place, index_must_exist=True)
-    elif location is not None:
-        message = "parts have a retriever of their own: give either them or the place of an index"
-        raise CragError(message)
+        parts = choose_parts(place, index_must_exist=retriever is None)
+        parts = parts if retriever is None else replace(parts, retriever=retriever, reranker=None)
     return OpenDocuments(entry.build(parts), settings)
 
 
@@ -172,13 +208,15 @@ def _given(settings: Chosen) -> dict[str, object]:
 
 
 def _input(question: Question) -> dict[str, Any]:
-    if isinstance(question, Mapping | BaseMessage | bytes) or not isinstance(question, Iterable):
-        message = f"question must be text or a list of messages, not {type(question).__name__}"
-        raise QuestionError(message)
-    return {"question": question} if isinstance(question, str) else {"messages": [*question]}
+    if isinstance(question, str):
+        return {"question": question}
+    if isinstance(question, list | tuple):
+        return {"messages": [*question]}
+    message = f"question must be text or a list of messages, not {type(question).__name__}"
+    raise QuestionError(message)
 
 
-def _answer(state: State) -> Answer:
+def _answer(state: Mapping[str, Any]) -> Answer:
     return Answer(
         question=state["question"],
         answer=state["answer"] or "",

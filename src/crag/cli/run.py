@@ -3,17 +3,19 @@
 import sys
 from asyncio import Runner
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from crag.asking.streaming import INTERRUPT, MODES, StreamedRun, Token
-from crag.cli.folders import absolute, require_folder
+from crag.api import INTERRUPT, MODES, Graph, Streamed, Token
 from crag.cli.show import Trace
 from crag.cli.terminal import assigned, environment, safe, say
+from crag.errors import SettingsError
 from crag.factory.parts import choose_parts
 from crag.parts import Parts
+from crag.runtime.attempt import Attempt
 from crag.settings import Settings, settings_from_text
 from crag.telemetry import start
 
@@ -21,37 +23,43 @@ _ANSWERS = {"": "approve", "y": "approve", "yes": "approve", "n": "refuse", "no"
 
 
 def opened(
-    location: str | None, settings: Sequence[str] | None, folder: str | None, **filters: str | None
+    location: str | None, settings: Sequence[str] | None, folder: str | None
 ) -> tuple[Settings, Parts]:
     """Return the settings of a run and the parts of its graph; telemetry watches it from here on.
 
     Raises:
         CragError: a setting, a part or the folder cannot be used, or there is no index.
     """
-    filters["folder"] = folder = absolute(folder)
-    given = {name: value for name, value in filters.items() if value is not None}
-    chosen = settings_from_text(assigned(settings) | given)
+    given = assigned(settings)
+    if folder is not None:
+        given["folder"] = folder = str(Path(folder).resolve()) if Path(folder).exists() else folder
+    chosen = settings_from_text(given)
     place = environment(location)
     start(place)
     parts = choose_parts(place, index_must_exist=True)
     if folder is not None:
-        require_folder(folder, parts.retriever, place)
+        found = None
+        with Attempt("retriever"):  # What fails here fails in the run too, which says so.
+            found = parts.retriever.invoke(folder, k=1, folder=folder)
+        if found == []:
+            raise SettingsError("--in", folder, "the index has nothing of it: see crag list")
     return chosen, parts
 
 
-def answered(  # noqa: PLR0913, PLR0917 - what a run is told
+def answered(  # noqa: PLR0913, PLR0917 - what a run needs
     runner: Runner,
-    graph: Runnable[Any, Any],
+    graph: Graph,
     given: Mapping[str, Any],
     settings: Settings,
-    config: RunnableConfig,
     trace: Trace | None = None,
+    thread: str = "ask",
 ) -> dict[str, Any]:
     """Run `graph` to its end and return the state; `trace` shows what its nodes do.
 
     Raises:
         KeyboardInterrupt: Ctrl-C; the calls that the graph waited for are cancelled.
     """
+    config = RunnableConfig(configurable={"thread_id": thread})
     following: Any = given
     while True:
         state = runner.run(_streamed(graph, following, settings, config, trace))
@@ -61,14 +69,10 @@ def answered(  # noqa: PLR0913, PLR0917 - what a run is told
 
 
 async def _streamed(
-    graph: Runnable[Any, Any],
-    given: Any,
-    settings: Settings,
-    config: RunnableConfig,
-    trace: Trace | None,
+    graph: Graph, given: Any, settings: Settings, config: RunnableConfig, trace: Trace | None
 ) -> dict[str, Any]:
     """Run until the graph ends or interrupts, and return the state with any interrupt."""
-    run = StreamedRun()
+    run = Streamed()
     modes = MODES if trace else [mode for mode in MODES if mode != "messages"]
     async for path, mode, chunk in graph.astream(
         given, config, context=settings, stream_mode=modes, subgraphs=True

@@ -1,12 +1,11 @@
 """Many questions at a time, in this process or on Ray, within a budget.
 
-What `crag batch`, `crag evaluate` and `crag bench` share: how a question is asked, what every row
-says of it, and how work is spread.
+How `crag bench` asks a question, what every row says of it, and how work is spread.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple, NotRequired, TypeVar
 
@@ -14,9 +13,9 @@ from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
 from crag.answering.attribution import unsupported_share
-from crag.asking.budget import BudgetSpentError, Meter
-from crag.asking.lines import Status
 from crag.events import Event, EventKind, redact
+from crag.papers.experiments.budget import BudgetSpentError, Meter
+from crag.papers.experiments.lines import Status
 from crag.runtime.attempt import Attempt
 from crag.runtime.ray_cluster import cluster, cores, load_ray, on_workers
 from crag.settings import Settings
@@ -139,31 +138,6 @@ async def concurrently(
     except ExceptionGroup as failures:  # As without concurrency, where a full disk is one error.
         raise failures.exceptions[0] from None
     return within.stopped
-
-
-async def in_order(
-    items: Sequence[Item],
-    answer: Callable[[Item], Awaitable[Answered]],
-    *,
-    concurrency: int,
-    progress: Callable[[int], object],
-) -> list[Answered]:
-    """Answer all items, `concurrency` at a time, and return the results in their order.
-
-    `progress` receives the number done.
-    """
-    done: dict[int, Answered] = {}
-
-    async def numbered(pair: tuple[int, Item]) -> tuple[int, Answered]:
-        place, item = pair
-        return place, await answer(item)
-
-    def keep(pair: tuple[int, Answered]) -> None:
-        done.update([pair])
-        progress(len(done))
-
-    await concurrently(enumerate(items), numbered, keep, concurrency=concurrency)
-    return [done[place] for place in range(len(items))]
 
 
 def on_ray(  # noqa: PLR0913 - how work is spread

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from crag.factory.doctor import examine
-from crag.factory.status import PartStatus
+from crag.cli.doctor import PartStatus, examine
 from crag.index import DocumentIndex, index_paths
 from crag.runtime.environment import Environment
 from tests.commands import crag
@@ -53,13 +52,8 @@ def test_the_embedded_parts_work(monkeypatch: pytest.MonkeyPatch) -> None:
     told = states(examined(monkeypatch))
     for part in ("embeddings", "index", "evaluator", "answers", "reflection"):
         assert told.pop(part) == "ready"
-    assert set(told.values()) == {"missing"}  # The web search, and the pages that it finds.
-
-
-def test_long_places_are_shown_whole() -> None:
-    place = "p" * 90
-    done = crag("doctor", "--quick", "--index", place, environment={"COLUMNS": "80"})
-    assert "".join(done.stdout.split()).count(place) == 3  # The index, what is wrong, what to do.
+    assert told.pop("web search") == "missing"
+    assert set(told.values()) == {"ready"}
 
 
 @pytest.mark.parametrize("use", [True, False])
@@ -70,7 +64,7 @@ def test_an_encoder_that_cannot_be_loaded_is_broken(
     told = examined(monkeypatch, use=use, CRAG_EMBEDDING_MODEL=str(tmp_path / "empty"))
     assert told["embeddings"].state == "broken"
     assert "empty" in told["embeddings"].todo
-    assert (told["index"].state, told["index"].todo) == ("blocked", "see embeddings")
+    assert "index" not in told  # Nobody can say without an encoder.
     assert told["evaluator"].state == "ready"  # The embedded one has an encoder of its own.
 
 
@@ -92,17 +86,7 @@ def test_a_missing_package_of_the_model_is_no_fault_of_the_evaluator(
 ) -> None:
     told = examined(monkeypatch, CRAG_MODEL="nobody:none", CRAG_EVALUATOR="default")
     assert (told["answers"].state, told["evaluator"].state) == ("broken", "ready")
-    assert told["reflection"].state == "blocked"
-    told = examined(monkeypatch, CRAG_EVALUATOR="chat-batch")
-    assert (told["evaluator"].state, told["evaluator"].todo) == ("blocked", "see answers")
-
-
-def test_a_missing_package_of_the_embeddings_is_no_fault_of_the_evaluator(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    told = examined(monkeypatch, CRAG_EMBEDDING_MODEL="nobody:none")
-    assert (told["embeddings"].state, told["evaluator"].state) == ("broken", "ready")
-    assert (told["answers"].state, told["index"].state) == ("ready", "blocked")
+    assert "langchain-nobody" in told["answers"].todo or "nobody" in told["answers"].todo
 
 
 def test_servers_are_asked_once(monkeypatch: pytest.MonkeyPatch, server: Loopback) -> None:
@@ -161,44 +145,6 @@ def test_another_distribution_named_crag_is_told(
     told = examined(monkeypatch, use=False)["installation"]
     assert (told.state, told.in_use) == ("broken", "crag 3.0")
     assert "pip uninstall crag corrective-rag" in told.todo
-
-
-@pytest.mark.parametrize("part", ["CRAG_RERANKER", "CRAG_EVALUATOR"])
-def test_what_needs_the_encoder_waits_for_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: str
-) -> None:
-    (tmp_path / "empty").mkdir()
-    variables = {"CRAG_EMBEDDING_MODEL": str(tmp_path / "empty"), part: "cosine"}
-    told = examined(monkeypatch, **variables)
-    blocked = told[part.removeprefix("CRAG_").lower()]
-    assert (blocked.state, blocked.in_use, blocked.todo) == ("blocked", "cosine", "see embeddings")
-
-
-def test_a_broken_evaluator_blocks_who_reflects_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = examined(monkeypatch, CRAG_EVALUATOR="cosin")
-    assert told["evaluator"].state == "broken"
-    assert "did you mean cosine" in told["evaluator"].todo
-    assert (told["reflection"].state, told["reflection"].todo) == ("blocked", "see evaluator")
-
-
-def test_a_chat_model_that_cannot_grade_makes_evaluator_and_reranker_broken(
-    monkeypatch: pytest.MonkeyPatch, server: Loopback
-) -> None:
-    variables = {
-        "CRAG_MODEL": "local", "OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "sk-x",
-        "CRAG_EVALUATOR": "chat-batch", "CRAG_RERANKER": "chat-batch",
-    }  # fmt: skip
-    told = examined(monkeypatch, **variables)
-    assert told["answers"].state == "ready"
-    for part in ("evaluator", "reranker"):
-        assert told[part].state == "broken"
-        assert "not JSON" in told[part].todo
-    assert states(examined(monkeypatch, use=False))["reranker"] == "ready"
-
-
-def test_the_fallback_is_told_by_its_own_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = examined(monkeypatch, use=False, CRAG_EVALUATOR_FALLBACK="nobody")["fallback"]
-    assert (told.state, told.why) == ("broken", "CRAG_EVALUATOR_FALLBACK")
 
 
 @pytest.mark.parametrize(

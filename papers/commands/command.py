@@ -1,4 +1,4 @@
-"""What every command does: it shows its help with examples, and never overwrites what it reads."""
+"""What every command of the papers does: it shows examples, and never overwrites what it reads."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
@@ -16,8 +16,6 @@ Function = Callable[..., Any]
 _MODULES: dict[Extra, tuple[str, ...]] = {
     "torch": ("torch", "transformers"),
     "train": ("accelerate", "sklearn"),
-    "evaluator": ("starlette", "uvicorn"),
-    "serve": ("starlette", "uvicorn", "sse_starlette", "aiosqlite"),
 }
 """What of an extra its commands cannot do without; `bench` checks its own."""
 _WRITTEN = ("output", "report", "cache")

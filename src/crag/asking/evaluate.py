@@ -1,0 +1,230 @@
+"""Ask your own questions of your own index, and judge what came: `crag evaluate`.
+
+A question says what is right by its answers, or by the files that hold the answer, or by being
+marked as unanswerable. Answers are compared as in SQuAD: without case, punctuation and articles.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from statistics import NormalDist
+from typing import Any, Literal
+from urllib.parse import unquote
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from crag.answering.citations import strips_of, without_citations
+from crag.answering.context import fenced, kept_strips
+from crag.answering.model_calls import aask
+from crag.api import Graph
+from crag.asking.many import Question, Row, ask_all
+from crag.correction.provenance import source_of
+from crag.parts import ChatModel
+from crag.plain import filled
+from crag.prompts import PACKAGED, Prompts
+from crag.settings import Settings
+from crag.state import Source
+from crag.text.untrusted import neutral
+
+Verdict = Literal["right", "wrong", "abstained", "unjudged", "failed"]
+"""Unjudged: it was answered, and the file does not say what is right."""
+Lost = Literal["not retrieved", "not kept", "not sure", "not answered", ""]
+"""Where the evidence of a failure was lost: no document held it, no kept strip did, it stands in
+the passages that are shown as likely, or it was in the knowledge and not in the answer. Empty if it
+was not lost, or nobody knows."""
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_TYPOGRAPHIC = re.compile(r"[^\w\s!-~]")
+"""Quotation marks and dashes that `string.punctuation` does not include."""
+
+
+async def evaluate(
+    graph: Graph,
+    questions: Sequence[Question],
+    settings: Settings,
+    *,
+    concurrency: int = 4,
+    progress: Callable[[Row], object] = lambda _: None,
+) -> list[Row]:
+    """Answer the questions, `concurrency` at a time; return a row for each, in order.
+
+    A run that fails gives a row that says so. A row has, besides what `crag.asking.many` gives it:
+    `verdict` and `lost`; `documents`, each with its place, text and score and whether it `holds`
+    the evidence; `strips`, the kept ones first; `retrieved` and `kept`, whether a document and a
+    kept strip hold the evidence (None if nobody knows); and `judgement`, None until `judge`.
+    """
+    found = await ask_all(graph, questions, settings, concurrency=concurrency, ready=progress)
+    return [
+        _judged(question, *pair, settings) for question, pair in zip(questions, found, strict=True)
+    ]
+
+
+def _judged(question: Question, row: Row, state: Mapping[str, Any], settings: Settings) -> Row:
+    texts = state.get("documents") or []
+    scores = state.get("scores") or [None] * len(texts)  # Plain retrieval gives none.
+    documents = []
+    for place, (document, score) in enumerate(zip(texts, scores, strict=True)):
+        source, text = source_of(document, place), document.page_content
+        holds = _holds(question, source, text)
+        documents.append({**source, "text": text, "score": score, "holds": holds})
+    kept = kept_strips(state, settings) if state else []  # type: ignore[arg-type]
+    if not kept:  # Self-RAG reads whole passages.
+        kept = [strip for one in state.get("passages") or [] for strip in strips_of(one)]
+    strips = [*(state.get("internal") or []), *(state.get("external") or [])]
+    known = bool(state and (question.evidence or question.answers or question.files))
+    retrieved = any(one["holds"] for one in documents) if known else None
+    held = any(_holds(question, one["source"], one["text"]) for one in kept) if known else None
+    verdict = _verdict(question, row)
+    lost: Lost = ""
+    if verdict in {"wrong", "abstained"} and question.answerable and known:
+        wanted = question.evidence or question.answers
+        shown = row["outcome"] == "likely" and normalised_match(row["answer"], wanted)
+        lost = "not kept" if retrieved else "not retrieved"
+        if held:  # By a strip from the web, too.
+            lost = "not sure" if shown else "not answered"
+    return {
+        **row,
+        **question.model_dump(mode="json", include={"answers", "files", "answerable"}),
+        "verdict": verdict,
+        "lost": lost,
+        "documents": documents,
+        "strips": [*kept, *(one for one in strips if not one["kept"])],
+        "retrieved": retrieved,
+        "kept": held,
+        "judgement": None,
+    }
+
+
+def _verdict(question: Question, row: Row) -> Verdict:
+    if row["error"]:
+        return "failed"
+    is_sure = row["outcome"] == "answered"  # What is likely claims nothing.
+    if not question.answerable:
+        return "wrong" if is_sure else "right"
+    if row["outcome"] == "not_found":
+        return "abstained"
+    if question.answers:
+        right = normalised_match(row["answer"], question.answers)
+    elif question.files:
+        right = any(_is_of(one["source"]["url"], question.files) for one in row["citations"])
+    else:
+        return "unjudged"
+    return "right" if right else "wrong" if is_sure else "abstained"
+
+
+def _holds(question: Question, source: Source, text: str) -> bool:
+    if wanted := question.evidence or question.answers:
+        return normalised_match(text, wanted)
+    return _is_of(source["url"], question.files)
+
+
+def _is_of(url: str, files: Sequence[str]) -> bool:
+    place = "/" + unquote(url.partition("#")[0]).strip("/")
+    return any(place.endswith("/" + file.removeprefix("./").strip("/")) for file in files)
+
+
+def normalise(text: str) -> str:
+    """Lower-case and remove punctuation, articles and extra spaces, as SQuAD's script does."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def normalised_match(prediction: str, answers: Sequence[str]) -> bool:
+    """Return whether the words of any answer occur in the prediction, both normalised.
+
+    Only whole words match: `pol` is not in `police`, so this can be lower than the official match.
+    An answer of punctuation or articles only matches nothing.
+    """
+    said = f" {normalise(_TYPOGRAPHIC.sub('', prediction))} "
+    words = (normalise(_TYPOGRAPHIC.sub("", answer)) for answer in answers)
+    return any(f" {one} " in said for one in words if one)
+
+
+def summarise(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return counts, and rates as shares from 0 to 1, None without anything to count.
+
+    `right` is of those that are judged; an abstention is right only for an unanswerable question.
+    `right_interval` is the 95 % score interval (Wilson, 1927), which has a width also where all are
+    right. `kept` is of those whose documents held the evidence. `llm_calls`, `tokens` and
+    `seconds` are the means of a question.
+    """
+    judged = [row["verdict"] == "right" for row in rows if row["verdict"] != "unjudged"]
+    said = [row["judgement"] for row in rows if row["judgement"]]
+    used = [row["usage"] or {} for row in rows]
+    names = {"verdicts": "verdict", "outcomes": "outcome", "actions": "action", "lost": "lost"}
+    judge = {
+        "judged": sum(one["relevant"] is not None for one in said),
+        **{
+            name: _mean([one[name] for one in said]) for name in ("supported", "relevant", "agrees")
+        },
+        "problems": sum(bool(one["problem"]) for one in said),
+    }
+    return {
+        "questions": len(rows),
+        **{
+            name: dict(Counter(row[key] for row in rows if row[key])) for name, key in names.items()
+        },
+        "right": _mean(judged),
+        "right_interval": _score_interval(sum(judged), len(judged)) if judged else None,
+        "retrieved": _mean([row["retrieved"] for row in rows]),
+        "kept": _mean([row["kept"] for row in rows if row["retrieved"]]),
+        "llm_calls": _mean([one.get("llm_calls", 0) for one in used]),
+        "tokens": _mean([one.get("input_tokens", 0) + one.get("output_tokens", 0) for one in used]),
+        "seconds": _mean([row["seconds"] for row in rows]),
+        **({"judge": judge} if said else {}),
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    given = [float(value) for value in values if value is not None]
+    return sum(given) / len(given) if given else None
+
+
+def _score_interval(right: int, judged: int) -> list[float]:
+    z = NormalDist().inv_cdf(0.975)
+    middle = (right + z**2 / 2) / (judged + z**2)
+    half = z / (judged + z**2) * (right * (judged - right) / judged + z**2 / 4) ** 0.5
+    return [max(0.0, middle - half), min(1.0, middle + half)]
+
+
+class _Reply(BaseModel):
+    """What the judge replies."""
+
+    model_config = ConfigDict(strict=True)
+
+    statements: int = Field(ge=0, le=1000)
+    supported: int = Field(ge=0)
+    relevant: bool
+    agrees: bool | None = None
+
+
+async def judge(model: ChatModel, row: Row, prompts: Prompts = PACKAGED) -> dict[str, Any]:
+    """Let a chat model judge an answer, by one call; abstentions and failed runs are left out.
+
+    Returns:
+        `supported`, the share of the answer's statements that the kept strips say; `relevant`,
+        whether it is about the question; `agrees`, whether it says the same as a right answer, each
+        None if it does not apply; and `problem`, why there is no judgement, or an empty text.
+    """
+    nothing: dict[str, Any] = {"supported": None, "relevant": None, "agrees": None, "problem": ""}
+    if row["verdict"] in {"abstained", "failed"} or not row["strips"] or not row["answerable"]:
+        return nothing
+    messages = prompts.render(
+        "judge_answer",
+        question=neutral(row["question"]),
+        answer=neutral(without_citations(row["answer"])),
+        knowledge=fenced([strip for strip in row["strips"] if strip["kept"]]),
+        right="\n".join(map(neutral, row["answers"])) or "none is given",
+    )
+    reply = await aask(model, messages)
+    if reply.problem is not None:
+        return {**nothing, "problem": f"the judge failed: {reply.detail}"}
+    said = filled(_Reply, reply.text)
+    if said is None or said.supported > said.statements:
+        return {**nothing, "problem": f"the judge's reply cannot be read: {reply.text[:80]!r}"}
+    return {
+        "supported": said.supported / said.statements if said.statements else None,
+        "relevant": said.relevant,
+        "agrees": said.agrees if row["answers"] else None,
+        "problem": "",
+    }
