@@ -107,8 +107,8 @@ def _report(report: "IndexReport", place: str, *, as_json: bool, verbose: bool) 
     if hidden := len(report.skipped) - len(shown):
         say(f"  … and {hidden} more (--verbose shows all)")
     _report_unread([Path(name) for name in report.unsupported], verbose=verbose)
-    for warning in filter(None, (report.warning, report.language_warning)):
-        say(f"[bold yellow]Warning:[/] {safe(warning)}")
+    if report.language_warning:
+        say(f"[bold yellow]Warning:[/] {safe(report.language_warning)}")
 
 
 def _report_unread(files: Sequence[Path], *, verbose: bool) -> None:

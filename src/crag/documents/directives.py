@@ -5,6 +5,7 @@ name is shown as it is written, as code.
 """
 
 import re
+from html import escape
 from typing import Literal
 
 Reading = Literal["unseen", "code", "note", "since", "titled", "signature", "holder"]
@@ -68,21 +69,24 @@ def reading_of(name: str, argument: str) -> tuple[Reading, str]:
     return way, argument if way == "titled" or short in _CODE else ""
 
 
-def role_as_text(name: str, text: str) -> str:
-    """Return what readers see of a role, as Markdown."""
+def role_as_html(name: str, text: str) -> str:
+    """Return what readers see of a role, as HTML."""
     text, short = " ".join(text.split()), name.rpartition(":")[2].lower()
-    if label := _LABELLED.fullmatch(text):
-        return label[1]
-    if short in _TITLES:
-        return _as_words(text)
-    if series := _SERIES.get(short):
-        return f"{series}{text.removeprefix(series)}"
-    if short in {"sup", "superscript"} and len(text) == 1:
-        return f"^{text}"
     shown = text.removeprefix("!")
-    if short not in _AS_TEXT:
-        shown = f"`{shown[1:].rpartition('.')[2] if shown.startswith('~') else shown}`"
-    return f"**{text}**" if short == "strong" else shown
+    if label := _LABELLED.fullmatch(text):
+        shown = label[1]
+    elif short in _TITLES:
+        shown = _as_words(text)
+    elif series := _SERIES.get(short):
+        shown = f"{series}{text.removeprefix(series)}"
+    elif short in {"sup", "superscript"} and len(text) == 1:
+        shown = f"^{text}"
+    elif short == "strong":
+        return f"<strong>{escape(text)}</strong>"
+    elif short not in _AS_TEXT:
+        name = shown[1:].rpartition(".")[2] if shown.startswith("~") else shown
+        return f"<code>{escape(name)}</code>"
+    return escape(shown)
 
 
 def _as_words(target: str) -> str:

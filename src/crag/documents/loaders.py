@@ -4,7 +4,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -129,22 +129,19 @@ def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded
     """Load the documents of a supported file, one after the other.
 
     Documents without text are skipped, and so is the rest of a file that becomes unreadable. A file
-    that changes while it is read is read once more; a file of records is reported instead.
+    that changes while it is read is reported: some of it may be old and some new.
     """
     loader = loader_of(path, loaders)
     if loader is None:
         yield Unusable(str(path), reason_unread(path))
         return
-    for _ in range(1 if loader in _OF_RECORDS else 2):
-        before, found = _state(path), _loaded(path, loader)
-        if loader in _OF_RECORDS:
-            yield from found
-        else:
-            found = iter(list(found))
-        if _state(path) == before:
-            yield from found
-            return
-    yield Unusable(str(path), "changed while it was read: index it again")
+    before, found = _state(path), _loaded(path, loader)
+    if loader not in _OF_RECORDS:
+        found = iter(list(found))
+    if loader in _OF_RECORDS or _state(path) == before:
+        yield from found
+    if _state(path) != before:
+        yield Unusable(str(path), "changed while it was read: index it again")
 
 
 def loader_of(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Loader | None:
@@ -165,27 +162,6 @@ def reason_unread(path: Path) -> str:
     if suffix == ".json":
         return NO_RECORDS
     return "no text" if suffix in _NO_TEXT else "unknown format"
-
-
-def unread_kind(found: Iterable[tuple[str, bool]]) -> str:
-    """Return a warning if most files of the commonest kind were not read, else an empty text.
-
-    `found` holds each file with whether it was read; pictures and the like do not count.
-    """
-    files, read = Counter[str](), Counter[str]()
-    for name, is_read in found:
-        suffix = Path(name).suffix.lower()
-        if suffix not in _NO_TEXT:
-            files[suffix] += 1
-            read[suffix] += is_read
-    if not files:
-        return ""
-    suffix, number = files.most_common(1)[0]
-    missing = number - read[suffix]
-    if 2 * missing <= number:
-        return ""
-    kind = suffix or "without suffix"
-    return f"{missing} of the {number} files {kind}, the commonest kind here, could not be read"
 
 
 def supported() -> str:
@@ -222,14 +198,13 @@ def _loaded(path: Path, loader: Loader) -> Iterator[Loaded]:
 
 def _storable(loaded: SourceText) -> SourceText:
     """Replace what no database takes, which is rare."""
-    if storable(loaded.text) == loaded.text:
-        blocks = loaded.blocks
-    else:
-        written = json.dumps(list(map(as_json, loaded.blocks)), ensure_ascii=False)
-        blocks = list(map(from_json, json.loads(storable(written).replace("\\u0000", "\ufffd"))))
-    title, url = storable(loaded.title[:_LONGEST_TITLE]), storable(loaded.url)
-    fields = {name: storable(value) for name, value in loaded.fields.items()}
-    return replace(loaded, title=title, url=url, fields=fields, blocks=blocks)
+    title = storable(loaded.title[:_LONGEST_TITLE])
+    if storable(said := f"{loaded.text}{loaded.url}{loaded.fields}") == said:
+        return replace(loaded, title=title)
+    held = [list(map(as_json, loaded.blocks)), dict(loaded.fields), loaded.url]
+    written = storable(json.dumps(held, ensure_ascii=False)).replace("\\u0000", "\ufffd")
+    blocks, fields, url = json.loads(written)
+    return replace(loaded, title=title, url=url, fields=fields, blocks=list(map(from_json, blocks)))
 
 
 def _state(path: Path) -> tuple[int, int] | None:

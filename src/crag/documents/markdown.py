@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crag.documents.directives import reading_of, role_as_text
+from crag.documents.directives import reading_of, role_as_html
 from crag.text.blocks import Block, text_of
 from crag.text.html import blocks_of_html
 from crag.text.visible import PLACE
@@ -312,12 +312,7 @@ def _is_text(tag: str, text: str) -> bool:
 
 
 def _role(_r: "RendererHTML", tokens: _Tokens, at: int, _options: Any, _env: Any) -> str:
-    from markdown_it.common.utils import escapeHtml
-
-    token = tokens[at]
-    shown = role_as_text(token.meta["name"], token.content)
-    is_code = shown.startswith("`") and shown.endswith("`")
-    return f"<code>{escapeHtml(shown.strip('`'))}</code>" if is_code else str(escapeHtml(shown))
+    return role_as_html(tokens[at].meta["name"], tokens[at].content)
 
 
 def _image(renderer: "RendererHTML", tokens: _Tokens, at: int, options: Any, env: Any) -> str:

@@ -1,8 +1,8 @@
 """Loaders of LangChain, named ``module:Class``, for formats that `crag` does not read itself."""
 
-import dataclasses
-import inspect
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from crag.documents.loaders import LOADERS
 from crag.documents.sources import Loader, SourceText, in_units, of_blocks, record_source
 from crag.documents.texts import check_size
-from crag.errors import LoaderError, MissingPackageError, SourceError
+from crag.errors import LoaderError, MissingPackageError
 from crag.extras import provider_package
 from crag.text.paragraphs import blocks_of_text
 
@@ -25,18 +25,14 @@ def loaders_with(named: Iterable[str]) -> Mapping[str, Loader]:
     that no other one in `named` reads, and the packaged loaders read none.
 
     Raises:
-        LoaderError: there is no such loader, or a suffix is named twice.
+        LoaderError: there is no such loader, or what is named is no suffix.
     """
     given: dict[str, Loader] = {}
     for text in named:
-        before, equals, after = text.rpartition("=")
-        suffix, name = before.strip().lower(), after.strip()
-        if equals and not (suffix.startswith(".") and suffix[1:]):
+        suffix, equals, name = text.rpartition("=")
+        if equals and not re.fullmatch(r"\.\S+", suffix):
             raise LoaderError(text, f"{suffix!r} is no suffix: write .srt=module:Class")
-        if suffix in given:
-            read = suffix or "every file"
-            raise LoaderError(text, f"another loader reads {read} already: name each suffix once")
-        given[suffix] = _loader(name)
+        given[suffix.lower()] = _loader(name)
     return given if "" in given else {**LOADERS, **given}
 
 
@@ -47,11 +43,6 @@ def _loader(name: str) -> Loader:
         raise LoaderError(name, f"it cannot be imported, name module:Class ({error})") from error
     if not (isinstance(made, type) and issubclass(made, BaseLoader)):
         raise LoaderError(name, "it is no loader: a class that extends LangChain's BaseLoader")
-    try:
-        inspect.signature(made).bind("path")
-    except TypeError as error:
-        problem = f"it takes more than the path of a file ({error}): extend it in a module of yours"
-        raise LoaderError(name, problem) from error
 
     def load(path: Path) -> Iterator[SourceText]:
         check_size(path)
@@ -59,9 +50,6 @@ def _loader(name: str) -> Loader:
             found = list(made(str(path)).lazy_load())  # type: ignore[call-arg]
         except ImportError as error:
             raise MissingPackageError(provider_package(error), f"the loader {name}") from error
-        for one in found:
-            if not isinstance(one, Document):
-                raise SourceError(str(path), f"{name} yields {type(one).__name__}, no Document")
         yield from _documents(path, found)
 
     return load
@@ -79,7 +67,7 @@ def _documents(path: Path, found: Sequence[Document]) -> Iterator[SourceText]:
         for number, (one, blocks) in enumerate(zip(found, texts, strict=True), start=1):
             record = of_blocks(path, blocks=blocks, unit="record", **_described(path, one))
             source = record_source(path, str(number))
-            yield dataclasses.replace(record, source=source, number=number)
+            yield replace(record, source=source, number=number)
 
 
 def _described(path: Path, document: Document) -> dict[str, Any]:

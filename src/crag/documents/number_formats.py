@@ -13,9 +13,8 @@ from typing import Any
 from crag.documents.texts import attribute, xml_of
 
 _BUILT_IN = {
-    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 15: "d-mmm-yy",
-    16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM", 19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss",
-    37: "#,##0", 38: "#,##0", 39: "#,##0.00", 40: "#,##0.00", 45: "mm:ss", 46: "[h]:mm:ss",
+    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 17: "mmm-yy", 37: "#,##0",
+    38: "#,##0", 39: "#,##0.00", 40: "#,##0.00", 45: "mm:ss",
 }  # fmt: skip
 """Those that read alike in each country."""
 _CELL = re.compile(rb"<(?:\w+:)?c\s([^<>]*)>")
@@ -23,12 +22,12 @@ _PLACE, _STYLE = re.compile(rb'\br="([A-Z]{1,3})(\d+)"'), re.compile(rb'\bs="(\d
 _BLOCK = 1 << 20
 _LEFT_OUT = re.compile(r"_.|\*.|\[(?!\$|[hms]+\])[^\]]*\]", re.IGNORECASE)
 """Room, fillings, colours and conditions."""
-_LITERAL = r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]'
-_NUMBER = re.compile(rf"{_LITERAL}|(?P<digits>[#0?][#0?,]*(?:\.[#0?]*)?)|(?P<other>.)")
-_MOMENT = re.compile(
-    rf"{_LITERAL}|(?P<token>\[[hms]+\]|y+|m+|d+|h+|s+|AM/PM)|(?P<other>.)",
-    re.IGNORECASE,
+_PART = re.compile(
+    r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]'
+    r"|(?P<digits>[#0?][#0?,]*(?:\.[#0?]*)?)|(?P<other>.)"
 )
+_OF_MINUTES = re.compile(r"\[?m+\]?:s", re.IGNORECASE)
+_DAY, _MONTH = re.compile("d", re.IGNORECASE), re.compile("m", re.IGNORECASE)
 
 Formats = Mapping[tuple[int, int], str]
 """From row and column, counted from 0, to the format of a cell."""
@@ -75,12 +74,23 @@ def _formats(
             rest = block[block.rfind(b"<") :]
 
 
-def shown(value: Any, code: str = "") -> str:
-    """Write the value of a cell as its format says; without one, dates are those of ISO 8601."""
+def shown(value: Any, code: str = "") -> str:  # noqa: PLR0911 - one for each kind of value
+    """Write the value of a cell: a number as its format says, dates as ISO 8601 does.
+
+    A date whose format shows a month and no day is a month.
+    """
     code, *others = _LEFT_OUT.sub("", code).split(";")
     match value:
-        case dt.timedelta() | dt.date() | dt.time():
-            return " ".join(_moment(value, code).split())
+        case dt.timedelta():
+            return _duration(round(value.total_seconds()), code)
+        case dt.time() if _OF_MINUTES.match(code):
+            return _duration(60 * value.minute + value.second, code)
+        case dt.datetime() | dt.time():
+            text = value.isoformat(timespec="seconds" if value.second else "minutes")
+            return text.replace("T", " ")
+        case dt.date():
+            is_month = _MONTH.search(code) and not _DAY.search(code)
+            return value.isoformat()[: -3 if is_month else None]
         case float() if digits := _number(abs(value), others[0] if value < 0 and others else code):
             return f"-{digits}" if value < 0 and not others else digits
         case float() if value.is_integer():
@@ -89,9 +99,16 @@ def shown(value: Any, code: str = "") -> str:
             return " ".join(str(value).split())
 
 
+def _duration(seconds: int, code: str) -> str:
+    minutes, rest = divmod(seconds, 60)
+    if _OF_MINUTES.match(code):
+        return f"{minutes:02}:{rest:02}"
+    return f"{minutes // 60}:{minutes % 60:02}" + f":{rest:02}" * bool(rest)
+
+
 def _number(value: float, code: str) -> str:
     """Write a number; nothing where its format is none of digits, such as that of a fraction."""
-    parts = [(one.lastgroup, one[one.lastgroup or 0]) for one in _NUMBER.finditer(code)]
+    parts = [(one.lastgroup, one[one.lastgroup or 0]) for one in _PART.finditer(code)]
     groups = [text for kind, text in parts if kind == "digits"]
     others = {text for kind, text in parts if kind == "other"}
     if not groups or others & {"E", "/", "@"}:
@@ -112,42 +129,3 @@ def _number(value: float, code: str) -> str:
         else:
             written += text
     return " ".join(written.split())
-
-
-def _moment(value: dt.date | dt.time | dt.timedelta, code: str) -> str:
-    """Write a date, a time or a duration; without a format, or with that of another, plainly."""
-    if isinstance(value, dt.timedelta):
-        seconds, plain = round(value.total_seconds()), "[h]:mm:ss"
-        plain = plain if seconds % 60 else "[h]:mm"
-    else:
-        hours, minutes, rest = (getattr(value, one, 0) for one in ("hour", "minute", "second"))
-        seconds = hours * 3600 + minutes * 60 + rest
-        plain = "hh:mm:ss" if rest else "hh:mm"
-    counts = {"h": seconds // 3600, "m": seconds // 60 % 60, "s": seconds % 60}
-    total = {"[h]": seconds // 3600, "[m]": seconds // 60, "[s]": seconds}
-    half = "AM/PM" in code.upper()
-    counts["h"] = (counts["h"] + 11) % 12 + 1 if half else counts["h"] % 24
-    tokens = {one: str(count) for one, count in (counts | total).items()}
-    tokens |= {one * 2: f"{count:02}" for one, count in counts.items()}
-    tokens |= {f"[{one[1] * 2}]": f"{count:02}" for one, count in total.items()}
-    tokens["am/pm"] = "AM" if seconds < 43_200 else "PM"  # noqa: PLR2004 - noon
-    minutes = {"m": tokens["m"], "mm": tokens["mm"]}
-    if isinstance(value, dt.date):
-        plain = f"yyyy-mm-dd {plain}" if isinstance(value, dt.datetime) else "yyyy-mm-dd"
-        names = {"yyyy": "%Y", "yy": "%y", "mmmm": "%B", "mmm": "%b", "mm": "%m", "dddd": "%A",
-                 "ddd": "%a", "dd": "%d"}  # fmt: skip
-        tokens |= {one: value.strftime(name) for one, name in names.items()}
-        tokens |= {"m": str(value.month), "d": str(value.day)}
-
-    def token(match: re.Match[str]) -> str:
-        if not match["token"]:
-            return match[match.lastgroup or 0]
-        before, after = match.string[: match.start()], match.string[match.end() :]
-        is_minute = before[-1:] == ":" or after[:2].lower() == ":s"
-        name = match[0].lower()
-        return minutes.get(name, tokens[name]) if is_minute else tokens[name]
-
-    try:
-        return _MOMENT.sub(token, code or plain)
-    except KeyError:
-        return _MOMENT.sub(token, plain)

@@ -4,8 +4,9 @@
 # pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportArgumentType=false
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from html import escape
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -15,9 +16,10 @@ from docutils.parsers.rst import Directive, Parser, directives, roles
 from docutils.statemachine import StringList
 from docutils.utils import Reporter, new_document
 
-from crag.documents.directives import reading_of, role_as_text
-from crag.text.blocks import HARD_BREAK, Block, Item, Row, escaped, with_title
-from crag.text.tables import Cell, one_head, spread
+from crag.documents.directives import reading_of, role_as_html
+from crag.text.blocks import Block
+from crag.text.html import blocks_of_html
+from crag.text.visible import PLACE
 
 _OF_DOCUTILS = {"table", "list-table", "csv-table", "figure", "replace", "unicode", "date",
                 "image"}  # fmt: skip
@@ -26,8 +28,21 @@ _FIELDS_APART = {"orphan", "nosearch", "nocomments", "tocdepth", "no-search"}
 _ONE_AT_A_TIME = Lock()
 _ENDLESS_NAME = re.compile(r"(?<!\w)(?:\w{1,100}[-._+:]){300}")
 _OTHER_BREAKS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
-_ROLE = re.compile(r":([a-zA-Z][\w:.+-]{0,100}):`([^`]+)`")
+_IN_TITLE = re.compile(r":([a-zA-Z][\w:.+-]{0,100}):`([^`]+)`|``([^`]+)``|[^:`]+|[:`]")
 _SUBSTITUTED = re.compile(r"\|([^|\s](?:[^|\n]*[^|\s])?)\|")
+_TAGS = {
+    "paragraph": "p", "caption": "p", "attribution": "p", "bullet_list": "ul",
+    "enumerated_list": "ol", "list_item": "li", "definition_list": "dl", "field_list": "dl",
+    "option_list": "dl", "term": "dt", "field_name": "dt", "definition": "dd", "field_body": "dd",
+    "description": "dd", "literal": "code", "strong": "strong", "emphasis": "em",
+}  # fmt: skip
+_INLINE = {"code", "strong", "em"}
+_DEEPEST_HEADING = 6
+_UNSEEN = (
+    nodes.comment, nodes.target, nodes.system_message, nodes.title, nodes.label, nodes.image,
+    nodes.substitution_definition, nodes.pending, nodes.transition, nodes.raw, nodes.classifier,
+    nodes.footnote_reference,
+)  # fmt: skip
 
 
 class RstText(NamedTuple):
@@ -59,7 +74,11 @@ def read_rst(text: str) -> RstText:
     document = new_document("", settings)
     with _directives_of_sphinx():
         parser.parse(text, document)
-    return _Reading(document, text.split("\n")).text()
+    rows = text.split("\n")
+    writing = _Writing(document, rows)
+    blocks = blocks_of_html(writing.html(document))
+    writing.end(blocks, len(rows))
+    return RstText(writing.fields, writing.place, blocks)
 
 
 @contextmanager
@@ -74,7 +93,7 @@ def _directives_of_sphinx() -> Iterator[None]:
         return classes.get(reading_of(name, "")[0], _AnyDirective), []
 
     def any_role(name: str, *_: Any) -> Any:
-        return lambda _name, raw, text, *_: ([_written(raw, role_as_text(name, text))], []), []
+        return lambda _name, raw, text, *_: ([_written(raw, name, text)], []), []
 
     with _ONE_AT_A_TIME:
         directives.directive, roles.role = any_directive, any_role
@@ -84,8 +103,9 @@ def _directives_of_sphinx() -> Iterator[None]:
             directives.directive, roles.role = directive, role
 
 
-def _written(raw: str, text: str) -> nodes.inline:
-    return nodes.inline(raw, text.replace("\x00", ""), written=True)
+def _written(raw: str, role: str, text: str) -> nodes.inline:
+    text = text.replace("\x00", "")
+    return nodes.inline(raw, text, html=role_as_html(role, text))
 
 
 class _AnyOption(dict[str, Any]):
@@ -142,79 +162,89 @@ class _Since(_AnyDirective):
     optional_arguments = 2
 
 
-class _Reading:
-    """Makes blocks of docutils' nodes."""
+class _Writing:
+    """Writes docutils' nodes as HTML, each block with its lines, to be read as pages are."""
 
     def __init__(self, document: nodes.document, rows: Sequence[str]) -> None:
         self._document, self._rows = document, rows
         self._addresses, self._unnamed = _addresses(document)
-        self._fields: dict[str, str] = {}
-        self._place = (1, 1)
+        self._level = 0
+        self.fields: dict[str, str] = {}
+        self.place = (1, 1)
 
-    def text(self) -> RstText:
-        """Return all of the document."""
-        blocks = self._blocks(self._document.children, 1)
-        self._end(blocks, len(self._rows))
-        return RstText(self._fields, self._place, blocks)
-
-    def _blocks(self, found: Iterable[nodes.Node], level: int) -> list[Block]:
-        return [block for node in found for block in self._block(node, level)]
-
-    def _block(self, node: nodes.Node, level: int) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - one for each kind of node
-        line = self._line(node)
+    def html(self, node: nodes.Node) -> str:  # noqa: C901, PLR0911, PLR0912 - one for each kind of node
+        """Return a node with all within it."""
         match node:
+            case nodes.Text():
+                return escape(node.astext())
             case nodes.section():
-                title, *others = node.children
-                at = max((node.line or title.line or 1) - 1, 1)
-                heading = Block("heading", at, at + 1, self._plain(title), level=level)
-                return [heading, *self._blocks(others, level + 1)]
-            case nodes.paragraph() | nodes.caption() | nodes.attribution():
-                text, last = self._inline(node), line + node.rawsource.count("\n")
-                return [Block("text", line, last, text)] if text else []
-            case nodes.bullet_list() | nodes.enumerated_list():
-                return self._list(node, level, line)
-            case nodes.field_list() if level <= 2 and self._is_of_file(node):  # noqa: PLR2004 - above or right below the title
-                for name, body in (one.children for one in node.children):
-                    if (said := self._line_of(body)) and name.astext() not in _FIELDS_APART:
-                        self._fields[name.astext()] = said
-                        last = line + node.rawsource.rstrip().count("\n")
-                        self._place = line, max(last, line + len(node.children) - 1)
-                return []
-            case nodes.definition_list() | nodes.field_list() | nodes.option_list():
-                return self._definitions(node, level, line)
+                return self._section(node)
+            case nodes.field_list() if self._is_of_file(node):
+                return self._note_fields(node)
             case nodes.literal_block() | nodes.doctest_block():
-                text = node.astext().strip("\n")
-                first = self._line_of_code(text, line)
-                made = Block("code", first, first, text, info=node.get("language", ""))
-                return [made] if text.strip() else []
+                return self._code(node)
             case nodes.table():
-                return self._table(node, line)
+                return self._table(node)
             case nodes.admonition():
-                return self._note(node, level, line)
+                return self._note(node)
             case nodes.line_block():
-                lines = map(self._inline, node.findall(nodes.line))
-                return [Block("text", line, line, HARD_BREAK.join(filter(None, lines)))]
-            case nodes.footnote():
-                return self._blocks(node.children, level)
+                lines = "<br>".join(map(self._within, node.findall(nodes.line)))
+                return f"{self._opened('p', node)}{lines}</p>"
             case nodes.citation():
-                label = node.children[0].astext()
-                return with_title(label, self._blocks(node.children, level), line, line)
-            case (
-                nodes.comment()
-                | nodes.target()
-                | nodes.system_message()
-                | nodes.title()
-                | nodes.label()
-                | nodes.image()
-                | nodes.substitution_definition()
-                | nodes.pending()
-                | nodes.transition()
-                | nodes.raw()
-                | nodes.Text()
-            ):
-                return []
+                label, *others = node.children
+                text = "".join(map(self.html, others))
+                return f"{self._opened('div', node)}{_title(label.astext())}{text}</div>"
+            case nodes.inline() if "html" in node:
+                return str(node["html"])
+            case nodes.reference():
+                return f'<a href="{escape(self._address(node))}">{self._within(node)}</a>'
+            case nodes.substitution_reference():
+                return self._named(node.astext())
+            case nodes.option_group():
+                return f"<dt><code>{escape(', '.join(one.astext() for one in node))}</code></dt>"
+            case nodes.target() if isinstance(node.parent, nodes.TextElement):
+                return escape(node.astext())
+            case _ if isinstance(node, _UNSEEN):
+                return ""
+            case _ if tag := _TAGS.get(node.tagname):
+                return f"{self._opened(tag, node)}{self._within(node)}</{tag}>"
             case _:
-                return self._blocks(node.children, level)
+                return self._within(node)
+
+    def end(self, blocks: Sequence[Block], last: int) -> None:
+        """Say where lists, tables and code end: before the next block begins."""
+        ends = [*(block.first - 1 for block in blocks[1:]), last]
+        for block, until in zip(blocks, ends, strict=False):
+            if block.kind == "code":
+                block.last = block.first + block.text.count("\n")
+            elif block.items or block.rows:
+                block.last = self._last_with_text(block.first, until)
+                starts = [item.blocks[0].first - 1 for item in block.items]
+                for item, end in zip(block.items, [*starts[1:], block.last], strict=False):
+                    self.end(item.blocks, end)
+                starts = [row.first - 1 for row in block.rows]
+                block.rows = [
+                    row._replace(last=self._last_with_text(row.first, end))
+                    for row, end in zip(block.rows, [*starts[1:], block.last], strict=False)
+                ]
+
+    def _last_with_text(self, first: int, until: int) -> int:
+        last = max(first, min(until, len(self._rows)))
+        while last > first and not self._rows[last - 1].strip():
+            last -= 1
+        return last
+
+    def _within(self, node: nodes.Node) -> str:
+        return "".join(map(self.html, node.children))
+
+    def _opened(self, tag: str, node: nodes.Node) -> str:
+        """Open an element; paragraphs say where they end, and of all others it is known later."""
+        if tag in _INLINE:
+            return f"<{tag}>"
+        first = self._line(node.parent if tag == "dt" else node)
+        last = first + node.rawsource.count("\n") if tag == "p" else first
+        start = f' start="{node["start"]}"' if "start" in node else ""
+        return f'<{tag} {PLACE}="{first}-{last}"{start}>'
 
     def _line(self, node: nodes.Node) -> int:
         """Return where a node begins; docutils names lines of some nodes only."""
@@ -223,127 +253,76 @@ class _Reading:
         lines = [one.line for one in node.findall() if getattr(one, "line", None)]
         return min(lines, default=1)
 
-    def _line_of_code(self, text: str, line: int) -> int:
-        """Return where code begins: docutils names the line of what announces it, or its end."""
-        wanted = text.split("\n", maxsplit=1)[0].strip()
-        near = sorted(range(max(line - 3, 1), line + 6), key=lambda at: (at < line, abs(at - line)))
-        rows = self._rows
-        return next((at for at in near if at <= len(rows) and rows[at - 1].strip() == wanted), line)
+    def _section(self, node: nodes.section) -> str:
+        title, *others = node.children
+        at = max((node.line or title.line or 1) - 1, 1)
+        self._level += 1
+        tag = f"h{min(self._level, _DEEPEST_HEADING)}"
+        heading = f'<{tag} {PLACE}="{at}-{at + 1}">{self._within(title)}</{tag}>'
+        text = "".join(map(self.html, others))
+        self._level -= 1
+        return heading + text
 
     def _is_of_file(self, node: nodes.Node) -> bool:
         """Return whether fields stand at the beginning of the file or below its title."""
         around = [one for one in node.parent.children if not isinstance(one, nodes.comment)]
         of_title = isinstance(node.parent, nodes.section) and around.index(node) == 1
-        return (of_title or around.index(node) == 0) and node.parent.parent in {
-            None,
-            self._document,
-        }
+        is_high = node.parent.parent in {None, self._document}
+        return is_high and (of_title or around.index(node) == 0)
 
-    def _list(self, node: nodes.Node, level: int, line: int) -> list[Block]:
-        start, is_bulleted = int(node.get("start", 1)), node.tagname == "bullet_list"
-        made = ((at, self._blocks(one.children, level)) for at, one in enumerate(node, start))
-        items = [Item("-" if is_bulleted else f"{at}.", held) for at, held in made if held]
-        return [Block("list", line, line, items=items)] if items else []
+    def _note_fields(self, node: nodes.field_list) -> str:
+        line = self._line(node)
+        for name, body in (one.children for one in node.children):
+            said = " ".join(body.astext().split())
+            if said and name.astext() not in _FIELDS_APART:
+                self.fields[name.astext()] = said
+                last = line + node.rawsource.rstrip().count("\n")
+                self.place = line, max(last, line + len(node.children) - 1)
+        return ""
 
-    def _definitions(self, node: nodes.Node, level: int, line: int) -> list[Block]:
-        items = []
-        for one in node.children:
-            *names, body = one.children
-            terms = [self._inline(name) for name in names if not isinstance(name, nodes.classifier)]
-            term = ", ".join(terms)
-            if node.tagname == "option_list":
-                term = f"`{', '.join(one.astext() for one in names[0].children)}`"
-            elif "`" not in term:
-                term = f"**{term}**"
-            at = self._line(one)
-            items.append(Item("-", with_title(term, self._blocks(body.children, level), at, at)))
-        return [Block("list", line, line, items=[one for one in items if one.blocks])]
+    def _code(self, node: nodes.Node) -> str:
+        text, line = node.astext().strip("\n"), self._line(node)
+        if isinstance(node.parent, nodes.entry):
+            return f"<code>{escape(text)}</code>"
+        # docutils names the line of what announces code, or that of its end.
+        wanted = text.split("\n", maxsplit=1)[0].strip()
+        near = sorted(range(max(line - 3, 1), line + 6), key=lambda at: (at < line, abs(at - line)))
+        rows = self._rows
+        line = next((at for at in near if at <= len(rows) and rows[at - 1].strip() == wanted), line)
+        language = f' class="language-{escape(node["language"])}"' if node.get("language") else ""
+        return f'<pre {PLACE}="{line}"{language}>\n{escape(text)}</pre>' if text.strip() else ""
 
-    def _table(self, node: nodes.Node, line: int) -> list[Block]:
-        title = " ".join(self._inline(one) for one in node.children if one.tagname == "title")
-        found = list(node.findall(nodes.row))
-        cells = ([self._cell(entry) for entry in row.children] for row in found)
-        rows, at = list[Row](), line
-        for row, texts in zip(found, spread(cells), strict=True):
-            at = self._line_of_row(row, texts, at)
-            rows.append(Row(texts, at, at))
-        heads = sum(isinstance(row.parent, nodes.thead) for row in found) or 1
-        made = Block("table", line, line, rows=[one_head(rows[:heads]), *rows[heads:]])
-        return [*with_title(title, [], line, line), made]
+    def _table(self, node: nodes.table) -> str:
+        title = "".join(self._within(one) for one in node.children if one.tagname == "title")
+        caption, at, rows = f"<caption>{title}</caption>" if title else "", self._line(node), ""
+        heads = {row for head in node.findall(nodes.thead) for row in head.children}
+        for number, row in enumerate(node.findall(nodes.row)):
+            at = self._line_of_row(row, at)
+            tag = "th" if row in heads or not (number or heads) else "td"
+            cells = "".join(self._cell(tag, one) for one in row.children)
+            rows += f'<tr {PLACE}="{at}">{cells}</tr>'
+        return f"{self._opened('table', node)}{caption}{rows}</table>"
 
-    def _line_of_row(self, row: nodes.Node, texts: Sequence[str], above: int) -> int:
+    def _cell(self, tag: str, entry: nodes.entry) -> str:
+        across, down = (entry.get(name, 0) + 1 for name in ("morecols", "morerows"))
+        return f'<{tag} colspan="{across}" rowspan="{down}">{self._within(entry)}</{tag}>'
+
+    def _line_of_row(self, row: nodes.Node, above: int) -> int:
         """Return the line of a row; those of values with commas between are looked for."""
         at = self._line(row)
         if at >= above:
             return at
-        wanted = next(filter(None, texts), "").split()[:1]
+        wanted = row.astext().split()[:1]
         below = range(above, min(above + 50, len(self._rows)))
         return next((at + 1 for at in below if wanted and wanted[0] in self._rows[at]), above)
 
-    def _cell(self, entry: nodes.Node) -> Cell:
-        return Cell(
-            self._line_of(entry), entry.get("morecols", 0) + 1, entry.get("morerows", 0) + 1
-        )
-
-    def _note(self, node: nodes.Node, level: int, line: int) -> list[Block]:
-        title = _SUBSTITUTED.sub(lambda name: self._named(name[1]), node["note"])
-        blocks = self._blocks(node.children, level)
+    def _note(self, node: nodes.admonition) -> str:
+        above = _SUBSTITUTED.sub(lambda name: self._named(name[1]), _title(node["note"]))
         if node["reading"] == "signature":
-            names = filter(None, map(str.strip, title.split("\n")))
-            said = HARD_BREAK.join(f"`{name}`" for name in names)
-            return [Block("text", line, line, said), *blocks] if said else blocks
-        return with_title(self._with_roles(title), blocks, line, line)
-
-    def _with_roles(self, title: str) -> str:
-        """Write the title of a directive, which docutils does not parse, as Markdown."""
-        shown = _ROLE.sub(lambda role: role_as_text(role[1], role[2]), title)
-        return shown.replace("``", "`")
-
-    def _line_of(self, node: nodes.Node) -> str:
-        """Write what stands within a cell or a field on one line."""
-        parts = []
-        for one in node.children:
-            if isinstance(one, nodes.paragraph | nodes.term):
-                parts.append(self._inline(one).replace(HARD_BREAK, " "))
-            elif isinstance(one, nodes.list_item):
-                parts.append(f"• {self._line_of(one)}")
-            elif isinstance(one, nodes.literal_block):
-                parts.append(f"`{' '.join(one.astext().split())}`")
-            elif not isinstance(one, nodes.Text | nodes.system_message | nodes.comment):
-                parts.append(self._line_of(one))
-        return " ".join(filter(None, parts))
-
-    def _inline(self, node: nodes.Node) -> str:
-        return " ".join("".join(map(self._marked, node.children)).split())
-
-    def _plain(self, node: nodes.Node) -> str:
-        """Write a title: what it has in bold or italics is as the rest."""
-        return re.sub(r"(?<!\\)\*+(?=\S)|(?<=[^\s\\])\*+", "", self._inline(node))
-
-    def _marked(self, node: nodes.Node) -> str:  # noqa: PLR0911 - one for each kind of node
-        match node:
-            case nodes.Text():
-                return escaped(node.astext())
-            case nodes.inline() if node.get("written"):
-                return str(node.astext())
-            case nodes.literal():
-                ticks = "``" if "`" in node.astext() else "`"
-                return f"{ticks}{node.astext()}{ticks}"
-            case nodes.strong() | nodes.emphasis():
-                mark = "**" if isinstance(node, nodes.strong) else "*"
-                return f"{mark}{self._inline(node)}{mark}"
-            case nodes.reference():
-                label, address = self._inline(node), self._address(node)
-                is_shown = address.startswith("http") and address.rstrip("/") not in label
-                return f"{label} ({address})" if is_shown and label else label
-            case nodes.substitution_reference():
-                return self._named(node.astext())
-            case nodes.target():
-                return str(node.astext())
-            case nodes.footnote_reference() | nodes.image() | nodes.system_message():
-                return ""
-            case _:
-                return "".join(map(self._marked, node.children))
+            names = filter(None, map(str.strip, node["note"].split("\n")))
+            said = "<br>".join(f"<code>{escape(name)}</code>" for name in names)
+            above = f"<p>{said}</p>"
+        return f"{self._opened('div', node)}{above}{self._within(node)}</div>"
 
     def _address(self, node: nodes.reference) -> str:
         if address := node.get("refuri", ""):
@@ -353,39 +332,25 @@ class _Reading:
         return self._addresses.get(node.get("refname", ""), "")
 
     def _named(self, name: str) -> str:
-        """Return the text that a substitution stands for; a picture has none."""
+        """Return what a substitution stands for; a picture has no words."""
         known = self._document.substitution_defs
         made = known.get(name) or known.get(self._document.substitution_names.get(name.lower(), ""))
-        if made is None:
-            return f"|{name}|"
-        return (
-            "" if any(isinstance(one, nodes.image) for one in made.children) else self._inline(made)
-        )
+        return f"|{escape(name)}|" if made is None else self._within(made)
 
-    def _end(self, blocks: Sequence[Block], last: int) -> None:
-        """Say where lists, tables and code end: before the next block begins."""
-        ends = [*(block.first - 1 for block in blocks[1:]), last]
-        for block, until in zip(blocks, ends, strict=False):
-            if block.kind == "code":
-                block.last = block.first + block.text.count("\n")
-            elif block.items:
-                block.last = self._last_with_text(block.first, until)
-                starts = [item.blocks[0].first - 1 for item in block.items]
-                for item, end in zip(block.items, [*starts[1:], block.last], strict=True):
-                    self._end(item.blocks, end)
-            elif block.rows:
-                block.last = self._last_with_text(block.first, until)
-                starts = [row.first - 1 for row in block.rows]
-                block.rows = [
-                    row._replace(last=self._last_with_text(row.first, end))
-                    for row, end in zip(block.rows, [*starts[1:], block.last], strict=True)
-                ]
 
-    def _last_with_text(self, first: int, until: int) -> int:
-        last = max(first, min(until, len(self._rows)))
-        while last > first and not self._rows[last - 1].strip():
-            last -= 1
-        return last
+def _title(written: str) -> str:
+    """Return the title of a note, which docutils does not parse."""
+    shown = _IN_TITLE.sub(
+        lambda one: (
+            role_as_html(one[1], one[2])
+            if one[1]
+            else f"<code>{escape(one[3])}</code>"
+            if one[3]
+            else escape(one[0])
+        ),
+        written,
+    )
+    return f'<p class="admonition-title">{shown}</p>' if shown else ""
 
 
 def _addresses(document: nodes.document) -> tuple[dict[str, str], Iterator[str]]:

@@ -59,11 +59,6 @@ class SourceText:
         """Whether it has no text, or none but headings."""
         return all(block.kind == "heading" for block in self.blocks)
 
-    @cached_property
-    def same_as(self) -> str:
-        """Hash that two documents share when both titles and both texts are the same."""
-        return digest(self.title, self.text)
-
 
 def in_units(
     path: Path, title: str, parts: Iterable[Sequence[Block]], unit: Unit, **fields: Any

@@ -38,8 +38,6 @@ class IndexReport:
     """Sources that were not indexed, and why."""
     unsupported: tuple[str, ...] = ()
     """Files in the folders with an unsupported format."""
-    warning: str = ""
-    """Set if most files of the commonest kind could not be read."""
     languages: Mapping[str, int] = field(default_factory=dict)
     """Added and changed documents in a language that the embedding model does not read, by ISO
     639-1 code, most first; code and very short texts do not count."""

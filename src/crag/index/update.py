@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from crag.documents.chunks import split
 from crag.documents.isolated import IsolatedReader, Limits
-from crag.documents.loaders import Found, unread_kind
+from crag.documents.loaders import Found
 from crag.documents.sources import Loaded, Skipped, SourceText, file_of
 from crag.index.report import IndexReport, Progress
 from crag.index.writer import Entry, IndexWriter
@@ -87,7 +87,6 @@ class Update:
         self._kept = {source for source, _ in found.refused if _leads_into(source, roots)}
         self._present: set[str] = set()
         """The sources that were read."""
-        self._read: dict[str, bool] = {}
         self._taken = 0
         """Documents that were read; all but those that wait are finished."""
         self._counts: Counter[str] = Counter()
@@ -100,8 +99,6 @@ class Update:
         held = {source: (entry.content_hash,) for source, entry in self._entries.items()}
         with closing(self._reader(self._found, held)) as documents:
             for self._taken, (file, root, loaded, made) in enumerate(documents, start=1):
-                usable = isinstance(loaded, SourceText) or loaded.empty
-                self._read[str(file)] = usable or self._read.get(str(file), False)
                 self._take(loaded, root, modified[file], made)
                 is_embedded = made is not None and made.vectors is not None
                 self._show(loaded.source, 0 if is_embedded else len(self._waiting.documents))
@@ -110,11 +107,8 @@ class Update:
         self._flush()
         self._remove_absent()
         self._progress(self._taken, self._taken, "")
-        unread = dict.fromkeys(map(str, self._found.unsupported), False)
-        warning = unread_kind((self._read | unread).items())
         return IndexReport(
             **self._counts,
-            warning=warning,
             languages=dict(self._languages.most_common()),
             language_warning=self._language_warning(),
             skipped=tuple(self._skipped),

@@ -194,10 +194,11 @@ class _Reading:
     def _definitions(self, element: "HtmlElement") -> list[Block]:
         """Take terms and what they mean as an item: each is not understood without the other."""
         place, items, terms = self._place, list[Item](), list[str]()
+        here = place
         for one in element.iter("dt", "dd"):
             if next(one.iterancestors("dl")) is not element:
                 continue
-            here = self._enter(one)
+            here = here if terms else self._enter(one)
             if one.tag == "dt":
                 text = _line(one, marked=False)
                 terms.append(text if "`" in text else f"**{text}**")

@@ -12,10 +12,6 @@ _FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _START = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?)", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*\.\. [\w:.+-]+::[ \t]*", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
-_UNTITLED = re.compile(r"(?:[a-z][\w.-]*:)?(?:[\w.-]*/)*(?P<name>[a-z\d][a-z\d _-]*)")
-"""A target that is no name of code, with the project or the folder that it is in."""
-REFERENCES = ("ref", "doc", "numref")
-"""Roles of Sphinx that show the title of what they lead to."""
 PLAIN_TEXT = (".txt", ".text", ".log")
 """How the names of files end that no markup is read in."""
 _CELLS = re.compile(r"(?:(?<![ \t])[ \t]+)?\|[ \t]*")
@@ -33,12 +29,3 @@ def without_markup(text: str) -> str:
         text = pattern.sub("", text)
     text = _CELLS.sub(" | ", _EMPHASIS.sub(r"\2", text)).replace("`", "")
     return " ".join(text.split())
-
-
-def reference_as_words(target: str) -> str:
-    """Return what to show of a reference whose title is in another file: `exit-codes` as words.
-
-    What may be a name in code, as it has dots, brackets or capitals, stays as it is.
-    """
-    untitled = _UNTITLED.fullmatch(target)
-    return re.sub(r"[-_]+", " ", untitled["name"]).strip() if untitled else target

@@ -26,26 +26,6 @@ def line_places(lines: str, most: int | None = None) -> list[Place]:
     return list(islice((place for part in lines.split() for place in _read(part)), most))
 
 
-def lines_between(text: str, lines: str, start: int, end: int) -> Place:
-    """Return the first and last line, or page, of the file for the characters `start` to `end`.
-
-    `text` and `lines` are a chunk's text and metadata; of blank characters at both ends nothing is
-    counted.
-    """
-    part = text[start:end]
-    first = start + len(part) - len(part.lstrip())
-    last = max(first, start + len(part.rstrip()) - 1)
-    places = line_places(lines, text.count("\n") + 1)
-    within = places[text.count("\n", 0, first) : text.count("\n", 0, last) + 1]
-    return min(place[0] for place in within), max(place[1] for place in within)
-
-
-def lines_of_part(text: str, lines: str, start: int, end: int) -> str:
-    """Return the metadata `lines` of the characters `start` to `end` of a chunk."""
-    first = text.count("\n", 0, start)
-    return lines_written(line_places(lines, first + 1 + text.count("\n", start, end))[first:])
-
-
 def _written(place: Place, times: int) -> str:
     first, last = place
     named = f"{first}" if first == last else f"{first}-{last}"
