@@ -70,7 +70,7 @@ def test_the_message_names_exactly_the_tokens_that_are_missing() -> None:
     with pytest.raises(ModelError) as raised:
         token_ids(Pieces(known, name="some/model"))
     assert raised.value.problem == "unknown"
-    assert raised.value.model == "some/model"
+    assert raised.value.name == "some/model"
     assert "no single id for </paragraph>, [Utility:4];" in str(raised.value)
 
 

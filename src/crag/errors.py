@@ -11,11 +11,11 @@
     ├── LoaderError              a loader named for files
     ├── SourceError              one file that cannot be indexed
     ├── ContentError             bytes that hold no text anybody can read
-    ├── EncoderError             the sentence encoder cannot be loaded
-    ├── EvaluatorError           the evaluator cannot be loaded
+    ├── EncoderError             the sentence encoder
+    ├── EvaluatorError           the evaluator
     ├── ReplyError               a part returned what its Protocol does not allow
-    ├── PromptError              a prompt of the user's own that cannot be used
-    ├── DataError                labelled data that cannot be used
+    ├── PromptError              a prompt of the user's own
+    ├── DataError                a file of labelled data
     ├── TrainingError            training or calibration that cannot continue
     ├── SearchError              the web searcher
     ├── PageError                one web page that cannot be read
@@ -24,14 +24,14 @@
 
 The root is a `RuntimeError` because a LangGraph server only forwards messages of well-known
 built-in types to its clients. Failures *during* a run are recorded instead: see `crag.events`.
-`GoneError` is none of them: it ends a run of the server that nobody waits for any more.
 """
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from crag.plain import without_credentials
 
@@ -44,6 +44,7 @@ PageProblem = Literal[
 bytes, an HTTP status, an unsupported content type, no connection, damaged, without text, or not
 tried because a budget was spent."""
 ModelProblem = Literal["key", "unknown", "failed", "refused", "empty", "wordless"]
+Problem = TypeVar("Problem", bound=str)
 
 
 class CragError(RuntimeError):
@@ -57,11 +58,19 @@ class CragError(RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let an error be copied, and sent from one process to another, with its fields."""
-        return _revived, (type(self), str(self), vars(self))
+        return __newobj__, (type(self), *self.args), vars(self)
 
 
 class QuestionError(CragError, ValueError):
     """The input holds no usable question; a server tells its clients what is wrong with a value."""
+
+
+class EvaluatorError(CragError):
+    """The evaluator cannot be loaded, or cannot be used as it is."""
+
+
+class TrainingError(CragError):
+    """An evaluator cannot be trained or calibrated; the message says what to change."""
 
 
 class SettingsError(CragError):
@@ -72,20 +81,40 @@ class SettingsError(CragError):
         super().__init__(f"setting {field!r} cannot be {value!r}: {allowed}")
 
 
-class ConfigurationError(CragError):
+class _NamedError(CragError):
+    """An error of something that has a name; `problem` says what is wrong with it."""
+
+    kind: ClassVar[str] = ""
+
+    def __init__(self, name: object, problem: str) -> None:
+        self.name, self.problem = name, problem
+        super().__init__(f"{self.kind}{name}: {problem}")
+
+
+class ConfigurationError(_NamedError):
     """The file that names the parts cannot be used."""
 
-    def __init__(self, path: Path, problem: str) -> None:
-        self.path, self.problem = path, problem
-        super().__init__(f"{path}: {problem}")
+
+class SourceError(_NamedError):
+    """One source (a file, or one record of a file) cannot be indexed."""
 
 
-class DocumentIndexError(CragError):
-    """The index of documents at `location` (a folder or a server's URL) cannot be used."""
+class LoaderError(_NamedError):
+    """A loader that was named cannot be used."""
 
-    def __init__(self, location: str, problem: str) -> None:
-        self.location = location
-        super().__init__(f"index {location}: {problem}")
+    kind = "loader "
+
+
+class EncoderError(_NamedError):
+    """The sentence encoder cannot be loaded, or its server fails."""
+
+    kind = "sentence encoder "
+
+
+class DocumentIndexError(_NamedError):
+    """The index of documents at a location (a folder or a server's URL) cannot be used."""
+
+    kind = "index "
 
 
 def _indexing(location: str) -> str:
@@ -110,7 +139,6 @@ class EmbeddingMismatchError(DocumentIndexError):
     """The index was built with another embedding model than the one in use."""
 
     def __init__(self, location: str, made_with: str, in_use: str) -> None:
-        self.made_with, self.in_use = made_with, in_use
         super().__init__(
             location,
             f"it was built with the embedding model {made_with!r}, but {in_use!r} is in use. "
@@ -119,20 +147,20 @@ class EmbeddingMismatchError(DocumentIndexError):
         )
 
 
-class LoaderError(CragError):
-    """A loader that was named (`name`) cannot be used."""
+class DataError(CragError):
+    """A file of labelled data cannot be used; `line` is set if one line is at fault."""
 
-    def __init__(self, name: str, problem: str) -> None:
-        self.name = name
-        super().__init__(f"loader {name!r}: {problem}")
+    kind: ClassVar[str] = ""
+
+    def __init__(self, path: Path, problem: str, line: int | None = None) -> None:
+        self.path, self.problem, self.line = path, problem, line
+        super().__init__(f"{self.kind}{path}{f', line {line}' if line else ''}: {problem}")
 
 
-class SourceError(CragError):
-    """One source (a file, or one record of a file) cannot be indexed."""
+class PromptError(DataError):
+    """A prompt, or a folder of them, cannot be used."""
 
-    def __init__(self, source: str, problem: str) -> None:
-        self.source, self.problem = source, problem
-        super().__init__(f"{source}: {problem}")
+    kind = "prompt "
 
 
 class ContentError(CragError):
@@ -143,85 +171,44 @@ class ContentError(CragError):
         super().__init__(problem)
 
 
-class EvaluatorError(CragError):
-    """The evaluator cannot be loaded, or cannot be used as it is."""
-
-
 class ReplyError(CragError):
-    """A part of a graph (`part`) returned what its Protocol does not allow; `problem` says what."""
+    """A part of a graph returned what its Protocol does not allow."""
 
     def __init__(self, part: str, problem: str) -> None:
-        self.part, self.problem = part, problem
         super().__init__(f"the {part} {problem}")
 
 
-class DataError(CragError):
-    """A file of labelled data cannot be used; `line` is set if one line is at fault."""
+class _FailureError(CragError, Generic[Problem]):
+    """Something outside failed; `problem` is the kind of failure, `message` says what to do."""
 
-    def __init__(self, path: Path, problem: str, line: int | None = None) -> None:
-        self.path, self.problem, self.line = path, problem, line
-        super().__init__(f"{path}{f', line {line}' if line else ''}: {problem}")
+    kind: ClassVar[str] = ""
 
-
-class PromptError(CragError):
-    """A prompt, or a folder of them, cannot be used; `line` is set if one line is at fault."""
-
-    def __init__(self, path: Path, problem: str, line: int | None = None) -> None:
-        self.path, self.problem, self.line = path, problem, line
-        super().__init__(f"prompt {path}{f', line {line}' if line else ''}: {problem}")
+    def __init__(self, name: str, problem: Problem, message: str) -> None:
+        self.name, self.problem, self.message = name, problem, message
+        super().__init__(f"{self.kind}{name}: {message}")
 
 
-class TrainingError(CragError):
-    """An evaluator cannot be trained or calibrated; the message says what to change."""
+class SearchError(_FailureError[SearchProblem]):
+    """The web search failed."""
 
 
-class SearchError(CragError):
-    """The web search failed; `problem` is the kind of failure, `message` says what to do."""
-
-    def __init__(self, provider: str, problem: SearchProblem, message: str) -> None:
-        self.provider, self.problem = provider, problem
-        super().__init__(f"{provider}: {message}")
+class PageError(_FailureError[PageProblem]):
+    """One web page cannot be read."""
 
 
-class PageError(CragError):
-    """One web page cannot be read; `problem` is the kind of failure."""
-
-    def __init__(self, url: str, problem: PageProblem, message: str) -> None:
-        self.url, self.message = url, message
-        self.problem: PageProblem = problem
-        super().__init__(f"{url}: {message}")
-
-
-class ModelError(CragError):
+class ModelError(_FailureError[ModelProblem]):
     """The chat model or its reply cannot be used."""
 
-    def __init__(self, model: str, problem: ModelProblem, message: str) -> None:
-        self.model, self.problem = model, problem
-        super().__init__(f"model {model}: {message}")
-
-
-class EncoderError(CragError):
-    """The sentence encoder `model` cannot be loaded, or its server fails."""
-
-    def __init__(self, model: str, problem: str) -> None:
-        self.model = model
-        super().__init__(f"sentence encoder {model}: {problem}")
+    kind = "model "
 
 
 class MissingPackageError(CragError):
     """A part needs a package that is not installed."""
 
-    def __init__(self, package: str, purpose: str, advice: str | None = None) -> None:
+    def __init__(self, package: str, purpose: str, advice: str = "") -> None:
         self.package = package
         advice = advice or f"Run: pip install {shlex.quote(package)}"
         super().__init__(f"{purpose} needs the package {package!r}. {advice}")
-
-
-def _revived(kind: type[CragError], message: str, fields: Mapping[str, Any]) -> CragError:
-    """Make an error of its message and fields; `__init__` makes the message of other arguments."""
-    error = kind.__new__(kind, message)
-    vars(error).update(fields)
-    return error
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -231,10 +218,3 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near += [one for one in names if one not in near and name and name in one.split("_")]
     meant = " or ".join(names[one] for one in near)
     return f"did you mean {meant}?" if near else f"known are {', '.join(names.values())}"
-
-
-class GoneError(Exception):
-    """What a run was to read or write is nobody's, or somebody else's, by now.
-
-    Its thread was deleted or another process took it up, so nobody waits for it here any more.
-    """

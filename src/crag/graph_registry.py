@@ -7,7 +7,7 @@ graphs without loading them.
 from collections.abc import Mapping
 from pkgutil import resolve_name
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from crag.errors import SettingsError
 
@@ -25,15 +25,11 @@ Need = Literal["retriever", "model", "reflection", "searcher"]
 
 
 class GraphEntry(NamedTuple):
-    """One graph."""
+    """One graph: module and function of its builder, what people call it, and one line about it."""
 
     builder: str
-    """Module and function, which takes `Parts` and a `checkpointer`, and names the graph as it is
-    named here."""
     title: str
-    """What people call it."""
     description: str
-    """One line for whoever chooses a graph."""
     kind: Kind = "offered"
     needs: tuple[Need, ...] = ("retriever",)
 
@@ -45,56 +41,52 @@ class GraphEntry(NamedTuple):
         Raises:
             CragError: the parts lack what it needs.
         """
-        graph = resolve_name(self.builder)(parts, checkpointer=checkpointer)
-        return cast("CompiledStateGraph[Any, Any, Any, Any]", graph)
+        return resolve_name(self.builder)(parts, checkpointer=checkpointer)  # type: ignore[no-any-return]
 
 
-GRAPHS: Mapping[str, GraphEntry] = MappingProxyType(
-    {
-        "crag": GraphEntry(
-            "crag.graph.corrective:build_crag",
-            "Corrected",
-            "Corrective RAG: grades what was retrieved, refines or searches the web, answers with "
-            "citations.",
-        ),
-        "self_crag": GraphEntry(
-            "crag.graph.reflective:build_self_crag",
-            "Corrected and critiqued",
-            "Self-CRAG: corrected knowledge goes to a model that critiques what it reads and "
-            "writes.",
-            needs=("retriever", "reflection"),
-        ),
-        "self_rag": GraphEntry(
-            "crag.graph.reflective:build_self_rag",
-            "Critiqued",
-            "Self-RAG: the model decides whether to retrieve, and critiques passages, claims and "
-            "answer.",
-            needs=("retriever", "reflection"),
-        ),
-        "rag": GraphEntry(
-            "crag.graph.baseline:build_rag",
-            "Plain retrieval",
-            "Plain retrieval without correction, to compare with.",
-        ),
-        "no_retrieval": GraphEntry(
-            "crag.graph.baseline:build_no_retrieval",
-            "The model alone",
-            "The model alone, from its own knowledge.",
-            kind="baseline",
-            needs=("model",),
-        ),
-        "knowledge": GraphEntry(
-            "crag.graph.knowledge:build_knowledge",
-            "Knowledge alone",
-            "Corrective RAG up to the knowledge: strips for a program that writes its own answer.",
-            kind="unanswered",
-        ),
-    }
-)
+GRAPHS: Mapping[str, GraphEntry] = MappingProxyType({
+    "crag": GraphEntry(
+        "crag.graph.corrective:build_crag",
+        "Corrected",
+        "Corrective RAG: grades what was retrieved, refines or searches the web, answers with "
+        "citations.",
+    ),
+    "self_crag": GraphEntry(
+        "crag.graph.reflective:build_self_crag",
+        "Corrected and critiqued",
+        "Self-CRAG: corrected knowledge goes to a model that critiques what it reads and writes.",
+        needs=("retriever", "reflection"),
+    ),
+    "self_rag": GraphEntry(
+        "crag.graph.reflective:build_self_rag",
+        "Critiqued",
+        "Self-RAG: the model decides whether to retrieve, and critiques passages, claims and "
+        "answer.",
+        needs=("retriever", "reflection"),
+    ),
+    "rag": GraphEntry(
+        "crag.graph.baseline:build_rag",
+        "Plain retrieval",
+        "Plain retrieval without correction, to compare with.",
+    ),
+    "no_retrieval": GraphEntry(
+        "crag.graph.baseline:build_no_retrieval",
+        "The model alone",
+        "The model alone, from its own knowledge.",
+        kind="baseline",
+        needs=("model",),
+    ),
+    "knowledge": GraphEntry(
+        "crag.graph.knowledge:build_knowledge",
+        "Knowledge alone",
+        "Corrective RAG up to the knowledge: strips for a program that writes its own answer.",
+        kind="unanswered",
+    ),
+})  # fmt: skip
 """All graphs, in the order in which they are offered."""
-OFFERED: Mapping[str, GraphEntry] = MappingProxyType(
-    {name: entry for name, entry in GRAPHS.items() if entry.kind == "offered"}
-)
+OFFERED: Mapping[str, GraphEntry] = MappingProxyType({
+    name: entry for name, entry in GRAPHS.items() if entry.kind == "offered"
+})  # fmt: skip
 """The graphs that a user can ask."""
 
 

@@ -100,7 +100,7 @@ def test_what_a_loader_cannot_read_is_told(
     [
         ("no_such_module:Loader", "name module:Class (No module named 'no_such_module')"),
         ("pathlib:Loader", "(module 'pathlib' has no attribute 'Loader')"),
-        (":Loader", "(Empty module name)"),
+        (":Loader", "invalid format"),
         ("pathlib:Path", "it is no loader"),
         ("srt=x:Y", "'srt' is no suffix: write .srt=module:Class"),
         (".srt=", "name module:Class"),

@@ -153,8 +153,6 @@ def test_who_reflects(
     [
         ({"CRAG_REFLECTION": "prompted"}, "set OPENAI_API_KEY"),
         ({"CRAG_REFLECTION": "server"}, "set CRAG_REFLECTION_URL"),
-        ({"CRAG_REFLECTION": "x/y", "CRAG_REFLECTION_DTYPE": "int4"}, "float32, bfloat16, float16"),
-        ({"CRAG_REFLECTION": "x/y", "CRAG_REFLECTION_TOKENS": "some"}, "required and optional"),
     ],
 )
 def test_reflection_that_lacks_something(

@@ -9,7 +9,6 @@ from crag.cli.doctor import examine
 from crag.errors import CragError, EvaluatorError, SearchError, SettingsError
 from crag.events import describe
 from crag.factory.parts import choose_model, choose_searcher
-from crag.runtime.config_file import is_secret
 from crag.runtime.environment import Environment
 
 SECRETS = ("passw0rd", "hunter2", "s3cr3t", "topsecret")
@@ -22,7 +21,7 @@ PLACES = (
 ADDRESSES = [
     name
     for name, field in Environment.model_fields.items()
-    if str in getattr(field.annotation, "__args__", (field.annotation,)) and not is_secret(field)
+    if str in getattr(field.annotation, "__args__", (field.annotation,))
 ]
 """Every variable that takes a text: it may be an address, on purpose or by mistake."""
 

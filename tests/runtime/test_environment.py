@@ -1,4 +1,4 @@
-"""What the environment says about the web."""
+"""Variables, `.env` and `crag.toml`: what they say, what overrules what, and what is refused."""
 
 from pathlib import Path
 
@@ -92,17 +92,27 @@ def test_a_file_named_env_that_is_not_utf8_is_named_with_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [("true", True), ("1", True), ("Yes", True), ("off", False), ("", False)]
+    ("variable", "value", "allowed"),
+    [
+        ("CRAG_ALLOW_LOOPBACK", "perhaps", "write true or false"),
+        ("CRAG_READ_SECONDS", "0", "it must be above 0"),
+        ("CRAG_READ_SECONDS", "nan", "it must be at most 86,400"),
+        ("CRAG_READ_SECONDS", "inf", "it must be at most 86,400"),
+        ("CRAG_READ_SECONDS", "soon", "write a number"),
+        ("CRAG_READ_MEGABYTES", "199", "it must be at least 200"),
+        ("CRAG_READ_MEGABYTES", "1e9", "write a whole number"),
+        ("CRAG_FRAMING", "bold", "choose 'chat' or 'raw'"),
+        ("CRAG_LOGS", "xml", "choose 'text' or 'json'"),
+        ("CRAG_REFLECTION_DTYPE", "int4", "choose 'auto', 'float32', 'bfloat16' or 'float16'"),
+    ],
 )
-def test_a_switch_is_on_or_off(value: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CRAG_ALLOW_LOOPBACK", value)
-    assert Environment().allow_loopback is expected
-
-
-def test_another_word_for_a_switch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CRAG_ALLOW_LOOPBACK", "perhaps")
-    with pytest.raises(SettingsError, match=r"CRAG_ALLOW_LOOPBACK.*perhaps.*true and false"):
+def test_a_value_that_is_not_allowed_is_refused_with_what_is(
+    variable: str, value: str, allowed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SettingsError) as caught:
         Environment()
+    assert str(caught.value).startswith(f"setting {variable!r} cannot be {value!r}: {allowed}")
 
 
 def test_keys_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,26 +120,129 @@ def test_keys_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "secret" not in repr(Environment())
 
 
-@pytest.mark.parametrize("name", ["CRAG_EVALUATOR_SECONDS", "CRAG_READ_SECONDS"])
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
-def test_seconds_that_nobody_can_wait_are_refused(
-    name: str, seconds: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(name, seconds)
-    with pytest.raises(SettingsError, match=f"{name}.*allowed are seconds above 0"):
-        Environment()
-
-
-@pytest.mark.parametrize("megabytes", ["0", "199", "1e9", "-1500", "much"])
-def test_memory_in_which_nothing_can_be_read_is_refused(
-    megabytes: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CRAG_READ_MEGABYTES", megabytes)
-    with pytest.raises(SettingsError, match=r"CRAG_READ_MEGABYTES.*whole numbers from 200"):
-        Environment()
-
-
 def test_what_reading_a_file_may_take_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CRAG_READ_SECONDS", "300")
     monkeypatch.setenv("CRAG_READ_MEGABYTES", "4000")
     assert choose_limits(Environment()) == (300.0, 4000)
+
+
+def write(text: str, path: str = "crag.toml") -> Path:
+    place = Path(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
+    return place.resolve()
+
+
+def test_the_file_of_this_folder_names_the_parts(tmp_path: Path) -> None:
+    write('index = "kept"\nmodel = "ollama:llama3.2"\nevaluator = "cosine"\nallow_loopback = true')
+    found = Environment()
+    assert (found.index, found.model) == (str(tmp_path / "kept"), "ollama:llama3.2")
+    assert (found.evaluator, found.allow_loopback) == ("cosine", True)
+    assert found.config == tmp_path / "crag.toml"
+
+
+def test_no_file_says_nothing() -> None:
+    assert Environment().config is None
+
+
+def test_the_environment_overrules_env_which_overrules_the_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write('model = "file"\nevaluator = "cosine"\nsearch = "wikipedia"\nindex = "kept"')
+    write("CRAG_MODEL=dotenv\nCRAG_EVALUATOR=reader\n", ".env")
+    monkeypatch.setenv("CRAG_MODEL", "environment")
+    found = Environment()
+    assert (found.model, found.evaluator, found.search) == ("environment", "reader", "wikipedia")
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OPENAI_API_BASE"])
+def test_it_overrules_by_each_of_its_names(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    write('openai_base_url = "http://file/v1"')
+    assert Environment().openai_base_url == "http://file/v1"
+    monkeypatch.setenv(variable, "http://environment/v1")
+    assert Environment().openai_base_url == "http://environment/v1"
+
+
+@pytest.mark.parametrize("where", ["environment", ".env"])
+def test_another_file_is_named(where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    write('model = "wrong"')
+    write('model = "right"\nprompts = "mine"', "conf/office.toml")
+    if where == ".env":
+        write("CRAG_CONFIG=conf/office.toml", ".env")
+    else:
+        monkeypatch.setenv("CRAG_CONFIG", "conf/office.toml")
+    found = Environment()
+    assert (found.model, found.prompts) == ("right", tmp_path / "conf" / "mine")
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "conf" / "grader").mkdir(parents=True)
+    write(
+        'index = "postgresql://host/name"\nevaluator = "grader"\nembedding_model = "openai:small"\n'
+        'prompts = "/var/prompts"',
+        "conf/crag.toml",
+    )
+    monkeypatch.setenv("CRAG_CONFIG", "conf/crag.toml")
+    found = Environment()
+    assert found.index == "postgresql://host/name"
+    assert found.evaluator == str(tmp_path / "conf" / "grader")
+    assert found.embedding_model == "openai:small"
+    assert found.prompts == Path("/var/prompts")
+    write('index = "qdrant://./kept"', "conf/crag.toml")
+    assert Environment().index == f"qdrant://{tmp_path / 'conf' / 'kept'}"
+
+
+def test_a_name_is_no_folder_that_is_called_so(tmp_path: Path) -> None:
+    for name in ("default", "server", "cosine"):
+        (tmp_path / name).mkdir()
+    write('evaluator = "default"\nreranker = "cosine"\nreflection = "server"')
+    found = Environment()
+    names = ("default", "cosine", "server")
+    assert (found.evaluator, found.reranker, found.reflection) == names
+    told = dict(found.shared())
+    assert (told["evaluator"], told["reranker"], told["reflection"]) == names
+
+
+def test_an_empty_value_says_nothing() -> None:
+    write('index = ""\nevaluator = ""\nmodel = ""\nprompts = ""\nreflection = ""\nsearch = ""')
+    found = Environment()
+    assert (found.index, found.evaluator) == (".crag/index", "default")
+    assert (found.model, found.prompts, found.reflection, found.search) == (None,) * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('evalutor = "cosine"', r"unknown key 'evalutor'; did you mean evaluator"),
+        ('embeddings = "openai:small"', r"did you mean embedding_model\?"),
+        ('zebra = "x"', "known are index, evaluator"),
+        ("model = ", "it is no TOML"),
+        ('config = "other.toml"', "unknown key 'config'"),
+        ('OPENAI_API_KEY = "abc"', "OPENAI_API_KEY holds a secret.*set OPENAI_API_KEY in the env"),
+        ('openai_api_key = "abc"', "set OPENAI_API_KEY in the environment or in .env"),
+        ('tavily_api_key = "abc"', "set TAVILY_API_KEY"),
+        ('anthropic_api_key = "abc"', "set ANTHROPIC_API_KEY"),
+        ('model = "sk-abcdefghijklm"', "model holds a secret.*set CRAG_MODEL"),
+        ('index = "postgresql://me:hush@host/name"', "index holds a secret.*set CRAG_INDEX"),
+    ],
+)
+def test_what_it_may_not_hold(text: str, words: str) -> None:
+    write(text)
+    with pytest.raises(ConfigurationError, match=words) as caught:
+        Environment()
+    assert not {"abc", "hush", "sk-abcdefghijklm"} & set(
+        str(caught.value).replace(":", " ").split()
+    )
+    assert "hush" not in str(caught.value)
+
+
+def test_a_named_file_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAG_CONFIG", "nowhere.toml")
+    with pytest.raises(ConfigurationError, match=r"cannot be read\. CRAG_CONFIG names it"):
+        Environment()
+
+
+def test_a_value_of_another_type_is_refused_as_in_the_environment() -> None:
+    write("model = 7")
+    with pytest.raises(SettingsError, match="'CRAG_MODEL' cannot be 7: write a text"):
+        Environment()

@@ -16,7 +16,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from opentelemetry.trace import SpanKind, StatusCode
 
-from crag.errors import GoneError, QuestionError
+from crag.errors import QuestionError
 from crag.graph import build_crag, build_self_rag
 from crag.graph_registry import GRAPHS
 from crag.langchain import CorrectiveRetriever
@@ -188,19 +188,6 @@ async def test_a_run_that_fails_or_is_cancelled_says_so(told: Watched, make_part
              for labels, _ in told.points("crag.questions")}  # fmt: skip
     assert found == {"error": "QuestionError", "cancelled": "CancelledError"}
     assert told.watch._runs == {}  # noqa: SLF001 - nothing of a lost run is kept
-
-
-def test_a_run_whose_thread_is_deleted_counts_as_cancelled(told: Watched, make_parts: Any) -> None:
-    class Deleted(InMemorySaver):
-        def put_writes(self, *_: Any, **__: Any) -> None:
-            raise GoneError
-
-    graph = build_crag(make_parts(), checkpointer=Deleted())
-    here = config(told) | {"configurable": {"thread_id": "7"}}
-    with pytest.raises(GoneError):
-        graph.invoke({"question": QUESTION}, here)
-    ((labels, count),) = told.points("crag.questions")
-    assert (labels["crag.outcome"], labels["error.type"], count) == ("cancelled", "GoneError", 1)
 
 
 def test_graphs_within_graphs_count_once(told: Watched, make_parts: Any) -> None:

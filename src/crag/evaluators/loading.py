@@ -22,7 +22,7 @@ from crag.models.model import MODEL
 from crag.models.model_card import CARD, read_card
 from crag.parts import ChatModel, Evaluator
 from crag.prompts import PACKAGED, Prompts
-from crag.runtime.config_file import EVALUATORS
+from crag.runtime.environment import EVALUATORS
 
 NAMES = EVALUATORS
 ASKING = frozenset(name for name in NAMES if name.startswith("chat-"))

@@ -1,11 +1,14 @@
 """What chooses the parts: environment variables, a `.env` file, and `crag.toml`.
 
-An option of a command comes first, then the environment, `.env`, `crag.toml`, and the default.
+An option of a command comes first, then the environment, `.env`, `crag.toml`, and the default. Each
+key of the file is the name of a variable without ``CRAG_``, in lower case. Secrets are refused in
+it, because such a file is committed and copied.
 """
 
-from contextlib import suppress
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
     AliasChoices,
@@ -13,23 +16,37 @@ from pydantic import (
     ModelWrapValidatorHandler,
     SecretStr,
     ValidationError,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
-from crag.errors import ConfigurationError, SettingsError
+from crag.errors import ConfigurationError, SettingsError, did_you_mean
+from crag.events import without_keys
 from crag.plain import allowed_by
-from crag.runtime.config_file import PLACES, ConfigFile, is_secret, placed, variable_of
+from crag.torch_models import Dtype
 
 DEFAULT_INDEX = ".crag/index"
-_LONGEST_SECONDS = {"evaluator_seconds": 600, "read_seconds": 86_400}
-_FEWEST_MEGABYTES = 200
-"""What the process that reads files takes before it reads one, and some more."""
-_SWITCH = {"true": True, "yes": True, "on": True, "1": True}
-_SWITCH |= {"false": False, "no": False, "off": False, "0": False}
-
+FILE = "crag.toml"
+"""Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
+EVALUATORS = (
+    "default", "reader", "cosine", "chat-direct", "chat-chain-of-thought", "chat-few-shot",
+    "chat-levels", "chat-batch",
+)  # fmt: skip
+"""Names of evaluators, which come before folders that are called so."""
+REFLECTIONS = ("embedded", "prompted", "server")
+"""Names of back ends of reflection, which do too."""
+_PLACES = ("index", "prompts")
+"""Values that are paths, unless they are addresses."""
+_MAYBE_PLACES = ("embedding_model", "evaluator", "evaluator_fallback", "reflection", "reranker")
+"""Values that are paths if there is such a file."""
+_SECRET = re.compile(r"(^|_)(key|token|password|secret)$", re.IGNORECASE)
+_WITH_PASSWORD = re.compile(r"\w+://[^/@\s]*:[^/@\s]*@")
 
 Shared = tuple[tuple[str, object], ...]
 """Names and values of the fields of an `Environment`; it can be hashed, and sent."""
@@ -39,8 +56,9 @@ class Environment(BaseSettings):
     """Variables that choose the parts; keys are never shown, stored or logged."""
 
     model_config = SettingsConfigDict(
-        env_prefix="CRAG_", env_file=".env", extra="ignore", env_ignore_empty=True, frozen=True
-    )
+        env_prefix="CRAG_", env_file=".env", extra="ignore", env_ignore_empty=True, frozen=True,
+        populate_by_name=True, str_strip_whitespace=True,
+    )  # fmt: skip
 
     config: Path | None = None
     """CRAG_CONFIG: a TOML file of these variables, without secrets; unset, `crag.toml` here."""
@@ -51,13 +69,13 @@ class Environment(BaseSettings):
     evaluator_fallback: str | None = None
     """CRAG_EVALUATOR_FALLBACK: evaluator that judges where the other one fails, such as default;
     unset, texts that could not be judged score -1."""
-    evaluator_seconds: float = 10.0
+    evaluator_seconds: float = Field(default=10.0, gt=0, le=600)
     """CRAG_EVALUATOR_SECONDS: longest time that a request to an evaluator service may take."""
     evaluator_token: SecretStr | None = None
     """CRAG_EVALUATOR_TOKEN: what an evaluator service asks for, and `crag serve-evaluator` too."""
     reranker: str | None = None
     """CRAG_RERANKER: evaluator whose scores order what was found before it is graded, by name or
-    folder, or a name that a package adds; unset, the order of the index stays."""
+    folder, or module:attribute of a document compressor; unset, the order of the index stays."""
     embedding_model: str | None = None
     """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder, or provider:model, such as
     openai:NAME; unset, crag's own."""
@@ -69,7 +87,7 @@ class Environment(BaseSettings):
     """OPENAI_BASE_URL: an OpenAI-compatible server, such as vLLM, Ollama or llama.cpp."""
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
 
-    framing: str = "chat"
+    framing: Literal["chat", "raw"] = "chat"
     """CRAG_FRAMING: chat, or raw for a base model: its server completes the prompt as one string,
     at /v1/completions and without a chat template."""
     prompts: Path | None = None
@@ -80,14 +98,14 @@ class Environment(BaseSettings):
     folder or hub name of a model with reflection tokens. Unset, the chat model if there is one."""
     reflection_model: str = "selfrag/selfrag_llama2_7b"
     """CRAG_REFLECTION_MODEL: the model's name on the server."""
-    reflection_tokens: str = "required"
+    reflection_tokens: Literal["required", "optional"] = "required"
     """CRAG_REFLECTION_TOKENS: required, or optional to run a model without reflection tokens too,
     with neutral critiques, as the papers' LLaMA2-hf-7b rows."""
     reflection_url: str | None = None
     """CRAG_REFLECTION_URL: address of a completions server; unset, that of OPENAI_BASE_URL."""
     reflection_device: str | None = None
     """CRAG_REFLECTION_DEVICE: such as cuda:0; unset, CUDA if available."""
-    reflection_dtype: str = "auto"
+    reflection_dtype: Dtype = "auto"
     """CRAG_REFLECTION_DTYPE: auto, float32, bfloat16 or float16."""
 
     search: str | None = None
@@ -108,28 +126,17 @@ class Environment(BaseSettings):
     """CRAG_WIKIPEDIA_LANGUAGE: code of the Wikipedia to search."""
     contact: str = ""
     """CRAG_CONTACT: e-mail address or URL at which Wikimedia can contact you; sent to the wiki."""
-    telemetry: str = "auto"
+    telemetry: Literal["on", "off", "auto"] = "auto"
     """CRAG_TELEMETRY: on, off, or auto: on if a variable OTEL_EXPORTER_OTLP_*ENDPOINT is set."""
-    logs: str = "text"
+    logs: Literal["text", "json"] = "text"
     """CRAG_LOGS: text, or json: one object a line, without texts and keys."""
-    read_seconds: float = 60.0
+    read_seconds: float = Field(default=60.0, gt=0, le=86_400)
     """CRAG_READ_SECONDS: longest time that reading one file may take; it is skipped after that."""
-    read_megabytes: int = 1500
-    """CRAG_READ_MEGABYTES: memory that reading one file may take, on Linux."""
+    read_megabytes: int = Field(default=1500, ge=200)
+    """CRAG_READ_MEGABYTES: memory that reading one file may take, on Linux. The process that reads
+    takes nearly 200 before it reads one."""
     allow_loopback: bool = False
     """CRAG_ALLOW_LOOPBACK: read pages of this machine too, for tests and local sites."""
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the base class passes it
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return what is read, the strongest first."""
-        return init_settings, env_settings, dotenv_settings, ConfigFile(settings_cls)
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -144,74 +151,115 @@ class Environment(BaseSettings):
         """The key of OpenAI, or of the server at `openai_base_url`."""
         return self.openai_api_key.get_secret_value() if self.openai_api_key else None
 
-    def shared(self) -> "Shared":
+    def shared(self) -> Shared:
         """Return what another process on Ray is told: all but secrets, with absolute paths."""
-        told = {
-            name: getattr(self, name)
-            for name, field in type(self).model_fields.items()
-            if not is_secret(field)
-        }
-        for name, place in self.places().items():
-            told[name] = type(told[name])(place)
+        here = Path.cwd()
+        told = self.model_dump(exclude=set(_secrets()))
+        for name in (*_PLACES, *_MAYBE_PLACES):
+            if told[name] is not None:
+                told[name] = type(told[name])(_placed(name, str(told[name]), here))
         return tuple(told.items())
 
-    def places(self) -> dict[str, str]:
-        """Return what may be a path, absolute if it is one: for a process of another folder."""
-        here = Path.cwd()
-        values = {name: getattr(self, name) for name in sorted(PLACES)}
-        return {name: placed(name, str(value), here) for name, value in values.items() if value}
-
     @classmethod
-    def of(cls, shared: "Shared") -> Self:
+    def of(cls, shared: Shared) -> Self:
         """Return the environment of another process, with the secrets of this one."""
         return cls().model_copy(update=dict(shared))
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the base class passes it
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return what is read, the strongest first."""
+        before = (init_settings(), env_settings(), dotenv_settings())
+        named = next((values["config"] for values in before if values.get("config")), None)
+        path = Path(named or FILE).expanduser().resolve()
+        if named is not None and not path.is_file():
+            raise ConfigurationError(path, "it cannot be read. CRAG_CONFIG names it")
+        return init_settings, env_settings, dotenv_settings, _File(settings_cls, path)
 
     @field_validator("config")
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return value.expanduser().resolve() if value else None
 
-    @field_validator(*sorted(PLACES), mode="before")
+    @field_validator(*_PLACES, *_MAYBE_PLACES, mode="before")
     @classmethod
     def _at_home(cls, value: object) -> object:
         """Expand ``~``, which no shell does in `.env`."""
         return str(Path(str(value)).expanduser()) if str(value).startswith("~/") else value
 
-    @field_validator("evaluator_seconds", "read_seconds", mode="before")
-    @classmethod
-    def _positive(cls, value: object, info: ValidationInfo) -> float:
-        name = str(info.field_name)
-        with suppress(ValueError):
-            if 0 < (seconds := float(str(value))) <= _LONGEST_SECONDS[name]:
-                return seconds
-        allowed = f"allowed are seconds above 0, at most {_LONGEST_SECONDS[name]}"
-        raise SettingsError(f"CRAG_{name.upper()}", value, allowed)
-
-    @field_validator("read_megabytes", mode="before")
-    @classmethod
-    def _enough(cls, value: object) -> int:
-        if not str(value).isdecimal() or int(str(value)) < _FEWEST_MEGABYTES:
-            allowed = f"allowed are whole numbers from {_FEWEST_MEGABYTES}"
-            raise SettingsError("CRAG_READ_MEGABYTES", value, allowed)
-        return int(str(value))
-
-    @field_validator("allow_loopback", mode="before")
-    @classmethod
-    def _switch(cls, value: object) -> bool:
-        switched = value if isinstance(value, bool) else _SWITCH.get(str(value).strip().lower())
-        if switched is None:
-            raise SettingsError("CRAG_ALLOW_LOOPBACK", value, "allowed are true and false")
-        return switched
-
     @model_validator(mode="wrap")
     @classmethod
     def _in_words(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        """Say in words for users which variable is wrong, where a field has only bounds."""
+        """Say in words for users which variable is wrong."""
         try:
             return validate(given)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             name = str(first["loc"][0])
-            field = cls.model_fields.get(name)
-            variable = name if field is None else variable_of(name, field)
+            variable = f"CRAG_{name.upper()}" if name in cls.model_fields else name
             raise SettingsError(variable, first["input"], allowed_by(first)) from None
+
+
+class _File(TomlConfigSettingsSource):
+    """`crag.toml`; paths in it are relative to its folder, because a server runs elsewhere.
+
+    Raises:
+        ConfigurationError: it cannot be read, or has an unknown key or a secret.
+    """
+
+    def _read_file(self, file_path: Path) -> dict[str, Any]:
+        try:
+            given = super()._read_file(file_path)
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(file_path, f"it is no TOML: {error}") from error
+        self._check(file_path, given)
+        placed = {
+            name: _placed(name, value, file_path.parent) if isinstance(value, str) else value
+            for name, value in given.items()
+            if value != ""  # As in the environment, it says nothing.
+        }
+        return {**placed, "config": file_path}
+
+    def _check(self, path: Path, given: Mapping[str, Any]) -> None:
+        secrets = _secrets()
+        known = [name for name in Environment.model_fields if name not in {"config", *secrets}]
+        for name, value in given.items():
+            if name in secrets or (name not in known and _SECRET.search(name)):
+                raise _is_secret(path, name, name.upper())
+            if name not in known:
+                problem = f"unknown key {name!r}; {did_you_mean(name, known)}"
+                raise ConfigurationError(path, problem)
+            if without_keys(str(value)) != str(value) or _WITH_PASSWORD.search(str(value)):
+                raise _is_secret(path, name, f"CRAG_{name.upper()}")
+
+
+def _is_secret(path: Path, name: str, variable: str) -> ConfigurationError:
+    problem = (
+        f"{name} holds a secret, and this file is no place for one: remove it, and set {variable} "
+        "in the environment or in .env"
+    )
+    return ConfigurationError(path, problem)
+
+
+def _secrets() -> list[str]:
+    fields = Environment.model_fields
+    return [name for name, field in fields.items() if "SecretStr" in str(field.annotation)]
+
+
+def _placed(name: str, value: str, folder: Path) -> str:
+    """Make a relative path one of `folder`; names of parts and addresses stay as they are."""
+    if name not in {*_PLACES, *_MAYBE_PLACES} or value in EVALUATORS:
+        return value
+    if name == "reflection" and value.strip().lower() in REFLECTIONS:
+        return value
+    scheme, separator, rest = value.rpartition("://")
+    if separator and not rest.startswith("."):  # ``./`` begins a folder, in any store.
+        return value
+    place = folder / Path(rest).expanduser()
+    return f"{scheme}{separator}{place}" if name in _PLACES or place.exists() else value

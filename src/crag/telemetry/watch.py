@@ -19,7 +19,6 @@ from langchain_core.outputs import LLMResult
 from langgraph.constants import START
 from langgraph.errors import GraphBubbleUp
 
-from crag.errors import GoneError
 from crag.events import EventKind
 from crag.graph_registry import GRAPHS
 from crag.state import Usage
@@ -34,7 +33,7 @@ _STEP = "graph:step:"
 _STATE = ("question", "events", "usage")
 """Keys that the state of a question has, and that of no branch."""
 _KINDS = frozenset(get_args(EventKind))
-_CANCELLED = (asyncio.CancelledError, KeyboardInterrupt, GoneError)
+_CANCELLED = (asyncio.CancelledError, KeyboardInterrupt)
 _WANTED = {"ls_temperature": "temperature", "ls_max_tokens": "max_tokens"}
 
 _logger = logging.getLogger(__name__)
