@@ -14,10 +14,7 @@ TRAIN = [*TORCH, "sklearn", "accelerate", "peft", "matplotlib"]
 USES = {
     "torch": [
         "from crag.evaluators import T5Evaluator; T5Evaluator('folder')",
-        (
-            "from crag.evaluators.torch_pairs import TorchPairs; "
-            "TorchPairs(pathlib.Path('folder'), max_length=9)"
-        ),
+        "from crag.evaluators import CrossEncoderEvaluator; CrossEncoderEvaluator('folder')",
         "from crag.factory.embeddings import TorchEncoder; TorchEncoder('intfloat/e5-small')",
         (
             "from crag.reflection.backends.transformers import TransformersReflection; "

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -89,10 +89,6 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
-    compat: Annotated[
-        Literal["official"] | None,
-        typer.Option(help="Score a T5 as the official code does: one by one, padded to 512."),
-    ] = None,
     write: Annotated[
         bool,
         typer.Option(
@@ -116,8 +112,8 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         _require_card(evaluator)
     chosen = environment(location)
     if not data:
-        if (precision, discarded, pictures, compat) != (None, None, None, None):
-            options = "--precision, --discarded, --pictures and --compat"
+        if (precision, discarded, pictures) != (None, None, None):
+            options = "--precision, --discarded and --pictures"
             message = f"{options} need labelled data: name its files"
             raise TrainingError(message)
         asked, shares = questions or _ASKED, mixture or _MIXTURE
@@ -140,7 +136,7 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     if pictures is not None:
         require_drawable(pictures)
-    judge = _judge(evaluator, chosen, compat)
+    judge = _judge(evaluator, chosen)
     with progress_bar("scoring", quiet=as_json) as advance:
         report = calibration.calibrate(
             judge, data, aim=aim, labels=labels, seed=seed, progress=advance
@@ -193,20 +189,10 @@ def _numbers(option: str, given: str, form: str) -> list[float]:
     return numbers
 
 
-def _judge(name: str, chosen: "Environment", compat: Literal["official"] | None = None) -> Any:
-    from crag.evaluators import T5Evaluator, load_evaluator
-    from crag.factory.parts import choose_model, choose_prompts, service_options
+def _judge(name: str, chosen: "Environment") -> Any:
+    from crag.factory.parts import choose_model, choose_prompts, evaluator_named
 
-    judge = load_evaluator(
-        name,
-        model=choose_model(chosen),
-        compat=compat,
-        prompts=choose_prompts(chosen),
-        **service_options(chosen),
-    )
-    if compat is not None and not isinstance(judge, T5Evaluator):
-        raise TrainingError(f"--compat is for a T5, which {name} is not: leave it out")
-    return judge
+    return evaluator_named(name, chosen, choose_model(chosen), choose_prompts(chosen))
 
 
 def _fit_to_index(  # noqa: PLR0913, PLR0917 - one parameter for each option

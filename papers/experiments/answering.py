@@ -10,7 +10,6 @@ from typing import Any
 from crag.answering.context import kept_strips
 from crag.correction.scoring import LOWEST
 from crag.errors import EvaluatorError
-from crag.evaluators import ASKING
 from crag.generation import ExtractiveAnswerer
 from crag.models.model_card import identity_of
 from crag.papers.experiments.armed import left_armed
@@ -22,6 +21,7 @@ from crag.papers.experiments.rows import Row
 from crag.papers.experiments.running import PART_FAILED, Graph, Run, run_question
 from crag.papers.experiments.tally import Tally, tallying
 from crag.papers.experiments.units import Unit
+from crag.papers.experiments.verdicts import STYLES
 from crag.parts import Evaluator, Parts
 from crag.settings import Settings, settings_from_text
 from crag.tasks import lines_of
@@ -80,7 +80,7 @@ class Answerer:
         parts, variant = self.resources.parts, unit.variant
         if variant.generator not in self.resources.model:
             return f"it needs the generator {variant.generator}: train it, and set CRAG_MODEL to it"
-        if parts.model is None and variant.evaluator in ASKING:
+        if parts.model is None and variant.evaluator in STYLES:
             return MISSING["model"]
         missing = METHODS[variant.method].missing(parts, unit.example)
         if not missing:

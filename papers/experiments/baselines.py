@@ -17,7 +17,6 @@ from crag.correction.provenance import kept_whole, strips_of_snippet, title_of
 from crag.correction.queries import longest_query
 from crag.correction.scoring import with_title
 from crag.errors import CragError, EvaluatorError
-from crag.evaluators.chat import verdict
 from crag.events import Event, event
 from crag.graph.opening import Graph, opened_graph
 from crag.graph.web import build_web
@@ -26,6 +25,7 @@ from crag.nodes.pass_through import PassThrough
 from crag.nodes.retrieve import Retrieve
 from crag.nodes.rewrite import Rewrite
 from crag.nodes.search import Search
+from crag.papers.experiments.verdicts import verdict
 from crag.parts import ChatModel, Parts
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.node_adapter import computing, waiting

@@ -18,13 +18,12 @@ from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import AIMessage, messages_from_dict, messages_to_dict
 from langchain_core.outputs import ChatGeneration, Generation
 
-from crag.correction.scoring import LOWEST, with_title
+from crag.correction.scoring import LOWEST
 from crag.errors import DataError
 from crag.papers.experiments.budget import Meter
 from crag.papers.experiments.tally import current_tally, reserve
 from crag.parts import Evaluator, Hit, Passage, ReadingEvaluator, WebSearcher, is_reading
 from crag.reading import Reading
-from crag.runtime.evaluator_calls import scores_of, takes_passages
 from crag.runtime.replies import readings_of
 from crag.state import Thresholds
 from crag.text.language import languages_of
@@ -193,14 +192,6 @@ class CachedEvaluator:
         keys = {text: _joined(self._name, question, text) for text in texts}
         known = self._known("score", keys, lambda new: self._evaluator.score(question, new))
         return [known[text] for text in texts]
-
-    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        """Do the same for passages; an evaluator that takes strings alone is given those."""
-        if not takes_passages(self._evaluator):
-            return self.score(question, [with_title(one.title, one.text) for one in passages])
-        keys = {one: _joined(self._name, question, *one) for one in passages}
-        known = self._known("score", keys, lambda new: scores_of(self._evaluator, question, new))
-        return [known[one] for one in passages]
 
     def _known(
         self, kind: str, keys: Mapping[Text, str], judge: Callable[[list[Text]], Sequence[Judged]]

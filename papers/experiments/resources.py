@@ -6,8 +6,7 @@ from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 
-from crag.evaluators import load_evaluator
-from crag.evaluators.prompted import PromptedEvaluator
+from crag.evaluators import ChatEvaluator
 from crag.factory.parts import (
     choose_attributor,
     choose_model,
@@ -15,7 +14,7 @@ from crag.factory.parts import (
     choose_reader,
     choose_reflection,
     choose_searcher,
-    service_options,
+    evaluator_named,
 )
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
@@ -26,6 +25,7 @@ from crag.papers.experiments.cache import Cache, CachedReplies, CachedSearcher, 
 from crag.papers.experiments.corpus import CorpusSearcher
 from crag.papers.experiments.current_example import ExampleRetriever
 from crag.papers.experiments.program import fingerprint
+from crag.papers.experiments.verdicts import STYLES, VerdictEvaluator
 from crag.parts import ChatModel, Evaluator, Parts, WebSearcher
 from crag.runtime.environment import Environment
 
@@ -62,8 +62,10 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
     remembered = cache if config.scores else None
 
     def load(name: str) -> Evaluator:
-        loaded = load_evaluator(name, model=model, prompts=prompts, **service_options(environment))
-        if remembered is None or isinstance(loaded, PromptedEvaluator):
+        if model is not None and name in STYLES:
+            return VerdictEvaluator(model, style=STYLES[name], prompts=prompts)
+        loaded = evaluator_named(name, environment, model, prompts)
+        if remembered is None or isinstance(loaded, ChatEvaluator):
             return loaded  # The replies of a chat model are cached, so that its calls are counted.
         return cached(loaded, remembered, identity_of(name))
 

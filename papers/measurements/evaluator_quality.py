@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from evaluator_sets import Labelled, Remembering, Scorer, bm25, read, scored_by, untitled
+from evaluator_sets import Labelled, Scorer, bm25, cosines, read, scored_by, untitled
 
 from crag.correction.action import decide
 from crag.errors import TrainingError
@@ -99,12 +99,10 @@ def main() -> None:
 
 def evaluators(default: str, t5: Path | None) -> dict[str, Row]:
     """Return what is compared, by name."""
-    vectors, embedded = Remembering(), load_evaluator(default)
-    cosine = vectors.best_cosine()
+    embedded = load_evaluator(default)
     rows = {
         "BM25": Row(bm25),
-        "cosine of the whole text": Row(vectors.whole_text),
-        "`cosine`": Row(scored_by(cosine), cosine.thresholds),
+        "cosine of the whole text": Row(cosines),
         "`default`": Row(scored_by(embedded), embedded.thresholds),
         "`default`, titles removed": Row(scored_by(embedded), embedded.thresholds, titles=False),
     }

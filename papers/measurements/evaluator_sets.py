@@ -6,11 +6,8 @@ from typing import Any, NamedTuple
 
 import bm25s
 import numpy as np
-from langchain_core.embeddings import Embeddings
 
 from crag.correction.scoring import with_title
-from crag.evaluators import CosineEvaluator
-from crag.evaluators.remembered import RememberedVectors
 from crag.models.encoder import packaged_encoder
 from crag.papers.training.pairs import LabelRule, Pair, by_question, label_of
 from crag.papers.training.records import read_objects
@@ -20,7 +17,6 @@ from crag.state import Action
 
 Scorer = Callable[[Sequence[Pair]], list[float]]
 """Scores all pairs of a set, in their order; the pairs of a question stand together."""
-_MOST_VECTORS = 200_000
 
 
 class Labelled(NamedTuple):
@@ -98,28 +94,11 @@ def _words(texts: list[str]) -> list[list[str]]:
     return words
 
 
-class Remembering(Embeddings):
-    """The packaged encoder, which embeds each text once for all evaluators that share it."""
-
-    def __init__(self) -> None:
-        self._vectors = RememberedVectors(packaged_encoder(), most=_MOST_VECTORS)
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed what is new."""
-        return [vector.tolist() for vector in self._vectors.of(texts)]
-
-    def embed_query(self, text: str) -> list[float]:
-        """Embed a question."""
-        return self.embed_documents([text])[0]
-
-    def whole_text(self, pairs: Sequence[Pair]) -> list[float]:
-        """Score by the cosine of question and whole text."""
-        found: list[float] = []
-        for question, group in by_question(pairs).items():
-            asked, *vectors = self._vectors.of([question, *texts_of(group)])
-            found += (np.asarray(vectors) @ asked).tolist()
-        return found
-
-    def best_cosine(self) -> CosineEvaluator:
-        """Return the packaged cosine evaluator over these vectors."""
-        return CosineEvaluator.fitted(self)
+def cosines(pairs: Sequence[Pair]) -> list[float]:
+    """Score by the cosine of question and whole text, with the packaged encoder."""
+    encoder = packaged_encoder()
+    found: list[float] = []
+    for question, group in by_question(pairs).items():
+        vectors = np.asarray(encoder.embed_documents([question, *texts_of(group)]))
+        found += (vectors[1:] @ vectors[0]).tolist()
+    return found

@@ -14,8 +14,8 @@ from crag.plain import said, shortened, without_credentials
 EventKind = Literal[
     "contextualize_failed", "contextualize_skipped",
     "nothing_retrieved", "retrieval_failed", "reranker_failed", "filter_ignored",
-    "question_respelled", "unread_language", "evaluator_failed", "evaluator_retried",
-    "evaluator_replaced", "circuit_opened", "action_replaced", "rewrite_failed", "rewrite_skipped",
+    "question_respelled", "unread_language", "evaluator_failed",
+    "action_replaced", "rewrite_failed", "rewrite_skipped",
     "search_unavailable", "search_failed", "search_empty", "hits_dropped", "search_refused",
     "page_failed", "pages_skipped", "paragraphs_skipped", "budget_exhausted", "model_failed",
     "model_refused", "model_empty", "reply_cut", "model_declined", "citation_removed",

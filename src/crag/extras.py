@@ -10,7 +10,7 @@ from crag.errors import MissingPackageError, SettingsError
 Part = TypeVar("Part")
 Extra = Literal[
     "torch", "train", "bench", "ray", "postgres", "ocr", "office", "qdrant", "community",
-    "evaluator", "ray-serve", "serve", "telemetry",
+    "serve", "telemetry",
 ]  # fmt: skip
 
 

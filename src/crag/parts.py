@@ -47,21 +47,12 @@ class Evaluator(Protocol):
         ...
 
 
-class PassageEvaluator(Evaluator, Protocol):
-    """An evaluator that takes title and text separately; the graphs then pass passages only.
-
-    An evaluator with `score` alone receives joined strings, in which a title looks like the
-    beginning of a text that contains ``//``, as code does.
-    """
-
-    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        """Return one score for each passage, as `score` does; an untitled one has the title ""."""
-        ...
-
-
 @runtime_checkable
 class ReadingEvaluator(Evaluator, Protocol):
-    """An evaluator that also finds the relevant part of a passage, in the same pass."""
+    """An evaluator that also finds the relevant part of a passage, in the same pass.
+
+    The graphs then only call `read`, which has title and text apart.
+    """
 
     @property
     def quote_threshold(self) -> float:
@@ -377,7 +368,7 @@ _CALLED_BY: Mapping[str, tuple[tuple[str, ...], str]] = {
         ("invoke", "ainvoke"), "a LangChain retriever, of a vector store its `as_retriever()`",
     ),
     "evaluator": (
-        ("score", "score_passages", "read"),
+        ("score", "read"),
         "an object with `score` and `thresholds`, such as crag.evaluators.load_evaluator()",
     ),
     "reranker": (

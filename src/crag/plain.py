@@ -1,8 +1,10 @@
 """Values as plain ones: text that UTF-8 can write, JSON, addresses to show, counts in words."""
 
+import json
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import date, time
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -94,15 +96,15 @@ def said(value: object) -> str:
 
 
 def filled(form: type[Form], reply: str) -> Form | None:
-    """Read the one JSON object of a model's reply, or return None if it does not fill in the form.
+    """Read the first JSON object of a model's reply that fills in the form; None if there is none.
 
     The thoughts of a reasoning model are ignored, and so are fences and text around the object.
     """
     text = reply.rpartition("</think>")[2]
-    try:
-        return form.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
-    except ValidationError:
-        return None
+    for start in (place for place, character in enumerate(text) if character == "{"):
+        with suppress(ValueError, RecursionError):
+            return form.model_validate(json.JSONDecoder().raw_decode(text, start)[0])
+    return None
 
 
 def first_line(error: Exception) -> str:

@@ -46,7 +46,6 @@ class Batch:
         self._options = ("--index", index, "--set", "only=correct", "--concurrency", "1")
         self.environment = {
             "OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none", "CRAG_MODEL": "m",
-            "CRAG_EVALUATOR": "cosine",
         }  # fmt: skip
 
     def ask(self, *questions: str) -> None:

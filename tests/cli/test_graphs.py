@@ -44,7 +44,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with chatting() as server:
         environment = {
             "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "CRAG_MODEL": "m",
-            "CRAG_EVALUATOR": "chat-direct", "CRAG_INDEX": str(folder / "index"),
+            "CRAG_EVALUATOR": "chat", "CRAG_INDEX": str(folder / "index"),
         }  # fmt: skip
         found = Place(folder, environment)
         found.told("index", "barn.md")

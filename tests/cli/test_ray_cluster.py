@@ -219,7 +219,6 @@ def asking(server: Loopback, folder: Path, index: Path) -> tuple[list[object], d
     command = ["batch", folder / "questions.jsonl", "--index", index, "--set", "only=correct"]
     environment = {
         "OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none", "CRAG_MODEL": "m",
-        "CRAG_EVALUATOR": "cosine",
     }  # fmt: skip
     return command, environment
 

@@ -3,28 +3,27 @@
 import math
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableLambda
 
 from crag.evaluators import (
-    BatchChatEvaluator,
     ChatEvaluator,
-    CosineEvaluator,
     CrossEncoderEvaluator,
     ReaderEvaluator,
+    RerankEvaluator,
     T5Evaluator,
 )
-from crag.evaluators.torch_pairs import TorchPairs
 from crag.parts import Evaluator
+from tests.loopback import serving
 from tests.repeating import times
 from tests.trained import TINY_T5, tiny_bert
 
@@ -34,39 +33,38 @@ TEXTS = [
     "x", " \n", "🙂 🙃", "東京は日本の首都です。", "Ωμέγα и кириллица", "\x00", "a </s> b", "<pad>",
     "T // a text with a title",
 ]  # fmt: skip
-Make = Callable[[int], Evaluator]
+Make = Callable[[], Evaluator]
 
 
 def graded_by_length(messages: list[BaseMessage]) -> AIMessage:
-    """Say yes to long texts, or grade texts by their length, as a chat model might."""
+    """Grade texts by their length, as a chat model might."""
     found = re.findall(r'<passage number="(\d+)">\n(.*?)\n</passage>', messages[-1].text, re.DOTALL)
     grades = [f'{{"passage": {number}, "relevance": {len(text) % 11}}}' for number, text in found]
-    alone = messages[-1].text.rpartition("<passage>")[2]
-    judged = f'{{"grades": [{", ".join(grades)}]}}' if found else ["no", "yes"][len(alone) > 50]
-    return AIMessage(judged)
+    return AIMessage(f'{{"grades": [{", ".join(grades)}]}}')
+
+
+def reranked(sent: dict[str, Any]) -> dict[str, Any]:
+    """Score texts by their length, as a rerank API might."""
+    lengths = [len(text) % 11 / 10 for text in sent["documents"]]
+    return {"results": [{"index": n, "relevance_score": one} for n, one in enumerate(lengths)]}
 
 
 @pytest.fixture(scope="module")
-def kinds(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Make]:
-    """Return what makes each kind, with its batch size where it takes one."""
-    pairs = TorchPairs(
-        tiny_bert(tmp_path_factory.mktemp("whole"), outputs=1), max_length=48, device="cpu"
-    )
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Make]]:
+    """Return what makes each kind."""
+    folder = tiny_bert(tmp_path_factory.mktemp("whole"), outputs=1)
     model: Any = RunnableLambda(graded_by_length)
-    return {
-        "t5": lambda size: T5Evaluator(TINY_T5, batch_size=size),
-        "cross-encoder, whole": lambda size: CrossEncoderEvaluator(pairs, batch_size=size),
-        "reader": lambda _: ReaderEvaluator.packaged(),
-        "cosine": lambda _: CosineEvaluator.fitted(DeterministicFakeEmbedding(size=16)),
-        "chat": lambda _: ChatEvaluator(model),
-        "chat-batch": lambda size: BatchChatEvaluator(model, texts_per_call=size),
-    }
+    with serving(reranked) as server:
+        yield {
+            "t5": lambda: T5Evaluator(TINY_T5),
+            "cross-encoder": lambda: CrossEncoderEvaluator(folder, device="cpu"),
+            "reader": ReaderEvaluator.packaged,
+            "chat": lambda: ChatEvaluator(model),
+            "rerank": lambda: RerankEvaluator(f"{server.url}/rerank"),
+        }
 
 
-@pytest.fixture(
-    scope="module",
-    params=["t5", "cross-encoder, whole", "reader", "cosine", "chat", "chat-batch"],
-)
+@pytest.fixture(scope="module", params=["t5", "cross-encoder", "reader", "chat", "rerank"])
 def make(request: pytest.FixtureRequest, kinds: Mapping[str, Make]) -> Make:
     return cache(kinds[request.param])
 
@@ -76,7 +74,7 @@ def close(scores: Sequence[float]) -> Any:
 
 
 def test_it_satisfies_the_protocol(make: Make) -> None:
-    evaluator = make(32)
+    evaluator = make()
     assert isinstance(evaluator, Evaluator)
     assert evaluator.thresholds["lower"] <= evaluator.thresholds["upper"]
     assert evaluator.score(QUESTION, []) == []
@@ -86,28 +84,30 @@ def test_it_satisfies_the_protocol(make: Make) -> None:
 @given(st.text(max_size=30), st.lists(st.text(max_size=40), max_size=5))
 @example(QUESTION, ["09"])
 def test_any_text_has_a_score(make: Make, question: str, texts: list[str]) -> None:
-    scores = make(32).score(question, texts)
+    scores = make().score(question, texts)
     assert len(scores) == len(texts)
     assert all(math.isfinite(score) for score in scores)
     assert all(score == -1 for score, text in zip(scores, texts, strict=True) if not text.strip())
 
 
 def test_neither_order_nor_batch_matters(make: Make) -> None:
-    expected = make(32).score(QUESTION, TEXTS)
+    expected = make().score(QUESTION, TEXTS)
     for number in range(times(3, 30)):
         order = random.Random(number).sample(range(len(TEXTS)), len(TEXTS))  # noqa: S311 - orders
-        found = make([1, 7, 3, 2, 32][number % 5]).score(QUESTION, [TEXTS[one] for one in order])
-        assert found == close([expected[one] for one in order])
+        size = [1, 7, 3, 2, 32][number % 5]
+        parts = [order[start : start + size] for start in range(0, len(order), size)]
+        asked = [make().score(QUESTION, [TEXTS[one] for one in part]) for part in parts]
+        assert list(chain.from_iterable(asked)) == close([expected[one] for one in order])
 
 
 def test_very_long_texts_and_questions(make: Make) -> None:
-    scores = make(32).score(QUESTION, ["word " * 20_000, "x" * 50_000])
-    assert all(map(math.isfinite, [*scores, *make(32).score("why " * 9999, ["a text"])]))
+    scores = make().score(QUESTION, ["word " * 20_000, "x" * 50_000])
+    assert all(map(math.isfinite, [*scores, *make().score("why " * 9999, ["a text"])]))
 
 
 def test_threads_share_one_that_is_not_loaded_yet(kinds: Mapping[str, Make], make: Make) -> None:
     name = next(name for name, one in kinds.items() if one is make.__wrapped__)  # type: ignore[attr-defined]
-    fresh = kinds[name](3)
+    fresh = kinds[name]()
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda text: fresh.score(QUESTION, [text])[0], TEXTS * 2))
-    assert found == close(make(32).score(QUESTION, TEXTS) * 2)
+    assert found == close(make().score(QUESTION, TEXTS) * 2)

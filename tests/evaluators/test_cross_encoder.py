@@ -1,52 +1,120 @@
-"""The score of a cross-encoder, and its thresholds; `test_torch_pairs` loads some."""
+"""Cross-encoders of the user's, stored whole."""
 
-from collections.abc import Sequence
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from crag.evaluators import CrossEncoderEvaluator
-from crag.models.model_card import Calibration, DataFile, ModelCard
-from crag.parts import Evaluator, Passage
+from crag.correction.scoring import with_title
+from crag.errors import EvaluatorError
+from crag.evaluators import CrossEncoderEvaluator, load_evaluator
+from crag.models.model_card import Calibration, ModelCard
+from crag.papers.training.artefacts import write_card
+from crag.papers.training.models import load_trainee
+from crag.parts import Evaluator
+from tests.trained import outputs_of, small_recipe, some_pairs, tiny_bert
 
-CARD = ModelCard(kind="cross_encoder", base="base", max_length=32)
-
-
-class FakePairs:
-    """Gives the length of each text as its logit, and remembers the batch size."""
-
-    def __init__(self) -> None:
-        self.asked: list[list[tuple[str, Passage]]] = []
-
-    def logits(self, pairs: Sequence[tuple[str, Passage]], batch_size: int) -> NDArray[np.float64]:
-        assert batch_size == 7
-        self.asked.append(list(pairs))
-        return np.array([float(len(passage.text)) for _, passage in pairs])
+PAIRS = some_pairs(24)
+QUESTION = "How old is the violin in Peru?"
+TEXTS = [with_title(pair.title, pair.text) for pair in PAIRS]
+CARD = ModelCard(kind="cross_encoder", base="tiny", max_length=48)
+FITTED = Calibration(upper=0.4, lower=-0.7, aim="tests", questions=1, data=[], quantiles=[0.0] * 21)
 
 
-def test_a_score_is_twice_the_probability_less_one() -> None:
-    model = FakePairs()
-    evaluator = CrossEncoderEvaluator(model, batch_size=7)
-    assert isinstance(evaluator, Evaluator)
-    scores = evaluator.score("q", ["ab", "", "a", " \n"])
-    assert scores == pytest.approx([2 / (1 + np.exp(-2)) - 1, -1.0, 2 / (1 + np.exp(-1)) - 1, -1.0])
-    assert model.asked == [[("q", Passage("", "ab")), ("q", Passage("", "a"))]]
-    assert evaluator.score("q", ["", ""]) == [-1.0, -1.0]
-    assert evaluator.score("q", []) == []
-    assert len(model.asked) == 1
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a BERT with one output, as transformers stores it, and a card."""
+    folder = tiny_bert(tmp_path_factory.mktemp("whole"), outputs=1)
+    write_card(folder, CARD)
+    return folder
 
 
-def test_thresholds_are_given_or_on_the_card_or_usual() -> None:
-    data = [DataFile(name="d", sha256="0", pairs=1, positives=1)]
-    found = Calibration(
-        upper=0.4, lower=-0.7, aim="a", questions=1, data=data, quantiles=[0.0] * 21
-    )
-    card = CARD.model_copy(update={"calibration": found})
-    usual = CrossEncoderEvaluator(FakePairs(), card=CARD)
-    fitted = CrossEncoderEvaluator(FakePairs(), card=card)
-    given = CrossEncoderEvaluator(FakePairs(), card=card, thresholds={"upper": 0.9, "lower": 0.1})
-    assert usual.thresholds == {"upper": 0.5, "lower": -0.5}
-    assert fitted.thresholds == {"upper": 0.4, "lower": -0.7}
+@pytest.fixture(scope="module")
+def evaluator(folder: Path) -> Evaluator:
+    return load_evaluator(str(folder))
+
+
+def plain(folder: Path, question: str, texts: list[str], length: int = 48) -> list[float]:
+    asked = [PAIRS[0]._replace(question=question, title="", text=text) for text in texts]
+    outputs = outputs_of(load_trainee(small_recipe(folder)), asked, length)
+    return (2 / (1 + np.exp(-outputs)) - 1).tolist()
+
+
+def test_scores_are_those_of_a_plain_forward_pass(folder: Path, evaluator: Evaluator) -> None:
+    assert isinstance(evaluator, CrossEncoderEvaluator)
+    scores = evaluator.score(QUESTION, TEXTS)
+    assert len({round(score, 3) for score in scores}) > 5
+    assert scores == pytest.approx(plain(folder, QUESTION, TEXTS), abs=1e-5)
+
+
+def test_a_card_says_thresholds_and_length(folder: Path, tmp_path: Path) -> None:
+    long = "violin " * 200
+    uncalibrated = load_evaluator(str(folder))
+    assert uncalibrated.thresholds == {"upper": 0.5, "lower": -0.5}
+    expected = plain(folder, QUESTION, [long])
+    assert uncalibrated.score(QUESTION, [long]) == pytest.approx(expected, abs=1e-5)
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    write_card(copy, CARD.model_copy(update={"calibration": FITTED}))
+    assert load_evaluator(str(copy)).thresholds == {"upper": 0.4, "lower": -0.7}
+    given = CrossEncoderEvaluator(copy, thresholds={"upper": 0.9, "lower": 0.1})
     assert given.thresholds == {"upper": 0.9, "lower": 0.1}
-    assert fitted.card == card
+    (copy / "card.json").unlink()
+    found = load_evaluator(str(copy)).score(QUESTION, [long])
+    assert found == pytest.approx(plain(copy, QUESTION, [long], length=128), abs=1e-5)
+
+
+def test_a_relative_folder_stays_the_same(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    found = load_evaluator(folder.name)
+    monkeypatch.chdir(tmp_path)
+    assert -1 < found.score(QUESTION, ["text"])[0] < 1
+
+
+@pytest.mark.parametrize(
+    ("outputs", "problem"),
+    [
+        (3, "it has 3 outputs; an evaluator has one"),
+        (None, "it is a BertModel, which has no output of its own; an evaluator has one"),
+    ],
+)
+def test_a_model_with_other_outputs_is_refused_before_it_loads(
+    tmp_path: Path, outputs: int | None, problem: str
+) -> None:
+    with pytest.raises(EvaluatorError, match=problem):
+        load_evaluator(str(tiny_bert(tmp_path, outputs=outputs)))
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        ("weights", "cannot be loaded. Copy it again"),
+        ("cut", "cannot be loaded. Copy it again"),
+        ("tokenizer", "there is no tokenizer. Copy it there"),
+        ("no head", "it lacks weights, such as classifier.bias"),
+    ],
+)
+def test_what_is_no_evaluator_is_refused(tmp_path: Path, broken: str, problem: str) -> None:
+    copy = tiny_bert(tmp_path / "copy", outputs=None if broken == "no head" else 1)
+    config, weights = copy / "config.json", copy / "model.safetensors"
+    if broken == "no head":
+        config.write_text(config.read_text().replace("BertModel", "ForSequenceClassification"))
+    if broken == "weights":
+        weights.unlink()
+    if broken == "cut":
+        weights.write_bytes(weights.read_bytes()[:-9])
+    if broken == "tokenizer":
+        for path in copy.glob("*token*"):
+            path.unlink()
+    evaluator = load_evaluator(str(copy))
+    for _ in "12":
+        with pytest.raises(EvaluatorError, match=problem):
+            evaluator.score(QUESTION, ["text"])
+
+
+@pytest.mark.parametrize("device", ["tpu9", "cuda:99"])
+def test_an_unknown_device(folder: Path, device: str) -> None:
+    with pytest.raises(EvaluatorError, match=rf"no device '{device}'.*there are: cpu"):
+        CrossEncoderEvaluator(folder, device=device).score("q", ["a b"])

@@ -40,19 +40,19 @@ def test_a_graph_grades_what_was_reranked() -> None:
 def test_crag_toml_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert choose_parts(Environment()).reranker is None
-    (tmp_path / "crag.toml").write_text('reranker = "cosine"\n')
+    (tmp_path / "crag.toml").write_text('reranker = "reader"\n')
     reranker = choose_parts(Environment()).reranker
     assert reranker is not None
     found = reranker.compress_documents([Document("Iron."), Document("Tea is hot.")], "hot tea")
     assert [one.page_content for one in found] == ["Tea is hot.", "Iron."]
     told = {one.part: one for one in examine(Environment())}
-    assert (told["reranker"].state, told["reranker"].in_use) == ("ready", "cosine")
+    assert (told["reranker"].state, told["reranker"].in_use) == ("ready", "reader")
 
 
 def test_one_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CRAG_RERANKER", "cosin")
-    with pytest.raises(EvaluatorError, match="did you mean cosine"):
+    monkeypatch.setenv("CRAG_RERANKER", "readr")
+    with pytest.raises(EvaluatorError, match="did you mean reader"):
         choose_parts(Environment())
     told = {one.part: one for one in examine(Environment(), use=False)}
     assert told["reranker"].state == "broken"

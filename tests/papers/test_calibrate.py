@@ -1,9 +1,11 @@
 """`crag calibrate`, of labelled data and of an index."""
 
 import json
+import re
 import shutil
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -22,10 +24,23 @@ from tests import commands
 from tests.loopback import serving
 
 runner = CliRunner()
+WORDS = f"{__name__}:SharedWords"
 TOPICS = (
     "kettle", "violin", "glacier", "passport", "beehive", "volcano", "compass", "saddle",
     "lantern", "orchard", "turbine", "harbour", "walnut", "sundial", "trombone", "fossil",
 )  # fmt: skip
+
+
+class SharedWords(FakeEvaluator):
+    """Score a text by the share of the question's words that it holds."""
+
+    def __init__(self) -> None:
+        super().__init__(_shared)
+
+
+def _shared(question: str, text: str) -> float:
+    asked, said = (set(re.findall(r"\w+", one.lower())) for one in (question, text))
+    return 2 * len(asked & said) / max(1, len(asked)) - 1
 
 
 @pytest.fixture
@@ -53,16 +68,20 @@ def call(*arguments: object) -> str:
 
 
 def test_a_service_is_asked_with_its_token(pairs: Path) -> None:
-    about = {"name": "served", "thresholds": {"upper": 0.75, "lower": 0.25}, "languages": ["en"]}
-    with serving({"about": about, "scores": [0.5]}) as server:
+    def scored(asked: dict[str, Any]) -> dict[str, Any]:
+        numbers = range(len(asked["documents"]))
+        return {"results": [{"index": number, "relevance_score": 0.5} for number in numbers]}
+
+    with serving(scored) as server:
         environment = {"CRAG_EVALUATOR_TOKEN": "a-token"}
-        commands.crag("calibrate", pairs, "--evaluator", server.url, environment=environment)
+        url = f"{server.url}/rerank"
+        commands.crag("calibrate", pairs, "--evaluator", url, environment=environment)
         assert {asked["authorization"] for asked in server.requests} == {"Bearer a-token"}
 
 
 def test_thresholds_tables_hint_and_pictures_are_shown(pairs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "pictures"
-    shown = call(pairs, "--evaluator", "cosine", "--pictures", folder)
+    shown = call(pairs, "--evaluator", WORDS, "--pictures", folder)
     assert "32 questions, 48 texts, 16 relevant" in shown
     assert "judged ambiguous" in shown
     assert "usable discarded" in shown
@@ -71,7 +90,7 @@ def test_thresholds_tables_hint_and_pictures_are_shown(pairs: Path, tmp_path: Pa
 
 
 def test_json_is_one_object(pairs: Path) -> None:
-    shown = call(pairs, "--evaluator", "cosine", "--costs", "5,1,2", "--json")
+    shown = call(pairs, "--evaluator", WORDS, "--costs", "5,1,2", "--json")
     report = json.loads(shown)
     assert shown.count("\n") == 1
     assert report["thresholds"]["lower"] <= report["thresholds"]["upper"]
@@ -87,7 +106,7 @@ def test_shuffled_labels_are_refused_and_nothing_is_written(pairs: Path, tmp_pat
         row["label"] = number // 3 % 2
     pairs.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(TrainingError, match="cannot calibrate"):
-        call(pairs, "--evaluator", "cosine", "--pictures", tmp_path / "pictures")
+        call(pairs, "--evaluator", WORDS, "--pictures", tmp_path / "pictures")
     assert not any((tmp_path / "pictures").iterdir())
 
 
@@ -104,7 +123,6 @@ def test_shuffled_labels_are_refused_and_nothing_is_written(pairs: Path, tmp_pat
             ["--pictures", "/dev/null/charts"],
             "no picture can be written to /dev/null/charts",
         ),
-        (["--compat", "official", "--evaluator", "cosine"], "is for a T5, which cosine is not"),
     ],
 )
 def test_bad_options_are_errors_with_the_fix(pairs: Path, options: list[str], message: str) -> None:
@@ -132,7 +150,7 @@ def test_thresholds_go_into_the_card_of_a_folder_and_leave_the_rest(
     assert card.calibration == report
     assert (card.base, card.max_length) == ("a base", 64)
     assert [path.name for path in folder.iterdir()] == ["card.json"]
-    assert write_thresholds("cosine", report) is None
+    assert write_thresholds(WORDS, report) is None
 
 
 def test_thresholds_of_the_packaged_reader_are_an_evaluator_of_its_weights(
@@ -186,7 +204,7 @@ def guide(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_index_is_calibrated_without_labels(guide: Path) -> None:
-    options = ["--index", guide, "--evaluator", "cosine", "--questions", 50, "--seed", 1]
+    options = ["--index", guide, "--evaluator", WORDS, "--questions", 50, "--seed", 1]
     report = json.loads(call(*options, "--json"))
     assert report["answered"] >= 20
     assert report["near"] >= 5
@@ -208,12 +226,11 @@ def test_an_index_is_calibrated_without_labels(guide: Path) -> None:
     ("options", "message"),
     [
         (["--precision", "0.9"], "need labelled data: name its files"),
-        (["--compat", "official"], "need labelled data: name its files"),
         (["--mixture", "1,2"], "ANSWERED,NEAR,FAR"),
         (["--mixture", "1,-1,1"], "three shares of at least 0"),
         (["--questions", "15"], "ask for more"),
         (["--costs", "1,2"], "WRONG,NEEDLESS,DISCARDED"),
-        (["--evaluator", "cosine", "--write"], "leave out --write"),
+        (["--evaluator", WORDS, "--write"], "leave out --write"),
     ],
 )
 def test_bad_options_for_an_index_are_errors_with_the_fix(
@@ -225,13 +242,13 @@ def test_bad_options_for_an_index_are_errors_with_the_fix(
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CragError, match="No such file"):
-        call(tmp_path / "none.jsonl", "--evaluator", "cosine")
+        call(tmp_path / "none.jsonl", "--evaluator", WORDS)
 
 
 def test_too_little_data_for_a_threshold_is_noted(pairs: Path) -> None:
     lines = [line for line in pairs.read_text().splitlines() if "Peru" not in line]
     pairs.write_text("\n".join(lines))
-    shown = call(pairs, "--evaluator", "cosine")
+    shown = call(pairs, "--evaluator", WORDS)
     assert "note 0 of 16 questions have no relevant text: too little data on when" in shown
 
 

@@ -78,11 +78,11 @@ def test_a_folder_in_capitals_is_no_name_of_an_evaluator(
     for folder in ("Reader", "reader", "Embedded"):
         (tmp_path / folder).mkdir(exist_ok=True)
     monkeypatch.setenv("CRAG_EVALUATOR", "Reader")
-    monkeypatch.setenv("CRAG_EVALUATOR_FALLBACK", "reader")
+    monkeypatch.setenv("CRAG_RERANKER", "reader")
     monkeypatch.setenv("CRAG_REFLECTION", "Embedded")
     told = dict(Environment().shared())
     assert told["evaluator"] == str(tmp_path / "Reader")
-    assert (told["evaluator_fallback"], told["reflection"]) == ("reader", "Embedded")
+    assert (told["reranker"], told["reflection"]) == ("reader", "Embedded")
 
 
 def test_a_file_named_env_that_is_not_utf8_is_named_with_its_line() -> None:
@@ -134,10 +134,10 @@ def write(text: str, path: str = "crag.toml") -> Path:
 
 
 def test_the_file_of_this_folder_names_the_parts(tmp_path: Path) -> None:
-    write('index = "kept"\nmodel = "ollama:llama3.2"\nevaluator = "cosine"\nallow_loopback = true')
+    write('index = "kept"\nmodel = "ollama:llama3.2"\nevaluator = "chat"\nallow_loopback = true')
     found = Environment()
     assert (found.index, found.model) == (str(tmp_path / "kept"), "ollama:llama3.2")
-    assert (found.evaluator, found.allow_loopback) == ("cosine", True)
+    assert (found.evaluator, found.allow_loopback) == ("chat", True)
     assert found.config == tmp_path / "crag.toml"
 
 
@@ -148,7 +148,7 @@ def test_no_file_says_nothing() -> None:
 def test_the_environment_overrules_env_which_overrules_the_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write('model = "file"\nevaluator = "cosine"\nsearch = "wikipedia"\nindex = "kept"')
+    write('model = "file"\nevaluator = "chat"\nsearch = "wikipedia"\nindex = "kept"')
     write("CRAG_MODEL=dotenv\nCRAG_EVALUATOR=reader\n", ".env")
     monkeypatch.setenv("CRAG_MODEL", "environment")
     found = Environment()
@@ -193,11 +193,11 @@ def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_name_is_no_folder_that_is_called_so(tmp_path: Path) -> None:
-    for name in ("default", "server", "cosine"):
+    for name in ("default", "server", "chat"):
         (tmp_path / name).mkdir()
-    write('evaluator = "default"\nreranker = "cosine"\nreflection = "server"')
+    write('evaluator = "default"\nreranker = "chat"\nreflection = "server"')
     found = Environment()
-    names = ("default", "cosine", "server")
+    names = ("default", "chat", "server")
     assert (found.evaluator, found.reranker, found.reflection) == names
     told = dict(found.shared())
     assert (told["evaluator"], told["reranker"], told["reflection"]) == names
@@ -213,7 +213,7 @@ def test_an_empty_value_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('evalutor = "cosine"', r"unknown key 'evalutor'; did you mean evaluator"),
+        ('evalutor = "chat"', r"unknown key 'evalutor'; did you mean evaluator"),
         ('embeddings = "openai:small"', r"did you mean embedding_model\?"),
         ('zebra = "x"', "known are index, evaluator"),
         ("model = ", "it is no TOML"),

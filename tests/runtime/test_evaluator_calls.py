@@ -1,8 +1,6 @@
 """An evaluator that breaks its contract is found out."""
 
 import math
-from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from crag.runtime.evaluator_calls import (
     read_passages,
     reads,
     score_passages,
-    takes_passages,
 )
 from crag.settings import Settings
 from crag.state import Source
@@ -103,65 +100,28 @@ def test_strips_of_every_script_are_scored(short: str, long: str) -> None:
     assert [strip["score"] for strip in judged] == [-1.0, 0.7]
 
 
-class Apart(FakeEvaluator):
-    """Takes titles apart from texts."""
-
-    def __init__(self) -> None:
-        super().__init__(0.7)
-        self.passages: list[Passage] = []
-
-    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        del question
-        self.passages += passages
-        return [0.7] * len(passages)
-
-
-class Overridden(Apart):
-    """Changes `score` alone, as somebody may who knows no other method."""
-
-    def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        return [score / 2 for score in super().score(question, texts)]
-
-
 CODE = "total = price * count // 2  // round down"
 
 
 @pytest.mark.parametrize("titles", ["every_strip", "passage", "none"])
-def test_strokes_in_an_untitled_text_are_no_title(titles: Any) -> None:
-    evaluator = Apart()
+def test_strokes_in_an_untitled_text_are_no_title_to_who_reads(titles: Any) -> None:
+    evaluator = FakeReadingEvaluator()
     strips = [unscored(CODE, UNTITLED)]
     filter_strips(evaluator, "q", strips, Settings(titles=titles), node="refine")
-    assert evaluator.passages == [Passage("", CODE)]
+    assert evaluator.read_passages == [[Passage("", CODE)]]
 
 
 def test_a_title_that_stands_before_the_document_is_the_title_of_its_first_strip() -> None:
-    evaluator, titled = Apart(), Source(id="1", title="St. John  (film)", url="", position="")
+    evaluator = FakeReadingEvaluator()
+    titled = Source(id="1", title="St. John  (film)", url="", position="")
     first, second = "St John (film) // It opened in 1912.", "x = 1 // the first of them"
     strips = [unscored(first, titled), unscored(second, titled)]
     settings = Settings(titles="passage")
     judged = filter_strips(evaluator, "q", strips, settings, node="refine").strips
-    assert evaluator.passages == [
-        Passage("St John (film)", "It opened in 1912."),
-        Passage("", second),
+    assert evaluator.read_passages == [
+        [Passage("St John (film)", "It opened in 1912."), Passage("", second)]
     ]
     assert [strip["text"] for strip in judged] == [first, second]
-
-
-def test_an_evaluator_is_asked_by_the_method_it_defined_last() -> None:
-    assert takes_passages(Apart())
-    assert not takes_passages(FakeEvaluator())
-    evaluator = Overridden()
-    assert not takes_passages(evaluator)
-    asked = [Passage("Ada", "She wrote."), Passage("", CODE)]
-    assert score_passages(evaluator, "q", asked, node="grade").scores == [0.35, 0.35]
-    assert evaluator.calls == [("q", ["Ada // She wrote.", CODE])]
-    assert evaluator.passages == []
-
-
-def test_an_evaluator_whose_method_is_an_attribute_is_asked_by_score() -> None:
-    evaluator: Any = SimpleNamespace(score=lambda _, texts: [0.25 for _ in texts])
-    assert not takes_passages(evaluator)
-    assert score_passages(evaluator, "q", untitled("a", "b"), node="x").scores == [0.25, 0.25]
 
 
 READ = "The first fact is here. And an end."

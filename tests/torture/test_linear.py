@@ -15,9 +15,9 @@ from crag.documents.markdown import read_markdown
 from crag.documents.restructured import read_rst
 from crag.documents.sources import SourceText
 from crag.errors import ContentError, EvaluatorError, PageError
-from crag.evaluators.chat import verdict
 from crag.events import event
 from crag.generation import ExtractiveAnswerer
+from crag.papers.experiments.verdicts import verdict
 from crag.reflection.cleaning import cleaned
 from crag.reflection_tokens import without_reflection
 from crag.state import Citation, OfferedPassage, Source, Strip

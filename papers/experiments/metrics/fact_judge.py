@@ -15,8 +15,8 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor
 from crag.answering.model_calls import ask
 from crag.correction.shortlist import shortlist
 from crag.errors import EvaluatorError
-from crag.evaluators.chat import verdict
 from crag.papers.experiments.corpus import read_texts
+from crag.papers.experiments.verdicts import verdict
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.text.untrusted import neutral

@@ -11,13 +11,11 @@ from crag.cli import (  # isort: skip - in the order of the help
     batch,
     doctor,
     serve,
-    serve_evaluator,
 )
 from crag.cli.app import app
 
 __all__ = [
     "app", "ask", "batch", "chat", "doctor", "evaluate", "index", "list", "main", "serve",
-    "serve_evaluator",
 ]  # fmt: skip
 
 USAGE_ERROR = 2

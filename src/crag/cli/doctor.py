@@ -140,17 +140,17 @@ def examine(  # noqa: C901, PLR0915 - one part after the other
         model = model._replace(why="no chat model is configured", todo=hint)
     yield status("prompts", str(place.prompts or "packaged"), "CRAG_PROMPTS",
                  lambda: parts.choose_prompts(place))  # fmt: skip
-    encoder, chat = made.get("embeddings"), made.get("answers")
+    chat = made.get("answers")
     yield status(
         "evaluator", place.evaluator, "CRAG_EVALUATOR",
-        lambda: parts.choose_evaluator(place, encoder, chat),
+        lambda: parts.choose_evaluator(place, chat),
         lambda evaluator: evaluator.score(_QUESTION, [_PASSAGE]),
     )  # fmt: skip
     yield model
-    if place.reranker and encoder is not None:
+    if place.reranker:
         yield status(
             "reranker", place.reranker, "CRAG_RERANKER",
-            lambda: parts.choose_reranker(place, encoder, chat, parts.choose_prompts(place)),
+            lambda: parts.choose_reranker(place, chat, parts.choose_prompts(place)),
             lambda found: found.compress_documents([Document(_PASSAGE)], _QUESTION),
         )  # fmt: skip
     search = status(

@@ -1,123 +1,126 @@
-"""A chat model that says yes or no to each text: the LLM evaluators CRAG is compared with."""
+"""A chat model that grades the texts of a question together."""
 
-import re
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any
 
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.constants import TAG_NOSTREAM
+from pydantic import BaseModel, Field
 
-from crag.answering.model_calls import ask
-from crag.errors import SettingsError
-from crag.evaluators.prompted import PromptedEvaluator, failure, shown
+from crag.errors import EvaluatorError
+from crag.evaluators.texts import scored
 from crag.parts import ChatModel
+from crag.plain import filled
 from crag.prompts import PACKAGED, Prompts
+from crag.runtime.attempt import Attempt
 from crag.state import Thresholds
+from crag.text.untrusted import neutral
 
-PromptStyle = Literal["direct", "chain_of_thought", "few_shot", "levels"]
-YES, NO = 1.0, -1.0
-LEVELS = {"high": 1.0, "medium": 0.0, "low": -1.0}
-DEFAULT_CONCURRENCY = 8
-
-_THOUGHTS = re.compile(r"\A.*</think>|<think>.*", re.DOTALL | re.IGNORECASE)
-"""Some servers leave the opening tag out; a reply cut short lacks the closing one."""
-_MARKUP = re.compile(r"[*_`]")
-_ALTERNATIVE = re.compile(r"\b(?:yes\s*(?:or|/)\s*no|no\s*(?:or|/)\s*yes)\b", re.IGNORECASE)
-_LEADING = re.compile(r"\W*(?:(?:the |my |final )*answer(?: is)?\W+)?(yes|no)\b", re.IGNORECASE)
-_LEVEL = re.compile(r"\b(?:high|medium|low)\b", re.IGNORECASE)
-_WORD = re.compile(r"\b(?:yes|no(?!-\w|[ \t]+\w|\.?[ \t]*\d))\b", re.IGNORECASE)
-"""A verdict, as against the "no" of "no mention", "no-one" and "No. 5"."""
+LONGEST_TEXT = 4000
+"""Characters of a text in a prompt; the rest is cut off."""
+_MOST = 16
+"""Texts in one call; more texts make more calls."""
+_AT_ONCE = 4
+_BEST = 10
+_NO_SCHEMA = {400, 404, 415, 422, 500, 501}
+"""Statuses of servers that know no `response_format`, or not this one."""
 
 
-class ChatEvaluator(PromptedEvaluator):
-    """Ask a chat model, with one call for each text, whether the text answers the question.
+class PassageGrade(BaseModel):
+    """The grade of one passage."""
 
-    Yes is +1, no is -1. The paper's baselines (Table 4) do the same with GPT-3.5 Turbo: `direct`
-    asks for the verdict alone, `chain_of_thought` for steps that end in it, `few_shot` after four
-    examples. With the default thresholds, both 0, one yes makes the set Correct and nothing but no
-    makes it Incorrect. With two values only, Ambiguous never happens unless `thresholds` are set
-    for it (a `lower` of -1 gives it the place of Incorrect).
+    # Bounds are checked apart: not every provider takes them in a schema.
+    passage: int = Field(description="The number in the passage's tag")
+    relevance: int = Field(description="A whole number from 0 (useless) to 10 (states the answer)")
 
-    `levels` asks for high, medium or low, the grades of the poster about CRAG: +1, 0 and -1, with
-    thresholds 0.5 and -0.5.
 
-    Each text costs one call: a run pays for each document and again for each strip. These calls are
-    not part of a run's count of LLM calls nor of its budget.
+class Grades(BaseModel):
+    """One grade for each passage."""
 
-    Raises:
-        SettingsError: `style`, `concurrency` or `thresholds` is out of range.
+    grades: list[PassageGrade]
+
+
+class ChatEvaluator:
+    """Have a chat model grade all texts of a question together, from 0 to 10.
+
+    A grade g becomes (g - 5) / 5. The default thresholds call a set Correct from a grade of 7 on
+    (0.4) and Incorrect below 3 (-0.4); they follow the wording of the prompt and are not
+    calibrated. The grades are asked for as structured output. Where a server refuses that, or does
+    not do it, they are asked for once more as JSON in the text, and from then on only so. These
+    calls are not part of a run's count of LLM calls.
     """
 
     def __init__(
         self,
         model: ChatModel,
         *,
-        style: PromptStyle = "direct",
-        concurrency: int = DEFAULT_CONCURRENCY,
         thresholds: Thresholds | None = None,
         prompts: Prompts = PACKAGED,
     ) -> None:
-        middle = 0.5 if style == "levels" else 0.0
-        super().__init__(thresholds or Thresholds(upper=middle, lower=-middle), concurrency)
-        if style not in get_args(PromptStyle):
-            raise SettingsError("style", style, f"one of {', '.join(get_args(PromptStyle))}")
-        # Verdicts must not show up among the tokens of the answer that a graph streams.
-        self._model: ChatModel = model.with_config(tags=[TAG_NOSTREAM])
-        self._style: PromptStyle = style
+        self.thresholds = thresholds or Thresholds(upper=0.4, lower=-0.4)
         self._prompts = prompts
+        # Grades must not show up among the tokens of the answer that a graph streams.
+        self._plain = model.with_config(tags=[TAG_NOSTREAM]) | _read
+        self._structured = _structured(model)
 
-    def groups(self, texts: Sequence[str]) -> list[list[str]]:
-        """Put each text into its own call."""
-        return [[text] for text in texts]
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return one score in [-1, 1] for each text; an empty text scores -1.0 without a call.
 
-    def judge(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Ask about the one text of the group."""
-        messages = self._prompts.render(
-            f"grade_{self._style}", question=shown(question), knowledge=shown(texts[0])
+        Raises:
+            EvaluatorError: two replies have not exactly one grade for each text. What the model
+                raises is raised as it is.
+        """
+        with ContextThreadPoolExecutor(_AT_ONCE) as pool:
+            return scored(texts, _MOST, lambda part: self._graded(question, part), run=pool.map)
+
+    def _graded(self, question: str, texts: Sequence[str]) -> list[float]:
+        knowledge = "\n".join(
+            f'<passage number="{number}">\n{neutral(text[:LONGEST_TEXT])}\n</passage>'
+            for number, text in enumerate(texts, start=1)
         )
-        reply = ask(self._model, messages)
-        if reply.problem is not None:
-            raise failure(reply.detail)
-        if self._style == "levels":
-            return [LEVELS[level(reply.text)]]
-        return [YES if verdict(reply.text, self._style) else NO]
+        asked = neutral(question[:LONGEST_TEXT])
+        messages = self._prompts.render("grade_batch", question=asked, knowledge=knowledge)
+        for structured in (self._structured, None):
+            with Attempt("model") as attempt:
+                grades = (structured or self._plain).invoke(messages)
+                scores = _scores(grades, len(texts))
+                self._structured = structured  # What did not work is not tried again.
+                return scores
+            if not _is_about_the_form(attempt.error):
+                break
+        raise attempt.error or EvaluatorError("the chat model gave no grades")
 
 
-def verdict(reply: str, style: PromptStyle = "direct") -> bool:
-    """Read the verdict of a reply, whatever its case, punctuation and markup.
-
-    With a chain of thought it is the last yes or no. Otherwise it is the first word
-    of the reply, or the only one in it. Text between ``<think>`` tags is ignored.
-
-    Raises:
-        EvaluatorError: the reply holds neither, or both without beginning with one of them.
-    """
-    text = _ALTERNATIVE.sub("", _MARKUP.sub("", without_thoughts(reply)))
-    said = [word.casefold() for word in _WORD.findall(text)]
-    if style == "chain_of_thought":
-        decisive = said[-1:]
-    elif leading := _LEADING.match(text):
-        decisive = [leading[1].casefold()]
-    else:
-        decisive = list(set(said))
-    if len(decisive) != 1:
-        raise failure(f"the reply is neither yes nor no: {reply[:80]!r}")
-    return decisive == ["yes"]
+def _structured(model: ChatModel) -> Runnable[Any, object] | None:
+    if not isinstance(model, BaseChatModel):
+        return None
+    try:
+        return model.with_structured_output(Grades).with_config(tags=[TAG_NOSTREAM])
+    except NotImplementedError:
+        return None
 
 
-def level(reply: str) -> str:
-    """Read high, medium or low: the first word of the reply, or the only one of the three in it.
-
-    Raises:
-        EvaluatorError: the reply has none of them, or several without beginning with one.
-    """
-    text = _MARKUP.sub("", without_thoughts(reply)).strip()
-    said = [str(word).casefold() for word in _LEVEL.findall(text)]
-    begins = bool(said) and text.casefold().startswith(said[0])
-    if not begins and len(set(said)) != 1:
-        raise failure(f"the reply is neither high nor medium nor low: {reply[:80]!r}")
-    return said[0]
+def _read(reply: object) -> Grades | None:
+    """Read the JSON in a reply, whatever thoughts, fences and prose stand around it."""
+    return filled(Grades, str(getattr(reply, "text", reply)))
 
 
-def without_thoughts(reply: str) -> str:
-    """Drop what a reasoning model wrote before its reply, between ``<think>`` tags."""
-    return _THOUGHTS.sub("", reply)
+def _is_about_the_form(error: Exception | None) -> bool:
+    """Tell a reply that cannot be read, or a refused schema, from a call that failed."""
+    status = getattr(error, "status_code", None)
+    return isinstance(error, EvaluatorError | ValueError) or status in _NO_SCHEMA
+
+
+def _scores(grades: object, count: int) -> list[float]:
+    """Return the scores in the order of the passages."""
+    if not isinstance(grades, Grades):  # A model that called no tool gives None.
+        raise EvaluatorError("the chat model's reply is not JSON of the form asked for")
+    found = {grade.passage: grade.relevance for grade in grades.grades}
+    if len(found) != len(grades.grades) or sorted(found) != list(range(1, count + 1)):
+        numbers = ", ".join(str(grade.passage) for grade in grades.grades)
+        raise EvaluatorError(f"the chat model graded the passages {numbers} of {count}")
+    if not all(0 <= grade <= _BEST for grade in found.values()):
+        raise EvaluatorError(f"the chat model graded {sorted(found.values())} on 0 to {_BEST}")
+    return [2 * found[number] / _BEST - 1 for number in range(1, count + 1)]

@@ -1,70 +1,139 @@
-"""A cross-encoder of the user's: any model with one output for question and text together."""
+"""A cross-encoder of the user's: any classifier of transformers with one output."""
 
+import json
+import threading
 from collections.abc import Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crag.correction.scoring import LOWEST, split_title
-from crag.models.model_card import ModelCard
-from crag.parts import Passage
+from crag.errors import EvaluatorError
+from crag.evaluators.texts import scored
+from crag.extras import require
+from crag.models.model_card import read_card
+from crag.plain import first_line
 from crag.state import Thresholds
+from crag.torch_models import find_device, quietly
 
 UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
 """Thresholds for a card without any: probabilities of three quarters and of one quarter."""
-
-
-class PairModel(Protocol):
-    """A model that reads a question and a passage together."""
-
-    def logits(self, pairs: Sequence[tuple[str, Passage]], batch_size: int) -> NDArray[np.float64]:
-        """Return one number for each pair, in order; thread-safe."""
-        ...
+_BATCH = 32
+_LONGEST = 512
+"""Tokens of an input, unless the card or the model has fewer."""
+_LONGEST_TOKEN = 100
+"""Characters: no word that a tokenizer keeps whole is longer."""
+_FEWEST_TOKENS = 32
+"""A tokenizer with fewer tokens has lost its vocabulary."""
 
 
 class CrossEncoderEvaluator:
     """Score by ``2σ(x) - 1`` of the model's output x, so that scores lie in [-1, 1].
 
-    A score reads as a probability p of relevance by p = (score + 1) / 2: the strip threshold of
-    -0.5 (CRAG, Sec. 4.4) is a probability of a quarter. An empty text scores -1.0 without the
-    model. Texts are scored in batches of like length; a score does not depend on its batch.
+    `folder` holds config.json, safetensors and a tokenizer, as transformers stores them. A score
+    reads as a probability p of relevance by p = (score + 1) / 2. Inputs are cut at what the
+    folder's card says, at most 512 tokens. An empty text scores -1.0 without the model. The weights
+    load on first use; the device is CUDA where there is one. Thread-safe.
+
+    Raises:
+        EvaluatorError: config.json describes no model with one output; on first use, if the weights
+            or the tokenizer cannot be loaded, and the next use tries again.
+        MissingPackageError: the extra `torch` is not installed.
     """
 
+    usual = UNCALIBRATED
+    """The thresholds, unless they are given or on the card."""
+    takes_pickles = False
+    """Whether the weights may be a .bin file with nothing but tensors."""
+
     def __init__(
-        self,
-        model: PairModel,
-        *,
-        card: ModelCard | None = None,
-        thresholds: Thresholds | None = None,
-        batch_size: int = 32,
+        self, folder: str | Path, *, device: str | None = None, thresholds: Thresholds | None = None
     ) -> None:
-        self.card = card
-        calibration = card.calibration if card else None
-        self.thresholds = thresholds or (calibration.thresholds if calibration else UNCALIBRATED)
-        """The thresholds on the card; 0.5 and -0.5 as long as it has none."""
-        self._model = model
-        self._batch_size = batch_size
-
-    def verify(self) -> None:
-        """Load the model now rather than on first use.
-
-        Raises:
-            CragError: it cannot be loaded.
-        """
-        self._model.logits([("Does it load?", Passage("", "It does."))], 1)
+        require("torch", f"the evaluator {folder}", "torch", "transformers")
+        self.folder = Path(folder).expanduser().resolve()
+        config = self._read_config()
+        self.card = read_card(self.folder)
+        calibration = self.card.calibration if self.card else None
+        self.thresholds = thresholds or (calibration.thresholds if calibration else self.usual)
+        positions = int(config.get("max_position_embeddings") or _LONGEST)
+        self.max_length = self.card.max_length if self.card else min(positions, _LONGEST)
+        self._device = device
+        self._lock = threading.Lock()
+        self._loaded: tuple[Any, Any] | None = None
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return one score in [-1, 1] for each text; ``title // text`` is read by `split_title`."""
-        return self.score_passages(question, [split_title(text) for text in texts])
+        """Return one score for each text, in order; texts of like length share a batch."""
+        return scored(
+            texts, _BATCH, lambda batch: self._scores(self._logits(question, batch)),
+            longest_first=True,
+        )  # fmt: skip
 
-    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        """Return one score in [-1, 1] for each passage."""
-        places = [index for index, passage in enumerate(passages) if passage.text.strip()]
-        scores = [LOWEST] * len(passages)
-        if places:
-            pairs = [(question, passages[index]) for index in places]
-            logits = self._model.logits(pairs, self._batch_size)
-            for index, score in zip(places, np.tanh(logits / 2).tolist(), strict=True):
-                scores[index] = score
+    def _logits(self, question: str, texts: Sequence[str]) -> Any:
+        import torch
+
+        with self._lock, torch.inference_mode():  # Fast tokenizers are not thread-safe.
+            tokenizer, model = self._loaded = self._loaded or self._load()
+            inputs = self._inputs(tokenizer, self._cut(question), [*map(self._cut, texts)])
+            on_device = {name: values.to(model.device) for name, values in inputs.items()}
+            return model(**on_device).logits[:, 0].double().cpu().numpy()
+
+    def _cut(self, text: str) -> str:
+        """Return as much of a text as can become tokens; half a surrogate pair is a "?"."""
+        return text[: self.max_length * _LONGEST_TOKEN].encode("utf-8", "replace").decode("utf-8")
+
+    def _inputs(self, tokenizer: Any, question: str, texts: Sequence[str]) -> Any:
+        """Return question and texts as two segments of an input, the longer one cut first."""
+        return tokenizer(
+            [question] * len(texts), texts, truncation="longest_first", padding=True,
+            max_length=self.max_length, return_tensors="pt",
+        )  # fmt: skip
+
+    def _scores(self, logits: Any) -> list[float]:
+        scores: list[float] = np.tanh(logits / 2).tolist()
         return scores
+
+    def _read_config(self) -> dict[str, Any]:
+        try:
+            config: dict[str, Any] = json.loads((self.folder / "config.json").read_text("utf-8"))
+            kinds = config.get("architectures") or ["ForSequenceClassification"]
+        except (OSError, ValueError, AttributeError) as error:
+            problem = "its config.json cannot be read. Give a folder that crag train wrote, or a T5"
+            raise self._refusal(f"{problem} in the official format ({error})") from error
+        outputs = int(config.get("num_labels") or len(config.get("id2label") or ("no", "yes")))
+        if not any("ForSequenceClassification" in kind for kind in kinds):
+            lacks = f"it is a {' or '.join(kinds)}, which has no output of its own"
+        elif outputs != 1:
+            lacks = f"it has {outputs} outputs"
+        else:
+            return config
+        raise self._refusal(f"{lacks}; an evaluator has one. Train one: crag train")
+
+    def _load(self) -> tuple[Any, Any]:
+        """Return tokenizer and model, every weight from the folder."""
+        from pickle import UnpicklingError
+
+        from safetensors import SafetensorError
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        device = find_device(self._device, self._refusal)
+        try:
+            with quietly():
+                tokenizer: Any = AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
+                model, report = AutoModelForSequenceClassification.from_pretrained(
+                    self.folder, local_files_only=True, dtype="float32", output_loading_info=True,
+                    weights_only=True, use_safetensors=None if self.takes_pickles else True,
+                )  # fmt: skip
+        except (OSError, ValueError, TypeError, KeyError, RuntimeError, EOFError, UnpicklingError,
+                SafetensorError) as error:  # fmt: skip
+            problem = "it cannot be loaded. Copy it again, whole, with its tokenizer"
+            raise self._refusal(f"{problem} ({first_line(error)})") from error
+        if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
+            # Without a vocabulary, transformers builds a tokenizer that maps every word to unknown.
+            raise self._refusal("there is no tokenizer. Copy it there, whole")
+        if lacking := report["missing_keys"]:
+            problem = f"it lacks weights, such as {min(lacking)}, so scores would be random"
+            raise self._refusal(f"{problem}. Take one that was trained as an evaluator, whole")
+        return tokenizer, model.to(device).eval()
+
+    def _refusal(self, problem: str) -> EvaluatorError:
+        return EvaluatorError(f"evaluator {self.folder}: {problem}")

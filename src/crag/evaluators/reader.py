@@ -71,28 +71,15 @@ class ReaderEvaluator:
             EvaluatorError: it is the card of another reader, whose scores are others.
         """
         if self.card.model_copy(update=_NO_THRESHOLDS) != card.model_copy(update=_NO_THRESHOLDS):
-            message = (
+            raise EvaluatorError(
                 "these thresholds were fitted to another reader than the packaged one, and say "
                 "nothing of its scores: run crag calibrate --write again"
             )
-            raise EvaluatorError(message)
         return type(self)(self.model, card)
-
-    def verify(self) -> None:
-        """Load the model now rather than on first use.
-
-        Raises:
-            CragError: it cannot be loaded.
-        """
-        self.read("Does it load?", [Passage("", "It does.")])
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score in [-1, 1] for each text; ``title // text`` is read by `split_title`."""
-        return self.score_passages(question, [split_title(text) for text in texts])
-
-    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        """Return one score in [-1, 1] for each passage."""
-        return [reading["score"] for reading in self.read(question, passages)]
+        return self.score_pairs([(question, split_title(text)) for text in texts])
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order."""

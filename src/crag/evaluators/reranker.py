@@ -1,14 +1,15 @@
 """An evaluator as a reranker: documents in the order of its scores."""
 
 from collections.abc import Sequence
+from math import inf, isnan
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ConfigDict
 
 from crag.correction.provenance import passage_of
-from crag.correction.scoring import with_title
 from crag.parts import Evaluator
+from crag.runtime.evaluator_calls import scores_of
 
 
 class EvaluatorReranker(BaseDocumentCompressor):
@@ -19,7 +20,6 @@ class EvaluatorReranker(BaseDocumentCompressor):
 
     evaluator: Evaluator
     """Scores title and text of each document."""
-
     model_config = ConfigDict(arbitrary_types_allowed=True, use_attribute_docstrings=True)
 
     def compress_documents(
@@ -28,12 +28,6 @@ class EvaluatorReranker(BaseDocumentCompressor):
         """Return all documents in the new order."""
         del callbacks
         passages = [passage_of(document, "passage") for document in documents]
-        scores = self.evaluator.score(
-            query, [with_title(passage.title, passage.text) for passage in passages]
-        )
-        order = sorted(range(len(documents)), key=lambda place: _rank(scores[place]))
-        return [documents[place] for place in order]
-
-
-def _rank(score: float) -> tuple[bool, float]:
-    return score != score, -score  # noqa: PLR0124 - NaN is the one number unlike itself
+        scores = scores_of(self.evaluator, query, passages)
+        ranks = [inf if isnan(score) else -score for score in scores]
+        return [documents[place] for place in sorted(range(len(ranks)), key=ranks.__getitem__)]

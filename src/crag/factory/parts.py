@@ -1,9 +1,8 @@
 """Choose the parts of a graph from the environment."""
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from langchain_core.documents import BaseDocumentCompressor
-from langchain_core.embeddings import Embeddings
 
 from crag.errors import SearchError, SettingsError
 from crag.evaluators import (
@@ -12,7 +11,6 @@ from crag.evaluators import (
     ReaderEvaluator,
     load_evaluator,
     packaged_reader,
-    with_fallback,
 )
 from crag.extras import attribute_named, is_attribute, part_named
 from crag.factory.embeddings import choose_encoder
@@ -29,7 +27,6 @@ from crag.parts import (
     Quoter,
     ReflectionBackend,
     WebSearcher,
-    is_reading,
 )
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.environment import Environment
@@ -57,12 +54,12 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
     if index_must_exist:
         index.open()
     model, prompts = choose_model(environment), choose_prompts(environment)
-    evaluator = choose_evaluator(environment, encoder, model, prompts)
+    evaluator = choose_evaluator(environment, model, prompts)
     searcher, quoter = choose_searcher(environment), ExtractiveAnswerer(evaluator)
     return Parts(
         retriever=IndexRetriever(index),
         evaluator=evaluator,
-        reranker=choose_reranker(environment, encoder, model, prompts),
+        reranker=choose_reranker(environment, model, prompts),
         model=model,
         quoter=quoter,
         attributor=choose_attributor(evaluator, model),
@@ -102,36 +99,28 @@ def choose_prompts(environment: Environment) -> Prompts:
 
 def choose_evaluator(
     environment: Environment,
-    encoder: Embeddings | None = None,
     model: ChatModel | None = None,
     prompts: Prompts = PACKAGED,
 ) -> Evaluator:
-    """Return the evaluator, with the one that takes its place where it fails, if one is named.
+    """Return the evaluator.
 
     Raises:
-        EvaluatorError: one of them cannot be used.
+        CragError: it cannot be used.
     """
-    second = environment.evaluator_fallback
-    replacement = load_evaluator(second, encoder, model=model, prompts=prompts) if second else None
-    reads = is_reading(replacement) if replacement else None
-    evaluator = load_evaluator(
-        environment.evaluator, encoder, model=model, prompts=prompts, reads=reads,
-        **service_options(environment),
-    )  # fmt: skip
-    return with_fallback(evaluator, replacement, str(second)) if replacement else evaluator
+    return evaluator_named(environment.evaluator, environment, model, prompts)
 
 
-def service_options(environment: Environment) -> dict[str, Any]:
-    """Return what `load_evaluator` needs for the address of a service."""
+def evaluator_named(
+    name: str, environment: Environment, model: ChatModel | None, prompts: Prompts
+) -> Evaluator:
+    """Return the evaluator of a name; a rerank API gets the token that the environment has."""
     token = environment.evaluator_token
-    return {
-        "token": token.get_secret_value() if token else None,
-        "seconds": environment.evaluator_seconds,
-    }
+    key = token.get_secret_value() if token else None
+    return load_evaluator(name, model=model, prompts=prompts, token=key)
 
 
 def choose_reranker(
-    environment: Environment, encoder: Embeddings, model: ChatModel | None, prompts: Prompts
+    environment: Environment, model: ChatModel | None, prompts: Prompts
 ) -> BaseDocumentCompressor | None:
     """Return the reranker that `CRAG_RERANKER` names, or None.
 
@@ -145,10 +134,7 @@ def choose_reranker(
         return None
     if is_attribute(name):
         return part_named(name, "CRAG_RERANKER", BaseDocumentCompressor)
-    evaluator = load_evaluator(
-        name, encoder, model=model, prompts=prompts, **service_options(environment)
-    )
-    return EvaluatorReranker(evaluator=evaluator)
+    return EvaluatorReranker(evaluator=evaluator_named(name, environment, model, prompts))
 
 
 def choose_attributor(evaluator: Evaluator, model: ChatModel | None) -> Attributor | None:

@@ -34,16 +34,13 @@ from crag.torch_models import Dtype
 DEFAULT_INDEX = ".crag/index"
 FILE = "crag.toml"
 """Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
-EVALUATORS = (
-    "default", "reader", "cosine", "chat-direct", "chat-chain-of-thought", "chat-few-shot",
-    "chat-levels", "chat-batch",
-)  # fmt: skip
+EVALUATORS = ("default", "reader", "chat")
 """Names of evaluators, which come before folders that are called so."""
 REFLECTIONS = ("embedded", "prompted", "server")
 """Names of back ends of reflection, which do too."""
 _PLACES = ("index", "prompts")
 """Values that are paths, unless they are addresses."""
-_MAYBE_PLACES = ("embedding_model", "evaluator", "evaluator_fallback", "reflection", "reranker")
+_MAYBE_PLACES = ("embedding_model", "evaluator", "reflection", "reranker")
 """Values that are paths if there is such a file."""
 _SECRET = re.compile(r"(^|_)(key|token|password|secret)$", re.IGNORECASE)
 _WITH_PASSWORD = re.compile(r"\w+://[^/@\s]*:[^/@\s]*@")
@@ -65,17 +62,13 @@ class Environment(BaseSettings):
     index: str = DEFAULT_INDEX
     """CRAG_INDEX: folder of the index, or the address of another store (`crag index --help`)."""
     evaluator: str = "default"
-    """CRAG_EVALUATOR: name of the evaluator, the folder of one, or the URL of a service."""
-    evaluator_fallback: str | None = None
-    """CRAG_EVALUATOR_FALLBACK: evaluator that judges where the other one fails, such as default;
-    unset, texts that could not be judged score -1."""
-    evaluator_seconds: float = Field(default=10.0, gt=0, le=600)
-    """CRAG_EVALUATOR_SECONDS: longest time that a request to an evaluator service may take."""
+    """CRAG_EVALUATOR: name of the evaluator, module:attribute of your own, a folder, or the
+    address of a rerank API."""
     evaluator_token: SecretStr | None = None
-    """CRAG_EVALUATOR_TOKEN: what an evaluator service asks for, and `crag serve-evaluator` too."""
+    """CRAG_EVALUATOR_TOKEN: what a rerank API asks for."""
     reranker: str | None = None
-    """CRAG_RERANKER: evaluator whose scores order what was found before it is graded, by name or
-    folder, or module:attribute of a document compressor; unset, the order of the index stays."""
+    """CRAG_RERANKER: evaluator whose scores order what was found before it is graded, by name,
+    folder or address, or module:attribute of a document compressor; unset, the order stays."""
     embedding_model: str | None = None
     """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder, or provider:model, such as
     openai:NAME; unset, crag's own."""

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeGuard, cast
+from typing import Final, NamedTuple, TypeGuard
 
 from crag.correction.scoring import LOWEST, judged_strips, strip_passage, with_title
 from crag.events import Event, event
-from crag.parts import Evaluator, Passage, PassageEvaluator, ReadingEvaluator, is_reading
+from crag.parts import Evaluator, Passage, ReadingEvaluator, is_reading
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
 from crag.runtime.replies import readings_of, scores_of_reply
@@ -35,22 +35,11 @@ class ReadPassages(NamedTuple):
     usage: Usage
 
 
-def takes_passages(evaluator: Evaluator) -> bool:
-    """Return whether an evaluator has `score_passages`.
-
-    The method defined last counts: a subclass that overrides `score` alone is called by `score`.
-    """
-    for kind in type(evaluator).__mro__:
-        defined = {"score", "score_passages"} & vars(kind).keys()
-        if defined:
-            return "score_passages" in defined
-    return False
-
-
 def scores_of(evaluator: Evaluator, question: str, passages: Sequence[Passage]) -> list[float]:
-    """Ask an evaluator for passages: as they are if it takes them, joined to strings if not."""
-    if takes_passages(evaluator):
-        return cast("PassageEvaluator", evaluator).score_passages(question, passages)
+    """Ask an evaluator for passages: as they are if it reads them, joined to strings if not."""
+    if is_reading(evaluator):
+        readings = readings_of(evaluator.read(question, passages), passages)
+        return [reading["score"] for reading in readings]
     return evaluator.score(question, [with_title(one.title, one.text) for one in passages])
 
 

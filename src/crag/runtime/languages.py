@@ -26,7 +26,7 @@ _PARTS = {
     "grade": _Part(
         "languages of the evaluator",
         "the evaluator",
-        "name one that reads both (CRAG_EVALUATOR), such as chat-batch",
+        "name one that reads both (CRAG_EVALUATOR), such as chat",
         "use its scores all the same",
     ),
 }

@@ -17,7 +17,8 @@ _FORM = {"retrieval": "yes", "relevance": "relevant", "text": "It is red.", "sup
 class ChatServer(ThreadingHTTPServer):
     """Says yes to passages that hold "indeed", rewrites to "colour", answers "It is red [1].".
 
-    Of an answer it tells one fact: the answer itself.
+    Numbered passages that hold it have the grade 10, others 0. Of an answer it tells one fact: the
+    answer itself.
     """
 
     daemon_threads = True
@@ -48,6 +49,9 @@ class ChatServer(ThreadingHTTPServer):
         if "yes or no" in system + prompt:
             passage = re.search(r"<passage>\n(.*?)\n</passage>", prompt, re.DOTALL)
             return "yes" if passage and "indeed" in passage[1] else "no"
+        if graded := re.findall(r'<passage number="(\d+)">\n(.*?)\n</passage>', prompt, re.DOTALL):
+            grades = [(int(number), 10 * ("indeed" in text)) for number, text in graded]
+            return json.dumps({"grades": [{"passage": n, "relevance": one} for n, one in grades]})
         if "JSON of this form" in system:
             return json.dumps(_FORM | {"text": self.answer(prompt, "It is red.")})
         if "List every fact" in prompt:

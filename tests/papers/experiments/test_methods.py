@@ -11,7 +11,6 @@ from langchain_core.documents import Document
 
 from crag.errors import CragError, EvaluatorError, SearchError
 from crag.evaluators import load_evaluator
-from crag.evaluators.chat import ChatEvaluator
 from crag.papers.experiments.answering import Answerer, asked_as
 from crag.papers.experiments.current_example import ExampleRetriever
 from crag.papers.experiments.examples import Example
@@ -20,6 +19,7 @@ from crag.papers.experiments.introductions import WithIntroductions
 from crag.papers.experiments.methods import METHODS
 from crag.papers.experiments.rows import Row
 from crag.papers.experiments.units import Unit
+from crag.papers.experiments.verdicts import VerdictEvaluator
 from crag.parts import Hit
 from crag.prompts import Prompts
 from crag.testing import FakeEvaluator, FakeRetriever, FakeSearcher
@@ -110,7 +110,7 @@ def test_calls_of_an_evaluator_that_asks_the_model_are_counted_too(
     made = resources(server.url)
     model = made.parts.model
     assert model is not None
-    parts = replace(made.parts, evaluator=ChatEvaluator(model))
+    parts = replace(made.parts, evaluator=VerdictEvaluator(model))
     unit = Unit(variant("crag"), examples(tmp_path)[0], {}, 0)
     row = asyncio.run(Answerer(replace(made, parts=parts)).answer(unit))
     assert row["usage"]["llm_calls"] == len(server.prompts) > 3
@@ -275,6 +275,6 @@ def test_documents_of_an_example_are_there_only_while_it_is_answered() -> None:
 
 def test_another_evaluator_needs_what_loads_it(tmp_path: Path) -> None:
     (barn,) = examples(tmp_path, ["barn"])
-    other = Variant(name="other", method="crag", evaluator="cosine")
-    with pytest.raises(CragError, match="the evaluator 'cosine' cannot be loaded here"):
+    other = Variant(name="other", method="crag", evaluator="chat")
+    with pytest.raises(CragError, match="the evaluator 'chat' cannot be loaded here"):
         asyncio.run(answerer(None).answer(Unit(other, barn, {}, 0)))

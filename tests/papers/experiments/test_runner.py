@@ -4,7 +4,7 @@ import asyncio
 import errno
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -203,20 +203,6 @@ def test_an_evaluator_that_reads_does_so_with_a_cache_too(tmp_path: Path) -> Non
     readings = FakeReadingEvaluator(0.9, "red").read("q", passages)
     assert again.read("q", passages) == judge.read("q", passages) == readings
     assert len(evaluator.calls) == 1
-    cache.close()
-
-
-def test_scores_of_titled_and_joined_texts_are_kept_apart(tmp_path: Path) -> None:
-    class Apart(FakeEvaluator):
-        def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
-            self.calls.append((question, [one.title for one in passages]))
-            return [0.9 if one.title else 0.1 for one in passages]
-
-    cache, evaluator = Cache(tmp_path / "cache.sqlite"), Apart()
-    judge = cached(evaluator, cache, "apart")
-    passages = [Passage("a", "b"), Passage("", "a // b")]
-    assert scores_of(judge, "q", passages) == scores_of(judge, "q", passages) == [0.9, 0.1]
-    assert evaluator.calls == [("q", ["a", ""])]
     cache.close()
 
 

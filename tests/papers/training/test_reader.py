@@ -200,7 +200,7 @@ def test_a_grade_of_another_version_is_refused(run: Run, tmp_path: Path) -> None
         {"blend": np.zeros(3), "rarity": np.zeros(9, dtype=np.float16)},
     )
     with pytest.raises(EvaluatorError, match="another version"):
-        ReaderEvaluator.stored(tmp_path).verify()
+        ReaderEvaluator.stored(tmp_path).score("Does it load?", ["It does."])
 
 
 def test_training_without_its_packages_names_the_extra(

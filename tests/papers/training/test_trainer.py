@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from crag.correction.scoring import with_title
 from crag.errors import TrainingError
-from crag.evaluators.torch_pairs import TorchPairs
+from crag.evaluators import CrossEncoderEvaluator
 from crag.models.model_card import ModelCard
 from crag.papers.training.metrics import quality
 from crag.papers.training.models import load_trainee
@@ -18,7 +19,6 @@ from crag.papers.training.pairs import Pair
 from crag.papers.training.recipe import Recipe, recipe_from
 from crag.papers.training.saving import save
 from crag.papers.training.trainer import WORK, Trained, finish, last_point, train
-from crag.parts import Passage
 from tests.reflective import files_of_at_most
 from tests.trained import TINY_T5, outputs_of, small_recipe, some_pairs, tiny_bert
 
@@ -223,9 +223,10 @@ def test_low_rank_adapters_are_merged_before_they_are_saved(bert: Path, tmp_path
     assert not list(tmp_path.glob("adapter*"))
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["architectures"] == ["BertForSequenceClassification"]
-    asked = [(pair.question, Passage(pair.title, pair.text)) for pair in PAIRS]
-    found = TorchPairs(tmp_path, max_length=48, device="cpu").logits(asked, 8)
-    assert found == pytest.approx(expected, abs=1e-4)
+    evaluator = CrossEncoderEvaluator(tmp_path, device="cpu")
+    asked = [(pair.question, with_title(pair.title, pair.text)) for pair in PAIRS]
+    found = [evaluator.score(question, [text])[0] for question, text in asked]
+    assert found == pytest.approx(np.tanh(expected / 2).tolist(), abs=1e-4)
 
 
 def test_early_stopping_keeps_the_best_model(bert: Path, tmp_path: Path) -> None:

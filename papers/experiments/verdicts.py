@@ -1,0 +1,136 @@
+"""Chat models that say yes or no to each text: what CRAG compares its evaluator with (Table 4)."""
+
+import math
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from langchain_core.runnables.config import ContextThreadPoolExecutor
+from langgraph.constants import TAG_NOSTREAM
+
+from crag.answering.model_calls import ask
+from crag.correction.scoring import LOWEST
+from crag.errors import EvaluatorError
+from crag.evaluators.chat import LONGEST_TEXT
+from crag.events import redact
+from crag.parts import ChatModel
+from crag.prompts import PACKAGED, Prompts
+from crag.state import Thresholds
+from crag.text.untrusted import neutral
+
+Style = Literal["direct", "chain_of_thought", "few_shot", "levels"]
+STYLES: Mapping[str, Style] = {
+    "chat-direct": "direct",
+    "chat-chain-of-thought": "chain_of_thought",
+    "chat-few-shot": "few_shot",
+    "chat-levels": "levels",
+}
+"""By the name that CRAG_EVALUATOR and the tables have for the evaluator."""
+YES, NO = 1.0, -1.0
+LEVELS = {"high": 1.0, "medium": 0.0, "low": -1.0}
+_CONCURRENCY = 8
+_LONGEST_REASON = 300
+_THOUGHTS = re.compile(r"\A.*</think>|<think>.*", re.DOTALL | re.IGNORECASE)
+"""Some servers leave the opening tag out; a reply cut short lacks the closing one."""
+_MARKUP = re.compile(r"[*_`]")
+_ALTERNATIVE = re.compile(r"\b(?:yes\s*(?:or|/)\s*no|no\s*(?:or|/)\s*yes)\b", re.IGNORECASE)
+_LEADING = re.compile(r"\W*(?:(?:the |my |final )*answer(?: is)?\W+)?(yes|no)\b", re.IGNORECASE)
+_LEVEL = re.compile(r"\b(?:high|medium|low)\b", re.IGNORECASE)
+_WORD = re.compile(r"\b(?:yes|no(?!-\w|[ \t]+\w|\.?[ \t]*\d))\b", re.IGNORECASE)
+"""A verdict, as against the "no" of "no mention", "no-one" and "No. 5"."""
+
+
+class VerdictEvaluator:
+    """Ask a chat model, with one call for each text, whether the text answers the question.
+
+    Yes is +1, no is -1. The paper's baselines do the same with GPT-3.5 Turbo: `direct` asks for the
+    verdict alone, `chain_of_thought` for steps that end in it, `few_shot` after four examples. With
+    both thresholds 0, one yes makes the set Correct and nothing but no makes it Incorrect. `levels`
+    asks for the grades of the poster about CRAG: +1, 0 and -1, with thresholds 0.5 and -0.5.
+    """
+
+    def __init__(
+        self, model: ChatModel, *, style: Style = "direct", prompts: Prompts = PACKAGED
+    ) -> None:
+        middle = 0.5 if style == "levels" else 0.0
+        self.thresholds = Thresholds(upper=middle, lower=-middle)
+        # Verdicts must not show up among the tokens of the answer that a graph streams.
+        self._model: ChatModel = model.with_config(tags=[TAG_NOSTREAM])
+        self._style, self._prompts = style, prompts
+        self._slots = threading.BoundedSemaphore(_CONCURRENCY)
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return one score for each text, or NaN where its call failed; -1.0 for an empty one.
+
+        Raises:
+            EvaluatorError: every call failed; the message gives the first reason.
+        """
+        places = [place for place, text in enumerate(texts) if text.strip()]
+        scores = [LOWEST] * len(texts)
+        with ContextThreadPoolExecutor(_CONCURRENCY) as pool:
+            judged = list(pool.map(lambda place: self._judged(question, texts[place]), places))
+        failures = [one for one in judged if isinstance(one, EvaluatorError)]
+        if failures and len(failures) == len(places):
+            message = f"the chat model judged none of {len(places)} texts: {failures[0]}"
+            raise EvaluatorError(message)
+        for place, one in zip(places, judged, strict=True):
+            scores[place] = math.nan if isinstance(one, EvaluatorError) else one
+        return scores
+
+    def _judged(self, question: str, text: str) -> float | EvaluatorError:
+        shown = {"question": question, "knowledge": text}
+        values = {name: neutral(value[:LONGEST_TEXT]) for name, value in shown.items()}
+        with self._slots:
+            reply = ask(self._model, self._prompts.render(f"grade_{self._style}", **values))
+        try:
+            if reply.problem is not None:
+                raise _failure(reply.detail)
+            if self._style == "levels":
+                return LEVELS[level(reply.text)]
+            return YES if verdict(reply.text, self._style) else NO
+        except EvaluatorError as error:
+            return error
+
+
+def verdict(reply: str, style: Style = "direct") -> bool:
+    """Read the verdict of a reply, whatever its case, punctuation and markup.
+
+    With a chain of thought it is the last yes or no. Otherwise it is the first word
+    of the reply, or the only one in it. Text between ``<think>`` tags is ignored.
+
+    Raises:
+        EvaluatorError: the reply holds neither, or both without beginning with one of them.
+    """
+    text = _ALTERNATIVE.sub("", _MARKUP.sub("", _THOUGHTS.sub("", reply)))
+    said = [word.casefold() for word in _WORD.findall(text)]
+    if style == "chain_of_thought":
+        decisive = said[-1:]
+    elif leading := _LEADING.match(text):
+        decisive = [leading[1].casefold()]
+    else:
+        decisive = list(set(said))
+    if len(decisive) != 1:
+        raise _failure(f"the reply is neither yes nor no: {reply[:80]!r}")
+    return decisive == ["yes"]
+
+
+def level(reply: str) -> str:
+    """Read high, medium or low: the first word of the reply, or the only one of the three in it.
+
+    Raises:
+        EvaluatorError: the reply has none of them, or several without beginning with one.
+    """
+    text = _MARKUP.sub("", _THOUGHTS.sub("", reply)).strip()
+    said = [str(word).casefold() for word in _LEVEL.findall(text)]
+    begins = bool(said) and text.casefold().startswith(said[0])
+    if not begins and len(set(said)) != 1:
+        raise _failure(f"the reply is neither high nor medium nor low: {reply[:80]!r}")
+    return said[0]
+
+
+def _failure(detail: object) -> EvaluatorError:
+    """Return the error that says why there is no score, without any secret, on one line."""
+    if isinstance(detail, Exception):
+        detail = f"{type(detail).__name__}: {detail}"
+    return EvaluatorError(" ".join(redact(str(detail)).split())[:_LONGEST_REASON])

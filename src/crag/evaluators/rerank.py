@@ -1,0 +1,108 @@
+"""An evaluator behind HTTP: the rerank API that Cohere, Jina, vLLM, Infinity and TEI offer.
+
+The address is the user's own configuration, so it may be of this machine or of a private network.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from crag.errors import EvaluatorError
+from crag.evaluators.cross_encoder import UNCALIBRATED
+from crag.evaluators.texts import scored
+from crag.state import Thresholds
+
+SECONDS = 30.0
+"""The longest time that one request may take."""
+_PASSING = {408, 425, 429, 500, 502, 503, 504}
+_OPTIONS = {"model": "", "form": "cohere", "scores": "probabilities"}
+_MOST = {"cohere": 1000, "tei": 32}
+"""Texts in one request, by the form of the API; more make more requests."""
+
+
+class RerankEvaluator:
+    """Ask the rerank API at `url`, such as ``http://localhost:8000/v1/rerank?model=NAME``.
+
+    The address may say three things, which are not sent with it: ``model``, the name that the
+    service knows it by; ``form=tei`` for Hugging Face's text-embeddings-inference, whose fields
+    have names of their own; and ``scores=logits`` where scores are the raw outputs of the model and
+    no probabilities. A score is 2p - 1 for a probability p. No service says its thresholds: 0.5 and
+    -0.5 stand for three quarters and one quarter. What fails for a while (no connection, status 429
+    or 5xx) is asked for again, at most twice. Thread-safe.
+
+    Raises:
+        EvaluatorError: the address is none; in `score`, the service cannot be used.
+    """
+
+    def __init__(
+        self, url: str, *, token: str | None = None, thresholds: Thresholds | None = None
+    ) -> None:
+        self.thresholds = thresholds or UNCALIBRATED
+        try:
+            address = httpx.URL(url)
+        except httpx.InvalidURL as error:
+            raise EvaluatorError(f"the evaluator's address is none: {error}") from error
+        said = _OPTIONS | dict(address.params)
+        self._model, self._form, scores = (said[name] for name in _OPTIONS)
+        self._is_logit = scores == "logits"
+        for name in _OPTIONS:
+            address = address.copy_remove_param(name)
+        self._name = f"the rerank service {address.copy_with(query=None, userinfo=b'')}"
+        if self._form not in _MOST or scores not in {"logits", "probabilities"}:
+            raise self._error("form is cohere or tei, and scores are probabilities or logits")
+        if not address.host or address.userinfo or not address.path.strip("/"):
+            form = "http://HOST:PORT/v1/rerank?model=NAME"
+            raise self._error(f"write its address as {form}, and a token as CRAG_EVALUATOR_TOKEN")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._address = address
+        self._client = httpx.Client(timeout=SECONDS, headers=headers, trust_env=False)
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return one score in [-1, 1] for each text; an empty one scores -1.0 and is not sent."""
+        return scored(texts, _MOST[self._form], lambda part: self._asked(question, part))
+
+    def _asked(self, question: str, texts: list[str]) -> list[float]:
+        try:
+            if self._form == "tei":
+                body = {"query": question, "texts": texts, "raw_scores": self._is_logit}
+                found = {one["index"]: float(one["score"]) for one in self._sent(body)}
+            else:
+                body = {"query": question, "documents": texts, "top_n": len(texts)}
+                reply = self._sent(body | ({"model": self._model} if self._model else {}))
+                found = {one["index"]: float(one["relevance_score"]) for one in reply["results"]}
+            scores = [found[index] for index in range(len(texts))]
+        except (KeyError, TypeError, ValueError) as error:
+            problem = f"its reply does not score each of {len(texts)} texts ({error!r})"
+            raise self._error(problem) from error
+        except httpx.HTTPStatusError as error:
+            said = " ".join(error.response.text.split())[:200]
+            raise self._error(f"status {error.response.status_code}: {said}") from error
+        except httpx.HTTPError as error:
+            raise self._error(f"{type(error).__name__}: {error}") from error
+        if self._is_logit:
+            return [math.tanh(score / 2) for score in scores]
+        if not all(0 <= score <= 1 for score in scores):  # Not a number fails here, too.
+            raise self._error("its scores are no probabilities: add scores=logits to the address")
+        return [2 * score - 1 for score in scores]
+
+    def _sent(self, body: dict[str, Any]) -> Any:
+        for attempt in Retrying(
+            stop=stop_after_attempt(3), wait=wait_random_exponential(0.2, max=2),
+            retry=retry_if_exception(_is_passing), reraise=True,
+        ):  # fmt: skip
+            with attempt:
+                response = self._client.post(self._address, json=body)
+                response.raise_for_status()
+        return response.json()
+
+    def _error(self, problem: str) -> EvaluatorError:
+        return EvaluatorError(f"{self._name}: {problem}")
+
+
+def _is_passing(error: BaseException) -> bool:
+    if isinstance(error, httpx.HTTPStatusError):
+        return error.response.status_code in _PASSING
+    return isinstance(error, httpx.TransportError)
