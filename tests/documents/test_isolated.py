@@ -57,7 +57,7 @@ def reason(reader: IsolatedReader, path: Path) -> str:
 def children() -> set[int]:
     """Return the processes of this one that read files."""
     started = psutil.Process().children()
-    return {one.pid for one in started if "crag.documents.isolated_process" in one.cmdline()}
+    return {one.pid for one in started if "crag.documents.isolated" in one.cmdline()}
 
 
 def test_a_page_is_drawn_and_files_are_read_by_the_same_process(
@@ -74,16 +74,6 @@ def test_a_page_is_drawn_and_files_are_read_by_the_same_process(
     assert children() == {process}
 
 
-def test_a_page_that_takes_too_long_is_not_drawn(tmp_path: Path) -> None:
-    mill = tmp_path / "mill.pdf"
-    mill.write_bytes(pdf())
-    with (
-        IsolatedReader(Limits(seconds=0.001)) as reader,
-        pytest.raises(ContentError, match=r"takes more than 0\.001 seconds"),
-    ):
-        reader.picture(mill, 1, [])
-
-
 def test_what_is_read_is_what_the_loaders_read(reader: IsolatedReader, tmp_path: Path) -> None:
     word = WordDocument()
     word.add_heading("Merrow 🌊", 1)
@@ -97,12 +87,9 @@ def test_what_is_read_is_what_the_loaders_read(reader: IsolatedReader, tmp_path:
     (tmp_path / "e.pdf").write_bytes(b"%PDF-1.7 nothing")
     for path in sorted(tmp_path.iterdir()):
         assert list(reader.read(path)) == list(load(path))
-    assert len(children()) == 1
-
-
-def test_documents_have_the_name_that_is_given(reader: IsolatedReader, page: Path) -> None:
-    (one,) = reader.read(page, name=Path("/docs/other.html"))
+    (one,) = reader.read(tmp_path / "b.html", name=Path("/docs/other.html"))
     assert one.source == "/docs/other.html"
+    assert len(children()) == 1
 
 
 def test_small_plain_files_and_loaders_of_others_need_no_process(
@@ -126,27 +113,12 @@ def test_small_plain_files_and_loaders_of_others_need_no_process(
     assert children()
 
 
-def test_a_workbook_of_a_kilobyte_costs_only_itself(
-    reader: IsolatedReader, page: Path, tmp_path: Path
-) -> None:
-    bomb = far_apart(tmp_path / "far.xlsx")
-    assert bomb.stat().st_size < 2_000
-    told = reason(reader, bomb)
-    assert "needs more memory than 1,500 MB (CRAG_READ_MEGABYTES)" in told
-    assert len(told) < 200
-    (after,) = reader.read(page)
-    assert isinstance(after, SourceText)
-
-
 def test_a_file_has_its_time(page: Path, tmp_path: Path) -> None:
     slow = tmp_path / "slow.rst"
     slow.write_text(SLOW)
-    with IsolatedReader(Limits(seconds=3)) as reader:
-        assert isinstance(next(reader.read(page)), SourceText)
-        start = time.monotonic()
+    with IsolatedReader(Limits(seconds=1)) as reader:
         told = reason(reader, slow)
-        assert told == "reading it takes more than 3 seconds: split it, or raise CRAG_READ_SECONDS"
-        assert time.monotonic() - start < 3 + 5
+        assert told == "reading it takes more than 1 seconds: split it, or raise CRAG_READ_SECONDS"
         assert isinstance(next(reader.read(page)), SourceText)
 
 
@@ -163,9 +135,7 @@ def test_a_file_does_not_become_many_times_itself(reader: IsolatedReader, tmp_pa
     names = ",".join("n" * 1_000 + str(n) for n in range(20))
     rows = ",".join("1" for _ in range(20)) + "\n"
     (tmp_path / "wide.csv").write_text(f"{names}\n{rows * 5_000}")
-    told = reason(reader, tmp_path / "wide.csv")
-    assert told.startswith("it says too much for a file of ")
-    assert told.endswith(" bytes: split it into smaller files")
+    assert reason(reader, tmp_path / "wide.csv").startswith("it says too much for its size")
 
 
 def test_a_reader_that_stops_in_a_file_gets_the_next_one_right(

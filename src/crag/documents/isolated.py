@@ -2,8 +2,9 @@
 
 What reads PDF, office formats, books and markup is foreign, and partly native code. A file of a
 kilobyte can make it fill the memory, compute for hours or crash, and with it the server. So it runs
-in a process that may take so much memory and time, and answers in JSON; when it ends, the file is
-reported and the next one gets a new process. `isolated_process` is its program.
+in a process that may take so much memory and time, and answers in JSON, since a file could have
+taken it over; when it ends, the file is reported and the next one gets a new process. This file is
+its program too: `main` answers a request with a line for each document.
 """
 
 import base64
@@ -14,21 +15,37 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import fields
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO, Any, NamedTuple, Self, cast
 
-from crag.documents.isolated_process import GROWTH, GROWTH_OF_RECORDS, MOST_OUTPUT, restored
-from crag.documents.loaders import LOADERS, PLAIN, load, loader_of
-from crag.documents.sources import Loaded, Loader, Unusable, renamed
+from crag.documents.loaders import (
+    LOADERS,
+    PLAIN,
+    TOO_MUCH_MEMORY,
+    holds_records,
+    load,
+    loader_of,
+)
+from crag.documents.sources import Loaded, Loader, SourceText, Unusable, renamed
 from crag.errors import ContentError
-from crag.text.pdf_picture import Picture
+from crag.text.blocks import as_json, from_json
+from crag.text.pdf_picture import Picture, picture_of_page
 
 HARMLESS = 40_000
 """Bytes of plain text, source code or Markdown up to which no other process is needed: no native
 code reads them, and the tests show that as many of any shape take less than two seconds."""
-_GRACE = 5.0
-"""Seconds after which a process is ended that did not end itself in time."""
+_TO_START = 60.0
+"""Seconds."""
+_MOST_OUTPUT, _GROWTH, _GROWTH_OF_RECORDS = 30_000_000, 6, 32
+"""Bytes of JSON that any file may become, and those for each of its bytes that come on top; a row
+repeats the names of its columns."""
+_LARGEST_FILE = 100_000_000
+"""Bytes of a file that is written, such as a temporary one of a library."""
+_LASTING = 400_000
+"""Kilobytes that a file may leave behind; with more, the next one gets a new process."""
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_", "TMP", "TEMP", "SYSTEMROOT", "LD_", "DYLD_", "PYTHON")
 """Beginnings of the names of variables that the process is told; keys are none of them."""
 
@@ -72,20 +89,12 @@ class IsolatedReader:
             for loaded in load(path, loaders):
                 yield renamed(loaded, path, name)
             return
+        request = {"path": str(path), "name": str(name)}
         try:
-            self._ask({"path": str(path), "name": str(name)})
-            longest = _longest(path)
-            while "ends" not in (answer := self._answer(longest)):
-                yield restored(answer)
+            with closing(self._answers(request, _room_of(path))) as answers:
+                yield from map(_restored, answers)
         except _LostError as lost:
-            self.close()
             yield Unusable(str(name), str(lost))
-        except BaseException:  # What else it would answer is not asked for any more.
-            self.close()
-            raise
-        else:
-            if answer["ends"]:
-                self.close()
 
     def picture(self, path: Path, page: int, quotations: Sequence[str]) -> Picture:
         """Return a page of a PDF, with quotations marked.
@@ -93,16 +102,13 @@ class IsolatedReader:
         Raises:
             ContentError: it cannot be drawn within the limits.
         """
+        request = {"path": str(path), "page": page, "quotations": list(quotations)}
         try:
-            self._ask({"path": str(path), "page": page, "quotations": list(quotations)})
-            drawn, last = self._answer(MOST_OUTPUT), self._answer(MOST_OUTPUT)
+            (drawn,) = self._answers(request, _MOST_OUTPUT)
         except _LostError as lost:
-            self.close()
             raise ContentError(str(lost)) from lost
-        if last["ends"]:
-            self.close()
-        if "problem" in drawn:
-            raise ContentError(drawn["problem"])
+        if "reason" in drawn:
+            raise ContentError(drawn["reason"])
         return Picture(base64.b64decode(drawn["png"]), drawn["marked"])
 
     def close(self) -> None:
@@ -112,36 +118,47 @@ class IsolatedReader:
             with suppress(BrokenPipeError), self._process:
                 self._process = None
 
-    def _ask(self, request: Mapping[str, object]) -> None:
+    def _answers(self, request: Mapping[str, object], room: int) -> Iterator[dict[str, Any]]:
+        """Yield what the process answers; it goes on with the next request if nothing is amiss."""
+        goes_on = False
         try:
             if self._process is None:
                 self._process = _started(self.limits)
-            requests = cast("IO[bytes]", self._process.stdin)
-            requests.write(json.dumps(request).encode() + b"\n")
-            requests.flush()
-        except BrokenPipeError:
-            pass  # How it ended is told when its answer is missing.
+                self._line(self._process, room, _TO_START)
+            process = self._process
+            with suppress(BrokenPipeError):  # How it ended is told when its answer is missing.
+                requests = cast("IO[bytes]", process.stdin)
+                requests.write(json.dumps(request).encode() + b"\n")
+                requests.flush()
+            while True:
+                line = self._line(process, room, self.limits.seconds)
+                room -= len(line)
+                answer = json.loads(line)
+                if "ends" in answer:
+                    goes_on = not answer["ends"]
+                    return
+                yield answer
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise _LostError(f"the process that reads files cannot start: {reason}") from error
+        except ValueError as error:
+            raise _LostError("the process that read it gave no answer: damaged?") from error
+        finally:
+            if not goes_on:
+                self.close()
 
-    def _answer(self, longest: int) -> dict[str, Any]:
-        process = cast("subprocess.Popen[bytes]", self._process)
-        answers = cast("IO[bytes]", process.stdout)
+    def _line(self, process: "subprocess.Popen[bytes]", room: int, seconds: float) -> bytes:
         self._late = False
-        timer = threading.Timer(self.limits.seconds + _GRACE, self._end, (process,))
+        timer = threading.Timer(seconds, self._end, (process,))
         timer.daemon = True
         timer.start()
         try:
-            line = answers.readline(longest)
+            line = cast("IO[bytes]", process.stdout).readline(max(room, 1))
         finally:
             timer.cancel()
             timer.join()
         if line.endswith(b"\n"):
-            try:
-                return cast("dict[str, Any]", json.loads(line))
-            except ValueError as error:
-                raise _LostError("the process that read it gave no answer: damaged?") from error
+            return line
         if line:
             raise _LostError("it says too much for its size: split it into smaller files")
         raise _LostError(self._how_it_ended(process))
@@ -152,7 +169,7 @@ class IsolatedReader:
 
     def _how_it_ended(self, process: "subprocess.Popen[bytes]") -> str:
         code = process.wait()
-        if self._late or code == -getattr(signal, "SIGALRM", 0):
+        if self._late:
             most = f"{self.limits.seconds:g} seconds"
             return f"reading it takes more than {most}: split it, or raise CRAG_READ_SECONDS"
         how = signal.Signals(-code).name if code < 0 else f"code {code}"
@@ -166,31 +183,115 @@ class _LostError(Exception):
 
 def _started(limits: Limits) -> "subprocess.Popen[bytes]":
     """Start the process; `-P` keeps modules of the folder that it is started in out of it."""
-    seconds, megabytes = limits
-    command = [sys.executable, "-P", "-m", "crag.documents.isolated_process"]
+    kept = {key: value for key, value in os.environ.items() if key.startswith(_KEPT_VARIABLES)}
     return subprocess.Popen(  # noqa: S603 - a program of our own
-        [*command, str(seconds), str(megabytes)],
+        [sys.executable, "-P", "-m", __name__, str(limits.megabytes)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=_environment(),
+        env=kept | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
 
 
-def _environment() -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if key.startswith(_KEPT_VARIABLES)}
-    return kept | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-
-
 def _is_harmless(path: Path) -> bool:
-    try:
-        return loader_of(path) in PLAIN and path.stat().st_size <= HARMLESS
-    except OSError:
-        return False
-
-
-def _longest(path: Path) -> int:
-    """Return the bytes of the longest line that the process may answer with."""
     with suppress(OSError):
-        return MOST_OUTPUT + max(GROWTH, GROWTH_OF_RECORDS) * path.stat().st_size
-    return MOST_OUTPUT
+        return loader_of(path) in PLAIN and path.stat().st_size <= HARMLESS
+    return False
+
+
+def _room_of(path: Path) -> int:
+    """Return how many bytes a file may become."""
+    size = 0
+    with suppress(OSError):
+        size = path.stat().st_size
+    return _MOST_OUTPUT + (_GROWTH_OF_RECORDS if holds_records(path) else _GROWTH) * size
+
+
+def _restored(values: dict[str, Any]) -> Loaded:
+    if "reason" in values:
+        return Unusable(**values)
+    return SourceText(**{**values, "blocks": list(map(from_json, values["blocks"]))})
+
+
+def _written(loaded: Loaded) -> dict[str, Any]:
+    if isinstance(loaded, Unusable):
+        return vars(loaded)
+    values = {one.name: getattr(loaded, one.name) for one in fields(loaded)}
+    return values | {"blocks": list(map(as_json, loaded.blocks))}
+
+
+def main() -> None:
+    """Answer requests until the caller closes the pipe or dies."""
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # What native code prints is no answer.
+    _confine(int(sys.argv[1]))
+    requests = SimpleQueue[bytes]()
+    threading.Thread(target=_receive, args=(requests,), daemon=True).start()
+
+    def send(answer: Mapping[str, object]) -> None:
+        output.write(json.dumps(answer).encode() + b"\n")
+        output.flush()
+
+    send({"ready": True})
+    ends = False
+    while not ends:
+        request = json.loads(requests.get())
+        try:
+            for answer in _answered(request):
+                send(answer)
+        except ContentError as error:
+            send(_written(Unusable(request["path"], error.problem)))
+        except MemoryError:
+            send(_written(Unusable(request.get("name", ""), TOO_MUCH_MEMORY)))
+        # The memory of a large file is not given back, and the next file is to have all of it.
+        ends = _most_memory() > _LASTING
+        send({"ends": ends})
+
+
+def _answered(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
+    path = Path(request["path"])
+    if "quotations" in request:
+        png, marked = picture_of_page(path, request["page"], request["quotations"])
+        yield {"png": base64.b64encode(png).decode(), "marked": marked}
+    else:
+        for loaded in load(path):
+            yield _written(renamed(loaded, path, Path(request["name"])))
+
+
+def _receive(requests: "SimpleQueue[bytes]") -> None:
+    """Pass requests on; end the process when the caller is gone, whatever it is busy with."""
+    for line in sys.stdin.buffer:
+        requests.put(line)
+    os._exit(0)
+
+
+def _confine(megabytes: int) -> None:
+    """Take from this process what reading a file does not need, where the system can do so."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller, who ends this.
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        limits = {
+            resource.RLIMIT_AS: megabytes * 1_000_000,
+            resource.RLIMIT_FSIZE: _LARGEST_FILE,
+            resource.RLIMIT_CORE: 0,
+        }
+        for kind, wanted in limits.items():
+            _, hard = resource.getrlimit(kind)
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(kind, (most, most))
+    with suppress(OSError):  # Of all processes, Linux is to end this one first.
+        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
+
+
+def _most_memory() -> int:
+    """Return the kilobytes that this process had at most; 0 where the system does not tell."""
+    with suppress(ImportError):
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return 0
+
+
+if __name__ == "__main__":
+    main()
