@@ -9,7 +9,6 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, StateGraph
-from tests.server.chat import ANSWER, chatting
 from typing_extensions import TypedDict
 
 import crag
@@ -21,6 +20,7 @@ from crag.parts import Parts
 from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeReflection, FakeRetriever
 from tests import commands
+from tests.chat_server import ANSWER, chatting
 from tests.graph.reflective import says
 
 QUESTION = "Who wrote the first program?"

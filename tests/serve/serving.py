@@ -1,5 +1,6 @@
 """The application of `crag serve` on a port of this machine, for graphs of a test's own."""
 
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,14 @@ from crag.serve.settings import ServeSettings
 
 KEYS = {"ada": "key-of-ada-lovelace", "bob": "key-of-bob-the-builder"}
 USERS = SecretStr(",".join(f"{name}={key}" for name, key in KEYS.items()))
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 @contextmanager

@@ -2,21 +2,19 @@
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from langgraph.graph import END, START, StateGraph
-from typing_extensions import TypedDict
 
 from crag.testing import FakeEvaluator, FakeSearcher
 from tests.conftest import HITS
 from tests.serve.conftest import graphs
 from tests.serve.events import answer_of, asked, events
 from tests.serve.serving import serving
+from tests.serve.slow import BEGUN, slow
 
 
 def turns(client: httpx.Client, thread: str) -> list[dict[str, Any]]:
@@ -97,37 +95,6 @@ def test_a_wrong_setting_or_question_ends_the_stream_with_an_error(client: httpx
     told = asked(client, " ")
     assert (told[-1][0], told[-1][1]["error"]) == ("error", "QuestionError")
     assert turns(client, told[0][1]) == []
-
-
-class Slow(TypedDict, total=False):
-    messages: list[Any]
-    question: str
-    answer: str
-
-
-BEGUN: Counter[str] = Counter()
-"""How often each node of `slow` began, by question."""
-
-
-def slow(seconds: float) -> Any:
-    """Return a graph of five nodes, each of which takes as long."""
-
-    def node(name: str) -> Any:
-        def run(state: Slow) -> Slow:
-            question = state["messages"][-1]["content"]
-            BEGUN[f"{question} {name}"] += 1
-            time.sleep(seconds)
-            return {"answer": question, "question": question}
-
-        return run
-
-    graph = StateGraph(Slow)
-    names = [f"node{number}" for number in range(5)]
-    for name, before in zip(names, [START, *names], strict=False):
-        graph.add_node(name, node(name))
-        graph.add_edge(before, name)
-    graph.add_edge(names[-1], END)
-    return graph.compile()
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ the request, as `user`.
 
 import asyncio
 import hashlib
-import secrets
 from functools import cached_property
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,170 +24,119 @@ from starlette.responses import JSONResponse
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crag.serve.settings import LOOPBACK, ServeSettings, is_address
+from crag.serve.settings import ServeSettings
 
 PUBLIC = ("/", "/page/{name}", "/ok")
 """Paths that everybody may read: the page, its files, and whether the server is there."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; "
     # Nothing in the page may parse text as HTML.
-    "require-trusted-types-for 'script'; trusted-types 'none'",
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-}  # fmt: skip
+}
 """What keeps a browser from loading or running anything else, on every response."""
-
 _PUBLIC = tuple(compile_path(path)[0] for path in PUBLIC)
 _FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-real-ip", "via"})
-_SECRETS = frozenset({b"authorization", b"x-api-key"})
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
 """Those with a public key only: with a shared one, whoever can check a token could make one."""
+_HOW = "send it as x-api-key or as Authorization: Bearer"
 
 
 def access(settings: ServeSettings) -> list[Middleware]:
     """Return the middleware of every route."""
-    cors = Middleware(
-        CORSMiddleware, allow_origins=sorted(settings.origins), allow_methods=["*"],
-        allow_headers=["*"], allow_private_network=True,
-    )  # fmt: skip
-    return [cors, Middleware(Access, settings)]
+    cors = {"allow_methods": ["*"], "allow_headers": ["*"], "allow_private_network": True}
+    origins = sorted(settings.origins)
+    return [
+        Middleware(CORSMiddleware, allow_origins=origins, **cors),  # type: ignore[arg-type]
+        Middleware(Access, settings),
+    ]
 
 
 def refusal(path: str, status: int, message: str) -> JSONResponse:
     """Return an error as JSON; below /v1, where OpenAI's clients read it, in their form."""
-    error: Any = HTTPStatus(status).phrase.lower().replace(" ", "_")
+    code: Any = HTTPStatus(status).phrase.lower().replace(" ", "_")
     if path.startswith("/v1/"):
-        kind = "invalid_request_error" if status < 500 else "server_error"  # noqa: PLR2004
-        error = {"message": message, "type": kind, "param": None, "code": error}
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None  # noqa: PLR2004
-    return JSONResponse({"error": error, "message": message}, status, headers)
+        code = {"message": message, "type": "invalid_request_error", "code": code, "param": None}
+    return JSONResponse({"error": code, "message": message}, status)
 
 
 class Access:
     """Passes on what the settings allow, and refuses everything else before anything reads it."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
-        self.app, self.settings, self._users = app, settings, Users(settings)
+        self.app, self.settings = app, settings
+        # By their hashes, so that the time it takes to find one tells nothing of it.
+        self._users = {_hash(secret): user for secret, user in settings.secrets.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "lifespan" or _calls_itself(scope):
-            await self.app(scope, receive, send)
-            return
+        # LangGraph's server calls itself for MCP; no client can set this mark of it.
+        if scope["type"] == "lifespan" or scope.get("root_path", "").startswith("/noauth"):
+            return await self.app(scope, receive, send)
         if scope["type"] == "websocket":  # Nothing here speaks it.
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        request, path = HTTPConnection(scope), path_of(scope)
-        reads = scope["method"] in {"GET", "HEAD"}
-        is_public = reads and any(public.fullmatch(path) for public in _PUBLIC)
-        send = _hardened(send, "no-cache" if is_public else "no-store")
+            return await send({"type": "websocket.close", "code": 1008})
+        # Never `url.path`, which is made from the header Host.
+        path = scope["path"].removeprefix(scope.get("root_path", "")) or "/"
+        reads, request = scope["method"] in {"GET", "HEAD"}, HTTPConnection(scope)
+        public = reads and any(pattern.fullmatch(path) for pattern in _PUBLIC)
+        send = _hardened(send, "no-cache" if public else "no-store")
         try:
-            self._check_site(request)
-            self._check_length(int(request.headers.get("content-length", 0)))
-            if not is_public:
+            self._check_site(request, opens_page=reads and path == "/")
+            if not public:
                 request.state.user = await self._user(request)
         except HTTPException as refused:
-            response = refusal(path, refused.status_code, refused.detail)
-            await response(scope, receive, send)
-            return
+            return await refusal(path, refused.status_code, refused.detail)(scope, receive, send)
         # A token goes no further, so no log, run or trace holds it.
-        scope["headers"] = [pair for pair in scope["headers"] if pair[0].lower() not in _SECRETS]
-        await self.app(scope, self._limited(receive), send)
+        secret = (b"authorization", b"x-api-key")
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0].lower() not in secret]
+        return await self.app(scope, receive, send)
 
-    def _check_site(self, request: HTTPConnection) -> None:
-        """Refuse names that lead to this machine, and requests of other sites' pages."""
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        name = _hostname(host)
-        if not (name in LOOPBACK | self.settings.hosts or is_address(name)):
-            raise HTTPException(
-                400, f"{host[:100]!r} is not a name of this server: set CRAG_SERVE_HOSTS to it"
-            )
-        if origin in self.settings.origins:
-            return
-        site = request.headers.get("sec-fetch-site", "none")
-        if origin not in {None, f"{request.scope['scheme']}://{host}"}:
-            site = str(origin)[:100]
-        elif site in {"same-origin", "none"} or _opens_page(request):
-            return
-        raise HTTPException(
-            403,
-            f"this server does not answer pages of other sites ({site}): use its own page, or "
-            "name the site in CRAG_SERVE_ORIGINS",
-        )
-
-    async def _user(self, request: HTTPConnection) -> str:
-        """Return who asks, "" where all are one user."""
+    def _check_site(self, request: HTTPConnection, *, opens_page: bool) -> None:
+        """Refuse names that lead to this machine, requests of other sites, and long bodies."""
         headers = request.headers
-        scheme, _, credentials = headers.get("authorization", "").partition(" ")
-        given = headers.get("x-api-key") or (credentials if scheme.lower() == "bearer" else "")
-        given = given.strip()
-        if self.settings.has_users:
-            return await self._users.user(given)
-        if token := self.settings.token:
-            if secrets.compare_digest(given.encode(), token.get_secret_value().encode()):
-                return ""
-            how = "send it as x-api-key or as Authorization: Bearer"
-            raise HTTPException(401, f"this server asks for its token: {how}")
-        client = request.client.host if request.client else ""
-        if client not in LOOPBACK or _FORWARDED.intersection(headers.keys()):
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if not _is_named(host, {"localhost", *self.settings.hosts}):
+            raise HTTPException(
+                400, f"{host[:100]!r} is no name of this server: set CRAG_SERVE_HOSTS to it"
+            )
+        site = headers.get("sec-fetch-site", "none")
+        opens_page &= headers.get("sec-fetch-mode") == "navigate"
+        opens_page &= headers.get("sec-fetch-dest") == "document"
+        if origin not in {None, f"{request.scope['scheme']}://{host}", *self.settings.origins} or (
+            origin is None and site not in {"same-origin", "none"} and not opens_page
+        ):
             raise HTTPException(
                 403,
-                "without a token this server answers its own machine only: set CRAG_SERVE_TOKEN, "
-                "or start it with crag serve",
+                f"this server does not answer pages of other sites ({str(origin or site)[:100]}): "
+                "use its own page, or name the site in CRAG_SERVE_ORIGINS",
             )
-        return ""
-
-    def _check_length(self, length: int) -> None:
-        if length > self.settings.max_bytes:
+        if int(headers.get("content-length", 0)) > self.settings.max_bytes:
             most = f"a request may have {self.settings.max_bytes:,} bytes"
             raise HTTPException(413, f"{most}: send less, or raise CRAG_SERVE_MAX_BYTES")
 
-    def _limited(self, receive: Receive) -> Receive:
-        """Count a body while it is read, for clients that do not say how long it is."""
-        length = 0
-
-        async def receiving() -> Message:
-            nonlocal length
-            message = await receive()
-            length += len(message.get("body", b""))
-            self._check_length(length)
-            return message
-
-        return receiving
-
-
-class Users:
-    """Tells who asks: ``key:NAME`` or ``oidc:SUBJECT``, so that neither can be the other."""
-
-    def __init__(self, settings: ServeSettings) -> None:
-        self._settings = settings
-        self._keys = {_digest(key): f"key:{name}" for name, key in settings.users.items()}
-
-    async def user(self, given: str) -> str:
-        """Return the name of the user.
-
-        Raises:
-            HTTPException: the key or the token is missing or wrong, or has expired.
-        """
-        how = "send your key as x-api-key or as Authorization: Bearer"
-        if not given:
-            raise HTTPException(401, f"this server asks who you are: {how}")
-        digest, name = _digest(given), None
-        for known, user in self._keys.items():  # All of them, so that the time tells nothing.
-            if secrets.compare_digest(digest, known):
-                name = user
-        if name:
-            return name
-        if self._settings.oidc_issuer is None:
-            raise HTTPException(401, f"the key is wrong: {how}")
-        # The keys of the issuer may have to be fetched.
-        return f"oidc:{await asyncio.to_thread(self._subject, given)}"
+    async def _user(self, request: HTTPConnection) -> str:
+        """Return who asks, "" where all are one user."""
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        given = request.headers.get("x-api-key") or (given if scheme.lower() == "bearer" else "")
+        user = self._users.get(_hash(given.strip()))
+        if user is not None:
+            return user
+        if self.settings.oidc_issuer and given:  # Its keys may have to be fetched.
+            return f"oidc:{await asyncio.to_thread(self._subject, given.strip())}"
+        if self._users or self.settings.oidc_issuer:
+            problem = "the key is wrong" if given else "this server asks for a key"
+            raise HTTPException(401, f"{problem}: {_HOW}")
+        if not _is_loopback(request) or _FORWARDED.intersection(request.headers.keys()):
+            allowed = "set CRAG_SERVE_TOKEN, or start it with crag serve"
+            message = f"without a token this server answers its own machine only: {allowed}"
+            raise HTTPException(403, message)
+        return ""
 
     def _subject(self, token: str) -> str:
         import jwt
@@ -195,11 +144,11 @@ class Users:
         try:
             claims = jwt.decode(
                 token, self._published.get_signing_key_from_jwt(token), algorithms=_ALGORITHMS,
-                audience=self._settings.oidc_audience, issuer=self._settings.oidc_issuer,
+                audience=self.settings.oidc_audience, issuer=self.settings.oidc_issuer,
                 leeway=30, options={"require": ["exp", "sub", "iss", "aud"]},
             )  # fmt: skip
         except jwt.PyJWTError as error:
-            raise HTTPException(401, f"the token is not valid ({error})") from None
+            raise HTTPException(401, f"the token is not valid ({error}): {_HOW}") from None
         return str(claims["sub"])
 
     @cached_property
@@ -207,35 +156,27 @@ class Users:
         """The issuer's public keys, fetched when they are needed and again when they change."""
         import jwt
 
-        return jwt.PyJWKClient(str(self._settings.oidc_keys), timeout=5)
+        return jwt.PyJWKClient(str(self.settings.oidc_keys), timeout=5)
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode()).digest()
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
 
 
-def _hostname(host: str) -> str:
+def _is_named(host: str, names: set[str]) -> bool:
+    """Whether a header Host is one of the names, or an address, which nobody makes lead here."""
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        name = urlsplit(f"//{host}").hostname or ""
+        return name in names or bool(ip_address(name))
     except ValueError:
-        return ""
+        return False
 
 
-def path_of(scope: Scope) -> str:
-    """Return the path of a request within the server; never from the header Host."""
-    return str(scope["path"]).removeprefix(scope.get("root_path", "")) or "/"
-
-
-def _calls_itself(scope: Scope) -> bool:
-    """Whether LangGraph's server calls itself, as for MCP; no client can set this mark of it."""
-    return f"{scope.get('root_path', '')}/".startswith("/noauth/")
-
-
-def _opens_page(request: HTTPConnection) -> bool:
-    """Whether a browser opens the page in a tab, which links of other sites may do."""
-    fetch = [request.headers.get(f"sec-fetch-{name}") for name in ("mode", "dest")]
-    opens = (request.scope["method"], path_of(request.scope)) == ("GET", "/")
-    return opens and fetch == ["navigate", "document"] and "origin" not in request.headers
+def _is_loopback(request: HTTPConnection) -> bool:
+    try:
+        return ip_address(request.client.host if request.client else "").is_loopback
+    except ValueError:
+        return False
 
 
 def _hardened(send: Send, caching: str) -> Send:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,12 @@ from sse_starlette import EventSourceResponse
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
 
 from crag.errors import CragError, DocumentIndexError, QuestionError, SettingsError
 from crag.factory.parts import choose_parts
@@ -27,8 +26,8 @@ from crag.graph_registry import OFFERED
 from crag.parts import Parts
 from crag.plain import problems
 from crag.runtime.environment import Environment
-from crag.serve import completions, documents, first_visit
-from crag.serve.access import access, path_of, refusal
+from crag.serve import completions, documents, first_visit, tools
+from crag.serve.access import access, refusal
 from crag.serve.conversations import Ask, Conversations, Graph, as_json
 from crag.serve.settings import ServeSettings
 from crag.serve.storage import storage_in
@@ -54,19 +53,19 @@ def create(
     """
     environment, settings = environment or Environment(), settings or ServeSettings()
     graphs = graphs or built(choose_parts(environment))
+    mcp, mcp_routes = tools.served(graphs)
+    index = environment.index
+    beside = ".crag/index" if "://" in index else index
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(THREADS, "crag"))
-        async with storage_in(settings.database or database_beside(environment.index)) as storage:
-            kept = {
-                name: graph.copy({"checkpointer": storage.saver}) for name, graph in graphs.items()
-            }
-            app.state.conversations = conversations = Conversations(kept, storage)
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "crag"))
+        database = settings.database or f"{beside}-conversations.sqlite"
+        async with storage_in(database) as storage, mcp.run():
+            app.state.conversations = Conversations(graphs, storage)
             app.state.library = documents.Library.of(environment, settings)
             yield
-            await conversations.close()
+            await app.state.conversations.close()
 
     app = Starlette(
         routes=[
@@ -76,14 +75,17 @@ def create(
             Route("/api/graphs", offered),
             Route("/api/ask", ask, methods=["POST"]),
             Route("/api/threads", threads),
-            Route("/api/threads/{thread}", turns),
-            Route("/api/threads/{thread}", delete, methods=["DELETE"]),
+            Route("/api/threads/{thread}", thread, methods=["GET", "DELETE"]),
             *documents.ROUTES,
             *first_visit.ROUTES,
             *completions.ROUTES,
-            Route("/mcp", _Mcp(), methods=["POST"]),  # Nothing is sent without being asked for.
+            *mcp_routes,
         ],
-        middleware=[*access(settings), Middleware(GZipMiddleware)],
+        middleware=[
+            *access(settings),
+            Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_bytes),
+            Middleware(GZipMiddleware),
+        ],
         exception_handlers=_HANDLERS,
         lifespan=lifespan,
     )
@@ -100,11 +102,6 @@ def built(parts: Parts) -> dict[str, Graph]:
     }
 
 
-def database_beside(index: str) -> str:
-    """Return the SQLite file of conversations beside an index, or here if that is on a server."""
-    return ".crag/conversations.sqlite" if "://" in index else f"{index}-conversations.sqlite"
-
-
 async def page(_: Request) -> Response:
     """Return the page."""
     return FileResponse(STATIC / "index.html")
@@ -117,7 +114,7 @@ async def ok(_: Request) -> Response:
 
 async def offered(request: Request) -> Response:
     """Return the graphs: their names and drawings, and the JSON schema of their settings."""
-    told = [
+    return _json([
         {
             "name": name,
             "title": OFFERED[name].title if name in OFFERED else name,
@@ -126,8 +123,7 @@ async def offered(request: Request) -> Response:
             "settings": graph.get_context_jsonschema(),
         }
         for name, graph in request.app.state.graphs.items()
-    ]
-    return Response(as_json(told), media_type="application/json")
+    ])  # fmt: skip
 
 
 async def ask(request: Request) -> Response:
@@ -139,49 +135,36 @@ async def ask(request: Request) -> Response:
 
 async def threads(request: Request) -> Response:
     """Return the conversations of the user."""
-    told = await request.app.state.conversations.threads(request.state.user)
-    return Response(as_json(told), media_type="application/json")
+    return _json(await request.app.state.conversations.threads(request.state.user))
 
 
-async def turns(request: Request) -> Response:
-    """Return the turns of a conversation."""
-    conversations, thread = request.app.state.conversations, request.path_params["thread"]
-    told = await conversations.turns(request.state.user, thread)
-    return Response(as_json(told), media_type="application/json")
+async def thread(request: Request) -> Response:
+    """Return the turns of a conversation, or delete it."""
+    conversations, asked = request.app.state.conversations, request.path_params["thread"]
+    if request.method == "DELETE":
+        await conversations.delete(request.state.user, asked)
+        return Response(status_code=204)
+    return _json(await conversations.turns(request.state.user, asked))
 
 
-async def delete(request: Request) -> Response:
-    """Delete a conversation."""
-    conversations, thread = request.app.state.conversations, request.path_params["thread"]
-    await conversations.delete(request.state.user, thread)
-    return Response(status_code=204)
-
-
-class _Mcp:
-    """The tools at `/mcp`, whose package takes most of a second to import: at the first request."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        tools = await asyncio.to_thread(import_module, "crag.serve.tools")
-        await tools.answer(scope, receive, send)
+def _json(value: object) -> Response:
+    return Response(as_json(value), media_type="application/json")
 
 
 def _handler(status: int) -> Callable[[Request, Any], Awaitable[Response]]:
     """Return what answers an error as JSON; one may have a status of its own."""
 
     async def handle(request: Request, error: Any) -> Response:
-        code = getattr(error, "status_code", status)
         message = problems(error) if isinstance(error, ValidationError) else str(error)
-        return refusal(path_of(request.scope), code, getattr(error, "detail", message))
+        code, detail = getattr(error, "status_code", status), getattr(error, "detail", message)
+        return refusal(request.scope["path"], code, detail)
 
     return handle
 
 
-_HANDLERS: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
+_HANDLERS: Mapping[Any, Any] = {
     HTTPException: _handler(500),
-    ValidationError: _handler(400),
-    QuestionError: _handler(400),
-    SettingsError: _handler(400),
+    **dict.fromkeys([ValidationError, QuestionError, SettingsError], _handler(400)),
     DocumentIndexError: _handler(409),
-    CragError: _handler(500),
-    OSError: _handler(500),
+    **dict.fromkeys([CragError, OSError], _handler(500)),
 }

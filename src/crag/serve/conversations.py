@@ -5,6 +5,7 @@ at a time: a newer one takes the place of the older, whose client is told.
 """
 
 import asyncio
+import hashlib
 import logging
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -14,7 +15,6 @@ from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import Item
 from langgraph.types import Command, StateSnapshot
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
@@ -22,18 +22,18 @@ from sse_starlette import ServerSentEvent
 from starlette.exceptions import HTTPException
 
 from crag.plain import said, without_credentials
-from crag.serve.storage import Place, Storage, place_of
+from crag.serve.storage import Storage
 
 SECONDS = 900
 """Longest time that an answer may take."""
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Tell = Callable[[str, object], None]
-
+_NEWER = "a newer question on this conversation took its place"
 _logger = logging.getLogger(__name__)
 
 
 class Ask(BaseModel):
-    """A question, or the reply to what a run asked a human."""
+    """A question, or without one the reply to what a run asked a human."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -42,29 +42,42 @@ class Ask(BaseModel):
     """Unset, a new one."""
     question: str | None = None
     resume: Any = None
-    """Without a question: what a human replied to the run that waits."""
     checkpoint: str | None = None
     """The turn to go on from; unset, the latest."""
     settings: dict[str, Any] = {}
 
-    def input(self) -> Any:
-        """Return what the graph is given."""
-        if self.question is None:
-            return Command(resume=self.resume)
-        return {"messages": [{"role": "user", "content": self.question}]}
+
+class Place(NamedTuple):
+    """Where a thread of a user is kept; a request of somebody else cannot name it."""
+
+    owner: str
+    thread: str
+
+    @property
+    def key(self) -> str:
+        """The thread's id in LangGraph's checkpointer."""
+        return f"{self.owner}/{self.thread}"
+
+    def config(self, checkpoint: str | None = None) -> RunnableConfig:
+        """Return what LangGraph goes on from: a checkpoint, or else the latest."""
+        at = {"checkpoint_id": checkpoint} if checkpoint else {}
+        return {"configurable": {"thread_id": self.key, **at}}
 
 
-class _Run(NamedTuple):
-    task: asyncio.Task[None]
-    tell: Tell
+def place_of(user: str, thread: str) -> Place:
+    """Return the place of a user's thread: the one function that says whose a thread is."""
+    return Place(hashlib.sha256(user.encode()).hexdigest()[:32], thread)
 
 
 class Conversations:
     """The conversations of all users, and what this process is answering."""
 
     def __init__(self, graphs: Mapping[str, Graph], storage: Storage) -> None:
-        self._graphs, self._storage = graphs, storage
-        self._runs: dict[str, _Run] = {}
+        self._graphs = {
+            name: graph.copy({"checkpointer": storage.saver}) for name, graph in graphs.items()
+        }
+        self._saver, self._store, self._turn = storage
+        self._runs: dict[str, tuple[asyncio.Task[None], Tell]] = {}
 
     async def ask(self, user: str, asked: Ask) -> AsyncIterator[ServerSentEvent]:
         """Return the events of an answer: `thread`, `tasks`, `messages`, and `end` or `error`.
@@ -72,52 +85,50 @@ class Conversations:
         Raises:
             HTTPException: there is no such graph or thread, or nothing waits for a reply.
         """
-        graph = self._graph(asked.graph)
+        if asked.graph not in self._graphs:
+            there = ", ".join(self._graphs)
+            raise HTTPException(404, f"there is no graph {asked.graph!r}; there are {there}")
         place = place_of(user, asked.thread or str(uuid.uuid4()))
-        thread = await self._item(place) if asked.thread else None
+        question = (await self._listed(place))["question"] if asked.thread else asked.question
         if asked.question is None:
-            latest = await _latest_turn(graph, place)
+            latest = await self._latest(place, asked.graph)
             if not (latest and latest.interrupts):
                 raise HTTPException(409, "nothing waits for a reply on this conversation")
-        first = thread.value["question"] if thread else asked.question
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        listed = {"graph": asked.graph, "changed": now, "question": question}
         # Before the answer: who asks again after a crash finds the conversation.
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        kept = {"graph": asked.graph, "changed": now, "question": first}
-        await self._storage.store.aput(place.listed, place.thread, kept)
-        return self._events(graph, place, asked)
+        await self._store.aput(("threads", place.owner), place.thread, listed)
+        return self._events(place, asked)
 
-    async def _events(
-        self, graph: Graph, place: Place, asked: Ask
-    ) -> AsyncIterator[ServerSentEvent]:
+    async def _events(self, place: Place, asked: Ask) -> AsyncIterator[ServerSentEvent]:
         events: asyncio.Queue[tuple[str, object]] = asyncio.Queue()
 
         def tell(event: str, data: object) -> None:
             events.put_nowait((event, data))
 
-        earlier = self._runs.get(place.key)
         # In a task of its own, cancelled once: LangGraph leaves its nodes running where it is
         # cancelled again and again, as Starlette's tasks are.
-        task = asyncio.create_task(self._run(graph, place, asked, tell, earlier))
-        self._runs[place.key] = _Run(task, tell)
+        task = asyncio.create_task(self._run(place, asked, tell, self._runs.get(place.key)))
+        self._runs[place.key] = task, tell
         task.add_done_callback(lambda _: tell("", None))
         try:
             yield ServerSentEvent(place.thread, event="thread")
-            while (told := await events.get())[0]:
-                yield ServerSentEvent(as_json(told[1]).decode(), event=told[0])
+            while (event := await events.get())[0]:
+                yield ServerSentEvent(as_json(event[1]).decode(), event=event[0])
         finally:
             task.cancel()
-            if self._runs.get(place.key, (None,))[0] is task:
+            if self._runs.get(place.key) == (task, tell):
                 del self._runs[place.key]
 
     async def _run(
-        self, graph: Graph, place: Place, asked: Ask, tell: Tell, earlier: _Run | None
+        self, place: Place, asked: Ask, tell: Tell, earlier: tuple[asyncio.Task[None], Tell] | None
     ) -> None:
         try:
             async with asyncio.timeout(SECONDS):
                 if earlier:
-                    await _replace(earlier)
-                async with self._storage.turn(place.key):
-                    await self._answer(graph, place, asked, tell)
+                    await _end(*earlier, _NEWER)
+                async with self._turn(place.key):
+                    await self._answer(place, asked, tell)
         except TimeoutError:
             tell("error", {"error": "timeout", "message": f"no answer within {SECONDS} seconds"})
         except Exception as error:  # The edge: its client is told.
@@ -125,12 +136,18 @@ class Conversations:
             message = without_credentials(said(error))
             tell("error", {"error": type(error).__name__, "message": message})
 
-    async def _answer(self, graph: Graph, place: Place, asked: Ask, tell: Tell) -> None:
-        config = place.config(asked.checkpoint)
-        if asked.question is not None and asked.checkpoint is None:
-            config = await self._after_latest(graph, place)
+    async def _answer(self, place: Place, asked: Ask, tell: Tell) -> None:
+        graph, config = self._graphs[asked.graph], place.config(asked.checkpoint)
+        given: Any = Command(resume=asked.resume)
+        if asked.question is not None:
+            given = {"messages": [{"role": "user", "content": asked.question}]}
+            if asked.checkpoint is None:  # Not from a turn that was stopped or failed.
+                latest = await self._latest(place, asked.graph)
+                config = place.config(_checkpoint(latest.config) if latest else None)
+                if latest is None:
+                    await self._saver.adelete_thread(place.key)
         stream = graph.astream(
-            asked.input(), config, context=asked.settings, subgraphs=True,
+            given, config, context=asked.settings, subgraphs=True,
             stream_mode=["tasks", "messages"], durability="exit",
         )  # fmt: skip
         async for space, mode, chunk in stream:
@@ -139,27 +156,16 @@ class Conversations:
         waits = bool(state.interrupts)
         tell("end", {"checkpoint": _checkpoint(state.config), "waits": waits})
 
-    async def _after_latest(self, graph: Graph, place: Place) -> RunnableConfig:
-        """Return where the next question goes on: not from a turn that was stopped or failed."""
-        latest = await _latest_turn(graph, place)
-        if latest is None:
-            await self._storage.saver.adelete_thread(place.key)
-        return place.config(_checkpoint(latest.config) if latest else None)
-
     async def threads(self, user: str) -> list[dict[str, Any]]:
         """Return the threads of a user, the latest first."""
-        kept = await self._storage.store.asearch(place_of(user).listed, limit=1000)
-        listed = [{"thread": one.key, **one.value} for one in kept]
+        items = await self._store.asearch(("threads", place_of(user, "").owner), limit=1000)
+        listed = [{"thread": item.key, **item.value} for item in items]
         return sorted(listed, key=itemgetter("changed"), reverse=True)
 
     async def turns(self, user: str, thread: str) -> list[dict[str, Any]]:
-        """Return the turns of a thread, the latest first; a turn goes on from its `parent`.
-
-        Raises:
-            HTTPException: the user has no such thread.
-        """
+        """Return the turns of a thread, the latest first; a turn goes on from its `parent`."""
         place = place_of(user, thread)
-        graph = self._graph((await self._item(place)).value["graph"])
+        graph = (await self._listed(place))["graph"]
         return [
             {
                 "checkpoint": _checkpoint(state.config),
@@ -167,62 +173,46 @@ class Conversations:
                 "values": state.values,
                 "interrupts": [interrupt.value for interrupt in state.interrupts],
             }
-            async for state in graph.aget_state_history(place.config())
-            if _is_turn(state)
+            async for state in self._states(place, graph)
         ]
 
     async def delete(self, user: str, thread: str) -> None:
-        """Delete a thread, and stop what is being answered on it.
-
-        Raises:
-            HTTPException: the user has no such thread.
-        """
+        """Delete a thread, and stop what is being answered on it."""
         place = place_of(user, thread)
-        await self._item(place)
+        await self._listed(place)
         if run := self._runs.get(place.key):
-            await _replace(run, "the conversation was deleted")
-        await self._storage.saver.adelete_thread(place.key)
-        await self._storage.store.adelete(place.listed, thread)
+            await _end(*run, "the conversation was deleted")
+        await self._saver.adelete_thread(place.key)
+        await self._store.adelete(("threads", place.owner), thread)
 
     async def close(self) -> None:
         """Stop all that is being answered."""
         for run in list(self._runs.values()):
-            await _replace(run, "the server ends: ask again")
+            await _end(*run, "the server ends: ask again")
 
-    def _graph(self, name: str) -> Graph:
-        if name not in self._graphs:
-            raise HTTPException(
-                404, f"there is no graph {name!r}; there are {', '.join(self._graphs)}"
-            )
-        return self._graphs[name]
-
-    async def _item(self, place: Place) -> Item:
-        item = await self._storage.store.aget(place.listed, place.thread)
+    async def _listed(self, place: Place) -> dict[str, Any]:
+        """Return what the list says of a thread; the user may have none of this name."""
+        item = await self._store.aget(("threads", place.owner), place.thread)
         if item is None:
             raise HTTPException(404, "there is no such conversation")
-        return item
+        return item.value
+
+    async def _states(self, place: Place, graph: str) -> AsyncIterator[StateSnapshot]:
+        """Yield the states at which runs ended or wait for a human, the latest first."""
+        async for state in self._graphs[graph].aget_state_history(place.config()):
+            if not state.next or state.interrupts:
+                yield state
+
+    async def _latest(self, place: Place, graph: str) -> StateSnapshot | None:
+        return await anext(self._states(place, graph), None)
 
 
-async def _replace(
-    run: _Run, why: str = "a newer question on this conversation took its place"
-) -> None:
+async def _end(task: asyncio.Task[None], tell: Tell, why: str) -> None:
     """End a run, and wait until it has: what it keeps must come before what the next one does."""
-    if not run.task.done():
-        run.tell("error", {"error": "replaced", "message": why})
-        run.task.cancel()
-        await asyncio.wait({run.task})
-
-
-async def _latest_turn(graph: Graph, place: Place) -> StateSnapshot | None:
-    async for state in graph.aget_state_history(place.config()):
-        if _is_turn(state):
-            return state
-    return None
-
-
-def _is_turn(state: StateSnapshot) -> bool:
-    """Whether a run came to its end, or waits for a human."""
-    return not state.next or bool(state.interrupts)
+    if not task.done():
+        tell("error", {"error": "replaced", "message": why})
+        task.cancel()
+        await asyncio.wait({task})
 
 
 def _checkpoint(config: RunnableConfig | None) -> str | None:

@@ -22,10 +22,10 @@ from starlette.routing import Route
 
 from crag.documents.isolated import IsolatedReader
 from crag.documents.loaders import LOADERS, supported
-from crag.documents.sources import Loaded, SourceText, file_of, name_of
+from crag.documents.sources import SourceText, file_of, name_of
 from crag.errors import ContentError, SourceError
 from crag.factory.embeddings import choose_encoder, choose_limits
-from crag.index import DocumentIndex, IndexReport, Limits, index_paths
+from crag.index import DocumentIndex, Limits, index_paths
 from crag.index.contract import Filter
 from crag.index.replacement import prepared, replace_file
 from crag.runtime.environment import Environment
@@ -38,21 +38,15 @@ from crag.text.pdf_picture import Picture
 
 MOST_SHOWN = 2_000_000
 """Characters of a source that the page shows."""
-_MOST_MARKS = 20
-_LONGEST_NAME = 200
-_ZIPPED = {".docx", ".pptx", ".xlsx", ".xlsm", ".ods", ".epub"}
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_MOST_MARKS, _LONGEST_NAME = 20, 200
 
 
 class Library:
     """The index and the folder of what was uploaded to it."""
 
-    def __init__(
-        self, index: DocumentIndex, uploads: Path | None, limits: Limits | None = None
-    ) -> None:
-        self.index, self.uploads = index, uploads
+    def __init__(self, index: DocumentIndex, uploads: Path | None, limits: Limits) -> None:
+        self.index, self.uploads, self._limits = index, uploads, limits
         self.progress: dict[str, Any] | None = None
-        self._limits = limits or Limits()
         # One upload is read at a time, because processes for all of them would add up. The others
         # wait without a thread; who removes or looks at a document does not wait for them.
         self._reading, self._showing, self._writing = (asyncio.Lock() for _ in range(3))
@@ -74,18 +68,10 @@ class Library:
         """
         files = self.index.files()
         count = Counter(file["name"] for file in files)
-        return [
-            {
-                **file,
-                "name": file["name"] if count[file["name"]] == 1 else file["path"],
-                "uploaded": self._is_upload(file["path"]),
-            }
-            for file in files
-        ]
-
-    def examples(self) -> list[str]:
-        """Return questions to begin with, made from headings of the index."""
-        return examples(chunk.metadata for chunk in self.index.stored())
+        for file in files:
+            file["name"] = file["name"] if count[file["name"]] == 1 else file["path"]
+            file["uploaded"] = Path(file["path"]).parent == self.uploads
+        return files
 
     async def add(self, name: str, content: bytes) -> dict[str, Any]:
         """Read an uploaded file, then save and index it; a file of the same name is replaced.
@@ -96,62 +82,59 @@ class Library:
             HTTPException: the name or the content is refused, or nothing could be indexed.
             DocumentIndexError: the index cannot be written.
         """
-        uploads = self.uploads
-        if uploads is None:
-            raise HTTPException(
-                409, "the index is on a server: name a folder for uploads in CRAG_SERVE_UPLOADS"
-            )
-        check_upload(name, content)
-        file = uploads / name
-        folder = await run_in_threadpool(_staging_folder, uploads)
+        if self.uploads is None:
+            told = "the index is on a server: name a folder for uploads in CRAG_SERVE_UPLOADS"
+            raise HTTPException(409, told)
+        _check_name(name)
+        self.uploads.mkdir(parents=True, exist_ok=True)
+        # Where no run of `crag index` looks.
+        staged = Path(tempfile.mkdtemp(dir=self.uploads, prefix=".upload-")) / name
+        file = self.uploads / name
         try:
-            staged = folder / name
             await run_in_threadpool(staged.write_bytes, content)
             async with self._reading:
-                progress = partial(self._tell, file)
-                progress(0, None, str(file))
+                tell = partial(self._tell, file)
+                tell(0, None, str(file))
                 documents = await run_in_threadpool(
-                    prepared, staged, file, self.index, self._limits, progress
+                    prepared, staged, file, self.index, self._limits, tell
                 )
             async with self._writing:
-                report: IndexReport = await run_in_threadpool(
-                    replace_file, staged, file, documents, self.index
-                )
+                report = await run_in_threadpool(replace_file, staged, file, documents, self.index)
         except SourceError as error:
             raise HTTPException(422, str(error)) from error
         finally:
             self.progress = None
-            await run_in_threadpool(shutil.rmtree, folder, ignore_errors=True)
+            await run_in_threadpool(shutil.rmtree, staged.parent, ignore_errors=True)
         return {"path": str(file), "chunks": report.chunks, "warning": report.language_warning}
 
     async def remove(self, path: str) -> None:
-        """Remove a file from the index, and delete it if it was uploaded.
-
-        Raises:
-            HTTPException: it is not in the index.
-            DocumentIndexError: the index cannot be written.
-        """
+        """Remove a file from the index, and delete it if it was uploaded."""
         async with self._writing:
-            if path not in {file["path"] for file in await run_in_threadpool(self.files)}:
+            found = [one for one in await run_in_threadpool(self.files) if one["path"] == path]
+            if not found:
                 raise HTTPException(404, f"{path} is not in the index")
-            file = Path(path)
-            self._tell(file, 0, None, path)
+            self._tell(Path(path), 0, None, path)
             try:
-                await run_in_threadpool(partial(index_paths, [file], self.index, remove=True))
-                if self._is_upload(path):
-                    await run_in_threadpool(file.unlink, missing_ok=True)
+                await run_in_threadpool(partial(index_paths, [Path(path)], self.index, remove=True))
+                if found[0]["uploaded"]:
+                    await run_in_threadpool(Path(path).unlink, missing_ok=True)
             finally:
                 self.progress = None
 
-    async def show(self, source: str) -> dict[str, Any]:
-        """Return the text of a source as it was indexed, with what its positions count.
+    def _tell(self, file: Path, done: int, total: int | None, source: str) -> None:
+        self.progress = {"file": file.name, "done": done, "total": total, "source": source}
 
-        Raises:
-            HTTPException: it is not in the index, has gone, or is too long.
-        """
+    async def show(self, source: str) -> dict[str, Any]:
+        """Return the text of a source as it was indexed, with what its positions count."""
         known, file = await run_in_threadpool(self._known, source)
+
+        def read() -> Any:
+            with IsolatedReader(self._limits) as files:
+                found = (one for one in files.read(file) if one.source == known["source"])
+                return next(found, None)
+
         async with self._showing:
-            loaded = await run_in_threadpool(self._loaded, file, known["source"])
+            loaded = await run_in_threadpool(read)
         if not isinstance(loaded, SourceText):
             raise HTTPException(410, f"{file.name} can no longer be read")
         if len(loaded.text) > MOST_SHOWN:
@@ -168,38 +151,29 @@ class Library:
         }
 
     async def picture(self, source: str, page: int, quotations: Sequence[str]) -> Picture:
-        """Return a page of a PDF of the index as it looks, with quotations marked.
-
-        Raises:
-            HTTPException: it is not in the index, has gone, is no PDF, or has no such page.
-        """
+        """Return a page of a PDF of the index as it looks, with quotations marked."""
         _, file = await run_in_threadpool(self._known, source)
         if file.suffix.lower() != ".pdf":
             raise HTTPException(415, f"{file.name} is no PDF: only pages of PDFs are drawn")
-        async with self._showing:
-            return await run_in_threadpool(self._drawn, file, page, quotations)
 
-    def _tell(self, file: Path, done: int, total: int | None, source: str) -> None:
-        self.progress = {"file": file.name, "done": done, "total": total, "source": source}
-
-    def _is_upload(self, path: str) -> bool:
-        return self.uploads is not None and Path(path).parent == self.uploads
-
-    def _drawn(self, file: Path, page: int, quotations: Sequence[str]) -> Picture:
-        with IsolatedReader(self._limits) as files:
-            try:
+        def draw() -> Picture:
+            with IsolatedReader(self._limits) as files:
                 return files.picture(file, page, quotations)
+
+        async with self._showing:
+            try:
+                return await run_in_threadpool(draw)
             except ContentError as error:
                 raise HTTPException(422, f"{file.name}: {error.problem}") from error
 
     def _known(self, source: str) -> tuple[Mapping[str, Any], Path]:
         """Find a source by its path, or by its name within the folder that was indexed."""
         stored = [one.metadata for one in self.index.stored(Filter(folder=source))]
-        known = next((one for one in stored if one["source"] == source), None) or next(
-            (one for one in stored if name_of(one["source"], one.get("root", "")) == source), None
-        )
-        if known is None:
+        found = [one for one in stored if one["source"] == source]
+        found += [one for one in stored if name_of(one["source"], one.get("root", "")) == source]
+        if not found:
             raise HTTPException(404, f"{source} is not in the index")
+        known = found[0]
         file = Path(file_of(known["source"], known["position"]))
         if not Path(os.path.realpath(file)).is_relative_to(known["root"]):
             raise HTTPException(403, f"{file} leads out of the folder that was indexed")
@@ -210,40 +184,14 @@ class Library:
             raise HTTPException(415, f"{file} {problem}; the index has its text")
         return known, file
 
-    def _loaded(self, file: Path, source: str) -> Loaded | None:
-        with IsolatedReader(self._limits) as files:
-            return next((one for one in files.read(file) if one.source == source), None)
 
-
-def check_upload(name: str, content: bytes) -> None:
-    """Refuse a name that is no plain file name, and content that is not of the name's type.
-
-    Raises:
-        HTTPException: it is refused; the message says why.
-    """
-    plain = bool(name) and name == Path(name).name and not set(name) & {"/", "\\", "\0"}
-    printable = name.isprintable() and storable(name) == name
-    if not (plain and printable) or name.startswith(".") or len(name.encode()) > _LONGEST_NAME:
+def _check_name(name: str) -> None:
+    """Refuse a name that is no plain file name, or that tells no kind of file that can be read."""
+    plain = name == Path(name).name and name.isprintable() and storable(name) == name
+    if not plain or "\\" in name or name[:1] in {"", "."} or len(name.encode()) > _LONGEST_NAME:
         raise HTTPException(400, f"{name[:80]!r} is no name of a file: rename it")
-    suffix = Path(name).suffix.lower()
-    if suffix not in LOADERS:
+    if Path(name).suffix.lower() not in LOADERS:
         raise HTTPException(415, f"{name}: {supported()}")
-    if not content.strip():
-        raise HTTPException(422, f"{name} is empty")
-    if suffix == ".pdf":
-        fits = b"%PDF-" in content[:1024]
-    elif suffix in _ZIPPED:
-        fits = content.startswith(b"PK\x03\x04")
-    else:
-        fits = suffix == ".xls" or b"\0" not in content or content.startswith(_UTF_16)
-    if not fits:
-        raise HTTPException(415, f"{name} is not what its name says: no {suffix} file")
-
-
-def _staging_folder(uploads: Path) -> Path:
-    """Make a folder for one upload, where no run of `crag index` looks."""
-    uploads.mkdir(parents=True, exist_ok=True)
-    return Path(tempfile.mkdtemp(dir=uploads, prefix=".upload-"))
 
 
 def _starts_of_pages(document: SourceText) -> list[int]:
@@ -259,12 +207,12 @@ def _starts_of_pages(document: SourceText) -> list[int]:
 
 async def listed(request: Request) -> Response:
     """Return the files of the index, and what the user may upload."""
-    library, settings = _library(request), request.app.state.settings
-    files, questions = await run_in_threadpool(lambda: (library.files(), library.examples()))
+    library, settings = request.app.state.library, request.app.state.settings
     edits = settings.may_edit(request.state.user)
+    chunks = await run_in_threadpool(library.index.stored)
     return JSONResponse({
-        "files": files,
-        "examples": questions,
+        "files": await run_in_threadpool(library.files),
+        "examples": examples(chunk.metadata for chunk in chunks),
         "uploads": library.uploads is not None and edits,
         "edits": edits,
         "accepted": sorted(LOADERS),
@@ -274,26 +222,27 @@ async def listed(request: Request) -> Response:
 
 async def progress(request: Request) -> Response:
     """Return what is being indexed now, or null."""
-    return JSONResponse(_library(request).progress)
+    return JSONResponse(request.app.state.library.progress)
 
 
-async def added(request: Request) -> Response:
-    """Take an uploaded file."""
-    name, content = request.path_params["name"], await request.body()
-    report = await _edited(request).add(name, content)
+async def changed(request: Request) -> Response:
+    """Take an uploaded file, or remove the file that the query names as `path`."""
+    library = request.app.state.library
+    if not request.app.state.settings.may_edit(request.state.user):
+        told = "only those whom CRAG_SERVE_EDITORS names add and remove documents"
+        raise HTTPException(403, told)
+    if request.method == "PUT":
+        told = await library.add(request.path_params["name"], await request.body())
+    else:
+        told = await library.remove(request.query_params.get("path", "")) or {}
     # Reading takes a document's memory, and much of the index's.
-    return JSONResponse(report, background=BackgroundTask(give_back_memory))
-
-
-async def removed(request: Request) -> Response:
-    """Remove the file that the query names as `path`."""
-    await _edited(request).remove(request.query_params.get("path", ""))
-    return JSONResponse({}, background=BackgroundTask(give_back_memory))
+    return JSONResponse(told, background=BackgroundTask(give_back_memory))
 
 
 async def shown(request: Request) -> Response:
     """Return the text of the source that the query names as `source`."""
-    return JSONResponse(await _library(request).show(request.query_params.get("source", "")))
+    source = request.query_params.get("source", "")
+    return JSONResponse(await request.app.state.library.show(source))
 
 
 async def drawn(request: Request) -> Response:
@@ -301,31 +250,17 @@ async def drawn(request: Request) -> Response:
     asked = request.query_params
     if not (asked.get("page") or "").isdecimal():
         raise HTTPException(400, "page: allowed are whole numbers from 1")
-    png, marked = await _library(request).picture(
-        asked.get("source", ""), int(asked["page"]), asked.getlist("mark")[:_MOST_MARKS]
-    )
+    marks = asked.getlist("mark")[:_MOST_MARKS]
+    library, source = request.app.state.library, asked.get("source", "")
+    png, marked = await library.picture(source, int(asked["page"]), marks)
     return Response(png, media_type="image/png", headers={"X-Marked-At": f"{marked:.3f}"})
-
-
-def _library(request: Request) -> Library:
-    library: Library = request.app.state.library
-    return library
-
-
-def _edited(request: Request) -> Library:
-    """Return the library to who may change it."""
-    if not request.app.state.settings.may_edit(request.state.user):
-        raise HTTPException(
-            403, "only those whom CRAG_SERVE_EDITORS names add and remove documents"
-        )
-    return _library(request)
 
 
 ROUTES = [
     Route("/api/documents", listed),
-    Route("/api/documents", removed, methods=["DELETE"]),
+    Route("/api/documents", changed, methods=["DELETE"]),
     Route("/api/documents/progress", progress),
     Route("/api/documents/source", shown),
     Route("/api/documents/picture", drawn),
-    Route("/api/documents/{name}", added, methods=["PUT"]),
+    Route("/api/documents/{name}", changed, methods=["PUT"]),
 ]

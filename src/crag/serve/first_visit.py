@@ -1,7 +1,7 @@
 """What the page says before anybody has asked, and what it says of two answers to one question."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -21,8 +21,7 @@ from crag.text.markup import without_markup
 MOST_EXAMPLES = 3
 _WORDS = range(2, 9)
 """How many words a heading has that says what it is about."""
-_QUESTION = re.compile(r"(?:what|who) (?:is|are) (?:an?|the) ", re.IGNORECASE)
-_CLAUSE = re.compile(r"(?:how|what|where|when|why|which|who) ", re.IGNORECASE)
+_ASKS = re.compile(r"(?:how to|what (?:is|are)|who (?:is|are)|where|when|why) ", re.IGNORECASE)
 
 
 def examples(stored: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -30,35 +29,20 @@ def examples(stored: Iterable[Mapping[str, Any]]) -> list[str]:
 
     `stored` are the metadata of its chunks. Headings that ask something come first.
     """
-    found = sorted(set(_questions(stored)))
-    best_of_files: dict[str, str] = {}
-    for _, file, question in found:
-        best_of_files.setdefault(file, question)
-    chosen = [*best_of_files.values(), *(question for _, _, question in found)]
-    return list(dict.fromkeys(chosen))[:MOST_EXAMPLES]
-
-
-def _questions(stored: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, str, str]]:
-    """Yield the rank, the file and the question of each heading that can be asked for."""
+    found: set[tuple[int, str, str]] = set()
     for metadata in stored:
         heading = without_markup(str(metadata.get("section") or "").rpartition(" > ")[2]).strip()
-        if len(heading.split()) not in _WORDS or not heading[0].isalpha():
-            continue
-        if heading.endswith("?") and _CLAUSE.match(heading):
-            rank, question = 0, heading
-        elif _QUESTION.match(heading):
-            rank, question = 0, f"{heading}?"
-        elif _CLAUSE.match(heading):
-            rank, question = 1, f"Explain {_uncapitalized(heading)}."
-        else:
-            rank, question = 2, f"What about {_uncapitalized(heading).rstrip('?')}?"
-        yield rank, str(metadata["source"]), question
-
-
-def _uncapitalized(heading: str) -> str:
-    """Write the first word small, unless another capital says that it is a name."""
-    plain = heading[1:] == heading[1:].lower()
-    return heading[0].lower() + heading[1:] if plain else heading
+        if len(heading.split()) in _WORDS and heading[0].isalpha():
+            asks = heading.endswith("?") or bool(_ASKS.match(heading))
+            plain = heading[1:] == heading[1:].lower()  # Else another capital says it is a name.
+            topic = heading[0].lower() + heading[1:] if plain else heading
+            question = heading.rstrip("?") + "?" if asks else f"What is said about {topic}?"
+            found.add((not asks, str(metadata["source"]), question))
+    best_of_files = {file: question for _, file, question in sorted(found, reverse=True)}
+    first = [question for _, _, question in sorted(found) if question in best_of_files.values()]
+    return list(dict.fromkeys(first + [question for _, _, question in sorted(found)]))[
+        :MOST_EXAMPLES
+    ]
 
 
 def connected(environment: Environment) -> dict[str, str | None]:
@@ -86,8 +70,6 @@ class _Corrected(_Plain):
 
 
 class _States(TypedDict):
-    """What plain retrieval and correction came to, after the same question."""
-
     plain: _Plain
     corrected: _Corrected
 

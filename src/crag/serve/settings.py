@@ -1,7 +1,6 @@
 """What the server allows, to whom: the variables that begin with CRAG_SERVE_."""
 
 import re
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
@@ -10,10 +9,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from crag.errors import SettingsError
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_SAFE_KEYS = re.compile(r"https://|http://(127\.0\.0\.1|localhost|\[::1\])[:/]")
 _SECRET = re.compile(r"[\w.~-]{16,}", re.ASCII)
-_SECRETS = "16 or more letters, digits and the characters . _ ~ -"
+_SAFE = re.compile(r"https://|http://(127\.0\.0\.1|localhost)[:/]")
 Names = Annotated[frozenset[str], NoDecode]
 
 
@@ -45,8 +42,7 @@ class ServeSettings(BaseSettings):
     max_bytes: int = 16 * 2**20
     """CRAG_SERVE_MAX_BYTES: largest request body, in bytes."""
     uploads: Path | None = None
-    """CRAG_SERVE_UPLOADS: folder of uploaded documents; unset, beside the index if that is a
-    folder."""
+    """CRAG_SERVE_UPLOADS: folder of uploaded documents; unset, beside an index that is a folder."""
     database: str | None = None
     """CRAG_SERVE_DATABASE: address of a PostgreSQL database, or path of an SQLite file, that keeps
     the conversations; unset, an SQLite file beside the index."""
@@ -58,58 +54,37 @@ class ServeSettings(BaseSettings):
             return value
         return frozenset(name.strip() for name in value.split(",") if name.strip())
 
-    @field_validator("token")
-    @classmethod
-    def _long(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and not _SECRET.fullmatch(value.get_secret_value()):
-            raise SettingsError(
-                "CRAG_SERVE_TOKEN", f"{len(value)} characters", f"allowed are {_SECRETS}"
-            )
-        return value
-
     @model_validator(mode="after")
-    def _users_are_known(self) -> "ServeSettings":
-        names, keys = list(self.users), list(self.users.values())
-        given = self.keys.get_secret_value().count("=") if self.keys else 0
-        if len(set(keys)) != given or not all(names) or not all(map(_SECRET.fullmatch, keys)):
-            allowed = f"allowed is name=key with commas, each once, with {_SECRETS} in each key"
-            raise SettingsError("CRAG_SERVE_KEYS", f"{given} entries", allowed)
+    def _can_be_carried_out(self) -> "ServeSettings":
+        secrets = self.secrets
+        if self.keys and len(secrets) != self.keys.get_secret_value().count("=") + bool(self.token):
+            raise SettingsError("CRAG_SERVE_KEYS", "…", "write name=key with commas, each key once")
+        if not all(map(_SECRET.fullmatch, secrets)) or ":" in "".join(secrets.values()):
+            allowed = "keys have 16 or more letters, digits, and . _ ~ -; names have no colon"
+            raise SettingsError("CRAG_SERVE_TOKEN and CRAG_SERVE_KEYS", "…", allowed)
         issuer = (self.oidc_issuer, self.oidc_audience, self.oidc_keys)
-        if any(issuer) and not all(issuer):
-            allowed = "set CRAG_SERVE_OIDC_ISSUER, _AUDIENCE and _KEYS, or none of them"
-            raise SettingsError("CRAG_SERVE_OIDC", "incomplete", allowed)
-        if self.oidc_keys and not _SAFE_KEYS.match(self.oidc_keys):
-            raise SettingsError(
-                "CRAG_SERVE_OIDC_KEYS", self.oidc_keys, "allowed are https addresses"
-            )
-        for editor in sorted(self.editors):
-            if editor not in names and not (self.oidc_issuer and editor.startswith("oidc:")):
-                allowed = "allowed are names in CRAG_SERVE_KEYS, and oidc:SUBJECT with an issuer"
-                raise SettingsError("CRAG_SERVE_EDITORS", editor, allowed)
+        if any(issuer) and not (all(issuer) and _SAFE.match(str(self.oidc_keys))):
+            allowed = "set CRAG_SERVE_OIDC_ISSUER, _AUDIENCE, and _KEYS to an https address"
+            raise SettingsError("CRAG_SERVE_OIDC", issuer, allowed)
+        if unknown := [one for one in self.editors if not one.startswith("oidc:")
+                       and one not in secrets.values()]:  # fmt: skip
+            allowed = "allowed are names in CRAG_SERVE_KEYS, and oidc:SUBJECT"
+            raise SettingsError("CRAG_SERVE_EDITORS", unknown[0], allowed)
         return self
 
     @property
-    def users(self) -> dict[str, str]:
-        """The key of each user."""
-        pairs = self.keys.get_secret_value().split(",") if self.keys else ()
-        return {
-            name.strip(): key.strip() for name, _, key in (pair.partition("=") for pair in pairs)
-        }
+    def secrets(self) -> dict[str, str]:
+        """The user of each key, and "" of the token, whose clients are one user."""
+        pairs = self.keys.get_secret_value().split(",") if self.keys else []
+        split = (pair.strip().partition("=") for pair in pairs)
+        users = {key: name for name, _, key in split}
+        return users | ({self.token.get_secret_value(): ""} if self.token else {})
 
     @property
     def has_users(self) -> bool:
-        """Whether each client says who it is, in the place of one token for all."""
+        """Whether each client says who it is."""
         return self.keys is not None or self.oidc_issuer is not None
 
     def may_edit(self, user: str) -> bool:
         """Whether a user may add and remove documents; without users, whoever is let in may."""
-        return not self.has_users or user.removeprefix("key:") in self.editors
-
-
-def is_address(text: str) -> bool:
-    """Whether a text is an IP address."""
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
+        return not self.has_users or user in self.editors

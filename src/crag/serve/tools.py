@@ -4,30 +4,27 @@ A tool answers as a person would want it: the answer, how sure it is, and the so
 state comes where a call asks for the trace.
 """
 
-import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-import mcp.types as protocol
-from mcp import MCPError
-from mcp.server import Server, ServerRequestContext
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import CallToolResult, TextContent
+from pydantic import Field
 from starlette.exceptions import HTTPException
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route
 
 from crag.errors import CragError
 from crag.graph_registry import OFFERED
-from crag.plain import problems
-from crag.serve.completions import final_state, link_to, roots_of, title_of, unless_left
+from crag.serve.completions import final_state, sources_of
 from crag.serve.conversations import as_json
-from crag.text.marks import as_mark
 
 LONGEST = 3900
 """Characters of a result without the trace."""
-_LONGEST_ANSWER = 2800
 OUTCOMES: Mapping[str, str] = {
     "answered": "answered from the sources",
     "likely": "these passages are likely to answer",
@@ -35,71 +32,41 @@ OUTCOMES: Mapping[str, str] = {
     "nothing_asked": "nothing was asked",
 }
 """How a client is told of each outcome of `crag.state`."""
-# It says of each request that it has begun and that it has ended.
-logging.getLogger(StreamableHTTPSessionManager.__module__).setLevel(logging.WARNING)
+Question = Annotated[str, Field(min_length=1, description="One question, complete in itself.")]
+Trace = Annotated[bool, Field(description="Whether to add the whole state: documents, scores, …")]
 
 
-class Arguments(BaseModel):
-    """What a tool takes."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    question: StrictStr = Field(
-        min_length=1, description="One complete question that can be understood on its own."
-    )
-    trace: StrictBool = Field(
-        default=False,
-        description="Whether to add the whole state: documents, scores, strips.",
-    )
-
-
-async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer one request, which stands for itself: nothing is kept from one to the next."""
-    server: Server[Any] = Server("crag", on_list_tools=_listed, on_call_tool=_called)
-    sessions = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
-    async with sessions.run():
-        await sessions.handle_request(scope, receive, send)
-
-
-async def _listed(context: ServerRequestContext[Any], _: object) -> protocol.ListToolsResult:
-    request: Any = context.request
-    schema, tools = Arguments.model_json_schema(), []
-    for name in request.app.state.graphs:
+def served(graphs: Mapping[str, Any]) -> tuple[StreamableHTTPSessionManager, list[Route]]:
+    """Return what runs while the server does, and the route of the tools."""
+    # It says of each request that it has begun and that it has ended.
+    logging.getLogger(StreamableHTTPSessionManager.__module__).setLevel(logging.WARNING)
+    server: MCPServer[Any] = MCPServer("crag", log_level="WARNING")
+    for name, graph in graphs.items():
         entry = OFFERED.get(name)
         title, description = (entry.title, entry.description) if entry else (name, f"Asks {name}.")
-        tools.append(
-            protocol.Tool(name=name, title=title, description=description, input_schema=schema)
-        )
-    return protocol.ListToolsResult(tools=tools)
+        server.add_tool(_tool(graph), name, title, description, structured_output=False)
+    # Each request stands for itself; hosts and origins are checked for all routes.
+    app = server.streamable_http_app(
+        stateless_http=True, json_response=True,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )  # fmt: skip
+    (route,) = app.routes
+    assert isinstance(route, Route)  # noqa: S101 - tells the type checker
+    return server.session_manager, [Route("/mcp", route.endpoint, methods=["POST"])]
 
 
-async def _called(
-    context: ServerRequestContext[Any], asked: protocol.CallToolRequestParams
-) -> protocol.CallToolResult:
-    request: Any = context.request
-    graphs = request.app.state.graphs
-    if asked.name not in graphs:
-        message = f"there is no tool {asked.name!r}; there are {', '.join(graphs)}"
-        raise MCPError(protocol.INVALID_PARAMS, message)
-    try:
-        wanted = Arguments.model_validate(asked.arguments or {})
-        running = final_state(graphs[asked.name], {"question": wanted.question.strip()})
-        state = await unless_left(request, asyncio.ensure_future(running))
-    except ValidationError as error:
-        return _result(problems(error), error=True)
-    except HTTPException as error:
-        return _result(error.detail, error=True)
-    except CragError as error:
-        return _result(str(error), error=True)
-    text = told(state, str(request.base_url))
-    return _result(text, json.loads(as_json(state)) if wanted.trace else None)
+def _tool(graph: Any) -> Any:
+    async def answer(question: Question, context: Context[Any, Any], trace: Trace = False) -> Any:
+        request: Any = context.request_context.request
+        try:
+            state = await final_state(graph, {"question": question.strip()})
+        except (CragError, HTTPException) as error:
+            raise ToolError(getattr(error, "detail", str(error))) from error
+        text = TextContent(type="text", text=told(state, str(request.base_url)))
+        full = json.loads(as_json(state)) if trace else None
+        return CallToolResult(content=[text], structured_content=full)
 
-
-def _result(
-    text: str, state: Mapping[str, Any] | None = None, *, error: bool = False
-) -> protocol.CallToolResult:
-    content: list[protocol.ContentBlock] = [protocol.TextContent(text=text)]
-    return protocol.CallToolResult(content=content, structured_content=state, is_error=error)
+    return answer
 
 
 def told(state: Mapping[str, Any], base: str) -> str:
@@ -107,18 +74,13 @@ def told(state: Mapping[str, Any], base: str) -> str:
 
     Files are linked on the page at `base`.
     """
-    answer, outcome = state["answer"], str(state.get("outcome") or "")
-    if len(answer) > _LONGEST_ANSWER:
-        rest = len(answer) - _LONGEST_ANSWER
-        answer = f"{answer[:_LONGEST_ANSWER]}… ({rest:,} more characters: ask with `trace`)"
-    lines = [answer, "", *([f"Outcome: {OUTCOMES.get(outcome, outcome)}."] if outcome else [])]
-    roots, citations = roots_of(state), state.get("citations") or []
-    for at, citation in enumerate(citations):
-        source = citation["source"]
-        line = f"{as_mark(citation['number'])} {title_of(source)}: {link_to(source, roots, base)}"
-        more = f"and {len(citations) - at} more sources: ask with `trace`"
-        if len("\n".join([*lines, line, more])) > LONGEST:
-            lines.append(more)
-            break
-        lines.append(line)
-    return "\n".join(lines).rstrip()
+    outcome = str(state.get("outcome") or "")
+    lines = [f"[{number}] {title}: {link}" for number, (title, link) in
+             sources_of(state, base).items()]  # fmt: skip
+    head = "" if not outcome else f"\n\nOutcome: {OUTCOMES.get(outcome, outcome)}."
+    text = "\n".join([state["answer"] + head, *lines])
+    if len(text) <= LONGEST:
+        return text
+    more = "… (cut: ask with `trace` for the whole)"
+    rest = "\n".join([head, *lines])[: LONGEST // 3]
+    return state["answer"][: LONGEST - len(rest) - len(more)] + more + rest

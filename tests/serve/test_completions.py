@@ -1,0 +1,126 @@
+"""OpenAI's protocol, used by OpenAI's own client."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from crag.testing import FakeChatModel
+from tests.serve.conftest import graphs
+from tests.serve.serving import serving
+from tests.serve.slow import BEGUN, slow
+
+ASKED: list[Any] = [{"role": "user", "content": "Who wrote the first program?"}]
+UNSET = {"stream": None, "stream_options": None, "n": None}
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+
+
+@pytest.fixture(scope="module")
+def chatting(url: str) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="unused", max_retries=0) as client:
+        yield client
+
+
+def test_the_graphs_are_models(chatting: openai.OpenAI) -> None:
+    assert [one.id for one in chatting.models.list()] == ["crag", "rag"]
+    assert chatting.models.retrieve("crag").id == "crag"
+    with pytest.raises(openai.NotFoundError, match="no model 'gpt-4o'; there are crag"):
+        chatting.models.retrieve("gpt-4o")
+
+
+def test_a_reply_has_the_answer_its_certainty_and_its_sources(
+    chatting: openai.OpenAI, url: str
+) -> None:
+    # Libraries send null for what is not set.
+    reply = chatting.chat.completions.create(model="crag", messages=ASKED, extra_body=UNSET)
+    (choice,) = reply.choices
+    assert (choice.message.content, choice.finish_reason) == ("Ada did [1].", "stop")
+    (found,) = choice.message.annotations or []
+    citation = found.url_citation
+    assert citation.url == f"{url}/?source=ada.md#L3"
+    assert "Ada did [1]."[citation.start_index : citation.end_index] == "[1]"
+    assert citation.title == "Ada Lovelace, line 3"
+    told: Any = reply.model_extra
+    assert (told["crag"]["action"], told["crag"]["outcome"]) == ("correct", "answered")
+    assert reply.usage
+    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
+
+
+def test_a_stream_has_the_same(chatting: openai.OpenAI, url: str) -> None:
+    chunks = list(
+        chatting.chat.completions.create(
+            model="crag", messages=ASKED, stream=True, stream_options={"include_usage": True}
+        )
+    )
+    texts = [one.choices[0].delta.content or "" for one in chunks if one.choices]
+    assert "".join(texts) == "Ada did [1]."
+    ends = [one for one in chunks if one.choices and one.choices[0].finish_reason]
+    assert [one.choices[0].finish_reason for one in ends] == ["stop"]
+    (found,) = ends[0].choices[0].delta.model_extra["annotations"]  # type: ignore[index]
+    assert found["url_citation"]["url"] == f"{url}/?source=ada.md#L3"
+    assert chunks[-1].usage
+    assert len({one.id for one in chunks}) == 1
+
+
+def test_a_chat_is_continued_without_the_clients_prompts(tmp_path: Path) -> None:
+    model = FakeChatModel(replies=["What is the engine?", "Ada did [1]."] * 5)
+    earlier: list[Any] = [
+        {"role": "system", "content": "Talk like a pirate."},
+        *ASKED,
+        {"role": "assistant", "content": "Ada Lovelace [1]."},
+        {"role": "user", "content": [{"type": "text", "text": "And what is the engine?"}]},
+    ]
+    with serving(graphs(model=model), tmp_path) as url:
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="unused", max_retries=0)
+        with client:
+            client.chat.completions.create(model="crag", messages=earlier)
+    prompts = str(model.prompts)
+    assert "Ada Lovelace" in prompts
+    assert "pirate" not in prompts
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_model_that_is_not_there_is_named(chatting: openai.OpenAI, *, stream: bool) -> None:
+    with pytest.raises(openai.NotFoundError, match="no model 'gpt-4o'; there are crag"):
+        chatting.chat.completions.create(model="gpt-4o", messages=ASKED, stream=stream)
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        ([], "messages: "),
+        ([{"role": "assistant", "content": "I say."}], "the last one must be what the user asks"),
+        # An earlier question is not asked again in the place of one that cannot be read.
+        ([*ASKED, {"role": "user", "content": ""}], "the last one must be"),
+        ([*ASKED, {"role": "user", "content": [PICTURE]}], "the last one must be"),
+        ([{"role": "user", "content": "x" * 9000}], "the limit is 8,000"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(
+    chatting: openai.OpenAI, messages: list[Any], words: str
+) -> None:
+    with pytest.raises(openai.BadRequestError, match=words):
+        chatting.chat.completions.create(model="crag", messages=messages)
+
+
+def test_a_stream_that_fails_says_so(chatting: openai.OpenAI) -> None:
+    asked: list[Any] = [{"role": "user", "content": "x" * 9000}]
+    with pytest.raises(openai.APIError, match="the limit is 8,000"):
+        list(chatting.chat.completions.create(model="crag", messages=asked, stream=True))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_leaves_ends_its_run(tmp_path: Path, *, stream: bool) -> None:
+    question = f"leaves {stream}"
+    messages = [{"role": "user", "content": question}]
+    with serving({"crag": slow(1.0)}, tmp_path) as url:
+        body = {"model": "crag", "messages": messages, "stream": stream}
+        with pytest.raises(httpx.ReadTimeout), httpx.Client(timeout=0.5) as client:
+            client.post(f"{url}/v1/chat/completions", json=body)
+        time.sleep(5)
+    assert BEGUN[f"{question} node0"]
+    assert not BEGUN[f"{question} node4"]

@@ -1,0 +1,367 @@
+"""The documents that the page manages: what is listed, taken, shown, removed, and refused."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from pydantic import SecretStr
+from starlette.exceptions import HTTPException
+from starlette.testclient import TestClient
+
+from crag.documents.loaders import LOADERS
+from crag.documents.sources import SourceText
+from crag.errors import DocumentIndexError
+from crag.index import DocumentIndex, Limits, index_paths
+from crag.runtime.environment import Environment
+from crag.serve.app import create
+from crag.serve.documents import MOST_SHOWN, Library
+from crag.serve.settings import ServeSettings
+from tests.documents.reading import plain_document
+from tests.serve.conftest import graphs
+from tests.serve.serving import serving
+from tests.web.site import PARAGRAPHS, pdf
+
+ADA = b"# Ada\n\nAda wrote the first program.\n\nIt came in 1843."
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    index = DocumentIndex(tmp_path / "index", DeterministicFakeEmbedding(size=8))
+    return Library(index, tmp_path / "uploads", Limits())
+
+
+async def test_an_upload_is_saved_indexed_listed_shown_and_removed(library: Library) -> None:
+    assert library.files() == []
+    added = await library.add("ada.md", ADA)
+    assert (added["chunks"], library.progress) == (1, None)
+    (file,) = library.files()
+    assert (Path(file["path"]).name, file["title"], file["uploaded"]) == ("ada.md", "Ada", True)
+    shown = await library.show(file["path"])
+    assert (shown["text"], shown["unit"], shown["pages"]) == (ADA.decode(), "line", [])
+    assert not shown["changed"]
+    assert library.index.search("program", 1)[0].metadata["source"] == file["path"]
+    await library.add("ada.md", b"# Ada King\n\nShe wrote it.\n")
+    assert [one["title"] for one in library.files()] == ["Ada King"]
+    await library.remove(file["path"])
+    assert library.files() == []
+    assert not any((library.uploads or Path()).iterdir())
+
+
+async def test_a_file_of_a_folder_leaves_the_index_and_stays_where_it_is(
+    library: Library, tmp_path: Path
+) -> None:
+    own = tmp_path / "own" / "notes.txt"
+    own.parent.mkdir()
+    own.write_text("Kettles boil.")
+    index_paths([own.parent], library.index)
+    (file,) = library.files()
+    assert not file["uploaded"]
+    own.write_text("Kettles boil water.")
+    assert (await library.show(str(own)))["changed"]
+    await library.remove(str(own))
+    assert library.files() == []
+    assert own.exists()
+
+
+async def test_files_of_one_name_are_called_by_names_that_open_each(
+    library: Library, tmp_path: Path
+) -> None:
+    own = tmp_path / "own" / "ada.md"
+    own.parent.mkdir()
+    own.write_text("Ada of my own.")
+    index_paths([own.parent], library.index)
+    assert [one["name"] for one in library.files()] == ["ada.md"]
+    await library.add("ada.md", ADA)
+    texts = [(await library.show(one["name"]))["text"] for one in library.files()]
+    assert texts == ["Ada of my own.", ADA.decode()]
+
+
+async def test_all_of_the_process_see_what_is_written(library: Library, tmp_path: Path) -> None:
+    await library.add("ada.md", ADA)
+    reader = DocumentIndex(tmp_path / "index", DeterministicFakeEmbedding(size=8)).open()
+    assert len(reader.search("program", 5)) == 1
+    await library.add("kettle.txt", b"A kettle boils water.")
+    assert len(reader.search("kettle", 5)) == 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../a.md", "/etc/a.md", "a/b.md", "a\\b.md", ".a.md", "", "..", "a\0.md", "a\n.md", "a" * 300],
+)
+async def test_a_name_that_leads_elsewhere_is_refused(library: Library, name: str) -> None:
+    with pytest.raises(HTTPException, match="no name of a file") as caught:
+        await library.add(name, ADA)
+    assert caught.value.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status"),
+    [
+        ("a.exe", b"MZ", 415),
+        ("a", b"text", 415),
+        ("a.pdf", b"<html>", 422),
+        ("a.docx", b"text", 422),
+        ("a.md", b"\x7fELF\0\0", 422),
+        ("a.md", b" \n", 422),
+    ],
+)
+async def test_content_that_does_not_fit_the_name_is_refused(
+    library: Library, name: str, content: bytes, status: int
+) -> None:
+    with pytest.raises(HTTPException) as caught:
+        await library.add(name, content)
+    assert caught.value.status_code == status
+    assert library.files() == []
+
+
+@pytest.mark.parametrize("name", ["a.md", "Größe 2.txt", "x.PY"])
+async def test_plain_files_are_taken(library: Library, name: str) -> None:
+    assert (await library.add(name, "größer".encode("utf-16")))["chunks"] == 1
+
+
+async def test_what_cannot_be_indexed_is_not_kept(library: Library, tmp_path: Path) -> None:
+    with pytest.raises(HTTPException, match=r"broken\.pdf: "):
+        await library.add("broken.pdf", b"%PDF-1.7 nothing")
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+async def test_only_what_is_in_the_index_is_shown_or_removed(
+    library: Library, tmp_path: Path
+) -> None:
+    await library.add("ada.md", ADA)
+    secret = tmp_path / "secret.md"
+    secret.write_text("secret")
+    beside = tmp_path / "uploads" / ".." / "secret.md"
+    for path in (str(secret), str(beside), "/etc/passwd", ""):
+        with pytest.raises(HTTPException, match="not in the index"):
+            await library.show(path)
+        with pytest.raises(HTTPException, match="not in the index"):
+            await library.remove(path)
+    assert secret.exists()
+    ada = tmp_path / "uploads" / "ada.md"
+    ada.unlink()
+    with pytest.raises(HTTPException, match="no longer there"):
+        await library.show(str(ada))
+    ada.symlink_to(secret)
+    with pytest.raises(HTTPException, match="leads out"):
+        await library.show(str(ada))
+
+
+async def test_an_index_on_a_server_needs_a_folder_for_uploads(library: Library) -> None:
+    library.uploads = None
+    with pytest.raises(HTTPException, match="CRAG_SERVE_UPLOADS"):
+        await library.add("ada.md", ADA)
+
+
+async def test_what_the_page_cannot_show_is_told(library: Library, tmp_path: Path) -> None:
+    def leaves(path: Path) -> Iterator[SourceText]:
+        yield plain_document(str(path), path.read_text())
+
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "a.leaf").write_text("Kettles boil.")
+    (own / "b.jsonl").write_text('{"id": "x", "text": "Ada wrote it."}')
+    (own / "c.txt").write_text("short")
+    index_paths([own], library.index, loaders={**LOADERS, ".leaf": leaves})
+    (own / "b.jsonl").write_text('{"id": "y", "text": "Ada wrote it."}')
+    (own / "c.txt").write_text("long " * (MOST_SHOWN // 5 + 1))
+    for source, status, said in [
+        (own / "a.leaf", 415, "a loader of `crag index --loader`, which the page does not have"),
+        (f"{own / 'b.jsonl'}#x", 410, "can no longer be read"),
+        (own / "c.txt", 413, "has more than 2,000,000 characters: open it in an editor"),
+    ]:
+        with pytest.raises(HTTPException, match=re.escape(said)) as caught:
+            await library.show(str(source))
+        assert caught.value.status_code == status
+
+
+async def test_an_upload_that_cannot_be_written_leaves_nothing(library: Library) -> None:
+    assert library.uploads
+    (library.uploads / "ada.md").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        await library.add("ada.md", ADA)
+    assert [one.name for one in library.uploads.iterdir()] == ["ada.md"]
+
+
+async def held(library: Library) -> tuple[list[str], str]:
+    """Return the names of the files, and the text that the index has of `ada.md`."""
+    assert library.uploads
+    files = sorted(one.name for one in library.uploads.iterdir())
+    (found,) = library.index.search("Ada", 1)
+    return files, found.page_content
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "broken", "said"),
+    [
+        ("ada.html", b"<p>Ada wrote it.", b"<div>" * 9_000 + b"deep", "nest deeper"),
+        (
+            "ada.jsonl",
+            b'{"text": "Ada wrote it."}',
+            b'{"text": "Ada"}\n{broken',
+            "line 2: not JSON",
+        ),
+        ("ada.csv", b"text\nAda wrote it.", b"text\n\n", "empty"),
+    ],
+)
+async def test_a_replacement_that_cannot_be_read_changes_nothing(
+    library: Library, name: str, good: bytes, broken: bytes, said: str
+) -> None:
+    assert library.uploads
+    await library.add(name, good)
+    before = await held(library)
+    with pytest.raises(HTTPException, match=said) as caught:
+        await library.add(name, broken)
+    assert caught.value.status_code in {415, 422}
+    assert await held(library) == before
+    assert (library.uploads / name).read_bytes() == good
+
+
+async def test_a_replacement_that_takes_too_long_changes_nothing(tmp_path: Path) -> None:
+    index = DocumentIndex(tmp_path / "index", DeterministicFakeEmbedding(size=8))
+    library = Library(index, tmp_path / "uploads", Limits())
+    await library.add("ada.rst", b"Ada wrote it.")
+    before = await held(library)
+    library = Library(index, tmp_path / "uploads", Limits(seconds=1))
+    with pytest.raises(HTTPException, match="CRAG_READ_SECONDS"):
+        await library.add("ada.rst", b"* a\n\n" * 100_000)
+    assert await held(library) == before
+
+
+async def test_while_another_run_writes_nothing_changes(library: Library) -> None:
+    await library.add("ada.md", ADA)
+    before = await held(library)
+    with library.index.writing():
+        for attempt in (
+            library.add("ada.md", b"# Ada King\n\nShe wrote it.\n"),
+            library.add("new.md", b"# New\n\nNobody wrote it.\n"),
+            library.remove(str((library.uploads or Path()) / "ada.md")),
+        ):
+            with pytest.raises(DocumentIndexError, match="another run is writing"):
+                await attempt
+    assert await held(library) == before
+    assert ((library.uploads or Path()) / "ada.md").read_bytes() == ADA
+
+
+async def test_a_file_is_put_back_where_the_index_cannot_be_written(tmp_path: Path) -> None:
+    class Full(DeterministicFakeEmbedding):
+        """Makes vectors that the index does not take."""
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            size = 4 if "King" in texts[0] else 8
+            return [[0.5] * size for _ in texts]
+
+    library = Library(
+        DocumentIndex(tmp_path / "index", Full(size=8)), tmp_path / "uploads", Limits()
+    )
+    await library.add("ada.md", ADA)
+    before = await held(library)
+    for name in ("ada.md", "new.md"):
+        with pytest.raises(DocumentIndexError, match="4 dimensions"):
+            await library.add(name, b"# Ada King\n\nShe wrote it.\n")
+    assert await held(library) == before
+    assert (tmp_path / "uploads" / "ada.md").read_bytes() == ADA
+
+
+async def test_of_two_uploads_at_once_file_and_index_are_of_one(library: Library) -> None:
+    assert library.uploads
+    texts = [f"<h1>Ada</h1><p>Ada wrote number {number}." for number in range(4)]
+    added = (library.add("ada.html", text.encode()) for text in texts)
+    await asyncio.gather(*added)
+    files, text = await held(library)
+    assert files == ["ada.html"]
+    assert (library.uploads / "ada.html").read_text() in texts
+    assert (library.uploads / "ada.html").read_text().endswith(text.rpartition("Ada")[2])
+    assert library.index.count() == 1
+
+
+async def test_a_document_is_removed_while_another_one_is_read(library: Library) -> None:
+    assert library.uploads
+    await library.add("ada.md", ADA)
+    adding = asyncio.create_task(library.add("slow.rst", b"* a\n\n" * 3_000))
+    while library.progress is None:  # noqa: ASYNC110 - it tells nobody
+        await asyncio.sleep(0.01)
+    await library.remove(str(library.uploads / "ada.md"))
+    assert not adding.done()
+    await adding
+    assert [Path(one["path"]).name for one in library.files()] == ["slow.rst"]
+    assert [one.name for one in library.uploads.iterdir()] == ["slow.rst"]
+
+
+CONTENT = {"Content-Type": "application/octet-stream"}
+
+
+def test_documents_are_managed_over_http(client: httpx.Client) -> None:
+    before = client.get("/api/documents").json()
+    assert (before["files"], before["uploads"], ".md" in before["accepted"]) == ([], True, True)
+    added = client.put("/api/documents/ada.md", content=ADA).json()
+    assert (Path(added["path"]).name, added["chunks"], added["warning"]) == ("ada.md", 1, "")
+    assert client.get("/api/documents/progress").json() is None
+    (listed,) = client.get("/api/documents").json()["files"]
+    assert (listed["path"], listed["title"]) == (added["path"], "Ada")
+    shown = client.get("/api/documents/source", params={"source": added["path"]})
+    assert shown.json()["text"] == ADA.decode()
+    assert client.delete("/api/documents", params={"path": added["path"]}).json() == {}
+    gone = client.delete("/api/documents", params={"path": added["path"]})
+    assert (gone.status_code, gone.json()["error"]) == (404, "not_found")
+
+
+def test_pages_of_a_pdf_are_drawn_over_http(client: httpx.Client) -> None:
+    note = client.put("/api/documents/ada.md", content=ADA).json()["path"]
+    path = client.put("/api/documents/mill.pdf", content=pdf()).json()["path"]
+    asked = {"source": path, "page": "1", "mark": PARAGRAPHS[0]}
+    drawn = client.get("/api/documents/picture", params=asked)
+    assert (drawn.headers["content-type"], drawn.content[:4]) == ("image/png", b"\x89PNG")
+    assert 0 < float(drawn.headers["x-marked-at"]) < 1
+    for wrong, status, said in (
+        ({"page": "9"}, 422, "mill.pdf: page 9 of 1 does not exist"),
+        ({"page": "-1"}, 400, "page: allowed are whole numbers from 1"),
+        ({"source": note}, 415, "ada.md is no PDF"),
+        ({"source": "/etc/passwd"}, 404, "/etc/passwd is not in the index"),
+    ):
+        refused = client.get("/api/documents/picture", params=asked | wrong)
+        assert refused.status_code == status
+        assert said in refused.json()["message"]
+
+
+def test_what_the_system_refuses_is_answered_as_json(tmp_path: Path) -> None:
+    (tmp_path / "index-uploads").write_text("x")
+    with serving(graphs(), tmp_path) as url:
+        reply = httpx.put(f"{url}/api/documents/ada.md", content=ADA)
+        assert reply.status_code == 500
+        assert "File exists" in reply.json()["message"]
+
+
+def test_another_machine_has_the_documents_with_the_token_alone(tmp_path: Path) -> None:
+    """As with `docker compose up page`, where each request comes from the bridge."""
+    environment, bridge = Environment(index=str(tmp_path / "index")), ("172.17.0.1", 9)
+    known = ServeSettings(token=SecretStr("a-token-of-the-tests"))
+    app = create(environment, known, graphs())
+    with TestClient(app, "http://localhost:2024", client=bridge) as outside:
+        assert outside.put("/api/documents/ada.md", content=ADA).status_code == 401
+        outside.headers["x-api-key"] = "a-token-of-the-tests"
+        path = outside.put("/api/documents/ada.md", content=ADA).json()["path"]
+        for route in ("/api/documents/source", "/v1/models", "/api/threads"):
+            assert outside.get(route, params={"source": path}).status_code == 200
+        assert outside.delete("/api/documents", params={"path": path}).json() == {}
+    app = create(environment, ServeSettings(), graphs())
+    with TestClient(app, "http://localhost:2024", client=bridge) as outside:
+        assert outside.get("/api/documents").status_code == 403
+
+
+def test_every_user_sees_the_documents_and_editors_change_them(
+    ada: httpx.Client, bob: httpx.Client
+) -> None:
+    path = ada.put("/api/documents/ada.md", content=ADA, headers=CONTENT).json()["path"]
+    for user, edits in ((ada, True), (bob, False)):
+        told = user.get("/api/documents").json()
+        assert (told["uploads"], told["edits"]) == (edits, edits)
+        assert user.get("/api/documents/source", params={"source": path}).status_code == 200
+    refused = bob.put("/api/documents/ada.md", content=ADA)
+    assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
+    assert bob.delete("/api/documents", params={"path": path}).status_code == 403
+    assert ada.delete("/api/documents", params={"path": path}).json() == {}
