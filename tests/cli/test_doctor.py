@@ -64,7 +64,7 @@ def test_an_encoder_that_cannot_be_loaded_is_broken(
     told = examined(monkeypatch, use=use, CRAG_EMBEDDING_MODEL=str(tmp_path / "empty"))
     assert told["embeddings"].state == "broken"
     assert "empty" in told["embeddings"].todo
-    assert "index" not in told  # Nobody can say without an encoder.
+    assert told["index"].state == "broken"
     assert told["evaluator"].state == "ready"  # The embedded one has an encoder of its own.
 
 
@@ -78,7 +78,7 @@ def test_an_index_of_another_model_is_broken_and_one_that_is_not_there_missing(
     assert made.state == "broken"
     assert "built with the embedding model 'DeterministicFakeEmbedding'" in made.todo
     none = examined(monkeypatch, use=False, CRAG_INDEX=str(tmp_path / "none"))["index"]
-    assert (none.state, none.why) == ("missing", "--index, CRAG_INDEX or default")
+    assert (none.state, none.why) == ("missing", "--index, CRAG_INDEX")
 
 
 def test_a_missing_package_of_the_model_is_no_fault_of_the_evaluator(

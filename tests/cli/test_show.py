@@ -80,14 +80,14 @@ def test_addresses_and_tags_are_printed_without_what_markdown_needs() -> None:
 def screen(output: str, width: int) -> list[str]:
     """Return the rows that a terminal of this width shows, for the few codes used here."""
     rows, row, column = [""], 0, 0
-    for piece in re.findall(r"\x1b\[\d*[AK]|[^\x1b]", output):
+    for piece in re.findall(r"\x1b\[\??\d*[AKlh]|[^\x1b]", output):
         if piece.endswith("A") and len(piece) > 1:
             row -= int(piece[2:-1])
         elif piece.endswith("K") and len(piece) > 1:
             rows[row] = ""
         elif piece == "\r":
             column = 0
-        else:
+        elif len(piece) == 1:
             wide = cell_len(piece)
             if piece == "\n" or column + wide > width:
                 row, column = row + 1, 0

@@ -1,6 +1,7 @@
 """`crag doctor`: which parts are in use, what is missing, and how to fix it."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -14,23 +15,36 @@ from crag.errors import CragError, EmptyIndexError, IndexNotFoundError
 if TYPE_CHECKING:
     from crag.runtime.environment import Environment
 
-State = Literal["ready", "missing", "broken"]
 _MARKS = {
     "ready": "[green]ready[/]", "missing": "[yellow]missing[/]", "broken": "[red]broken[/]",
 }  # fmt: skip
 _QUESTION = "What is Corrective RAG?"
 _PASSAGE = "Corrective RAG grades what was retrieved and corrects it."
-_NEEDED = {"installation", "embeddings", "index", "evaluator", "answers"}
+_MIXED = (
+    "its files and ours overwrite each other: pip uninstall crag corrective-rag, and install "
+    "corrective-rag again"
+)
+_QUOTES = "set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL, for written answers"
 
 
 class PartStatus(NamedTuple):
-    """One part: whether it works, what is in use and why, and what to do if it does not work."""
+    """One part: whether it works, what is in use, who chose it, and what to do if it fails."""
 
     part: str
-    state: State
+    state: Literal["ready", "missing", "broken"]
     in_use: str
     why: str
     todo: str = ""
+
+
+class _Check(NamedTuple):
+    """How one part is chosen and used."""
+
+    part: str
+    in_use: str
+    why: str
+    choose: Callable[[], Any]
+    use: Callable[[Any], object] = id
 
 
 @app.command(epilog=examples("crag doctor", "crag doctor --quick --json"))
@@ -43,7 +57,7 @@ def doctor(
 ) -> None:
     """Use each part once; show which are in use, what is missing, and how to fix it.
 
-    Exits with 1 if a part is broken, or one is missing that every question needs.
+    Exits with 1 if a part is broken, or if there is no index.
     """
     parts = list(examine(environment(location), use=not quick))
     if as_json:
@@ -51,33 +65,53 @@ def doctor(
     else:
         rows = []
         for part in parts:
-            why = f"{part.in_use} ({part.why})" if part.why else part.in_use
-            rows.append((part.part, _MARKS[part.state], safe(why)))
+            rows.append((part.part, _MARKS[part.state], safe(f"{part.in_use} ({part.why})")))
             rows += [("", "", f"[dim]→ {safe(part.todo)}[/]")] if part.todo else []
         print_table(rows)
-    works = all(
-        part.state == "ready" or (part.state == "missing" and part.part not in _NEEDED)
-        for part in parts
-    )
-    raise typer.Exit(0 if works else 1)
+    failed = any(part.state == "broken" or part[:2] == ("index", "missing") for part in parts)
+    raise typer.Exit(int(failed))
 
 
-def examine(  # noqa: C901, PLR0915 - one part after the other
-    place: "Environment", *, use: bool = True
-) -> Iterator[PartStatus]:
-    """Yield for each part whether it is ready, why it was chosen and how to fix it.
+def examine(place: "Environment", *, use: bool = True) -> Iterator[PartStatus]:
+    """Yield for each part whether it is ready, and how to fix it.
 
-    A part is used once: a text is embedded, the index searched, a passage graded, the chat model,
-    the web search and the reflection server asked. With `use` off nothing is loaded or sent, and
-    "ready" only says that a part is configured. Addresses are shown without users, passwords and
-    values of queries.
+    With `use` off nothing is loaded or sent, and "ready" only says that a part is configured.
+    Addresses are shown without users, passwords and values of queries.
     """
+    from crag.events import redact
+    from crag.factory.parts import SEARCHER_HINT
+
+    try:  # Both distributions write the same folder.
+        other = f"crag {distribution('crag').version}"
+        yield PartStatus("installation", "broken", other, "another distribution", _MIXED)
+    except PackageNotFoundError:
+        pass
+    for check in _checks(place):
+        state, in_use, todo = "ready", check.in_use, ""
+        try:
+            chosen = check.choose()
+            if hasattr(chosen, "verify"):  # A model in a folder: are its files there?
+                chosen.verify()
+            if use and chosen is not None:
+                check.use(chosen)
+            if chosen is None and check.part == "web search":
+                state, in_use, todo = "missing", "none", f"{SEARCHER_HINT}, for a second source"
+            elif chosen is None and check.part == "answers":
+                in_use, todo = "quotations, without a chat model", _QUOTES
+        except (IndexNotFoundError, EmptyIndexError) as error:
+            state, todo = "missing", str(error)
+        except Exception as error:  # noqa: BLE001 - of whatever kind a client raises
+            name = "" if isinstance(error, CragError) else f"{type(error).__name__}: "
+            state, todo = "broken", f"{name}{error}"
+        yield PartStatus(check.part, state, *map(redact, (in_use, check.why, todo)))  # type: ignore[arg-type]
+
+
+def _checks(place: "Environment") -> Iterator[_Check]:
+    """Yield how each part is chosen and used; what is left out stands for its default."""
     from langchain_core.documents import Document
     from langchain_core.messages import HumanMessage
 
     from crag.answering.model_calls import ask
-    from crag.evaluators import load_evaluator
-    from crag.events import redact
     from crag.factory import parts
     from crag.factory.embeddings import choose_encoder
     from crag.generation import ExtractiveAnswerer
@@ -87,103 +121,63 @@ def examine(  # noqa: C901, PLR0915 - one part after the other
     from crag.parts import Prefix
     from crag.telemetry import check
 
-    made: dict[str, Any] = {}
-
-    def status(
-        part: str,
-        in_use: str,
-        why: str,
-        choose: Callable[[], Any],
-        used: Callable[[Any], object] | None = None,
-    ) -> PartStatus:
-        """Choose a part, and use it."""
-        state, todo = "ready", ""
-        try:
-            chosen = choose()
-            if hasattr(chosen, "verify"):  # A model in a folder: are its files there?
-                chosen.verify()
-            if use and used is not None and chosen is not None:
-                used(chosen)
-            made[part] = chosen
-        except (IndexNotFoundError, EmptyIndexError) as error:
-            state, todo = "missing", str(error)
-        except Exception as error:  # noqa: BLE001 - of whatever kind a client raises
-            name = "" if isinstance(error, CragError) else f"{type(error).__name__}: "
-            state, todo = "broken", f"{name}{error}"
-        return PartStatus(part, state, redact(in_use), redact(why), redact(todo))  # type: ignore[arg-type]
-
     def asked(model: Any) -> None:
         reply = ask(model, [HumanMessage("Reply with one word: ready")])
         if reply.problem:
             raise CragError(str(reply.detail))
 
-    yield from _installation()
+    def model() -> Any:
+        with suppress(CragError):  # Which is told once, of the answers.
+            return parts.choose_model(place)
+        return None
+
+    def evaluator() -> Any:
+        return parts.choose_evaluator(place, model())
+
     if place.config is not None:
-        yield PartStatus("configuration", "ready", str(place.config), "")
-    yield status(
-        "embeddings", place.embedding_model or ENCODER, "CRAG_EMBEDDING_MODEL or packaged",
+        yield _Check("configuration", str(place.config), "CRAG_CONFIG", lambda: None)
+    yield _Check(
+        "embeddings", place.embedding_model or ENCODER, "CRAG_EMBEDDING_MODEL",
         lambda: choose_encoder(place), lambda encoder: encoder.embed_query(_QUESTION),
     )  # fmt: skip
-    if "embeddings" in made:
-        yield status(
-            "index", place.index, "--index, CRAG_INDEX or default",
-            lambda: DocumentIndex(place.index, made["embeddings"]).open(),
-            lambda index: index.search(_QUESTION, 1),
-        )  # fmt: skip
-    model = status(
-        "answers", place.model or (DEFAULT_MODEL if place.key else "quotations"),
-        place.openai_base_url or ("CRAG_MODEL, OPENAI_API_KEY" if place.model or place.key else ""),
+    yield _Check(
+        "index", place.index, "--index, CRAG_INDEX",
+        lambda: DocumentIndex(place.index, choose_encoder(place)).open(),
+        lambda index: index.search(_QUESTION, 1),
+    )  # fmt: skip
+    yield _Check(
+        "answers", place.model or DEFAULT_MODEL, place.openai_base_url or "CRAG_MODEL",
         lambda: parts.choose_model(place), asked,
     )  # fmt: skip
-    if model.state == "ready" and made["answers"] is None:
-        hint = "set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL, for written answers"
-        model = model._replace(why="no chat model is configured", todo=hint)
-    yield status("prompts", str(place.prompts or "packaged"), "CRAG_PROMPTS",
-                 lambda: parts.choose_prompts(place))  # fmt: skip
-    chat = made.get("answers")
-    yield status(
+    yield _Check(
+        "prompts", str(place.prompts or "packaged"), "CRAG_PROMPTS",
+        lambda: parts.choose_prompts(place),
+    )  # fmt: skip
+    yield _Check(
         "evaluator", place.evaluator, "CRAG_EVALUATOR",
-        lambda: parts.choose_evaluator(place, chat),
-        lambda evaluator: evaluator.score(_QUESTION, [_PASSAGE]),
+        evaluator, lambda one: one.score(_QUESTION, [_PASSAGE]),
     )  # fmt: skip
-    yield model
     if place.reranker:
-        yield status(
+        yield _Check(
             "reranker", place.reranker, "CRAG_RERANKER",
-            lambda: parts.choose_reranker(place, chat, parts.choose_prompts(place)),
-            lambda found: found.compress_documents([Document(_PASSAGE)], _QUESTION),
+            lambda: parts.choose_reranker(
+                place, model(), parts.choose_prompts(place)
+            ),
+            lambda one: one.compress_documents([Document(_PASSAGE)], _QUESTION),
         )  # fmt: skip
-    search = status(
+    yield _Check(
         "web search", place.search or "by its key or address", "CRAG_SEARCH",
-        lambda: parts.choose_searcher(place), lambda searcher: searcher.search(_QUESTION, 1),
+        lambda: parts.choose_searcher(place), lambda one: one.search(_QUESTION, 1),
     )  # fmt: skip
-    if search.state == "ready":
-        in_use, why = repr(made["web search"]), parts.search_name(place).why
-        search = search._replace(in_use=redact(in_use), why=why)
-    if search.in_use == "None":
-        hint = f"{parts.SEARCHER_HINT}, for a second source"
-        search = PartStatus("web search", "missing", "none", "nothing is configured", hint)
-    yield search
-    evaluator = made.get("evaluator") or load_evaluator()
-    yield status(
-        "reflection", parts.reflection_name(place, has_model=chat is not None),
+    yield _Check(
+        "reflection", place.reflection or "prompted, or embedded without a model",
         "CRAG_REFLECTION, for --method self-rag and self-crag",
-        lambda: parts.choose_reflection(place, evaluator, ExtractiveAnswerer(evaluator), chat),
-        lambda reflection: reflection.approximation or reflection.decide([Prefix(_QUESTION)]),
+        lambda: parts.choose_reflection(
+            place, evaluator(), ExtractiveAnswerer(evaluator()), model()
+        ),
+        lambda one: one.approximation or one.decide([Prefix(_QUESTION)]),
     )  # fmt: skip
-    yield status("telemetry", place.telemetry, "CRAG_TELEMETRY, CRAG_LOGS",
-                 lambda: check(place.telemetry, place.logs))  # fmt: skip
-
-
-def _installation() -> Iterator[PartStatus]:
-    """Tell if the other distribution with a package `crag` is here: both write the same folder."""
-    try:
-        other = distribution("crag")
-    except PackageNotFoundError:
-        return
-    todo = (
-        "its files and ours overwrite each other: pip uninstall crag corrective-rag, and install "
-        "corrective-rag again"
-    )
-    why = "another distribution with a package of the same name"
-    yield PartStatus("installation", "broken", f"crag {other.version}", why, todo)
+    yield _Check(
+        "telemetry", place.telemetry, "CRAG_TELEMETRY, CRAG_LOGS",
+        lambda: check(place.telemetry, place.logs),
+    )  # fmt: skip

@@ -61,11 +61,15 @@ def answered(  # noqa: PLR0913, PLR0917 - what a run needs
     """
     config = RunnableConfig(configurable={"thread_id": thread})
     following: Any = given
-    while True:
-        state = runner.run(_streamed(graph, following, settings, config, trace))
-        if INTERRUPT not in state:
-            return state
-        following = Command(resume=_confirmed(state[INTERRUPT][0].value))
+    try:
+        while True:
+            state = runner.run(_streamed(graph, following, settings, config, trace))
+            if INTERRUPT not in state:
+                return state
+            following = Command(resume=_confirmed(state[INTERRUPT][0].value))
+    finally:
+        if trace is not None:
+            trace.withdraw()
 
 
 async def _streamed(

@@ -3,15 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil
 from pathlib import Path
 from typing import Any
 
-from rich.cells import cell_len
 from rich.console import Console
-from rich.control import Control
+from rich.live import Live
 from rich.markdown import Markdown
-from rich.segment import ControlType
 
 from crag.cli.terminal import from_here, safe, say
 from crag.correction.action import decide
@@ -57,8 +54,8 @@ class Trace:
         self._console = console
         self._verbose, self._everything, self._brief, self._more = verbose, everything, brief, more
         self._documents: list[Any] = []
-        self._draft = ""
-        self._message: str | None = None
+        self._live: Live | None = None
+        self._draft, self._message = "", ""
         self._query = ""
         self._usage = Usage()
         self._shown = {"choices": 0, "critiques": 0}
@@ -68,30 +65,26 @@ class Trace:
         """Show a piece of the answer as the model streams it; `message` is the id of its reply.
 
         It is a draft until the answer was checked, so it is shown on a terminal alone, from which
-        it can be withdrawn.
+        it can be withdrawn. Another reply says that the one before it was no answer.
         """
         if not self._console.is_terminal:
             return
-        if message != self._message:  # It is asked again: the draft was no answer.
-            self._withdraw()
-        self._message = message
-        self._draft += without_controls(text)
-        self._console.print(safe(text), end="", soft_wrap=True)
+        if self._live is None:
+            self._live = Live(console=self._console, transient=True)
+            self._live.start()
+        self._draft = text if message != self._message else self._draft + text
+        self._message = message or ""
+        self._live.update(Markdown(without_controls(self._draft), hyperlinks=False))
 
-    def _withdraw(self) -> None:
-        """Erase the draft, up to the top of the screen."""
-        if not self._draft:
-            return
-        lines, width = self._draft.split("\n"), max(1, self._console.width)
-        rows = sum(max(1, ceil(cell_len(line) / width)) for line in lines)
-        erased: list[tuple[ControlType, int]] = [(ControlType.ERASE_IN_LINE, 2)]
-        up = [(ControlType.CURSOR_UP, 1), *erased]
-        self._console.control(Control(ControlType.CARRIAGE_RETURN, *erased, *up * (rows - 1)))
-        self._draft = ""
+    def withdraw(self) -> None:
+        """Erase the draft."""
+        if self._live is not None:
+            self._live.stop()
+        self._live, self._draft = None, ""
 
     def update(self, node: str, update: Mapping[str, Any]) -> None:
         """Print what `node` wrote, then the events it recorded."""
-        self._withdraw()
+        self.withdraw()
         is_shown = node in {"contextualize", *_OF_ANSWERS} or not self._brief
         if node in _SUBGRAPHS or not is_shown:
             return

@@ -1,7 +1,5 @@
 """Choose the parts of a graph from the environment."""
 
-from typing import Literal, NamedTuple, get_args
-
 from langchain_core.documents import BaseDocumentCompressor
 
 from crag.errors import SearchError, SettingsError
@@ -29,18 +27,10 @@ from crag.parts import (
     WebSearcher,
 )
 from crag.prompts import PACKAGED, Prompts
-from crag.runtime.environment import Environment
+from crag.runtime.environment import REFLECTIONS, Environment
 
-SearchName = Literal["tavily", "wikipedia", "searxng", "none"]
 SEARCHER_HINT = "set TAVILY_API_KEY or SEARXNG_URL, or CRAG_SEARCH=wikipedia"
 """How to get a searcher from the environment."""
-
-
-class Choice(NamedTuple):
-    """The name of a part, and the variable that chose it."""
-
-    name: str
-    why: str
 
 
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
@@ -151,27 +141,6 @@ def choose_attributor(evaluator: Evaluator, model: ChatModel | None) -> Attribut
     return ReaderAttributor(packaged)
 
 
-def search_name(environment: Environment) -> Choice:
-    """Return the search service, such as none, and the variable that chose it.
-
-    Raises:
-        SettingsError: `CRAG_SEARCH` is not one of the names, nor ``module:function``.
-    """
-    if environment.search is not None:
-        name = environment.search.strip()
-        if is_attribute(name):
-            return Choice(name, "CRAG_SEARCH")
-        if name.lower() in get_args(SearchName):
-            return Choice(name.lower(), "CRAG_SEARCH")
-        allowed = f"allowed are {', '.join(get_args(SearchName))} and module:function"
-        raise SettingsError("CRAG_SEARCH", environment.search, allowed)
-    if environment.tavily_api_key is not None:
-        return Choice("tavily", "TAVILY_API_KEY")
-    if environment.searxng_url is not None:
-        return Choice("searxng", "SEARXNG_URL")
-    return Choice("none", "")
-
-
 def choose_searcher(environment: Environment) -> WebSearcher | None:
     """Return the web searcher, or None if none is configured.
 
@@ -181,7 +150,10 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
         CragError: `CRAG_SEARCH` is not a known name, or the service's key or address is missing or
             wrong.
     """
-    match search_name(environment).name:
+    by_key = "tavily" if environment.tavily_api_key else "searxng"
+    default = by_key if environment.tavily_api_key or environment.searxng_url else "none"
+    name = environment.search or default
+    match name if is_attribute(name) else name.lower():
         case "none":
             return None
         case "tavily":
@@ -207,7 +179,7 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
                 base_url=environment.wikipedia_url,
                 contact=environment.contact,
             )
-        case name:
+        case _ if is_attribute(name):
             from crag.web.searchers import FunctionSearcher
 
             function = attribute_named(name, "CRAG_SEARCH")
@@ -215,6 +187,9 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
                 allowed = "it must be a function search(query, limit)"
                 raise SettingsError("CRAG_SEARCH", name, allowed)
             return FunctionSearcher(function)
+        case _:
+            allowed = "allowed are tavily, wikipedia, searxng, none and module:function"
+            raise SettingsError("CRAG_SEARCH", name, allowed)
 
 
 def choose_reader(environment: Environment) -> PageReader:
@@ -224,14 +199,6 @@ def choose_reader(environment: Environment) -> PageReader:
     return HttpPageReader(allow_loopback=environment.allow_loopback)
 
 
-def reflection_name(environment: Environment, *, has_model: bool) -> str:
-    """Return the reflection back end: by default the chat model, or without one the evaluator."""
-    named = (environment.reflection or "").strip()
-    if named.lower() in {"embedded", "prompted", "server"}:
-        return named.lower()
-    return named or ("prompted" if has_model else "embedded")
-
-
 def choose_reflection(
     environment: Environment,
     evaluator: Evaluator,
@@ -239,13 +206,16 @@ def choose_reflection(
     model: ChatModel | None,
     prompts: Prompts = PACKAGED,
 ) -> ReflectionBackend:
-    """Return the reflection back end; models load and servers are called on first use.
+    """Return the reflection back end: by default the chat model, or without one the evaluator.
+
+    Models load and servers are called on first use.
 
     Raises:
         CragError: something it needs is not set, or not installed.
     """
     required = environment.reflection_tokens == "required"
-    match reflection_name(environment, has_model=model is not None):
+    name = environment.reflection or ("embedded" if model is None else "prompted")
+    match name.lower() if name.lower() in REFLECTIONS else name:
         case "embedded":
             from crag.reflection.backends.embedded import EmbeddedReflection
 
