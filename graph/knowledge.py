@@ -27,9 +27,8 @@ class KnowledgeParts(Parts):
 def build_knowledge(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """Compile open_run → retrieve → grade → refine and/or web: `build_crag` up to the knowledge.
 
-    The kept strips are in `internal` and `external` of the state; `knowledge` and `answer` stay
-    empty. Ambiguous runs both branches in parallel. A follow-up question in a chat is used as it
-    was asked.
+    The kept strips are in `strips` of the state; `answer` stays empty. Ambiguous runs both branches
+    in parallel. A follow-up question in a chat is used as it was asked.
     """
     graph = opened_graph("retrieve")
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))

@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from langchain_core.messages import AnyMessage
 from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -16,43 +15,22 @@ from crag.nodes.short_form import ShortForm
 from crag.parts import Attributor, Quoter, ReflectionBackend
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
-from crag.state import (
-    Action,
-    Choice,
-    Critique,
-    OfferedPassage,
-    Reflection,
-    State,
-    Usage,
-    add_chat,
-)
-from crag.tasks import Posed
+from crag.state import Action, Reflection, State, Usage, merge_reflection
 
 
 class ReflectInput(TypedDict, total=False):
     """The input of reflection, which decides itself whether to use passages."""
 
     question: str
-    posed: Posed | None
-    messages: Annotated[list[AnyMessage], add_chat]
-    passages: list[OfferedPassage]
-    action: Action
-
-
-class DecidedInput(ReflectInput, total=False):
-    """The input where the graph around has decided that."""
-
-    choices: list[Choice]
-    """The first one is the decision."""
+    asked: str
+    reflection: Annotated[Reflection | None, merge_reflection]
+    """Its `passages`, and its `choices` if the graph around has decided whether to use them."""
+    action: Action | None
 
 
 class ReflectOutput(FinishReflectionUpdate):
     """The output of reflection."""
 
-    approximation: str
-    choices: list[Choice]
-    passages: list[OfferedPassage]
-    critiques: list[Critique]
     reflection: Reflection | None
     usage: Usage
 
@@ -63,21 +41,19 @@ def build_reflect(
     attributor: Attributor | None = None,
     *,
     quoter: Quoter | None = None,
-    decided: bool = False,
 ) -> CompiledStateGraph[State, Settings, ReflectInput, ReflectOutput]:
     """Compile the algorithms (short form, long form, the poster's rule) → finish_reflection.
 
-    The input is `question` and `passages`; `crag.correction.provenance.offered_document` turns a
-    Document into a passage. The `retriever` is used for dynamic retrieval, a search for each
-    segment of the long form; the `attributor` judges the sentences of the answer, and the `quoter`
-    answers in the place of a model whose text no passage supports. `max_depth` bounds the cycle of
-    `beam_step`. If the graph around has `decided` whether to use passages, its `choices` are read;
-    otherwise those that a thread kept are of an earlier question.
+    The input is `question` and ``reflection={"passages": […]}``;
+    `crag.correction.provenance.offered_document` turns a Document into a passage. The `retriever`
+    is used for dynamic retrieval, a search for each segment of the long form; the `attributor`
+    judges the sentences of the answer, and the `quoter` answers in the place of a model whose text
+    no passage supports. `max_depth` bounds the cycle of `beam_step`.
     """
     graph = StateGraph(
         State,
         context_schema=Settings,
-        input_schema=DecidedInput if decided else ReflectInput,
+        input_schema=ReflectInput,
         output_schema=ReflectOutput,
     )
     graph.add_node("short_form", waiting(ShortForm(backend, retriever)))

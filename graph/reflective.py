@@ -30,9 +30,7 @@ def build_self_rag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     graph.add_node("decide", waiting(Decide(backend, grades=False)))
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("prepare_passages", computing(PreparePassages(prepared=False)))
-    reflect = build_reflect(
-        backend, parts.retriever, parts.attributor, quoter=parts.quoter, decided=True
-    )
+    reflect = build_reflect(backend, parts.retriever, parts.attributor, quoter=parts.quoter)
     graph.add_node("reflect", reflect)
 
     graph.add_conditional_edges("decide", by_choice)
@@ -59,7 +57,7 @@ def build_self_crag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
     graph.add_node("prepare_passages", computing(PreparePassages(prepared=True)), defer=True)
-    reflect = build_reflect(backend, attributor=parts.attributor, quoter=parts.quoter, decided=True)
+    reflect = build_reflect(backend, attributor=parts.attributor, quoter=parts.quoter)
     graph.add_node("reflect", reflect)
 
     graph.add_conditional_edges("decide", by_choice)

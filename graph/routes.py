@@ -3,11 +3,9 @@
 from collections.abc import Hashable
 from typing import Literal
 
-from langchain_core.messages import AIMessage, HumanMessage
-
 from crag.correction.action import Branch, branches
 from crag.runtime.node_adapter import current_settings
-from crag.state import State, known_action
+from crag.state import State, is_follow_up, known_action, reflected
 from crag.wording import civil_reply
 
 Condition = Literal["correct, ambiguous", "incorrect, ambiguous"]
@@ -19,25 +17,25 @@ BRANCHES: dict[Hashable, str] = {condition: node for node, condition in _CONDITI
 """The path map of `by_action`; drawings show its keys at the edges."""
 
 
+Confirmation = Literal["confirm_web", "otherwise"]
+CONFIRMATION: dict[Hashable, str] = {"confirm_web": "confirm_search", "otherwise": "search"}
+"""The path map of `by_confirmation`."""
+
+
 def by_history(state: State) -> Literal["nothing asked", "follow-up", "first question"]:
     """Make a question that follows other messages self-contained, unless that is switched off.
 
     What asks nothing, such as thanks, is not searched for. The papers' tasks take it as a question.
     """
-    messages = state.get("messages") or []
-    spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
-    follows = (
-        len(spoken) > 1 and messages[-1] is spoken[-1] and isinstance(spoken[-1], HumanMessage)
-    )
-    settings = current_settings()
-    if settings.task == "default" and civil_reply(state["question"], follows=follows):
+    settings, follows = current_settings(), is_follow_up(state)
+    if settings.task == "default" and civil_reply(state["asked"], follows=follows):
         return "nothing asked"
     return "follow-up" if follows and settings.contextualize else "first question"
 
 
 def by_choice(state: State) -> Literal["retrieve", "reflect"]:
     """Retrieve or answer directly, following the decision (Self-RAG, Alg. 1)."""
-    return "retrieve" if state["choices"][0]["action"] == "retrieve" else "reflect"
+    return "retrieve" if reflected(state)["choices"][0]["action"] == "retrieve" else "reflect"
 
 
 def by_knowledge(state: State) -> list[Literal["refine", "web", "prepare_passages"]]:
@@ -56,9 +54,9 @@ def by_knowledge(state: State) -> list[Literal["refine", "web", "prepare_passage
 
 def by_form(state: State) -> Literal["short_form", "beam_step", "graded_loop", "finish_reflection"]:
     """Choose the algorithm; skip reflection if retrieval left nothing to read."""
-    settings, choices = current_settings(), state.get("choices") or []
+    settings, choices = current_settings(), reflected(state).get("choices") or []
     retrieves = bool(choices) and choices[0]["action"] == "retrieve"
-    if retrieves and not state.get("passages") and not settings.answers_alone:
+    if retrieves and not reflected(state).get("passages") and not settings.answers_alone:
         return "finish_reflection"
     match settings.form:
         case "short":
@@ -71,10 +69,16 @@ def by_form(state: State) -> Literal["short_form", "beam_step", "graded_loop", "
 
 def by_search(state: State) -> Literal["beam_step", "finish_reflection"]:
     """Repeat the round until the beam search is over; its depth is bounded."""
-    return "beam_step" if state["search"] is not None else "finish_reflection"
+    return "beam_step" if reflected(state).get("search") else "finish_reflection"
 
 
 def by_action(state: State) -> list[Condition]:
     """Choose the branches for the action; `BRANCHES` maps what is returned to nodes."""
     taken = branches(known_action(state.get("action")))
     return [_CONDITIONS[branch] for branch in taken]
+
+
+def by_confirmation(state: State) -> Confirmation:  # noqa: ARG001 - a router's form
+    """Ask a human before the search, if the settings say so and there will be one."""
+    settings = current_settings()
+    return "confirm_web" if settings.confirm_web and settings.max_searches else "otherwise"

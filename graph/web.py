@@ -4,12 +4,14 @@ It is a subgraph because LangGraph starts a step only after the last one has fin
 branch. As one node of the outer graph, the whole branch runs in parallel with refinement.
 """
 
+from langchain_core.documents import Document
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
 from crag.correction.queries import longest_query
 from crag.events import Event
+from crag.graph.routes import CONFIRMATION, by_confirmation
 from crag.nodes.confirm_search import ConfirmSearch
 from crag.nodes.read_pages import ReadPages
 from crag.nodes.rewrite import Rewrite
@@ -18,19 +20,16 @@ from crag.nodes.select import Select
 from crag.parts import Parts
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
-from crag.state import Action, FoundHit, PageRecord, State, Strip, Thresholds, Usage
-from crag.tasks import Posed
+from crag.state import Action, State, Strip, Thresholds, Usage, WebPage
 
 
 class WebInput(TypedDict):
-    """The input of the branch; its events start empty, and the outer graph adds them to its own."""
+    """The input of the branch; its strips and events start empty, and the outer graph adds them."""
 
     question: str
-    posed: Posed | None
-    confirms: bool
-    scores: list[float]
-    thresholds: Thresholds
-    action: Action
+    documents: list[Document]
+    thresholds: Thresholds | None
+    action: Action | None
     usage: Usage
     """What was spent before, which leaves less to the branch; `rewrite` does not pass it on."""
 
@@ -39,10 +38,8 @@ class WebOutput(TypedDict):
     """The output of the branch; `usage` is its own, which the outer graph adds."""
 
     query: str
-    refused: bool
-    hits: list[FoundHit]
-    pages: list[PageRecord]
-    external: list[Strip]
+    pages: list[WebPage]
+    strips: list[Strip]
     events: list[Event]
     usage: Usage
 
@@ -50,7 +47,11 @@ class WebOutput(TypedDict):
 def build_web(
     parts: Parts,
 ) -> CompiledStateGraph[State, Settings, WebInput, WebOutput]:
-    """Compile the branch as one node of a graph."""
+    """Compile the branch as one node of a graph.
+
+    Whether a human is asked is decided before `confirm_search`, so a run that waits there asks,
+    whatever the settings of the call that resumes it.
+    """
     graph = StateGraph(
         State, context_schema=Settings, input_schema=WebInput, output_schema=WebOutput
     )
@@ -59,13 +60,19 @@ def build_web(
         parts.model, parts.prompts, searches=searches, longest=longest, opens_branch=True
     )
     graph.add_node("rewrite", waiting(rewrite))
-    graph.add_node("confirm_search", computing(ConfirmSearch(searches=searches, longest=longest)))
     graph.add_node("search", waiting(Search(parts.searcher, parts.searcher_hint)))
     graph.add_node("read_pages", waiting(ReadPages(parts.reader)))
     graph.add_node("select", computing(Select(parts.evaluator)))
     graph.add_edge(START, "rewrite")
-    graph.add_edge("rewrite", "confirm_search")
-    graph.add_edge("confirm_search", "search")
+    if searches:
+        graph.add_node(
+            "confirm_search",
+            computing(ConfirmSearch(longest)),
+            destinations={"search": "approved", END: "refused"},
+        )
+        graph.add_conditional_edges("rewrite", by_confirmation, CONFIRMATION)
+    else:
+        graph.add_edge("rewrite", "search")
     graph.add_edge("search", "read_pages")
     graph.add_edge("read_pages", "select")
     graph.add_edge("select", END)

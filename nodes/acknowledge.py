@@ -3,14 +3,14 @@
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
-from crag.answering.outcome import chat_reply
+from crag.answering.outcome import answer_message
 from crag.settings import Settings
 from crag.state import Outcome, State
 from crag.wording import civil_reply
 
 
 class AcknowledgeUpdate(TypedDict):
-    """Written by `acknowledge`; `messages` stays empty unless the message came as one."""
+    """Written by `acknowledge`."""
 
     answer: str
     outcome: Outcome
@@ -22,6 +22,6 @@ class Acknowledge:
 
     def run(self, state: State, settings: Settings) -> AcknowledgeUpdate:  # noqa: ARG002 - a node's form
         """Write the reply."""
-        answer = civil_reply(state["question"], follows=True)  # Whether it does was asked before.
-        messages = chat_reply(state, answer, [])
+        answer = civil_reply(state["asked"], follows=True)  # Whether it does was asked before.
+        messages = [answer_message(answer, [])]
         return AcknowledgeUpdate(answer=answer, outcome="nothing_asked", messages=messages)

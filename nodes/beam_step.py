@@ -14,7 +14,7 @@ from crag.reflection.driver import (
 )
 from crag.reflection.long_form import search_for
 from crag.settings import Settings
-from crag.state import SearchRecord, State
+from crag.state import Reflection, SearchRecord, State, reflected
 
 
 class BeamStep(ReflectionNode):
@@ -32,12 +32,13 @@ class BeamStep(ReflectionNode):
         """Return one round of the search, resumed from the state."""
         if not self._searches:
             settings = settings.model_copy(update={"segment_retrieval": "static"})
-        asked, record = asked_of(state, settings), state.get("search")
+        asked, known = asked_of(state, settings), reflected(state)
+        record = known.get("search")
         if record is None:
             search = search_for(settings)(asked, settings)
         else:
-            offered = state["passages"] if _were_offered(record, state) else []
-            kept = KeptSearch(record, state["choices"], state["critiques"], offered)
+            offered = known["passages"] if _were_offered(record, known) else []
+            kept = KeptSearch(record, known["choices"], known["critiques"], offered)
             search = search_for(settings).resumed(asked, settings, kept)
         yield from search.round()
         return search
@@ -49,14 +50,15 @@ class BeamStep(ReflectionNode):
             return super().update(state, driven._replace(result=search and search.outcome()))
         kept = search.keep()
         update = super().update(state, driven._replace(result=None))
-        update["search"], update["choices"] = kept.record, list(kept.choices)
-        update["critiques"] = list(kept.critiques)
+        known = update["reflection"]
+        known["search"], known["choices"] = kept.record, list(kept.choices)
+        known["critiques"] = list(kept.critiques)
         if kept.passages:  # Otherwise those of the state may still be offered.
-            update["passages"] = in_order(kept.passages, update["passages"])
+            known["passages"] = in_order(kept.passages, known["passages"])
         return update
 
 
-def _were_offered(record: SearchRecord, state: State) -> bool:
+def _were_offered(record: SearchRecord, known: Reflection) -> bool:
     """Return whether the passages of the state were offered in an earlier round."""
-    read = any(critique["passage"] is not None for critique in state["critiques"])
+    read = any(critique["passage"] is not None for critique in known["critiques"])
     return read or record["static"] is not None

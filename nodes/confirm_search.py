@@ -1,17 +1,17 @@
 """Ask a human whether to search the web, and for what."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from langgraph.config import get_config
 from langgraph.constants import CONFIG_KEY_CHECKPOINTER
-from langgraph.types import interrupt
-from typing_extensions import TypedDict
+from langgraph.types import Command, interrupt
 
 from crag.correction.action import branches
 from crag.correction.queries import LONGEST, cut, without_operators
-from crag.events import Event, event
+from crag.correction.scoring import LOWEST
+from crag.events import event
 from crag.plain import counted
 from crag.settings import Settings
 from crag.state import State, known_action
@@ -21,62 +21,45 @@ REFUSALS = frozenset({"refuse", "refused", "no", "n", "false"})
 _FALLBACK = "continue without web knowledge"
 
 
-class ConfirmSearchUpdate(TypedDict):
-    """Written by `confirm_search`."""
-
-    query: str
-    refused: bool
-    events: list[Event]
+Decision = Command[Literal["search", "__end__"]]
 
 
 @dataclass(frozen=True)
 class ConfirmSearch:
-    """Interrupt before the search if `confirm_web` is set; otherwise do nothing.
+    """Interrupt before the search, for a human to decide; the graph comes here if `confirm_web`.
 
     Resume the run with True or "approve", with False or "refuse", or with another query as
     ``{"query": "…"}``. Anything else counts as a refusal, so nothing leaves the machine without
-    approval. The value of `confirm_web` that `open_run` read applies even if the run is resumed
-    with other settings.
+    approval, whatever the settings of the call that resumes.
     """
 
-    _: KW_ONLY
-    searches: bool = True
     longest: int = LONGEST
 
-    def run(self, state: State, settings: Settings) -> ConfirmSearchUpdate:
-        """Ask, and write the decision."""
-        query = state["query"]
-        confirms = settings.confirm_web or state.get("confirms", False)
-        if not (confirms and self.searches and settings.max_searches):
-            return _approved(query)
+    def run(self, state: State, settings: Settings) -> Decision:  # noqa: ARG002 - a node's form
+        """Ask, and go on to the search or to the end of the branch."""
         if not get_config().get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER):
-            detail = "nobody could be asked: confirm_web needs a checkpointer and a thread_id"
-            return _refused(query, detail)
-        return self._decided(query, interrupt(_request(state)))
-
-    def _decided(self, query: str, given: Any) -> ConfirmSearchUpdate:
+            return _refused(
+                "nobody could be asked: confirm_web needs a checkpointer and a thread_id"
+            )
+        given = interrupt(_request(state))
         answer = given
         if isinstance(answer, Mapping):
             edited = without_operators(str(answer.get("query") or ""))
             if edited:
-                return _approved(cut(edited, self.longest))
+                return Command(goto="search", update={"query": cut(edited, self.longest)})
             answer = answer.get("decision", answer.get("approve"))
         said = str(answer).strip().lower()
         if said in APPROVALS:
-            return _approved(query)
+            return Command(goto="search")
         if said in REFUSALS:
-            return _refused(query, "the web search was refused")
+            return _refused("the web search was refused")
         known = 'true or "approve", false or "refuse", or {"query": "…"}'
-        return _refused(query, f"{str(given)[:80]!r} is not a decision; resume with {known}")
+        return _refused(f"{str(given)[:80]!r} is not a decision; resume with {known}")
 
 
-def _approved(query: str) -> ConfirmSearchUpdate:
-    return ConfirmSearchUpdate(query=query, refused=False, events=[])
-
-
-def _refused(query: str, detail: str) -> ConfirmSearchUpdate:
-    refusal: Event = event("search_refused", "confirm_search", detail, _FALLBACK)
-    return ConfirmSearchUpdate(query=query, refused=True, events=[refusal])
+def _refused(detail: str) -> Decision:
+    refusal = event("search_refused", "confirm_search", detail, _FALLBACK)
+    return Command(goto="__end__", update={"events": [refusal]})
 
 
 def _request(state: State) -> dict[str, Any]:
@@ -91,7 +74,8 @@ def _request(state: State) -> dict[str, Any]:
 
 
 def _reason(state: State) -> str:
-    scores, limits = state.get("scores") or [], state.get("thresholds")
+    limits = state.get("thresholds")
+    scores = [one.metadata.get("score", LOWEST) for one in state.get("documents") or []]
     if not scores or limits is None:
         return "nothing was retrieved"
     best = f"the best of {counted(len(scores), 'document')} scores {max(scores):.2f}"

@@ -4,24 +4,23 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from typing_extensions import TypedDict
 
 from crag.answering.model_calls import aask
 from crag.events import Event, event
-from crag.nodes.open_run import posed_apart
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
-from crag.state import FollowUp, State, Usage
-from crag.tasks import Posed, lines_of
+from crag.state import State, Usage, spoken
 from crag.text.untrusted import neutral
 from crag.wording import with_subject
 
 _MARK = re.compile("[?？؟\u037e]")
 """Question marks; the last one is the Greek one."""
 _AS_ASKED = "use the question as it was asked"
-_WITH_SUBJECT = "complete it by the question that it follows"
+WITH_SUBJECT = "complete it by the question that it follows"
+"""The fallback of an event after which a rule has completed the question."""
 _LONGEST_MESSAGE = 1000
 """Characters of each earlier message that the model reads."""
 
@@ -30,8 +29,6 @@ class ContextualizeUpdate(TypedDict):
     """Written by `contextualize`."""
 
     question: str
-    posed: Posed | None
-    follow_up: FollowUp
     events: list[Event]
     usage: Usage
 
@@ -41,9 +38,8 @@ class Contextualize:
     """Make a follow-up question in a chat self-contained, with one model call.
 
     `question` becomes the self-contained question, which retrieval, grading and the answer use;
-    `follow_up` keeps the original. Where no model can write it, one that leans on the question
-    before is completed by it. Options below a question stay as they are. The node runs only if
-    there is a history.
+    `asked` keeps the original. Where no model can write it, one that leans on the question
+    before is completed by it. The node runs only if there is a history.
     """
 
     model: ChatModel | None
@@ -51,7 +47,7 @@ class Contextualize:
 
     async def run(self, state: State, settings: Settings) -> ContextualizeUpdate:
         """Write the self-contained question, and what was asked."""
-        (asked, options), usage = _apart(state), Usage()
+        asked, usage = state["question"], Usage()
         if self.model is None:
             detail = "no chat model is configured to make the question self-contained"
             reason = event("contextualize_skipped", "contextualize", detail)
@@ -63,37 +59,33 @@ class Contextualize:
             usage, failed = reply.usage, reply.detail
             if reply.problem is None:
                 question = " ".join(reply.text.split()).strip('"“”')
-                whole = f"{question}{options}"
-                if _is_usable(question, asked) and len(whole) <= settings.max_question_characters:
-                    return _update(state, whole, settings, [], usage)
+                is_short = len(question) <= settings.max_question_characters
+                if _is_usable(question, asked) and is_short:
+                    return _update(question, settings, [], usage)
                 failed = f"the model's reply is not a question: {reply.text[:80]!r}"
             reason = event("contextualize_failed", "contextualize", failed)
         return _by_rule(state, settings, reason, usage)
 
     def _prompt(self, state: State, asked: str, settings: Settings) -> list[AnyMessage]:
-        lines = _spoken(state["messages"][:-1], settings.history_messages)
+        lines = _lines(spoken(state)[:-1], settings.history_messages)
         return self.prompts.render(
             "contextualize", question=neutral(asked), history="\n".join(lines)
         )
 
 
-def _apart(state: State) -> tuple[str, str]:
-    """Return what was asked, and the options below it."""
-    posed = state.get("posed")
-    if posed is None or not posed["options"]:
-        return state["question"], ""
-    return posed["question"], f"\n{lines_of(posed['options'])}"
+def completed(asked: str, state: State, settings: Settings) -> str:
+    """Return a follow-up completed by the question before, where it leans on that, by a rule."""
+    before = [one.text for one in spoken(state)[:-1] if isinstance(one, HumanMessage)]
+    question = with_subject(asked, before)
+    return question if len(question) <= settings.max_question_characters else asked
 
 
 def _by_rule(state: State, settings: Settings, reason: Event, usage: Usage) -> ContextualizeUpdate:
     """Do without a model's question, for the `reason` that is recorded."""
-    asked, options = _apart(state)
-    before = [one.text for one in state["messages"][:-1] if isinstance(one, HumanMessage)]
-    question = with_subject(asked, before)
-    if len(question) + len(options) > settings.max_question_characters:
-        question = asked
-    reason = {**reason, "fallback": _AS_ASKED if question == asked else _WITH_SUBJECT}
-    return _update(state, f"{question}{options}", settings, [reason], usage)
+    asked = state["question"]
+    question = completed(asked, state, settings)
+    reason = {**reason, "fallback": _AS_ASKED if question == asked else WITH_SUBJECT}
+    return _update(question, settings, [reason], usage)
 
 
 def _is_usable(reply: str, asked: str) -> bool:
@@ -102,22 +94,15 @@ def _is_usable(reply: str, asked: str) -> bool:
 
 
 def _update(
-    state: State, question: str, settings: Settings, events: list[Event], usage: Usage
+    question: str, settings: Settings, events: list[Event], usage: Usage
 ) -> ContextualizeUpdate:
-    message_id = state["messages"][-1].id or ""
-    return ContextualizeUpdate(
-        question=question,
-        posed=posed_apart(question, settings),
-        follow_up=FollowUp(message_id=message_id, asked=state["question"]),
-        events=events,
-        usage=usage,
-    )
+    question = settings.profile.split_apart(question)["question"]
+    return ContextualizeUpdate(question=question, events=events, usage=usage)
 
 
-def _spoken(messages: Sequence[AnyMessage], most: int) -> list[str]:
-    spoken = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and m.text]
+def _lines(messages: Sequence[AnyMessage], most: int) -> list[str]:
     return [
         f"{'user' if isinstance(message, HumanMessage) else 'assistant'}: "
         f"{neutral(' '.join(message.text.split())[:_LONGEST_MESSAGE])}"
-        for message in spoken[-most:]
+        for message in [one for one in messages if one.text][-most:]
     ]

@@ -5,7 +5,7 @@ from crag.parts import ReflectionBackend
 from crag.reflection.driver import Driver, ReflectUpdate
 from crag.reflection.retrieval_decision import first_choice
 from crag.settings import Settings
-from crag.state import Choice, State
+from crag.state import Choice, Reflection, State
 
 
 class Decide:
@@ -26,10 +26,10 @@ class Decide:
         instruction = self._instruction(state, settings)
         decided = await self._driver.run(lambda: first_choice(instruction, settings), settings)
         choice: Choice = decided.result or _without_decision()
+        reflection = Reflection(approximation=self._driver.approximation, choices=[choice])
         return ReflectUpdate(
-            approximation=self._driver.approximation, choices=[choice], passages=[], critiques=[],
-            search=None, reflection=None, events=decided.events, usage=decided.spending.usage,
-        )  # fmt: skip
+            reflection=reflection, events=decided.events, usage=decided.spending.usage
+        )
 
     def _instruction(self, state: State, settings: Settings) -> str:
         if settings.form == "poster" and not self._grades:

@@ -17,7 +17,7 @@ from crag.answering.citations import (
 )
 from crag.answering.emptiness import why_empty
 from crag.answering.links import without_links
-from crag.answering.outcome import NOT_FOUND, chat_reply, declines, links_removed
+from crag.answering.outcome import NOT_FOUND, answer_message, declines, links_removed
 from crag.correction.naming import lacking
 from crag.events import Event, EventKind, event
 from crag.nodes.generate import Generate
@@ -35,6 +35,7 @@ from crag.state import (
     Reflection,
     State,
     Strip,
+    reflected,
 )
 from crag.text.untrusted import neutral
 
@@ -58,12 +59,9 @@ _EVENTS: dict[Flag, tuple[EventKind, str, str]] = {
 class FinishReflectionUpdate(TypedDict):
     """Written by `finish_reflection`."""
 
-    knowledge: str
     answer: str
-    abstained: bool
     outcome: Outcome
     citations: list[Citation]
-    further: list[Citation]
     sentences: list[AnswerSentence]
     messages: list[AnyMessage]
     events: list[Event]
@@ -85,25 +83,23 @@ class FinishReflection:
 
     def run(self, state: State, settings: Settings) -> FinishReflectionUpdate:
         """Write the answer, or the reason why there is none."""
-        reflection = state.get("reflection")
-        events = [
-            _event(flag) for flag in (reflection["flags"] if reflection else []) if flag in _EVENTS
-        ]
-        chosen = [critique for critique in state.get("critiques", []) if critique["chosen"]]
+        reflection = reflected(state)
+        events = [_event(flag) for flag in reflection.get("flags", []) if flag in _EVENTS]
+        chosen = [critique for critique in reflection.get("critiques", []) if critique["chosen"]]
         nothing = _why_nothing(state, chosen, settings)
-        if reflection is None or nothing:
+        if nothing:
             why = event("abstained", _NODE, nothing, "no answer is given")
-            return _update(state, NOT_FOUND, [], [*events, why], abstained=True)
-        answer, citations, links = _cited(state, reflection, chosen, settings)
+            return {**_update(NOT_FOUND, [], [*events, why]), "outcome": "not_found"}
+        answer, citations, links = _cited(reflection, chosen, settings)
         events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
         is_ours = settings.cites and not settings.compat  # No released program has a third outcome.
         if is_ours and chosen and not any(_is_sure(one, settings) for one in chosen):
-            return {**_update(state, answer, citations, events), "outcome": "likely"}
-        update = _update(state, answer, citations, events)
+            return {**_update(answer, citations, events), "outcome": "likely"}
+        update = _update(answer, citations, events)
         if not settings.cites or _RELEASED & settings.compat:
             return update
         available = _every_strip(state, citations)
-        question = settings.profile.bare_question(state)
+        question = settings.profile.posed(state)["question"]
         judged = attribute(question, answer, available, self.attributor, node=_NODE, add=False)
         events = [*update["events"], *judged.events]
         is_judged = self.attributor is not None and not judged.events
@@ -119,18 +115,13 @@ class FinishReflection:
     ) -> FinishReflectionUpdate:
         """Quote the passages as a run without a model does, or abstain."""
         strips: list[Strip] = []
-        for strip in chain.from_iterable(map(strips_of, state["passages"])):
+        for strip in chain.from_iterable(map(strips_of, reflected(state)["passages"])):
             told: Strip = {**strip, "text": neutral(strip["text"])}
             strips += [told] if told not in strips else []
         found = Generate(None, self.quoter).quote(state, settings, strips, events)
         named = [Event(**{**one, "node": _NODE}) for one in found["events"]]
-        update = _update(state, found["answer"], found["citations"], named)
-        return {
-            **update,
-            "abstained": found["abstained"],
-            "outcome": found["outcome"],
-            "further": found["further"],
-        }
+        update = _update(found["answer"], found["citations"], named)
+        return {**update, "outcome": found["outcome"], "messages": found["messages"]}
 
 
 def _problem(
@@ -152,14 +143,14 @@ def _problem(
     if 2 * len(unsupported) > len(sentences):
         return "no passage supports most sentences of the model's answer"
     places = dict.fromkeys(one["passage"] for one in chosen if one["passage"] is not None)
-    strips = [strip for place in places for strip in strips_of(state["passages"][place])]
+    strips = [strip for place in places for strip in strips_of(reflected(state)["passages"][place])]
     missing = lacking(question, strips)
     return f"no passage of the model's answer has {', '.join(missing)}" if missing else ""
 
 
 def _every_strip(state: State, citations: Sequence[Citation]) -> list[Citation]:
     """Return the citations, and after them the passages, which support what cites nothing."""
-    passages = numbered_passages(state.get("passages") or [])
+    passages = numbered_passages(reflected(state).get("passages") or [])
     last = max((one["number"] for one in citations), default=0)
     for passage in passages:
         passage["number"] += last
@@ -167,14 +158,14 @@ def _every_strip(state: State, citations: Sequence[Citation]) -> list[Citation]:
 
 
 def _cited(
-    state: State, reflection: Reflection, chosen: Sequence[Critique], settings: Settings
+    reflection: Reflection, chosen: Sequence[Critique], settings: Settings
 ) -> tuple[str, list[Citation], list[str]]:
     """Return the answer with its numbers, their citations, and the links that were removed."""
     places = reflection["cited"]
     if settings.form != "long":  # The long form cites nothing doubtful.
         doubted = {critique["passage"] for critique in chosen if _doubted(critique)}
         places = [place for place in places if place not in doubted]
-    passages = [state["passages"][place] for place in places]
+    passages = [reflection["passages"][place] for place in places]
     answer = reflection["answer"]
     if not settings.cites or _RELEASED & settings.compat:
         citations = numbered_passages(passages)
@@ -217,7 +208,7 @@ def _doubts(state: State, chosen: Sequence[Critique]) -> list[Event]:
 
 def _why_alone(state: State, critique: Critique, *, is_all: bool) -> str:
     place = (critique["segment"], critique["hypothesis"])
-    for choice in state["choices"]:
+    for choice in reflected(state)["choices"]:
         if (choice["segment"], choice["hypothesis"]) == place and choice["action"] != "retrieve":
             return choice["why"]
     _, _, reason = critique["why"].partition(WITHOUT_PASSAGE)
@@ -231,8 +222,8 @@ def _event(flag: Flag) -> Event:
 
 def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -> str:
     """Return why there is no answer; empty if there is one."""
-    reflection, action = state.get("reflection"), state.get("action")
-    if reflection is None:
+    reflection, action = reflected(state), state.get("action")
+    if "answer" not in reflection:
         if any(entry["kind"] == "model_failed" for entry in state.get("events", [])):
             return "the model failed"
         left = f"no knowledge was left after the action {action}"
@@ -242,27 +233,18 @@ def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -
     if declines(reflection["answer"]):
         return "the generator declined: it found no answer in the passages"
     is_alone = all(critique["passage"] is None for critique in chosen)
-    wanted = bool(state["choices"]) and state["choices"][0]["action"] == "retrieve"
+    choices = reflection["choices"]
+    wanted = bool(choices) and choices[0]["action"] == "retrieve"
     missing = wanted and is_alone and "no_passages" in reflection["flags"]
     return "there is no passage" if missing and not settings.answers_alone else ""
 
 
-def _update(
-    state: State,
-    answer: str,
-    citations: list[Citation],
-    events: list[Event],
-    *,
-    abstained: bool = False,
-) -> FinishReflectionUpdate:
+def _update(answer: str, citations: list[Citation], events: list[Event]) -> FinishReflectionUpdate:
     return FinishReflectionUpdate(
-        knowledge="\n\n".join(passage["text"] for passage in state.get("passages") or []),
         answer=answer,
-        abstained=abstained,
-        outcome="not_found" if abstained else "answered",
+        outcome="answered",
         citations=citations,
-        further=[],
         sentences=[],
-        messages=chat_reply(state, answer, citations),
+        messages=[answer_message(answer, citations)],
         events=events,
     )

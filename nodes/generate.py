@@ -18,7 +18,6 @@ from crag.answering.outcome import (
     NOT_FOUND,
     GenerateUpdate,
     abstained,
-    chat_reply,
     declines,
     from_quotations,
     from_reply,
@@ -29,6 +28,7 @@ from crag.correction.naming import about
 from crag.correction.strips import score_of
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
+from crag.nodes.contextualize import WITH_SUBJECT, completed
 from crag.parts import Attributor, ChatModel, Quotation, Quoter
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt
@@ -85,7 +85,7 @@ class Generate:
 
     def _plan(self, state: State, settings: Settings) -> "_Plan":
         strips = kept_strips(state, settings)
-        question = settings.profile.bare_question(state)
+        question = state["question"]
         own_knowledge = self.own_knowledge or settings.allow_own_knowledge
         if self.model is None or not (strips or own_knowledge):
             return _Plan(question, strips, "", None, [], cites=False)
@@ -145,9 +145,7 @@ class Generate:
             if plan.strips and declines(reply.text):
                 return self._declined(state, settings, plan, reply)
             update = from_reply(
-                state,
                 reply,
-                plan.knowledge,
                 plan.strips,
                 question=plan.question,
                 cites=plan.cites,
@@ -166,7 +164,7 @@ class Generate:
         self, state: State, settings: Settings, strips: list[Strip], events: list[Event]
     ) -> GenerateUpdate:
         """Answer from the strips without a model: by quoting, or abstain."""
-        question = settings.profile.bare_question(state)
+        question = settings.profile.posed(state)["question"]
         plan = _Plan(question, strips, "", None, events, cites=False)
         return self._without_reply(state, settings, plan, None)
 
@@ -184,9 +182,9 @@ class Generate:
             events.append(event(kind, "generate", reply.detail, fallback))
         events += quoting
         if quotations:
-            update = from_quotations(state, quotations, plan.strips, events)
+            update = from_quotations(quotations, plan.strips, events)
         else:
-            update = abstained(state, plan.knowledge, events, _why_nothing(state, plan.strips))
+            update = abstained(events, _why_nothing(state, plan.strips))
         if reply is not None:
             update["usage"] = reply.usage
         return update
@@ -198,15 +196,11 @@ class Generate:
         quotations, quoting = self._quote(state, settings, plan.question, plan.strips)
         events = [*plan.events, *quoting]
         if not quotations:
-            return abstained(state, plan.knowledge, events, FOUND_NOTHING, reply)
+            return abstained(events, FOUND_NOTHING, reply)
         events.append(event("model_declined", "generate", FOUND_NOTHING, "quote the strips"))
         if not (plan.cites and quotations[0].sure and quotations[0].span is not None):
             quotations = _likely(quotations)
-        update = from_quotations(state, quotations, plan.strips, events)
-        messages = chat_reply(state, update["answer"], update["citations"], reply.message_id)
-        return {
-            **update, "usage": reply.usage, "knowledge": plan.knowledge, "messages": messages,
-        }  # fmt: skip
+        return from_quotations(quotations, plan.strips, events, reply)
 
     def _quote(
         self, state: State, settings: Settings, question: str, strips: list[Strip]
@@ -229,8 +223,8 @@ class Generate:
             quotations = [best_of(strips)]
         if quotations and names_lacking(question, _with_subject(quotations[0], strips)):
             quotations = _likely(quotations)  # It may be about another of its kind.
-        if quotations and _is_follow_up_by_rule(state):
-            is_named = _names_what_was_added(state, question, strips[quotations[0].strip])
+        if quotations and _is_completed_by_rule(state):
+            is_named = _names_what_was_added(state, settings, strips[quotations[0].strip])
             if _is_said(state, quotations[0]) or not is_named:
                 quotations = _likely(quotations)
         return quotations, []
@@ -271,16 +265,17 @@ def _with_words(plan: _Plan, reply: Reply, second: Reply | None) -> tuple[_Plan,
     return plan._replace(events=[*plan.events, asked]), second
 
 
-def _names_what_was_added(state: State, question: str, strip: Strip) -> bool:
+def _names_what_was_added(state: State, settings: Settings, strip: Strip) -> bool:
     """Say whether a passage has a word that a follow-up such as "and in Rome?" adds.
 
     Behind the question before, that is easily overlooked, and the earlier answer given again. In
-    the `question` as it was read, the words have no typing errors.
+    the question as it was read, the words have no typing errors.
     """
-    follow_up, asked = state.get("follow_up"), state["question"]
-    named = named_instead(follow_up["asked"]) if follow_up else ""
-    added = {*question_words(named)} - {*words(asked.rpartition(named)[0])} if named else set()
-    typed, read = list(words(asked)), list(words(question))
+    named = named_instead(state["asked"])
+    bare_question = settings.profile.split_apart(state["asked"])["question"]
+    whole = completed(bare_question, state, settings)
+    added = {*question_words(named)} - {*words(whole.rpartition(named)[0])} if named else set()
+    typed, read = list(words(whole)), list(words(state["question"]))
     if len(typed) == len(read):
         meant = dict(zip(typed, read, strict=True))
         added = {meant.get(word, word) for word in added}
@@ -294,12 +289,9 @@ def _is_said(state: State, quotation: Quotation) -> bool:
     return any(quoted in bare(text) for text in said)
 
 
-def _is_follow_up_by_rule(state: State) -> bool:
+def _is_completed_by_rule(state: State) -> bool:
     """Say whether the question is a follow-up that was completed without a model."""
-    follow_up = state.get("follow_up")
-    kinds = {"contextualize_skipped", "contextualize_failed"}
-    by_rule = any(entry["kind"] in kinds for entry in state.get("events", []))
-    return by_rule and follow_up is not None and follow_up["asked"] != state["question"]
+    return any(entry["fallback"] == WITH_SUBJECT for entry in state.get("events", []))
 
 
 def _with_subject(quotation: Quotation, strips: Sequence[Strip]) -> str:
@@ -324,7 +316,9 @@ def _prompt(
 ) -> list[AnyMessage]:
     profile = settings.profile
     posed = profile.posed(state)
-    question = posed["question"] if posed["options"] else posed["asked"]
+    asked = state.get("asked") or state["question"]
+    is_whole = not posed["options"] and profile.split_apart(asked)["question"] == posed["question"]
+    question = asked if is_whole else posed["question"]  # Read otherwise: a follow-up, a typo.
     values = {
         "question": neutral(question) if settings.cites else question,
         "options": written(posed["options"]) or "those that the question names",

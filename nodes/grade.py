@@ -1,7 +1,9 @@
 """Judge the retrieved documents and choose the action."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
 from crag.correction.action import decide, limits, replaced
@@ -24,8 +26,8 @@ _ALL_AMBIGUOUS = Thresholds(upper=1.0, lower=-1.0)
 class GradeUpdate(TypedDict):
     """Written by `grade`."""
 
-    scores: list[float]
-    readings: list[Reading]
+    documents: list[Document]
+    """Each with its `score`, and of an evaluator that reads its `reading`, in the metadata."""
     thresholds: Thresholds
     action: Action
     events: list[Event]
@@ -43,9 +45,9 @@ class Grade:
     evaluator: Evaluator
 
     def run(self, state: State, settings: Settings) -> GradeUpdate:
-        """Write the scores in the order of the documents, the thresholds in use and the action."""
+        """Write the documents with their scores, the thresholds in use and the action."""
         passages = [passage_of(document, settings.titles) for document in state["documents"]]
-        question = settings.profile.bare_question(state)
+        question = state["question"]
         readings: list[Reading] = []
         if reads(self.evaluator, settings):
             readings, events, usage = read_passages(
@@ -67,13 +69,26 @@ class Grade:
         texts = "\n".join(passage.text for passage in passages)
         unread_texts = unread("grade", self.evaluator, question, texts)
         return GradeUpdate(
-            scores=scores,
-            readings=readings,
+            documents=graded(state["documents"], scores, readings),
             thresholds=thresholds,
             action=action,
             events=unread_texts + events + _replacement(judged, action),
             usage=usage,
         )
+
+
+def graded(
+    documents: Sequence[Document], scores: Sequence[float], readings: Sequence[Reading] = ()
+) -> list[Document]:
+    """Return the documents with score and reading, which a retriever may have written, too."""
+    graded = []
+    for place, (document, score) in enumerate(zip(documents, scores, strict=True)):
+        metadata = {**document.metadata, "score": score}
+        metadata.pop("reading", None)
+        if readings:
+            metadata["reading"] = readings[place]
+        graded.append(document.model_copy(update={"metadata": metadata}))
+    return graded
 
 
 def _replacement(judged: Action, action: Action) -> list[Event]:

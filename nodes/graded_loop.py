@@ -6,7 +6,7 @@ from crag.parts import ReflectionBackend
 from crag.reflection.driver import ReflectionNode, ReflectionOutcome, Steps, asked_of, passage_of
 from crag.reflection.rules import added
 from crag.settings import Settings
-from crag.state import State
+from crag.state import State, reflected
 
 
 class GradedLoop(ReflectionNode):
@@ -21,7 +21,7 @@ class GradedLoop(ReflectionNode):
 
     def steps(self, state: State, settings: Settings) -> Steps[ReflectionOutcome]:
         """Return the loop over the passages."""
-        passages = state.get("passages") or []
+        passages = reflected(state).get("passages") or []
         asked = asked_of(state, settings)._replace(passages=tuple(map(passage_of, passages)))
         grades = [passage.get("grade") or "medium" for passage in passages]
         loop: Callable[..., Steps[ReflectionOutcome]] = added("poster", "form")

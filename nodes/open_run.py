@@ -1,70 +1,37 @@
 """Open the run: read the question, and clear what an earlier one left."""
 
-from typing import Any, Final, cast
+from typing import Any, NotRequired
 
-from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
+from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from crag.errors import QuestionError
 from crag.plain import well_formed
-from crag.reading import Reading
 from crag.settings import Settings
-from crag.state import (
-    Action,
-    AnswerSentence,
-    Citation,
-    FollowUp,
-    FoundHit,
-    InputState,
-    Outcome,
-    PageRecord,
-    State,
-    Strip,
-    Thresholds,
-    Usage,
-    fresh_usage,
-)
-from crag.tasks import Posed
-
-REFLECTED: Final[dict[str, Any]] = {
-    "approximation": "", "choices": [], "passages": [], "critiques": [], "search": None,
-    "reflection": None,
-}  # fmt: skip
-"""What graphs with reflection write, before they have."""
+from crag.state import STANDS_ALONE, State
 
 
 class OpeningUpdate(TypedDict):
-    """Written by `open_run`: the question, with everything from earlier questions cleared.
-
-    What reflection wrote is cleared too, if the thread has it; other graphs never show its keys.
-    """
+    """Written by `open_run`: the question, and every other key empty."""
 
     question: str
-    posed: Posed | None
-    follow_up: FollowUp | None
-    documents: list[Document]
-    scores: list[float]
-    readings: list[Reading]
-    thresholds: Thresholds | None
-    action: Action | None
+    asked: str
+    messages: NotRequired[list[AnyMessage]]
+    """The question as a message, if it did not come as one."""
+    documents: list[Any]
+    thresholds: None
+    action: None
     query: str
-    confirms: bool
-    refused: bool
-    hits: list[FoundHit]
-    pages: list[PageRecord]
-    internal: list[Strip]
-    external: list[Strip]
-    knowledge: str
+    pages: list[Any]
+    strips: Overwrite
     answer: str
-    abstained: bool
-    outcome: Outcome | None
-    citations: list[Citation]
-    further: list[Citation]
-    sentences: list[AnswerSentence]
-    events: None
-    """Clears those of an earlier question."""
-    usage: Usage
+    outcome: None
+    citations: list[Any]
+    sentences: list[Any]
+    events: Overwrite
+    usage: Overwrite
+    reflection: None
 
 
 class OpenRun:
@@ -76,30 +43,33 @@ class OpenRun:
         Raises:
             QuestionError: the input holds no usable question.
         """
-        question = _question(state, settings.max_question_characters)
+        message = _asking_message(state)
+        asked = _checked(message.text if message else state.get("question"), settings)
         opened = OpeningUpdate(
-            question=question, posed=posed_apart(question, settings), follow_up=None, documents=[],
-            scores=[], readings=[], thresholds=None, action=None, query="",
-            confirms=settings.confirm_web, refused=False, hits=[], pages=[], internal=[],
-            external=[], knowledge="", answer="", abstained=False, outcome=None, citations=[],
-            further=[], sentences=[], events=None, usage=fresh_usage(Usage()),
+            question=settings.profile.split_apart(asked)["question"], asked=asked, documents=[],
+            thresholds=None, action=None, query="", pages=[], strips=Overwrite([]), answer="",
+            outcome=None, citations=[], sentences=[], events=Overwrite([]), usage=Overwrite({}),
+            reflection=None,
         )  # fmt: skip
-        reflected = {name: empty for name, empty in REFLECTED.items() if name in state}
-        return cast("OpeningUpdate", opened | reflected)
+        if message is None:
+            opened["messages"] = [HumanMessage(asked, additional_kwargs={STANDS_ALONE: True})]
+        return opened
 
 
-def posed_apart(question: str, settings: Settings) -> Posed | None:
-    """Return the question with its options split off, or None if there is nothing to split off."""
-    split = settings.profile.split
-    posed = split(question) if split else None
-    return None if posed is None or posed["question"] == question else posed
+def _asking_message(state: State) -> HumanMessage | None:
+    """Return the message that asks, or None where the key `question` is newer.
 
-
-def _question(state: InputState, longest: int) -> str:
-    """Return the last message if a human wrote it, else `question`."""
+    It is if an earlier run has read the message and ended without an answer.
+    """
     messages = state.get("messages") or []
-    asked_in_chat = bool(messages) and isinstance(messages[-1], HumanMessage)
-    question = messages[-1].text if asked_in_chat else state.get("question")
+    last = messages[-1] if messages else None
+    if not isinstance(last, HumanMessage):
+        return None
+    was_read = not state.get("answer") and well_formed(last.text).strip() == state.get("asked")
+    return None if was_read and state.get("question") else last
+
+
+def _checked(question: object, settings: Settings) -> str:
     if question is None:  # Many clients send null for what is not set.
         question = ""
     if not isinstance(question, str):
@@ -109,6 +79,7 @@ def _question(state: InputState, longest: int) -> str:
     if not question:
         message = "question is empty: give `question`, or `messages` whose last one asks it"
         raise QuestionError(message)
+    longest = settings.max_question_characters
     if len(question) > longest:
         message = (
             f"question has {len(question):,} characters, the limit is {longest:,}: shorten it, "

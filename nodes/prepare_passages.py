@@ -9,7 +9,16 @@ from typing_extensions import TypedDict
 from crag.correction.provenance import offered_document, title_of
 from crag.correction.strips import joint_text, recompose, score_of
 from crag.settings import Settings
-from crag.state import Action, OfferedPassage, State, Strip, Thresholds, known_action
+from crag.state import (
+    Action,
+    OfferedPassage,
+    Reflection,
+    State,
+    Strip,
+    Thresholds,
+    known_action,
+    strips_of_kind,
+)
 
 KnowledgeLabel = Literal[Action, "web"]
 
@@ -17,7 +26,7 @@ KnowledgeLabel = Literal[Action, "web"]
 class PreparePassagesUpdate(TypedDict):
     """Written by `prepare_passages`."""
 
-    passages: list[OfferedPassage]
+    reflection: Reflection
 
 
 @dataclass(frozen=True)
@@ -36,8 +45,12 @@ class PreparePassages:
     def run(self, state: State, settings: Settings) -> PreparePassagesUpdate:
         """Write the passages, best first."""
         if self.prepared and settings.form != "poster":
-            return PreparePassagesUpdate(passages=_knowledge(state, settings))
-        return PreparePassagesUpdate(passages=_documents(state))
+            return _update(_knowledge(state, settings))
+        return _update(_documents(state))
+
+
+def _update(passages: list[OfferedPassage]) -> PreparePassagesUpdate:
+    return PreparePassagesUpdate(reflection=Reflection(passages=passages))
 
 
 def _documents(state: State) -> list[OfferedPassage]:
@@ -45,8 +58,12 @@ def _documents(state: State) -> list[OfferedPassage]:
     offered = [
         offered_document(document, place) for place, document in enumerate(state["documents"])
     ]
-    for passage, score in zip(offered, state.get("scores", []), strict=False):
-        passage["grade"] = _grade(score, state["thresholds"])
+    limits = state.get("thresholds")
+    for passage, document in zip(offered, state["documents"], strict=True):
+        if limits is None:
+            break
+        score = document.metadata["score"]
+        passage["grade"] = _grade(score, limits)
         for strip in passage["strips"]:
             strip["score"] = score
     return [passage for passage in offered if passage["strips"]]
@@ -59,8 +76,8 @@ def _grade(score: float, limits: Thresholds) -> Literal["high", "medium", "low"]
 
 
 def _knowledge(state: State, settings: Settings) -> list[OfferedPassage]:
-    internal = recompose(state.get("internal", []), settings)
-    external = recompose(state.get("external", []), settings)
+    internal = recompose(strips_of_kind(state, "document"), settings)
+    external = recompose(strips_of_kind(state, "web"), settings)
     both = [*internal, *external]
     offers: list[tuple[KnowledgeLabel, list[Strip]]] = [
         ("correct", internal),
@@ -95,6 +112,6 @@ def _passage(
 
     text = joined(strips)
     if label == "ambiguous" and settings.ambiguous_text == "joint":
-        kinds = (state.get("internal", []), state.get("external", []))
+        kinds = (strips_of_kind(state, "document"), strips_of_kind(state, "web"))
         text = joint_text(*(joined(recompose(kind, settings)) for kind in kinds))
     return OfferedPassage(title=title, text=text, label=label, grade="", strips=list(strips))

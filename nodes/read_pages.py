@@ -15,7 +15,7 @@ from crag.runtime.attempt import Attempt
 from crag.runtime.replies import pages_of
 from crag.runtime.waiting import call_within
 from crag.settings import Settings
-from crag.state import FoundHit, PageRecord, State, Strip, Usage
+from crag.state import State, Strip, Usage, WebPage
 from crag.text.paragraphs import paragraphs_of
 
 _FALLBACK = "its snippet is used"
@@ -29,9 +29,8 @@ Pages = Mapping[str, Page]
 class ReadPagesUpdate(TypedDict):
     """Written by `read_pages`: the paragraphs found, as unscored strips."""
 
-    hits: list[FoundHit]
-    pages: list[PageRecord]
-    external: list[Strip]
+    pages: list[WebPage]
+    strips: list[Strip]
     events: list[Event]
     usage: Usage
 
@@ -49,7 +48,7 @@ class ReadPages:
 
     async def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
         """Write the paragraphs of the pages, and what came of each page."""
-        hits, limits = state.get("hits", []), _limits(state, settings)
+        hits, limits = state.get("pages", []), _limits(state, settings)
         reader = self.reader if settings.read_pages else None
         given = [_given(hit) if settings.read_pages else None for hit in hits]
         unread = [hit["url"] for hit, page in zip(hits, given, strict=True) if page is None]
@@ -81,21 +80,19 @@ class ReadPages:
             events.append(event("pages_skipped", "read_pages", detail, "their snippets are used"))
         spent = round((time.monotonic() - start) * 1000)
         return ReadPagesUpdate(
-            hits=[{**hit, "text": ""} for hit in hits],
             pages=[
                 _record(hit, page, "given" if own else "read")
                 for hit, page, own in zip(hits, found, given, strict=True)
-                if page is not None
             ],
-            external=strips,
+            strips=strips,
             events=events,
             usage=_usage(read, spent),
         )
 
 
-def _given(hit: FoundHit) -> Page | None:
+def _given(hit: WebPage) -> Page | None:
     """Return the page that the search service returned with a hit, if it did."""
-    paragraphs = paragraphs_of(hit["text"][:_LONGEST_TEXT])[:_MOST_PARAGRAPHS]
+    paragraphs = paragraphs_of(hit.get("text", "")[:_LONGEST_TEXT])[:_MOST_PARAGRAPHS]
     return Page(hit["url"], hit["title"], paragraphs) if paragraphs else None
 
 
@@ -123,16 +120,16 @@ def _by_url(
     return {url: Page(url, problem="budget", detail=detail) for url in urls}
 
 
-def _record(hit: FoundHit, page: Page, origin: Literal["given", "read"]) -> PageRecord:
-    failed = page.problem is not None
-    return PageRecord(
-        url=hit["url"],
-        title=page.title or hit["title"],
-        status="failed" if failed else origin,
-        detail=redact(page.detail),
-        paragraphs=len(page.paragraphs),
-        fetched_bytes=page.fetched_bytes,
-    )
+def _record(hit: WebPage, page: Page | None, origin: Literal["given", "read"]) -> WebPage:
+    record: WebPage = {**hit}
+    record.pop("text", None)
+    if page is not None:
+        record["title"] = page.title or hit["title"]
+        record["status"] = origin if page.problem is None else "failed"
+        record["detail"] = redact(page.detail)
+        record["paragraphs"] = len(page.paragraphs)
+        record["fetched_bytes"] = page.fetched_bytes
+    return record
 
 
 def _usage(pages: Pages, milliseconds: int) -> Usage:

@@ -1,5 +1,6 @@
 """Refine the retrieved documents into internal knowledge."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from typing_extensions import TypedDict
@@ -15,10 +16,10 @@ from crag.settings import Settings
 from crag.state import State, Strip, Usage
 
 
-class InternalUpdate(TypedDict):
-    """Written by `refine` and `pass_through`."""
+class StripsUpdate(TypedDict):
+    """Written by `refine`, `pass_through` and `select`."""
 
-    internal: list[Strip]
+    strips: list[Strip]
     events: list[Event]
     usage: Usage
 
@@ -34,21 +35,29 @@ class Refine:
 
     evaluator: Evaluator
 
-    def run(self, state: State, settings: Settings) -> InternalUpdate:
+    def run(self, state: State, settings: Settings) -> StripsUpdate:
         """Write every strip with its score, whether it was kept, and why."""
         if not settings.refine:
             whole = kept_whole(state["documents"], "refinement is off")
-            return InternalUpdate(internal=whole, events=[], usage=Usage())
-        question, readings = settings.profile.bare_question(state), state.get("readings", [])
-        documents = state["documents"]
+            return StripsUpdate(strips=whole, events=[], usage=Usage())
+        question, documents = state["question"], state["documents"]
+        readings = [one.metadata["reading"] for one in documents if "reading" in one.metadata]
         if settings.strip_scores == "in_context" and len(readings) == len(documents) > 0:
             in_context = strips_in_context(question, documents, readings, settings)
-            return InternalUpdate(internal=in_context, events=[], usage=Usage())
+            return StripsUpdate(strips=without_readings(in_context), events=[], usage=Usage())
         strips = _strips(state, settings)
         strips, events, usage = filter_strips(
             self.evaluator, question, strips, settings, node="refine"
         )
-        return InternalUpdate(internal=strips, events=events, usage=usage)
+        return StripsUpdate(strips=strips, events=events, usage=usage)
+
+
+def without_readings(strips: Sequence[Strip]) -> list[Strip]:
+    """Leave out what was read in strips that were not kept, which nobody asks for again."""
+    for strip in strips:
+        if not strip["kept"]:
+            strip.pop("reading", None)
+    return list(strips)
 
 
 def _strips(state: State, settings: Settings) -> list[Strip]:

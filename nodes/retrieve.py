@@ -14,7 +14,6 @@ from crag.runtime.replies import documents_of
 from crag.runtime.waiting import call, compute
 from crag.settings import Settings
 from crag.state import State
-from crag.tasks import Posed
 from crag.text.spelling import respelled
 
 
@@ -23,8 +22,8 @@ class RetrieveUpdate(TypedDict):
 
     documents: list[Document]
     events: list[Event]
-    posed: NotRequired[Posed]
-    """Written if the question was respelled."""
+    question: NotRequired[str]
+    """Written if it was respelled."""
 
 
 class _Found(NamedTuple):
@@ -54,13 +53,12 @@ class Retrieve:
 
     async def run(self, state: State, settings: Settings) -> RetrieveUpdate:
         """Write the documents, best first."""
-        posed = settings.profile.posed(state)
-        found = await self._found(posed["question"], settings)
+        found = await self._found(state["question"], settings)
         # The model that tells languages is read from disk when it is first needed.
         if (meant := await compute(_respelled, found, settings)) != found.question:
             again = await self._found(meant, settings)
             found = again if again.documents else found
-        return self._update(posed, found, settings)
+        return self._update(state["question"], found, settings)
 
     async def _found(self, question: str, settings: Settings) -> _Found:
         documents: list[Document] = []
@@ -86,16 +84,14 @@ class Retrieve:
         """Return how many documents the retriever is asked for."""
         return max(settings.k, settings.rerank_from) if self.reranker else settings.k
 
-    def _update(self, posed: Posed, found: _Found, settings: Settings) -> RetrieveUpdate:
+    def _update(self, question: str, found: _Found, settings: Settings) -> RetrieveUpdate:
         unread_question = unread("retrieve", self.retriever, found.question)
         events = self._ignored(settings) + unread_question + found.events
         update = RetrieveUpdate(documents=found.documents, events=events)
-        if found.question != posed["question"]:
+        if found.question != question:
             detail = f"the question is read as {found.question!r}"
             events.append(event("question_respelled", "retrieve", detail))
-            update["posed"] = Posed(
-                asked=posed["asked"], question=found.question, options=posed["options"]
-            )
+            update["question"] = found.question
         return update
 
     def _ignored(self, settings: Settings) -> list[Event]:

@@ -2,6 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 
+from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from crag.answering.model_calls import aask
@@ -10,7 +11,7 @@ from crag.events import Event, event
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
-from crag.state import State, Usage, fresh_usage
+from crag.state import State, Usage
 
 _FALLBACK = "search for the question's keywords"
 
@@ -20,7 +21,7 @@ class RewriteUpdate(TypedDict):
 
     query: str
     events: list[Event]
-    usage: Usage
+    usage: Usage | Overwrite
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Rewrite:
 
     async def run(self, state: State, settings: Settings) -> RewriteUpdate:
         """Write the query."""
-        profile, question = settings.profile, settings.profile.bare_question(state)
+        profile, question = settings.profile, state["question"]
         if not (settings.rewrite and self.searches) or settings.max_searches == 0:
             return self._update(cut(" ".join(question.split()), self.longest))
         if profile.query is not None:
@@ -73,5 +74,5 @@ class Rewrite:
         return RewriteUpdate(
             query=query,
             events=list(events),
-            usage=fresh_usage(spent) if self.opens_branch else spent,
+            usage=Overwrite(spent) if self.opens_branch else spent,
         )

@@ -13,7 +13,7 @@ from crag.runtime.attempt import Attempt
 from crag.runtime.replies import hits_of
 from crag.runtime.waiting import call_within
 from crag.settings import Settings
-from crag.state import FoundHit, State, Usage
+from crag.state import State, Usage, WebPage
 from crag.text.urls import distinct, is_wikipedia
 
 _FALLBACK = "continue without web knowledge"
@@ -26,7 +26,7 @@ _MOST_READ = 100
 class SearchUpdate(TypedDict):
     """Written by `search`."""
 
-    hits: list[FoundHit]
+    pages: list[WebPage]
     events: list[Event]
     usage: Usage
 
@@ -36,7 +36,7 @@ class Search:
     """Search once, and sort the hits into the order in which they are read (CRAG, Sec. 4.5).
 
     Hits from Wikipedia come first, as in the paper. Of two hits with the same address the first is
-    kept. A search that fails, is refused or finds nothing writes no hits.
+    kept. A search that fails or finds nothing writes none.
     """
 
     searcher: WebSearcher | None
@@ -48,8 +48,6 @@ class Search:
         if searcher is None:
             detail = f"no web search is configured: {self.hint}"
             return _nothing(event("search_unavailable", "search", detail, _FALLBACK))
-        if state.get("refused"):
-            return _nothing()
         if state.get("usage", {}).get("searches", 0) >= settings.max_searches:
             detail = "no search of `max_searches` is left"
             return _nothing(event("budget_exhausted", "search", detail, _FALLBACK))
@@ -73,8 +71,15 @@ def _update(
         where = " on Wikipedia" if hits and settings.wikipedia == "only" else ""
         detail = f"the web search found nothing usable{where} for {state['query']!r}"
         return _nothing(event("search_empty", "search", detail, _FALLBACK), usage=usage)
-    found = [FoundHit(title=h.title, url=h.url, snippet=h.snippet, text=h.text) for h in chosen]
-    return SearchUpdate(hits=found, events=_unusable(hits), usage=usage)
+    found = [_page(hit) for hit in chosen]
+    return SearchUpdate(pages=found, events=_unusable(hits), usage=usage)
+
+
+def _page(hit: Hit) -> WebPage:
+    return WebPage(
+        title=hit.title, url=hit.url, snippet=hit.snippet, status="found", detail="",
+        paragraphs=0, fetched_bytes=0, text=hit.text,
+    )  # fmt: skip
 
 
 def _unusable(hits: Sequence[Hit]) -> list[Event]:
@@ -111,4 +116,4 @@ def _failed(error: Exception) -> Event:
 
 
 def _nothing(*reasons: Event, usage: Usage | None = None) -> SearchUpdate:
-    return SearchUpdate(hits=[], events=list(reasons), usage=usage or Usage())
+    return SearchUpdate(pages=[], events=list(reasons), usage=usage or Usage())

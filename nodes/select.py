@@ -2,25 +2,16 @@
 
 from dataclasses import dataclass
 
-from typing_extensions import TypedDict
-
 from crag.correction.evidence import kept_best, paragraph_in_context
 from crag.correction.scoring import LOWEST, with_title
 from crag.correction.shortlist import shortlist
 from crag.correction.strips import STRIPS_KEPT
 from crag.events import Event, event
+from crag.nodes.refine import StripsUpdate, without_readings
 from crag.parts import Evaluator, Passage
 from crag.runtime.evaluator_calls import Filtered, filter_strips, read_passages, reads
 from crag.settings import Settings
-from crag.state import State, Strip, Usage
-
-
-class ExternalUpdate(TypedDict):
-    """Written by `select`."""
-
-    external: list[Strip]
-    events: list[Event]
-    usage: Usage
+from crag.state import State, Strip, Usage, strips_of_kind
 
 
 @dataclass(frozen=True)
@@ -34,26 +25,26 @@ class Select:
 
     evaluator: Evaluator
 
-    def run(self, state: State, settings: Settings) -> ExternalUpdate:
+    def run(self, state: State, settings: Settings) -> StripsUpdate:
         """Write every strip with its score, whether it was kept, and why."""
-        strips = state.get("external", [])
+        strips = strips_of_kind(state, "web")
         if not strips:
             return _nothing(state)
         if not settings.select:
             kept: list[Strip] = [{**s, "kept": True, "reason": "not selected"} for s in strips]
-            return ExternalUpdate(external=kept, events=[], usage=Usage())
+            return StripsUpdate(strips=kept, events=[], usage=Usage())
         texts = [with_title(strip["source"]["title"], strip["text"]) for strip in strips]
         pages = [strip["source"]["id"] for strip in strips]
-        question = settings.profile.bare_question(state)
+        question = state["question"]
         chosen = shortlist(question, texts, settings.max_paragraphs, pages)
         judged, events, usage = self._judged(question, [strips[i] for i in chosen], settings)
         found = dict(zip(chosen, judged, strict=True))
-        external = [
+        web = [
             found.get(at) or {**one, "reason": "beyond max_paragraphs"}
             for at, one in enumerate(strips)
         ]
         events += _skipped(len(strips) - len(chosen), settings)
-        return ExternalUpdate(external=external, events=events, usage=usage)
+        return StripsUpdate(strips=without_readings(web), events=events, usage=usage)
 
     def _judged(self, question: str, strips: list[Strip], settings: Settings) -> Filtered:
         if not reads(self.evaluator, settings):
@@ -76,11 +67,11 @@ def _skipped(count: int, settings: Settings) -> list[Event]:
     return [event("paragraphs_skipped", "select", detail, fallback)]
 
 
-def _nothing(state: State) -> ExternalUpdate:
+def _nothing(state: State) -> StripsUpdate:
     """Record an event if hits brought no text; a search without hits has already recorded one."""
-    update = ExternalUpdate(external=[], events=[], usage=Usage())
-    if state.get("hits"):
-        detail = f"the {len(state['hits'])} pages found and their snippets have no text"
+    update = StripsUpdate(strips=[], events=[], usage=Usage())
+    if state.get("pages"):
+        detail = f"the {len(state['pages'])} pages found and their snippets have no text"
         fallback = "continue without web knowledge"
         update["events"] = [event("search_empty", "select", detail, fallback)]
     return update

@@ -68,7 +68,7 @@ def strips_of(scores: Sequence[float], count: int, threshold: float | None) -> l
     verdicts = choose(scores, count, threshold)
     source = Source(id="1", title="", url="", position="")
     return [
-        Strip(text=str(place), source=source, score=value, kept=kept, reason=why)
+        Strip(text=str(place), kind="document", source=source, score=value, kept=kept, reason=why)
         for place, (value, (kept, why)) in enumerate(zip(scores, verdicts, strict=True))
     ]
 

@@ -52,7 +52,7 @@ def test_an_answer_has_what_it_rests_on(parts: Parts) -> None:
     assert [strip["kept"] for strip in answer.strips] == [True, False]
     assert answer.events == []
     assert answer.usage["llm_calls"] == 1
-    assert answer.state["scores"] == [0.9, -1.0]
+    assert [one.metadata["score"] for one in answer.state["documents"]] == [0.9, -1.0]
 
 
 @pytest.mark.parametrize("method", OFFERED)

@@ -13,7 +13,6 @@ import crag.graph
 from crag.answering.support import WordAttributor
 from crag.errors import CragError, SettingsError
 from crag.graph_registry import GRAPHS, OFFERED, Need, graph_named
-from crag.nodes.open_run import REFLECTED
 from crag.parts import Parts
 from crag.reflection.backends.embedded import EmbeddedReflection
 from crag.reflection.testing import fake_candidate
@@ -93,8 +92,7 @@ def test_nothing_that_another_graph_wrote_is_of_the_next_question(
         kept = InMemorySaver()
         build(before, kept).invoke({"question": "Who was Babbage?"}, thread)
         after = plain(build(name, kept).invoke(asked, thread))
-        empty = {key: value for key, value in after.items() if key in REFLECTED and not value}
-        assert (alone | empty | {"messages": None}) == (after | {"messages": None}), before
+        assert alone == after, before
 
 
 def test_every_graph_that_quotes_is_as_sure_as_the_run_asks(make_parts: Any) -> None:
@@ -119,7 +117,7 @@ def test_no_graph_is_surer_than_what_it_quotes(make_parts: Any, name: str, quest
     reflection = EmbeddedReflection(FakeEvaluator(0.9), quoter)
     parts = make_parts(model=None, quoter=quoter, reflection=reflection)
     state = OFFERED[name].build(parts).invoke({"question": question})
-    assert (state["outcome"], state["abstained"]) == ("likely", False)
+    assert state["outcome"] == "likely"
     assert state["citations"]
 
 
@@ -135,7 +133,7 @@ def test_no_graph_shows_what_a_model_made_up(make_parts: Any, name: str, questio
     )
     state = OFFERED[name].build(parts).invoke({"question": question})
     assert made_up.rstrip(".") not in state["answer"]
-    assert (state["outcome"], state["abstained"]) == ("likely", False)
+    assert state["outcome"] == "likely"
     assert "uncited_answer" in {entry["kind"] for entry in state["events"]}
 
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.parts import Passage
-from crag.reading import Reading, compressed, evidence_in
+from crag.reading import Reading, compressed, evidence_in, shares_of
 from crag.testing import FakeReadingEvaluator
 
-READING = Reading(score=0.5, starts=[0, 10, 20], evidence=[0, 80, 20], span=None)
+READING = Reading(score=0.5, evidence="0:0 10:80 20:20", span=None)
 
 
 @pytest.mark.parametrize(
@@ -30,24 +30,24 @@ def test_of_the_best_part_of_a_range() -> None:
 
 
 def test_there_is_no_evidence_in_nothing() -> None:
-    assert evidence_in(Reading(score=-1.0, starts=[], evidence=[], span=None), 0, 10) == 0
+    assert evidence_in(Reading(score=-1.0, evidence="", span=None), 0, 10) == 0
     assert evidence_in(READING, 7, 7) == 0
 
 
 @given(st.lists(st.tuples(st.integers(1, 30), st.floats(0, 1)), min_size=1, max_size=40))
 def test_compressing_loses_rounding_only(pieces: list[tuple[int, float]]) -> None:
     ends = [sum(length for length, _ in pieces[: n + 1]) for n in range(len(pieces))]
-    starts, evidence = compressed(ends, [probability for _, probability in pieces])
-    reading = Reading(score=0.0, starts=starts, evidence=evidence, span=None)
+    evidence = compressed(ends, [probability for _, probability in pieces])
+    reading = Reading(score=0.0, evidence=evidence, span=None)
     begin = 0
     for end, (_, probability) in zip(ends, pieces, strict=True):
         assert evidence_in(reading, begin, end) == pytest.approx(probability, abs=0.0051)
         begin = end
-    assert all(one != other for one, other in pairwise(evidence))
+    assert all(one != other for (_, one), (_, other) in pairwise(shares_of(reading)))
 
 
 def test_the_fake_finds_no_evidence_in_an_empty_passage() -> None:
     evaluator = FakeReadingEvaluator(0.9, "Ada")
     empty, read = evaluator.read("q", [Passage("T", ""), Passage("T", "By Ada.")])
-    assert empty == Reading(score=-1.0, starts=[], evidence=[], span=None)
+    assert empty == Reading(score=-1.0, evidence="", span=None)
     assert (read["score"], evidence_in(read, 3, 6)) == (0.9, pytest.approx(0.95))

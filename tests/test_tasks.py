@@ -1,24 +1,14 @@
 """What a task changes; options below a question, which the generator alone is shown."""
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage
-from langgraph.checkpoint.memory import InMemorySaver
 
-from crag.correction.provenance import kept_whole, offered_document
-from crag.graph import build_crag, build_reflect
-from crag.graph.web import build_web
+from crag.correction.provenance import kept_whole
+from crag.graph import build_crag
 from crag.nodes.generate import Generate
-from crag.nodes.grade import Grade
-from crag.nodes.refine import Refine
-from crag.nodes.retrieve import Retrieve
-from crag.nodes.rewrite import Rewrite
-from crag.nodes.select import Select
-from crag.parts import Candidate, Parts, Passage, Prefix
+from crag.parts import Parts
 from crag.prompts import PACKAGED
 from crag.reflection.driver import asked_of
 from crag.runtime.waiting import blocking
@@ -38,10 +28,8 @@ from crag.testing import (
     FakeChatModel,
     FakeEvaluator,
     FakeQuoter,
-    FakeReflection,
     FakeRetriever,
     FakeSearcher,
-    fake_candidate,
 )
 
 ARC = Settings(task="arc")
@@ -104,7 +92,7 @@ def test_numbers_become_letters() -> None:
     ],
 )
 def test_anything_else_is_the_question_whole(question: str) -> None:
-    assert split_options(question) == Posed(asked=question, question=question, options={})
+    assert split_options(question) == Posed(question=question, options={})
 
 
 WORDS = st.from_regex(r"[a-z]{2,9}( [a-z]{2,9}){0,5}", fullmatch=True)
@@ -114,30 +102,11 @@ WORDS = st.from_regex(r"[a-z]{2,9}( [a-z]{2,9}){0,5}", fullmatch=True)
 def test_what_is_split_can_be_put_together_again(question: str, options: list[str]) -> None:
     labelled = dict(zip("ABCDEFGHI", options, strict=False))
     whole = f"{question}?\n{written(labelled)}"
-    state = {"question": whole}
-    assert ARC.profile.posed(state) == Posed(asked=whole, question=f"{question}?", options=labelled)
-    assert ARC.profile.bare_question(state) == f"{question}?"
-    assert Settings().profile.bare_question(state) == whole
-
-
-def test_retriever_evaluator_query_and_quoter_see_the_question_alone() -> None:
-    retriever, evaluator = FakeRetriever(documents=[DOCUMENT]), FakeEvaluator(0.9)
-    state = State(question=QUESTION, documents=[DOCUMENT], events=[], usage={})
-    blocking(Retrieve(retriever).run(state, ARC))
-    assert retriever.questions == [STEM]
-    Grade(evaluator).run(state, ARC)
-    state["internal"] = Refine(evaluator).run(state, ARC)["internal"]
-    state["external"] = kept_whole([DOCUMENT], "read")
-    Select(evaluator).run(state, ARC)
-    assert {question for question, _ in evaluator.calls} == {STEM}
-    assert blocking(Rewrite(None).run(state, ARC))["query"] == "tool measures mass"
-    rewriter = FakeChatModel(replies=["mass"])
-    blocking(Rewrite(rewriter).run(state, ARC))
-    assert "ruler" not in str(rewriter.prompts[0])
+    assert split_options(whole) == Posed(question=f"{question}?", options=labelled)
 
 
 def test_the_generator_sees_options_in_their_place() -> None:
-    state = State(question=QUESTION, internal=kept_whole([DOCUMENT], "kept"), events=[], usage={})
+    state = State(question=QUESTION, strips=kept_whole([DOCUMENT], "kept"), events=[], usage={})
     model = FakeChatModel(replies=["B"])
     assert blocking(Generate(model, FakeQuoter()).run(state, ARC))["answer"] == "B"
     prompt = str(model.prompts[0][0].content)
@@ -176,58 +145,16 @@ def test_choices_of_arc_are_lettered_padded_and_cut() -> None:
     assert arc.instruction_for("Why?", five) == f"{head}\nA: v\nB: w\nC: x\nD: y"
 
 
-def test_a_run_keeps_the_question_whole_and_beside_it_what_was_split_off() -> None:
-    parts = Parts(
-        retriever=FakeRetriever(documents=[DOCUMENT]),
-        evaluator=FakeEvaluator(0.9),
-        model=FakeChatModel(replies=["B"]),
-    )
-    graph = build_crag(parts, checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    state = graph.invoke({"messages": [HumanMessage(QUESTION)]}, thread, context=ARC)
-    assert state["question"] == state["messages"][0].content == QUESTION
-    assert state["posed"] == {
-        "asked": QUESTION,
-        "question": STEM,
-        "options": {"A": "ruler", "B": "balance", "C": "cup", "D": "clock"},
-    }
-    plain = Settings(contextualize=False)
-    state = graph.invoke({"messages": [HumanMessage("Why?")]}, thread, context=plain)
-    assert (state["question"], state["posed"]) == ("Why?", None)
-
-
-MARKED = Posed(asked=QUESTION, question="What was split when the run opened?", options={})
-
-
-def test_nodes_read_what_was_split_and_split_an_edited_question_themselves() -> None:
-    assert ARC.profile.bare_question({"question": QUESTION, "posed": MARKED}) == MARKED["question"]
-    edited = {"question": "Why?\nA: one\nB: two", "posed": MARKED}
-    assert ARC.profile.bare_question(edited) == "Why?"
-    assert ARC.profile.bare_question({"question": QUESTION, "posed": None}) == STEM
-    asthma = {"question": f"Please tell me: {STEM}", "posed": None}
-    assert Settings().profile.bare_question(asthma) == STEM
-
-
-def test_the_graphs_within_graphs_are_handed_what_was_split() -> None:
-    searcher, instructions = FakeSearcher(), set()
-
-    def candidate(prefix: Prefix, passage: Passage | None) -> Candidate:
-        del passage
-        instructions.add(prefix.instruction)
-        return fake_candidate(" B")
-
-    parts = Parts(
-        retriever=FakeRetriever(),
-        evaluator=FakeEvaluator(0.9),
-        quoter=FakeQuoter(),
-        searcher=searcher,
-    )
-    given: Any = {"question": QUESTION, "posed": MARKED}
-    build_web(parts).invoke(given, context=Settings(task="arc", rewrite=False))
-    assert searcher.queries == [MARKED["question"]]
-    given["passages"] = [offered_document(DOCUMENT, 0)]
-    build_reflect(FakeReflection(candidate)).invoke(given, context=ARC)
-    assert instructions == {ARC.profile.instruction_for(MARKED["question"])}
+def test_a_run_asks_for_the_question_alone_and_keeps_what_was_asked() -> None:
+    retriever, evaluator = FakeRetriever(documents=[DOCUMENT]), FakeEvaluator(0.0)
+    searcher, model = FakeSearcher(), FakeChatModel(replies=["mass", "B"])
+    parts = Parts(retriever=retriever, evaluator=evaluator, model=model, searcher=searcher)
+    state = build_crag(parts).invoke({"question": QUESTION}, context=ARC)
+    assert (state["question"], state["asked"]) == (STEM, QUESTION)
+    assert retriever.questions == [STEM]
+    assert {question for question, _ in evaluator.calls} == {STEM}
+    assert "ruler" not in str(model.prompts[0])
+    assert "A: ruler\nB: balance" in str(model.prompts[1][0].content)
 
 
 def test_sets_of_questions_that_are_no_task_are_answered_as_by_default() -> None:

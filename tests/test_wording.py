@@ -53,7 +53,7 @@ def test_the_tasks_of_the_papers_are_asked_as_they_are() -> None:
     asked = "Could you tell me what it is?"
     for task in TASKS:
         settings = Settings.model_validate({"task": task})
-        bare = settings.profile.bare_question({"question": asked})
+        bare = settings.profile.posed({"question": asked})["question"]
         assert (bare == "What it is?") == (task == "default")
 
 

@@ -78,7 +78,8 @@ def main() -> None:
         for message in messages:
             if isinstance(message, ToolMessage):
                 trace = message.artifact
-                print("artifact:", trace["action"], [round(score, 1) for score in trace["scores"]])
+                scores = [round(one.metadata["score"], 1) for one in trace["documents"]]
+                print("artifact:", trace["action"], scores)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Answer one unit with the graph of its method, and record the result as a row."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -24,6 +24,7 @@ from crag.papers.experiments.units import Unit
 from crag.papers.experiments.verdicts import STYLES
 from crag.parts import Evaluator, Parts
 from crag.settings import Settings, settings_from_text
+from crag.state import reflected
 from crag.tasks import lines_of
 
 _KEPT = ("cited", "score", "flags", "tokens", "raw")
@@ -136,7 +137,7 @@ class Answerer:
             seed=unit.seed,
             model=resources.model,
             evaluator=variant.evaluator or resources.evaluator,
-            scores=[score if isfinite(score) else LOWEST for score in state.get("scores") or []],
+            scores=_scores(state),
             knowledge=knowledge,
             knowledge_words=len(knowledge.split()),
             documents_words=sum(len(text.split()) for text in documents),
@@ -162,8 +163,9 @@ def holds_answer(text: str, example: Example, found: Sequence[str]) -> bool | No
 
 
 def _knowledge(state: dict[str, Any], settings: Settings) -> str:
-    if state.get("passages") is not None:
-        return str(state.get("knowledge", ""))
+    passages = reflected(state).get("passages")
+    if passages is not None:
+        return "\n\n".join(passage["text"] for passage in passages)
     return "\n".join(strip["text"] for strip in kept_strips(state, settings))  # type: ignore[arg-type]
 
 
@@ -176,11 +178,18 @@ def _failure(state: dict[str, Any]) -> str:
 
 
 def _reflection(state: dict[str, Any]) -> dict[str, Any] | None:
-    found, choices = state.get("reflection") or {}, state.get("choices")
-    if not found and not choices:
+    found: Mapping[str, Any] = reflected(state)
+    if not found:
         return None
     kept = {name: found[name] for name in _KEPT if name in found}
     return kept | {
-        "approximation": state.get("approximation", ""),
-        "retrieved": any(choice["action"] == "retrieve" for choice in choices or []),
+        "approximation": found.get("approximation", ""),
+        "retrieved": any(one["action"] == "retrieve" for one in found.get("choices") or []),
     }
+
+
+def _scores(state: dict[str, Any]) -> list[float]:
+    """Return the grades of the documents, if they were graded."""
+    documents = state.get("documents") or []
+    scores = [one.metadata["score"] for one in documents if "score" in one.metadata]
+    return [score if isfinite(score) else LOWEST for score in scores]

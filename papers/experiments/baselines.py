@@ -21,6 +21,7 @@ from crag.events import Event, event
 from crag.graph.opening import Graph, opened_graph
 from crag.graph.web import build_web
 from crag.nodes.generate import Generate
+from crag.nodes.grade import graded
 from crag.nodes.pass_through import PassThrough
 from crag.nodes.retrieve import Retrieve
 from crag.nodes.rewrite import Rewrite
@@ -92,7 +93,7 @@ def build_binary_llm(parts: Parts) -> Graph:
 
 def by_any_no(state: State) -> Literal["rewrite", "generate"]:
     """Search the web if any document was rejected, or there was none."""
-    scores = state["scores"]
+    scores = [one.metadata["score"] for one in state["documents"]]
     return "generate" if scores and min(scores) == YES else "rewrite"
 
 
@@ -105,13 +106,13 @@ class GradeOneByOne:
     def __init__(self, model: ChatModel, prompts: Prompts = PACKAGED) -> None:
         self._model, self._prompts = model, prompts
 
-    async def run(self, state: State, settings: Settings) -> Update:
+    async def run(self, state: State, settings: Settings) -> Update:  # noqa: ARG002 - a node's form
         """Write a score for each document, and those that pass."""
-        prompts = self._asked(state, settings)
+        prompts = self._asked(state)
         return _graded(state, [await aask(self._model, prompt) for prompt in prompts])
 
-    def _asked(self, state: State, settings: Settings) -> Iterator[list[AnyMessage]]:
-        question = neutral(settings.profile.bare_question(state))
+    def _asked(self, state: State) -> Iterator[list[AnyMessage]]:
+        question = neutral(state["question"])
         for document in state["documents"]:
             knowledge = neutral(_shown(document))
             yield self._prompts.render("grade_direct", question=question, knowledge=knowledge)
@@ -124,10 +125,10 @@ class Snippets:
         """Write one kept strip for each hit."""
         strips = [
             strip
-            for place, hit in enumerate(state["hits"])
+            for place, hit in enumerate(state["pages"])
             for strip in strips_of_snippet(hit, place)
         ]
-        return {"external": [Strip({**s, "kept": True, "reason": "searched"}) for s in strips]}
+        return {"strips": [Strip({**s, "kept": True, "reason": "searched"}) for s in strips]}
 
 
 def _shown(document: Document) -> str:
@@ -143,8 +144,9 @@ def _graded(state: State, replies: list[Reply]) -> Update:
         usage = add_usage(usage, reply.usage)
     passed = [document for document, score in zip(state["documents"], scores, strict=True)
               if score == YES]  # fmt: skip
-    internal = kept_whole(passed, "the model said yes")
-    return {"scores": scores, "internal": internal, "events": events, "usage": usage}
+    strips = kept_whole(passed, "the model said yes")
+    documents = graded(state["documents"], scores)
+    return {"documents": documents, "strips": strips, "events": events, "usage": usage}
 
 
 def _verdict(reply: Reply) -> tuple[bool, list[Event]]:

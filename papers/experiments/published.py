@@ -10,6 +10,7 @@ from typing import Any
 
 from langgraph.graph import END
 
+from crag.correction.provenance import unscored
 from crag.graph.opening import Graph, opened_graph
 from crag.nodes.generate import Generate
 from crag.nodes.grade import Grade
@@ -18,7 +19,7 @@ from crag.papers.experiments.current_example import current_example
 from crag.parts import Parts
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
-from crag.state import Source, State, Strip, known_action
+from crag.state import Source, State, Strip, StripKind, known_action
 
 
 def build_crag_published(parts: Parts) -> Graph:
@@ -48,20 +49,20 @@ class LookUp:
         none.
         """
         known = current_example().knowledge
-        internal = {"internal": _strips(known.get("internal"))}
-        external = {"external": _strips(known.get("external"))}
+        internal = _strips(known.get("internal"), "document")
+        external = _strips(known.get("external"), "web")
         match known_action(state["action"]):
             case "correct":
-                return internal
+                return {"strips": internal}
             case "incorrect":
-                return external
+                return {"strips": external}
             case "ambiguous":
-                both = _strips(known.get("combined"))
-                return {"internal": both} if both else {**internal, **external}
+                both = _strips(known.get("combined"), "document")
+                return {"strips": both or [*internal, *external]}
 
 
-def _strips(text: str | None) -> list[Strip]:
+def _strips(text: str | None, kind: StripKind) -> list[Strip]:
     source = Source(id="published", title="", url="", position="")
     if text is None:
         return []
-    return [Strip(text=text, source=source, score=None, kept=True, reason="published")]
+    return [{**unscored(text, source, kind), "kept": True, "reason": "published"}]

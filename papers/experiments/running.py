@@ -74,7 +74,7 @@ class Run(NamedTuple):
     def row(self, identity: str, error: str = "") -> AnswerRow:
         """Return what every row says; `error` is a failure that the state tells."""
         state, error = self.state, self.error or error
-        status: Status = "abstained" if state.get("abstained") else "answered"
+        status: Status = "abstained" if state.get("outcome") == "not_found" else "answered"
         return AnswerRow(
             id=identity,
             status="failed" if error else status,

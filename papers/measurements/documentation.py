@@ -104,8 +104,7 @@ def quoted_at_any_score(retriever: BaseRetriever, question: str) -> tuple[float,
     settings, quoter = Settings(), ExtractiveAnswerer(_shipped(), threshold=LOWEST)
     parts = Parts(retriever=retriever, evaluator=_shipped(), quoter=quoter)
     state = cast("State", build_crag(parts).invoke({"question": question}, context=settings))
-    asked = settings.profile.bare_question(state)  # Without its typing errors.
-    found = quoter.quote(asked, kept_strips(state, settings))
+    found = quoter.quote(state["question"], kept_strips(state, settings))
     shown = "\n".join(one.text for one in found if not one.further)
     return (found[0].score if found else LOWEST), shown
 

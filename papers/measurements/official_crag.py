@@ -53,7 +53,7 @@ from crag.papers.experiments.metrics.matching import MATCH
 from crag.papers.experiments.released_reflection import released_answer
 from crag.runtime.evaluator_calls import filter_strips
 from crag.settings import Decomposition, Settings, settings_from_text
-from crag.state import Source, Strip
+from crag.state import KINDS, Source, Strip, StripKind
 from crag.tasks import profile_of
 
 CHECKOUT, METRICS = "CRAG/scripts", "self-rag/retrieval_lm"
@@ -167,15 +167,15 @@ def _their_selection(programs: "Released", seed: int) -> str:
 
 def _our_selection(seed: int) -> str:
     settings = Settings(strips_kept=5, strip_threshold=None, strip_order="score", titles="none")
-    strips = list(map(_strip, _paragraphs(seed)))
+    strips = [_strip(text, "web") for text in _paragraphs(seed)]
     with left_armed():
         kept = filter_strips(evaluator(), "Who?", strips, settings, node="select").strips
-        return paper_format({"external": kept}, settings)
+        return paper_format({"strips": kept}, settings)
 
 
-def _strip(text: str) -> Strip:
+def _strip(text: str, kind: StripKind) -> Strip:
     source = Source(id="", title="", url="", position="")
-    return Strip(text=text, source=source, score=None, kept=True, reason="")
+    return Strip(text=text, kind=kind, source=source, score=None, kept=True, reason="")
 
 
 def _their_answer(programs: "Released", seed: int) -> str:
@@ -309,10 +309,13 @@ def _our_passages(seed: int) -> list[Any]:
     settings = settings_from_text({"task": "popqa", "self_crag_knowledge": "assembled"})
     offered = []
     for row, *kinds in zip(*_knowledge(seed), strict=True):
-        internal, external = (list(map(_strip, texts)) for texts in kinds)
+        strips = [
+            _strip(text, kind) for kind, texts in zip(KINDS, kinds, strict=True) for text in texts
+        ]
         documents = [Document(one["text"], metadata={"title": one["title"]}) for one in row["ctxs"]]
-        state: Any = {"documents": documents, "internal": internal, "external": external}
-        passages = PreparePassages(prepared=True).run(state, settings)["passages"]
+        state: Any = {"documents": documents, "strips": strips}
+        update = PreparePassages(prepared=True).run(state, settings)
+        passages = update["reflection"]["passages"]
         offered.append([[one["title"], one["text"]] for one in passages])
     return offered
 

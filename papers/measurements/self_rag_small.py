@@ -239,12 +239,12 @@ def reflected(model: LanguageModel, questions: Sequence[Question]) -> list[Reply
             for one in question.passages
         ]
         offered = [offered_document(one, place) for place, one in enumerate(documents)]
-        given: Any = {"question": question.text, "passages": offered}
+        given: Any = {"question": question.text, "reflection": {"passages": offered}}
         async with turns:
             state = await graph.ainvoke(given, context=settings)
         outputs = [
             passage_block(question.passages[one["passage"]]) + one["text"]
-            for one in state["critiques"]
+            for one in state["reflection"]["critiques"]
             if one["passage"] is not None
         ]
         legal = [not fault_of(output) for output in outputs]

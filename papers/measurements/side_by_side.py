@@ -34,6 +34,7 @@ from crag.papers.experiments.methods import METHODS, Graph
 from crag.papers.experiments.report import table
 from crag.parts import Evaluator, Parts
 from crag.settings import Settings
+from crag.state import strips_of_kind
 from crag.testing import FakeEvaluator, FakeRetriever
 from crag.web import SearxngSearcher
 from crag.web.reader import HttpPageReader
@@ -192,7 +193,7 @@ async def asked(graph: Graph, case: Case, k: int, questions: int) -> Measured:
         assert state["usage"]["llm_calls"] == needed, state["events"]
         assert state["answer"].startswith("The relevant ones"), state["events"]
         if case.calls == 2:  # noqa: PLR2004 - rewrite and generate
-            assert state["external"], state["events"]
+            assert strips_of_kind(state, "web"), state["events"]
     used = [state["usage"]["input_tokens"] + state["usage"]["output_tokens"] for state in states]
     return Measured(case, k, questions, seconds, needed, statistics.mean(used), busy / questions)
 

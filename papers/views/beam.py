@@ -52,14 +52,15 @@ def beam_tree(run: Walk) -> list[Twig]:
     parents: list[int | None] = []
     ends: list[int | None] = [None]
     for update in rounds:
-        new = update["critiques"][len(parents) :]
+        reflection = update["reflection"]
+        new = reflection["critiques"][len(parents) :]
         parents += [ends[critique["hypothesis"]] for critique in new]
-        pool = update["search"]["pool"] if update["search"] is not None else []
+        pool = reflection["search"]["pool"] if reflection["search"] is not None else []
         ends = [
             hypothesis["segments"][-1]["critique"] if hypothesis["segments"] else None
             for hypothesis in pool
         ]
-    return [Twig(*pair) for pair in zip(run.state["critiques"], parents, strict=True)]
+    return [Twig(*pair) for pair in zip(run.state["reflection"]["critiques"], parents, strict=True)]
 
 
 def draw_beam(run: Walk) -> Picture:

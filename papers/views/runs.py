@@ -7,7 +7,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from crag.papers.views.updates import written
 from crag.settings import Settings, settings_from
-from crag.state import State
+from crag.state import State, values_of
 
 Place = tuple[tuple[int, int, str], ...]
 """Step, order and name of a task, preceded by those of its parent graph."""
@@ -38,10 +38,10 @@ class Walk:
         return " → ".join(step.node for step in self.steps)
 
     def _repr_markdown_(self) -> str:
-        documents, shown = self.state.get("documents") or [], set[str]()
+        shown = set[str]()
         lines: list[str] = []
         for number, step in enumerate(self.steps, start=1):
-            new = [part for part in written(step.update, documents) if part not in shown]
+            new = [part for part in written(step.update) if part not in shown]
             shown.update(new)
             lines += [f"**{number} · {step.node}**", *(new or ["*nothing new*"])]
         return "\n\n".join(lines)
@@ -91,7 +91,7 @@ class _Record:
             order = self._order.index(name) if not namespace else 0
             self._places[payload["id"]] = (*above, (chunk["step"], order, name))
         elif chunk["type"] == "task_result":
-            self._updates[self._places[payload["id"]]] = payload["result"]
+            self._updates[self._places[payload["id"]]] = values_of(payload["result"])
 
     def steps(self) -> list[Step]:
         """Return all steps in order, without subgraphs, whose nodes have the same updates."""

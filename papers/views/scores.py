@@ -32,7 +32,7 @@ def draw_scores(state: State) -> Picture:
 
     Documents are in retrieval order, first at the top.
     """
-    scores = [max(score, LOWEST) for score in state["scores"]]
+    scores = [max(one.metadata["score"], LOWEST) for one in state["documents"]]
     names = [
         shortened(str(document.metadata.get("title") or f"document {place}"), _TITLE)
         for place, document in enumerate(state["documents"], start=1)

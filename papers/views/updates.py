@@ -13,11 +13,10 @@ from crag.state import (
     Choice,
     Citation,
     Critique,
-    FoundHit,
     OfferedPassage,
-    PageRecord,
     Strip,
     Thresholds,
+    WebPage,
 )
 from crag.text.marks import as_mark
 
@@ -25,14 +24,11 @@ _TEXT, _CANDIDATE = 90, 70
 _NUMBERS = ["IsRel", "IsSup", "IsUse", "sequence", "score"]
 
 
-def written(update: Mapping[str, Any], documents: Sequence[Document] = ()) -> list[str]:
-    """Return an update as Markdown, one text for each non-empty key.
-
-    `documents` are the ones that its `scores` belong to.
-    """
-    shown = dict(update)
-    if update.get("scores"):
-        shown["scores"] = (documents, update["scores"], update["thresholds"])
+def written(update: Mapping[str, Any]) -> list[str]:
+    """Return an update as Markdown, one text for each non-empty key."""
+    shown = {**update, **(update.get("reflection") or {})}
+    if update.get("thresholds"):
+        shown["graded"] = (shown.pop("documents"), update["thresholds"])
     return [show(shown[key]) for key, show in _SHOWN.items() if shown.get(key)]
 
 
@@ -44,8 +40,9 @@ def _documents(documents: Sequence[Document]) -> str:
     return f"`documents`, nearest first\n\n{listed}"
 
 
-def _scores(graded: tuple[Sequence[Document], Sequence[float], Thresholds]) -> str:
-    documents, scores, thresholds = graded
+def _graded(graded: tuple[Sequence[Document], Thresholds]) -> str:
+    documents, thresholds = graded
+    scores = [document.metadata["score"] for document in documents]
     rows = [
         (float(score), str(document.metadata.get("title", "")))
         for document, score in zip(documents, scores, strict=True)
@@ -53,31 +50,27 @@ def _scores(graded: tuple[Sequence[Document], Sequence[float], Thresholds]) -> s
     best = [place for place, score in enumerate(scores) if score == max(scores)]
     table = Table(["score", "document"], rows, bold=best, numeric=["score"]).markdown()
     limits = f"upper {thresholds['upper']:.2f}, lower {thresholds['lower']:.2f}"
-    return f"`scores`, with the thresholds {limits}\n\n{table}"
+    return f"`documents` with scores, and the `thresholds` {limits}\n\n{table}"
 
 
-def _strips(name: str) -> Callable[[Sequence[Strip]], str]:
-    def show(strips: Sequence[Strip]) -> str:
-        if not any(strip["reason"] for strip in strips):
-            return f"`{name}`, {len(strips)} strips, not judged yet"
-        kept = [strip for strip in strips if strip["kept"]]
-        rows = [(s["score"], s["text"], s["source"]["title"]) for s in kept]
-        rows = [(score, shortened(text, _TEXT), title) for score, text, title in rows]
-        table = Table(["score", "kept strip", "of"], rows, numeric=["score"]).markdown()
-        reasons = Counter(strip["reason"] for strip in strips if not strip["kept"])
-        dropped = "".join(f"\n\n*{number} dropped: {why}*" for why, number in reasons.items())
-        head = f"`{name}`, {len(kept)} of {len(strips)} strips kept"
-        return head + (f"\n\n{table}" if kept else "") + dropped
-
-    return show
+def _strips(strips: Sequence[Strip]) -> str:
+    name = "of the web" if strips[0]["kind"] == "web" else "of documents"
+    if not any(strip["reason"] for strip in strips):
+        return f"`strips` {name}, {len(strips)}, not judged yet"
+    kept = [strip for strip in strips if strip["kept"]]
+    rows = [(s["score"], s["text"], s["source"]["title"]) for s in kept]
+    rows = [(score, shortened(text, _TEXT), title) for score, text, title in rows]
+    table = Table(["score", "kept strip", "of"], rows, numeric=["score"]).markdown()
+    reasons = Counter(strip["reason"] for strip in strips if not strip["kept"])
+    dropped = "".join(f"\n\n*{number} dropped: {why}*" for why, number in reasons.items())
+    head = f"`strips` {name}, {len(kept)} of {len(strips)} kept"
+    return head + (f"\n\n{table}" if kept else "") + dropped
 
 
-def _hits(hits: Sequence[FoundHit]) -> str:
-    listed = "\n".join(f"1. {plain(hit['title'])}, `{hit['url']}`" for hit in hits)
-    return f"`hits`\n\n{listed}"
-
-
-def _pages(pages: Sequence[PageRecord]) -> str:
+def _pages(pages: Sequence[WebPage]) -> str:
+    if all(page["status"] == "found" for page in pages):
+        listed = "\n".join(f"1. {plain(page['title'])}, `{page['url']}`" for page in pages)
+        return f"`pages`\n\n{listed}"
     counts = Counter(page["status"] for page in pages)
     return "`pages` " + ", ".join(f"{number} {status}" for status, number in counts.items())
 
@@ -148,12 +141,10 @@ def _events(events: Sequence[Event]) -> str:
 _SHOWN: Mapping[str, Callable[[Any], str]] = {
     "query": lambda query: f"`query` {plain(query)}",
     "documents": _documents,
-    "scores": _scores,
+    "graded": _graded,
     "action": lambda action: f"`action` **{action}**",
-    "internal": _strips("internal"),
-    "hits": _hits,
+    "strips": _strips,
     "pages": _pages,
-    "external": _strips("external"),
     "choices": _choices,
     "passages": _passages,
     "critiques": _critiques,

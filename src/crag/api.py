@@ -18,7 +18,7 @@ from crag.graph_registry import OFFERED, graph_named
 from crag.parts import Parts
 from crag.runtime.environment import Environment
 from crag.settings import Settings, settings_from
-from crag.state import Action, Citation, Outcome, Strip, Usage
+from crag.state import Action, Citation, Outcome, Strip, Usage, values_of
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Question = str | Sequence[AnyMessage]
@@ -97,7 +97,7 @@ class Streamed:
                 if node == INTERRUPT:
                     self.state[INTERRUPT] = update
                 else:
-                    yield Step(node, update or {})
+                    yield Step(node, values_of(update))
 
 
 class OpenDocuments:
@@ -223,7 +223,7 @@ def _answer(state: Mapping[str, Any]) -> Answer:
         outcome=state["outcome"] or "not_found",
         citations=state["citations"],
         action=state.get("action"),
-        strips=[*state.get("internal", []), *state.get("external", [])],
+        strips=state.get("strips", []),
         events=state.get("events", []),
         usage=state.get("usage", {}),
         state=state,

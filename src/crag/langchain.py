@@ -35,7 +35,7 @@ from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt, options_of
 from crag.runtime.waiting import blocking, call
 from crag.settings import Settings, settings_from
-from crag.state import Citation, InputState, Source, State, Strip
+from crag.state import KINDS, Citation, InputState, Source, State, Strip, strips_of_kind
 from crag.text.marks import as_mark
 from crag.text.untrusted import neutral
 
@@ -53,11 +53,11 @@ _DESCRIPTION = (
 class CorrectiveRetriever(BaseRetriever):
     """Correct the results of another retriever: grade, refine, and search the web if needed.
 
-    It returns the kept strips as documents (see `documents_of`), internal before external. If
-    nothing passes, it returns an empty list and logs the reason. A retriever, evaluator, model,
-    search or page that fails is recorded as an event, as in the graphs. If `settings` do not set
-    `k`, a wrapped vector store retriever is called with its own `search_kwargs["k"]`; the same goes
-    for the other settings that an `IndexRetriever` takes.
+    It returns the kept strips as documents (see `documents_of`). If nothing passes, it returns an
+    empty list and logs the reason. A retriever, evaluator, model, search or page that fails is
+    recorded as an event, as in the graphs. If `settings` do not set `k`, a wrapped vector store
+    retriever is called with its own `search_kwargs["k"]`; the same goes for the other settings that
+    an `IndexRetriever` takes.
 
     Raises:
         SettingsError: a setting is unknown or out of range.
@@ -158,11 +158,11 @@ def _without_graph(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def documents_of(state: State, settings: Settings | None = None) -> list[Document]:
-    """Return the kept strips of a run as documents, internal before external.
+    """Return the kept strips of a run, those of documents before those of the web.
 
-    The metadata have `score` (None if not scored), `action`, `thresholds`, `kind` (``internal`` or
-    ``external``) and the source's `title`, `url`, `position` and `id`; an internal strip also keeps
-    the other metadata of its document. `settings` are those of the run; their `strip_order` decides
+    The metadata have `score` (None if not scored), `action`, `thresholds`, `kind` (``document`` or
+    ``web``) and the source's `title`, `url`, `position` and `id`; a strip of a document also keeps
+    the other metadata of that. `settings` are those of the run; their `strip_order` decides
     the order. States returned by a server are accepted too.
     """
     order = settings or Settings()
@@ -171,9 +171,9 @@ def documents_of(state: State, settings: Settings | None = None) -> list[Documen
         document = Document.model_validate(given)
         whole.setdefault(_name(source_of(document, index)), []).append(document)
     return [
-        _document(state, strip, kind, _original(strip, whole.get(_name(strip["source"]), [])))
-        for kind, strips in (("internal", state["internal"]), ("external", state["external"]))
-        for strip in recompose(strips, order)
+        _document(state, strip, _original(strip, whole.get(_name(strip["source"]), [])))
+        for kind in KINDS
+        for strip in recompose(strips_of_kind(state, kind), order)
     ]
 
 
@@ -203,19 +203,20 @@ def _letters(text: str) -> str:
     return re.sub(r"\W+", "", text)
 
 
-def _document(state: State, strip: Strip, kind: str, original: Mapping[str, Any]) -> Document:
+def _document(state: State, strip: Strip, original: Mapping[str, Any]) -> Document:
     own = {
         **strip["source"],
         "score": strip["score"],
-        "kind": kind,
+        "kind": strip["kind"],
         "action": state.get("action"),
         "thresholds": state.get("thresholds"),
     }
-    return Document(strip["text"], metadata={"source": own["url"], **original, **own})
+    known = {name: value for name, value in original.items() if name != "reading"}
+    return Document(strip["text"], metadata={"source": own["url"], **known, **own})
 
 
 def _logged(state: State) -> State:
-    if not any(strip["kept"] for strip in [*state["internal"], *state["external"]]):
+    if not any(strip["kept"] for strip in state["strips"]):
         reasons = "; ".join(f"{event['kind']}: {event['detail']}" for event in state["events"])
         logger.warning("no knowledge passes after the action %s; %s", state["action"], reasons)
     return state

@@ -1,7 +1,6 @@
 """What one pass over a passage tells: its score, its evidence, and where the answer is."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from typing_extensions import TypedDict
 
@@ -24,13 +23,17 @@ class Reading(TypedDict):
 
     score: float
     """How well the passage serves the question, on the scale of `Evaluator.score`."""
-    starts: list[int]
-    """Offsets at which `evidence` changes, ascending, the first one 0; empty for an empty text."""
-    evidence: list[int]
-    """From each of `starts` on: the probability, in per cent, that this belongs to the answer's
-    evidence."""
+    evidence: str
+    """How likely it is, in per cent, that the text belongs to the answer's evidence, from each
+    offset on: ``0:2 57:95 112:3``; empty for an empty text. `compressed` writes it."""
     span: Span | None
     """The best answer span; None for an empty text, and for one without a known word."""
+
+
+def shares_of(reading: Reading) -> list[tuple[int, int]]:
+    """Return each offset at which the evidence changes, and its per cent from there on."""
+    pairs = (pair.split(":") for pair in reading["evidence"].split())
+    return [(int(offset), int(share)) for offset, share in pairs]
 
 
 def evidence_in(reading: Reading, start: int, end: int, *, best: float = 1.0) -> float:
@@ -39,11 +42,10 @@ def evidence_in(reading: Reading, start: int, end: int, *, best: float = 1.0) ->
     With `best` below 1, only that share of them with the most evidence counts: half of a strip may
     answer while the rest leads up to it.
     """
-    edges = [*reading["starts"], max(end, *reading["starts"], 0)] if reading["starts"] else []
     shares = sorted(
         (
             (share, min(high, end) - max(low, start))
-            for (low, high), share in zip(pairwise(edges), reading["evidence"], strict=True)
+            for low, high, share in _pieces(reading, end)
             if min(high, end) > max(low, start)
         ),
         reverse=True,
@@ -62,10 +64,9 @@ def sliced(reading: Reading, start: int, end: int, score: float) -> Reading:
 
     Offsets are those within the slice; a span that does not lie in it is left out.
     """
-    ends = [*reading["starts"][1:], end]
     inside = [
         (max(low - start, 0), share)
-        for low, high, share in zip(reading["starts"], ends, reading["evidence"], strict=True)
+        for low, high, share in _pieces(reading, end)
         if high > start and low < end
     ]
     span = reading["span"]
@@ -73,26 +74,31 @@ def sliced(reading: Reading, start: int, end: int, score: float) -> Reading:
         span = Span(start=span["start"] - start, end=span["end"] - start, score=span["score"])
     else:
         span = None
-    return Reading(
-        score=score,
-        starts=[low for low, _ in inside],
-        evidence=[share for _, share in inside],
-        span=span,
-    )
+    return Reading(score=score, evidence=_written(inside), span=span)
 
 
-def compressed(ends: Sequence[int], probabilities: Sequence[float]) -> tuple[list[int], list[int]]:
-    """Return `starts` and `evidence` of a reading for pieces that end at `ends`, the first at 0.
+def compressed(ends: Sequence[int], probabilities: Sequence[float]) -> str:
+    """Return the `evidence` of a reading for pieces that end at `ends`, the first at 0.
 
     Probabilities are rounded to per cent, and equal neighbours become one.
     """
-    starts: list[int] = []
-    evidence: list[int] = []
+    shares: list[tuple[int, int]] = []
     begin = 0
     for end, probability in zip(ends, probabilities, strict=True):
         share = round(PERCENT * probability)
-        if not evidence or evidence[-1] != share:
-            starts.append(begin)
-            evidence.append(share)
+        if not shares or shares[-1][1] != share:
+            shares.append((begin, share))
         begin = end
-    return starts, evidence
+    return _written(shares)
+
+
+def _pieces(reading: Reading, end: int) -> list[tuple[int, int, int]]:
+    """Return start, end and per cent of each piece; the last one ends at `end` or after it."""
+    shares = shares_of(reading)
+    ends = [offset for offset, _ in shares[1:]]
+    ends.append(max([end, *ends]))
+    return [(low, high, share) for (low, share), high in zip(shares, ends, strict=False)]
+
+
+def _written(shares: Sequence[tuple[int, int]]) -> str:
+    return " ".join(f"{offset}:{share}" for offset, share in shares)

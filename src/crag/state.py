@@ -4,13 +4,14 @@ All values are plain JSON types, LangChain `Document`s or messages, so a checkpo
 client, Studio and a notebook all show the same thing.
 """
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar, cast, get_args
 
 from langchain_core.documents import Document
-from langchain_core.messages import AnyMessage
-from langgraph.errors import InvalidUpdateError
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph.message import add_messages
+from langgraph.types import Overwrite
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
@@ -18,15 +19,14 @@ from crag.errors import QuestionError
 from crag.events import Event
 from crag.plain import said
 from crag.reading import Reading
-from crag.tasks import Posed
 
 Action = Literal["correct", "ambiguous", "incorrect"]
 """What a set of documents is judged to be (CRAG, Sec. 4.3), best first. Whatever depends on the
 action is an exhaustive `match` or a `ByAction`, so mypy reports every place that lacks a member."""
 ACTIONS: tuple[Action, ...] = get_args(Action)
 Outcome = Literal["answered", "likely", "not_found", "nothing_asked"]
-"""How a run ended: with an answer; with passages that probably answer; with nothing worth showing,
-which is `abstained`; with a reply to what asks nothing, such as thanks."""
+"""How a run ended: with an answer; with passages that probably answer; with nothing worth showing;
+with a reply to what asks nothing, such as thanks."""
 RetrievalAction = Literal["retrieve", "continue", "no_retrieve"]
 """Before a segment: retrieve passages, keep using the last one, or go on without any."""
 Ending = Literal["retrieve", "no_retrieve", "continue", "end", "length"]
@@ -58,6 +58,11 @@ Flag = Literal[
 """
 
 
+StripKind = Literal["document", "web"]
+"""Where a strip is from: a retrieved document, or a page of the web."""
+KINDS: tuple[StripKind, ...] = get_args(StripKind)
+
+
 class Source(TypedDict):
     """The source of a strip, precise enough to open it there."""
 
@@ -79,15 +84,16 @@ class Strip(TypedDict):
     """A knowledge strip: the unit that refinement keeps or drops (CRAG, Sec. 4.4)."""
 
     text: str
+    kind: StripKind
     source: Source
     score: float | None
-    """The evaluator's score against the original question; None if it was not scored."""
+    """The evaluator's score against the question; None if it was not scored."""
     kept: bool
     reason: str
     """Why it was kept or dropped."""
     reading: NotRequired[Reading]
-    """What the evaluator read in it, if it read the whole document; its score is what the document
-    and its rank say of all strips in it."""
+    """What the evaluator read in it, if it was kept and its whole document was read; its score is
+    what the document and its rank say of all strips in it."""
     before: NotRequired[str]
     """What it needs to be read: the sentence that leads its list in, the head of the table or the
     fence of the code that it is cut from."""
@@ -142,27 +148,20 @@ class Thresholds(TypedDict):
     lower: float
 
 
-class FoundHit(TypedDict):
-    """One result of the web search."""
+class WebPage(TypedDict):
+    """A page that the web search found, and what came of it."""
 
     title: str
     url: str
     snippet: str
-    text: str
-    """Text of the page if the service returned it; `read_pages` removes it."""
-
-
-class PageRecord(TypedDict):
-    """The outcome of one page that was found."""
-
-    url: str
-    title: str
-    status: Literal["read", "given", "failed"]
-    """Fetched, returned by the search service, or not read."""
+    status: Literal["found", "read", "given", "failed"]
+    """Only found, so that its snippet is used; fetched; returned with the hit; or not readable."""
     detail: str
     """Why it was not read."""
     paragraphs: int
     fetched_bytes: int
+    text: NotRequired[str]
+    """The page's text, if the search service returned it; removed once it is read."""
 
 
 class Choice(TypedDict):
@@ -282,11 +281,21 @@ class OfferedPassage(PassageRecord):
     """The strips it was built from, each with its source."""
 
 
-class Reflection(TypedDict):
-    """How an answer with reflection was produced, besides its choices and critiques."""
+class Reflection(TypedDict, total=False):
+    """How an answer with reflection came about; the updates of all nodes are merged."""
 
+    approximation: str
+    """How critiques are approximated; empty for a model with reflection tokens."""
+    choices: list[Choice]
+    """Whether to retrieve before each segment, and why."""
+    passages: list[OfferedPassage]
+    """The passages offered, without duplicates, in the order that critiques refer to."""
+    critiques: list[Critique]
+    """The critiques of each candidate, in the order in which they were made."""
+    search: SearchRecord | None
+    """The beam search between two segments of the long form."""
     answer: str
-    """Without reflection tokens; in long form with ``[n]``, which refer to passages here."""
+    """Without reflection tokens; in long form with ``[n]``. Missing if the model failed."""
     raw: str
     """As the model wrote it, with reflection tokens, without passages."""
     cited: list[int]
@@ -311,18 +320,6 @@ class Usage(TypedDict, total=False):
     """Spent on searching and reading, excluding the wait for a human."""
     input_tokens: int
     output_tokens: int
-    fresh: int
-    """Always 0: only in updates whose counts replace those before them. A key and no class, because
-    the updates of a killed run come back from a checkpointer as plain dictionaries."""
-
-
-class FollowUp(TypedDict):
-    """A follow-up question of a chat that was made self-contained."""
-
-    message_id: str
-    """The id of the message that asked it."""
-    asked: str
-    """The question as it was asked."""
 
 
 Value = TypeVar("Value")
@@ -336,66 +333,25 @@ class ByAction(TypedDict, Generic[Value]):
     incorrect: Value
 
 
-def fresh_usage(spent: Usage) -> Usage:
-    """Return counts that replace those before them, as of a new question on the same thread."""
-    return {**spent, "fresh": 0}
-
-
-def extend_events(recorded: list[Event], new: list[Event] | None) -> list[Event]:
-    """Append `new` events, or clear the old ones if it is None, as at a new question.
-
-    Nodes of the user's own may record events of kinds of their own.
-
-    Raises:
-        InvalidUpdateError: one is not an event; clients that edit the state can write anything.
-    """
-    # A marker such as a class is lost where a checkpointer keeps what was written.
-    if new is None:
-        return []
-    if not isinstance(new, list) or not all(map(_is_event, new)):
-        names = ", ".join(Event.__annotations__)
-        raise InvalidUpdateError(f"events must be a list, of which each has the texts {names}")
-    return [*recorded, *new]
-
-
-def _is_event(value: object) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(value.get(name), str) for name in Event.__annotations__
-    )
-
-
 def known_action(value: object) -> Action:
-    """Return `value` if it is an action.
+    """Return `value` if it is an action; users who edit the state can write anything.
 
     Raises:
-        InvalidUpdateError: it is not; users who edit the state, as in Studio, can write anything.
+        ValueError: it is none.
     """
-    for action in ACTIONS:
-        if value == action:
-            return action
-    message = f"action cannot be {value!r}: allowed are {', '.join(ACTIONS)}"
-    raise InvalidUpdateError(message)
-
-
-def replace_action(_: Action | None, new: object) -> Action | None:
-    """Replace the action by `new`, an action or None.
-
-    Raises:
-        InvalidUpdateError: `new` is neither.
-    """
-    return None if new is None else known_action(new)
+    if value not in ACTIONS:
+        raise ValueError(f"action cannot be {value!r}: allowed are {', '.join(ACTIONS)}")
+    return cast("Action", value)
 
 
 def add_chat(chat: Any, new: Any) -> Any:
     """Add messages to a chat as `add_messages` does; clients send them in many forms.
 
-    Many send null for what is not set.
-
     Raises:
         QuestionError: one is no message.
     """
     try:
-        return chat if new is None else add_messages(chat, new)
+        return add_messages(chat, new or [])  # Many clients send null for what is not set.
     except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError) as error:
         problem = said(error).partition("\n")[0].rstrip(". ")
         message = (
@@ -408,33 +364,30 @@ def add_chat(chat: Any, new: Any) -> Any:
 def replace_documents(
     _: list[Document], new: Sequence[Document | Mapping[str, Any]]
 ) -> list[Document]:
-    """Replace the documents by `new` ones; clients of a server, such as Studio, send plain JSON.
+    """Replace the documents by `new` ones, which a client such as Studio sends as plain JSON."""
+    return [one if isinstance(one, Document) else Document(**one) for one in new]
 
-    Raises:
-        InvalidUpdateError: one is not a document.
+
+def replace_strips(known: list[Strip], new: list[Strip]) -> list[Strip]:
+    """Replace the strips of the kinds that the `new` ones have, those of documents first.
+
+    So both branches of Ambiguous write their own, and an edited list replaces the one before it.
     """
-    try:
-        return [one if isinstance(one, Document) else Document(**one) for one in new]
-    except (TypeError, ValueError) as error:
-        message = f"documents must each have a `page_content` and may have `metadata`: {error}"
-        raise InvalidUpdateError(message) from None
+    kinds = {strip["kind"] for strip in new}
+    strips = [*(strip for strip in known if strip["kind"] not in kinds), *new]
+    return sorted(strips, key=lambda strip: strip["kind"] == "web")
+
+
+def merge_reflection(known: Reflection | None, new: Reflection | None) -> Reflection | None:
+    """Replace what is `new`; None clears all."""
+    return None if new is None else {**(known or {}), **new}
 
 
 def add_usage(spent: Usage, new: Usage) -> Usage:
-    """Sum counts by name, or replace them if the new ones are `fresh_usage`.
-
-    Raises:
-        InvalidUpdateError: one is no number.
-    """
-    if not isinstance(new, Mapping):
-        raise InvalidUpdateError(f"usage cannot be {new!r}: allowed are names and their numbers")
-    counts = {} if "fresh" in new else dict(spent)
+    """Sum counts by name."""
+    counts: dict[str, Any] = dict(spent)
     for name, count in new.items():
-        if name == "fresh":
-            continue
-        if not isinstance(count, int | float):
-            raise InvalidUpdateError(f"usage.{name} cannot be {count!r}: allowed are numbers")
-        counts[name] = cast("float", counts.get(name, 0)) + count
+        counts[name] = counts.get(name, 0) + count
     return cast("Usage", counts)
 
 
@@ -449,62 +402,70 @@ class InputState(TypedDict, total=False):
 
 
 class State(InputState, total=False):
-    """The whole state of a run; a rewrite never overwrites `question`."""
+    """The whole state of a run.
 
-    follow_up: FollowUp | None
-    """The original question, if `question` was made self-contained from a chat."""
-    posed: Posed | None
-    """The question without its options or courtesies and without typing errors, and the options;
-    None where it is as it was asked. Read it with `TaskProfile.posed`, which falls back to
-    splitting `question`."""
+    `messages` becomes the whole conversation, with the answer last; `question` is the question as
+    it is read: self-contained in a chat, without courtesies, options and typing errors. A rewrite
+    for the web never changes it.
+    """
 
+    asked: str
+    """The question as it was asked."""
     documents: Annotated[list[Document], replace_documents]
-    """At most k documents, best first."""
-    scores: list[float]
-    """The evaluator's score of each document, in the order of `documents`."""
-    readings: list[Reading]
-    """What the evaluator read in each document; empty if it only scores."""
-    thresholds: Thresholds
-    action: Annotated[Action | None, replace_action]
-    """None, like `thresholds`, if nothing was graded."""
+    """At most k documents, best first; `score` and `reading` in their metadata are the grade's."""
+    thresholds: Thresholds | None
+    """Those in use; None, like `action`, if nothing was graded."""
+    action: Action | None
+    """What the documents are judged to be: correct, ambiguous or incorrect."""
     query: str
     """The query for the web search."""
-    confirms: bool
-    """Whether to ask a human before the search; kept here because LangGraph does not keep the
-    settings of an interrupted run."""
-    refused: bool
-    """Whether a human refused the web search."""
-    hits: list[FoundHit]
-    """The search results, in the order in which they are read."""
-    pages: list[PageRecord]
-    """The outcome of each page, in the order of the hits."""
-    internal: list[Strip]
-    """All strips of the retrieved documents, kept or not, in document order."""
-    external: list[Strip]
-    """All strips from the web, kept or not, in the order of the hits; `read_pages` writes them
-    unscored, `select` scored."""
-    approximation: str
-    """How critiques are approximated; empty for a model with reflection tokens."""
-    choices: list[Choice]
-    """Whether to retrieve before each segment, and why."""
-    passages: list[OfferedPassage]
-    """The passages for reflection, without duplicates, in the order that critiques refer to."""
-    critiques: list[Critique]
-    """The critiques of each candidate, in the order in which they were made."""
-    search: SearchRecord | None
-    """The saved beam search between two segments of the long form."""
-    reflection: Reflection | None
-    knowledge: str
-    """The kept strips as passed to the model."""
+    pages: list[WebPage]
+    """What the search found, in the order in which it is read, and what came of each page."""
+    strips: Annotated[list[Strip], replace_strips]
+    """All strips, kept or not: those of the documents, then those of the web."""
     answer: str
-    abstained: bool
+    """The answer with its citations, or a sentence that says that there is none."""
     outcome: Outcome | None
-    """None as long as the run has not ended."""
+    """answered, likely, not_found or nothing_asked; None as long as the run has not ended."""
     citations: list[Citation]
-    further: list[Citation]
-    """What could be quoted besides the answer, which is short; shown on request."""
+    """The strips that the answer refers to."""
     sentences: list[AnswerSentence]
-    """Those of a written answer, without headings, tables and code; empty where it is quoted, where
-    there is none, and in tasks whose answers have no citations."""
-    events: Annotated[list[Event], extend_events]
+    """The sentences of a written answer, each with the strips that support it."""
+    events: Annotated[list[Event], operator.add]
+    """What went wrong or was decided on the way, in order."""
     usage: Annotated[Usage, add_usage]
+    """Calls, tokens and pages so far."""
+    reflection: Annotated[Reflection | None, merge_reflection]
+    """Choices, passages and critiques of a model that reflects; None in other graphs."""
+
+
+def strips_of_kind(state: Mapping[str, Any], kind: StripKind) -> list[Strip]:
+    """Return the strips of one kind, in order."""
+    return [strip for strip in state.get("strips") or [] if strip["kind"] == kind]
+
+
+def reflected(state: Mapping[str, Any]) -> Reflection:
+    """Return what reflection has written so far."""
+    return state.get("reflection") or {}
+
+
+def values_of(update: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a node wrote as it shows in streams, without the marks that replace a value."""
+    values = (update or {}).items()
+    return {key: one.value if isinstance(one, Overwrite) else one for key, one in values}
+
+
+STANDS_ALONE = "stands_alone"
+"""Marks a message whose question came as `question`, and so leans on no other one."""
+
+
+def is_follow_up(state: Mapping[str, Any]) -> bool:
+    """Say whether the question came as a message after others, so that it may lean on them."""
+    said = spoken(state)
+    return len(said) > 1 and not said[-1].additional_kwargs.get(STANDS_ALONE)
+
+
+def spoken(state: Mapping[str, Any]) -> list[AnyMessage]:
+    """Return what the human and the assistant said, in order."""
+    messages = state.get("messages") or []
+    return [one for one in messages if isinstance(one, HumanMessage | AIMessage)]

@@ -32,8 +32,6 @@ class Posed(TypedDict):
     below the question, so that a chat can ask it too.
     """
 
-    asked: str
-    """The whole text that was split."""
     question: str
     """What is retrieved for, judged and searched for: the text without options and courtesies, and
     of a long one what it asks."""
@@ -71,21 +69,17 @@ class TaskProfile:
         """Whether the answer is one of a few labels."""
         return self.answer in {"verdict", "option"}
 
+    def split_apart(self, asked: str) -> Posed:
+        """Split what was asked into the question and what stands around it."""
+        return self.split(asked) if self.split else Posed(question=asked, options={})
+
     def posed(self, state: Mapping[str, Any]) -> Posed:
-        """Return the question of a run's state, with its options apart.
+        """Return the question of a run's state as it is read, and the options below it.
 
-        The node that opens a run has split it and kept the result as `posed`. Where that is missing
-        (a graph that opens no run) or is of another question (an edited state), it is split here.
+        A graph that opens no run, such as reflection alone, has not split its question.
         """
-        asked = str(state["question"])
-        kept: Posed | None = state.get("posed")
-        if self.split is None:
-            return Posed(asked=asked, question=asked, options={})
-        return kept if kept is not None and kept["asked"] == asked else self.split(asked)
-
-    def bare_question(self, state: Mapping[str, Any]) -> str:
-        """Return what a retriever, an evaluator and a search are asked: no options."""
-        return self.posed(state)["question"]
+        posed = self.split_apart(state.get("asked") or state["question"])
+        return Posed(**{**posed, "question": state["question"]}) if state.get("asked") else posed
 
     def instruction_for(self, question: str, options: Mapping[str, str] | None = None) -> str:
         """Return the instruction field of Self-RAG's prompt for a question, claim or request.
@@ -100,7 +94,7 @@ class TaskProfile:
 
 def split_courtesies(asked: str) -> Posed:
     """Split off courtesies, and what else a long message says: see `crag.wording`."""
-    return Posed(asked=asked, question=plainly_asked(question_in(asked)), options={})
+    return Posed(question=plainly_asked(question_in(asked)), options={})
 
 
 def split_options(asked: str) -> Posed:
@@ -120,8 +114,8 @@ def split_options(asked: str) -> Posed:
     question = "\n".join(lines).strip()
     labels = [label for label, _ in found]
     if not question or len(found) < _FEWEST_OPTIONS or not _in_order(labels):
-        return Posed(asked=asked, question=asked, options={})
-    return Posed(asked=asked, question=question, options=dict(found))
+        return Posed(question=asked, options={})
+    return Posed(question=question, options=dict(found))
 
 
 def lettered(options: Mapping[str, str]) -> dict[str, str]:

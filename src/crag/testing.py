@@ -119,16 +119,14 @@ class FakeReadingEvaluator(FakeEvaluator):
     def _reading(self, score: float, passage: Passage) -> Reading:
         text = passage.text
         if not text:
-            return Reading(score=-1.0, starts=[], evidence=[], span=None)
+            return Reading(score=-1.0, evidence="", span=None)
         found = [(text.find(phrase), len(phrase)) for phrase in self._evidence if phrase in text]
         inside = [any(at <= place < at + size for at, size in found) for place in range(len(text))]
-        starts, evidence = compressed(
-            range(1, len(text) + 1), [0.95 if one else 0.02 for one in inside]
-        )
+        evidence = compressed(range(1, len(text) + 1), [0.95 if one else 0.02 for one in inside])
         span = None
         if found:
             span = Span(start=found[0][0], end=sum(found[0]), score=0.9)
-        return Reading(score=score, starts=starts, evidence=evidence, span=span)
+        return Reading(score=score, evidence=evidence, span=span)
 
 
 class FakeSearcher:

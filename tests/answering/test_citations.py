@@ -86,7 +86,7 @@ def test_what_is_left_cites_only_what_there_is(answer: str) -> None:
 
 def strip(text: str) -> Strip:
     source = Source(id=text, title="T", url=f"{text}.md", position="")
-    return Strip(text=text, source=source, score=None, kept=True, reason="")
+    return Strip(text=text, kind="document", source=source, score=None, kept=True, reason="")
 
 
 def passage(*strips: str) -> OfferedPassage:

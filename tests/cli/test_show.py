@@ -7,6 +7,7 @@ from typing import Any
 from rich.cells import cell_len
 from rich.console import Console
 
+from crag.answering.outcome import answer_message
 from crag.cli.show import Trace
 from crag.state import AnswerSentence, Citation, Quote, SentenceStatus, Source
 
@@ -38,7 +39,8 @@ def test_what_could_be_quoted_besides_is_printed_as_it_is_read_where_all_is_aske
     quote = Quote(start=0, end=len(text), position="line 3", span=None, text="Note: See Ada.")
     source = Source(id="a", title="Ada", url="ada.md", position="line 3")
     update = answered("Ada did [1].")
-    update["further"] = [Citation(number=2, text=text, source=source, quotes=[quote])]
+    more = [Citation(number=2, text=text, source=source, quotes=[quote])]
+    update["messages"] = [answer_message("Ada did [1].", [], more)]
     for everything, shown in ((True, "“Note: See Ada.”\n  [2] ada.md, line 3"), (False, "1 more")):
         printed = StringIO()
         Trace(Console(file=printed, width=200), everything=everything).update("generate", update)

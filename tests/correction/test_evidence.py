@@ -92,14 +92,14 @@ def test_what_is_certainly_no_evidence_is_dropped_but_for_the_best() -> None:
 
 
 def test_a_part_scores_by_its_better_half() -> None:
-    half = Reading(score=0.0, starts=[0, 5], evidence=[90, 10], span=None)
+    half = Reading(score=0.0, evidence="0:90 5:10", span=None)
     whole = paragraph_in_context(unscored("Ten chars.", SOURCE), half)
     first = paragraph_in_context(unscored("Five.", SOURCE), half)
     assert whole["score"] == first["score"] == pytest.approx(0.8)
 
 
 def test_a_paragraph_is_a_passage_of_its_own() -> None:
-    reading = Reading(score=0.8, starts=[0], evidence=[50], span=Span(start=0, end=1, score=0.1))
+    reading = Reading(score=0.8, evidence="0:50", span=Span(start=0, end=1, score=0.1))
     strip = paragraph_in_context(unscored("A paragraph.", SOURCE), reading)
     assert strip["score"] == pytest.approx(0.9286, abs=1e-4)
     assert kept_best([strip], 1)[0]["kept"]

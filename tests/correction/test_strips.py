@@ -170,7 +170,7 @@ def test_no_threshold_as_in_the_official_code() -> None:
 
 def test_recomposition_order() -> None:
     strips = [
-        Strip(text=name, source=SOURCE, score=score, kept=kept, reason="")
+        Strip(text=name, kind="document", source=SOURCE, score=score, kept=kept, reason="")
         for name, score, kept in [("a", 0.1, True), ("b", 0.9, True), ("c", 1.0, False)]
     ]
     assert [s["text"] for s in recompose(strips, Settings())] == ["a", "b"]

@@ -7,7 +7,7 @@ from crag.testing import FakeEvaluator
 
 def strip(text: str, title: str = "", score: float = 0.3) -> Strip:
     source = Source(id="1", title=title, url="", position="")
-    return Strip(text=text, source=source, score=score, kept=True, reason="")
+    return Strip(text=text, kind="document", source=source, score=score, kept=True, reason="")
 
 
 STRIPS = [

@@ -26,7 +26,7 @@ CODE = "\n".join(f"$ run {'the tool again and again ' * 3}{n}\n" for n in range(
 
 def strip(text: str, **keys: object) -> Strip:
     source = Source(id="1", title="", url="", position="")
-    made = Strip(text=text, source=source, score=0.3, kept=True, reason="")
+    made = Strip(text=text, kind="document", source=source, score=0.3, kept=True, reason="")
     return {**made, **keys}  # type: ignore[typeddict-item]
 
 
@@ -158,7 +158,7 @@ def test_below_the_threshold_two_are_likely_and_below_the_closest_none() -> None
 
 def test_a_quotation_is_no_surer_than_its_document() -> None:
     for score in (0.9, 0.2):
-        reading = Reading(score=score, starts=[0], evidence=[99], span=None)
+        reading = Reading(score=score, evidence="0:99", span=None)
         known = strip("Rain falls in May.", reading=reading)
         (one,) = quotations_in("What?", [known], most=1, threshold=0.5, closest=-1)
         assert (one.sure, one.score) == (score > 0.5, score)

@@ -16,6 +16,7 @@ from crag.errors import CragError, SettingsError
 from crag.graph import build_crag
 from crag.parts import Parts
 from crag.settings import Settings
+from crag.state import strips_of_kind
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
 
 QUESTION = {"question": "Who wrote the first program?"}
@@ -81,8 +82,8 @@ def test_branches_of_ambiguous_run_at_the_same_time(make_parts: Any) -> None:
             return super()._reply(messages)
 
     state = build_crag(make_parts(0.0, evaluator=Evaluator(0.0), model=Model())).invoke(QUESTION)
-    assert state["internal"]
-    assert state["external"]
+    assert strips_of_kind(state, "document")
+    assert strips_of_kind(state, "web")
     assert not barrier.broken
 
 
@@ -104,7 +105,7 @@ def test_refinement_runs_beside_the_search_and_not_only_beside_the_rewrite(make_
 
     parts = make_parts(0.0, evaluator=Evaluator(0.0), searcher=Searcher([]))
     state = build_crag(parts).invoke(QUESTION)
-    assert state["internal"]
+    assert strips_of_kind(state, "document")
     assert parts.searcher.queries
     assert not barrier.broken
 
@@ -123,7 +124,10 @@ def test_two_searches_on_one_thread_are_counted_apart(make_parts: Any) -> None:
 def test_one_evaluator_call_for_all_documents_and_one_for_all_strips(make_parts: Any) -> None:
     parts = make_parts(CORRECT)
     state = build_crag(parts).invoke(QUESTION)
-    assert [len(texts) for _, texts in parts.evaluator.calls] == [2, len(state["internal"])]
+    assert [len(texts) for _, texts in parts.evaluator.calls] == [
+        2,
+        len(strips_of_kind(state, "document")),
+    ]
     assert parts.evaluator.calls[0][1][0].startswith("Ada Lovelace // Ada Lovelace wrote")
 
 
@@ -140,14 +144,15 @@ def test_the_question_is_answered_and_only_the_query_is_rewritten(make_parts: An
 
 def test_incorrect_discards_the_documents(make_parts: Any) -> None:
     state = build_crag(make_parts(INCORRECT)).invoke(QUESTION)
-    assert state["internal"] == []
-    assert "Babbage" not in state["knowledge"]
-    assert "published her notes in 1843" in state["knowledge"]
+    assert strips_of_kind(state, "document") == []
+    assert "published her notes in 1843" in str(strips_of_kind(state, "web"))
 
 
 def test_ambiguous_puts_internal_knowledge_first(make_parts: Any) -> None:
-    knowledge = build_crag(make_parts(AMBIGUOUS)).invoke(QUESTION)["knowledge"]
-    assert knowledge.index("Babbage designed") < knowledge.index("1843")
+    strips = build_crag(make_parts(AMBIGUOUS)).invoke(QUESTION)["strips"]
+    kinds = [strip["kind"] for strip in strips]
+    assert kinds == sorted(kinds)
+    assert set(kinds) == {"document", "web"}
 
 
 async def test_invoke_works_where_an_event_loop_is_running(make_parts: Any) -> None:
@@ -206,11 +211,15 @@ def test_ablations_of_operations(make_parts: Any, documents: list[Document]) -> 
     graph = build_crag(make_parts(AMBIGUOUS, evaluator=FakeEvaluator({"wrote": 0.1, "1843": 0.1})))
     settings = Settings(refine=False, rewrite=False, select=False)
     state = graph.invoke(QUESTION, context=settings)
-    assert [strip["text"] for strip in state["internal"]] == [d.page_content for d in documents]
-    assert all(strip["kept"] and strip["score"] is None for strip in state["internal"])
+    assert [strip["text"] for strip in strips_of_kind(state, "document")] == [
+        d.page_content for d in documents
+    ]
+    assert all(
+        strip["kept"] and strip["score"] is None for strip in strips_of_kind(state, "document")
+    )
     assert state["query"] == QUESTION["question"]
     assert state["usage"]["llm_calls"] == 1
-    assert [strip["kept"] for strip in state["external"]] == [True, True]
+    assert [strip["kept"] for strip in strips_of_kind(state, "web")] == [True, True]
 
 
 def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any) -> None:
@@ -218,10 +227,10 @@ def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any) -> 
     graph = build_crag(make_parts(evaluator=evaluator), checkpointer=InMemorySaver())
     thread = {"configurable": {"thread_id": "1"}}
     first = graph.invoke(QUESTION, thread)
-    assert first["external"]
+    assert strips_of_kind(first, "web")
     second = graph.invoke({"question": "Who designed the engine?"}, thread)
     assert second["action"] == "correct"
-    assert second["external"] == []
+    assert strips_of_kind(second, "web") == []
     assert second["query"] == ""
     assert second["usage"]["llm_calls"] == 1
     assert len(second["events"]) < 2
@@ -249,7 +258,7 @@ def test_a_streamed_chat_answer_is_not_sent_twice(make_parts: Any) -> None:
 def test_without_a_searcher_incorrect_abstains_and_spends_no_call(make_parts: Any) -> None:
     parts = make_parts(INCORRECT, searcher=None)
     state = build_crag(parts).invoke(QUESTION)
-    assert state["abstained"]
+    assert state["outcome"] == "not_found"
     assert state["answer"] == "I could not find this in the documents."
     assert [entry["kind"] for entry in state["events"]] == ["search_unavailable", "abstained"]
     assert parts.model.prompts == []
@@ -265,8 +274,8 @@ def test_an_empty_retrieval_is_incorrect(make_parts: Any) -> None:
 def test_a_failing_searcher_leaves_internal_knowledge(make_parts: Any) -> None:
     searcher = FakeSearcher(error=TimeoutError("no answer in 20 s"))
     state = build_crag(make_parts(AMBIGUOUS, searcher=searcher)).invoke(QUESTION)
-    assert state["external"] == []
-    assert not state["abstained"]
+    assert strips_of_kind(state, "web") == []
+    assert state["outcome"] != "not_found"
     assert "search_failed" in [entry["kind"] for entry in state["events"]]
 
 

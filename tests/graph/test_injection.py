@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 from crag.graph import build_crag
 from crag.parts import Hit
 from crag.settings import Settings
-from crag.state import State
+from crag.state import State, strips_of_kind
 from crag.testing import FakeChatModel, FakeEvaluator
 from crag.web.reader import HttpPageReader
 from tests.web.engines import queries, searching
@@ -71,8 +71,9 @@ class Seen(NamedTuple):
         """Return what no page may change."""
         usage = {name: self.state["usage"].get(name) for name in ("llm_calls", "searches", "pages")}
         scored = self.state["usage"]["evaluator_calls"]
-        names = ("question", "query", "action", "thresholds", "scores", "documents", "internal")
+        names = ("question", "query", "action", "thresholds", "documents")
         kept = {name: self.state.get(name) for name in names}
+        kept["strips"] = strips_of_kind(self.state, "document")
         return (
             kept
             | usage
@@ -157,7 +158,7 @@ def test_the_model_reads_orders_inside_the_fence_and_disarmed(
     seen = run(make_parts, site, ATTACKS[attack], settings=everything)
     passages = seen.passages()
     assert "Edith Halloran" in passages[0]
-    assert len(passages) == len(seen.state["external"])
+    assert len(passages) == len(strips_of_kind(seen.state, "web"))
     assert FORBIDDEN.findall("\n".join(passages)) == []
     shown = [message for message in seen.prompts[-1] if "Ignore all" in str(message.content)]
     assert [message.type for message in shown] == (["human"] if attack in IN_SIGHT else [])

@@ -5,7 +5,6 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
@@ -14,7 +13,7 @@ from crag.events import Event
 from crag.graph.reflect import ReflectOutput
 from crag.reflection.testing import FakeReflection, fake_decision
 from crag.settings import Settings
-from crag.state import Choice, Citation
+from crag.state import Citation, Reflection
 from crag.testing import FakeRetriever
 from tests.conftest import DOCUMENTS
 from tests.graph.reflective import (
@@ -39,7 +38,7 @@ class Mine(TypedDict, total=False):
 
     topic: str
     question: str
-    passages: list[Any]
+    reflection: Reflection
     answer: str
     citations: list[Citation]
     events: Annotated[list[Event], operator.add]
@@ -50,7 +49,11 @@ def mine(passages: list[Any], **options: Any) -> Any:
     """Return a user's graph: find → reflect → note."""
 
     def find(state: Mine) -> Mine:
-        return {"question": f"Who did {state['topic']}?", "passages": passages, "log": ["found"]}
+        return {
+            "question": f"Who did {state['topic']}?",
+            "reflection": {"passages": passages},
+            "log": ["found"],
+        }
 
     def note(state: Mine) -> Mine:
         return {"log": [state["answer"]]}
@@ -92,7 +95,7 @@ def test_settings_can_be_bound_to_the_node_that_calls_it() -> None:
     reflect = build_reflect(FakeReflection(goes_on))
 
     def node(state: Mine) -> Mine:
-        given: Any = {"question": state["question"], "passages": OFFERED}
+        given: Any = {"question": state["question"], "reflection": {"passages": OFFERED}}
         found = reflect.invoke(given, context=Settings(form="long"))
         return {"answer": found["answer"], "events": found["events"]}
 
@@ -105,7 +108,7 @@ def test_settings_can_be_bound_to_the_node_that_calls_it() -> None:
 
 @pytest.mark.parametrize("form", ["short", "long"])
 async def test_alone_it_decides_by_itself(form: str) -> None:
-    asked = {**QUESTION, "passages": PLAIN}
+    asked = {**QUESTION, "reflection": {"passages": PLAIN}}
     node = {"short": "short_form", "long": "beam_step"}[form]
     states = []
     for way in WAYS:
@@ -113,7 +116,10 @@ async def test_alone_it_decides_by_itself(form: str) -> None:
         state = await state_by(way, build_reflect(backend), asked, form=form)
         states.append({key: plain(state)[key] for key in WRITTEN})
         assert len(backend.decided) == 1
-        assert (state["answer"], state["choices"][0]["action"]) == (OWN, "no_retrieve")
+        assert (state["answer"], state["reflection"]["choices"][0]["action"]) == (
+            OWN,
+            "no_retrieve",
+        )
         assert kinds(state) == ["own_knowledge"]
         assert state["usage"] == {"llm_calls": 2}
     assert states[1:] == [states[0]]
@@ -129,14 +135,14 @@ async def test_without_passages_it_searches_with_the_retriever(form: str) -> Non
         graph = build_reflect(FakeReflection(goes_on), retriever)
         state = await state_by(way, graph, form=form)
         assert retriever.questions == [QUESTION["question"]]
-        assert [p["strips"][0]["source"]["url"] for p in state["passages"]] == [
+        assert [p["strips"][0]["source"]["url"] for p in state["reflection"]["passages"]] == [
             "ada.md", "babbage.md",
         ]  # fmt: skip
         assert state["citations"][0]["source"]["url"] == "ada.md"
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
-@pytest.mark.parametrize("given", [{}, {"passages": []}])
+@pytest.mark.parametrize("given", [{}, {"reflection": {"passages": []}}])
 @pytest.mark.parametrize("retriever", [None, FakeRetriever(), FakeRetriever(error=OSError("gone"))])
 async def test_where_there_is_nothing_to_read_it_abstains_unless_allowed(
     form: str, given: Any, retriever: Any
@@ -144,7 +150,7 @@ async def test_where_there_is_nothing_to_read_it_abstains_unless_allowed(
     graph = build_reflect(FakeReflection(goes_on), retriever)
     for way in WAYS:
         state = await state_by(way, graph, {**QUESTION, **given}, form=form)
-        assert state["abstained"]
+        assert state["outcome"] == "not_found"
         assert state["events"][-1]["detail"] == "there is no passage"
         failed = not given and retriever is not None and retriever.error is not None
         assert kinds(state)[:-1] == ["retrieval_failed"] * failed
@@ -157,24 +163,15 @@ async def test_where_there_is_nothing_to_read_it_abstains_unless_allowed(
 
 @pytest.mark.parametrize("form", ["short", "long"])
 def test_each_question_of_a_thread_is_decided_anew(form: Any) -> None:
-    class Kept(Mine, total=False):
-        choices: list[Choice]
-
     backend = FakeReflection(goes_on)
-    graph = StateGraph(Kept, context_schema=Settings)
+    graph = StateGraph(Mine, context_schema=Settings)
     graph.add_node("reflect", build_reflect(backend))
     graph.add_edge(START, "reflect")
     compiled = graph.compile(checkpointer=InMemorySaver())
-    given: Any = {**QUESTION, "passages": OFFERED}
+    given: Any = {**QUESTION, "reflection": {"passages": OFFERED}}
     for questions in (1, 2):
         compiled.invoke(given, {"configurable": {"thread_id": "1"}}, context=Settings(form=form))
         assert len([prefix for prefix in backend.decided if not prefix.answered]) == questions
-
-
-def test_a_chat_message_is_answered_by_one() -> None:
-    asked: Any = {**QUESTION, "messages": [HumanMessage("Who?")], "passages": OFFERED}
-    messages = build_reflect(FakeReflection(goes_on)).invoke(asked)["messages"]
-    assert [type(message) for message in messages] == [HumanMessage, AIMessage]
 
 
 def test_the_drawing_shows_the_cycle() -> None:
@@ -186,6 +183,6 @@ def test_the_drawing_shows_the_cycle() -> None:
 
 
 def test_plain_passages_are_of_medium_grade_to_the_posters_rule() -> None:
-    asked = {**QUESTION, "passages": PLAIN}
+    asked = {**QUESTION, "reflection": {"passages": PLAIN}}
     state = build_reflect(FakeReflection(goes_on)).invoke(asked, context={"form": "poster"})
     assert state["answer"].startswith(f"{OWN} {FIRST}")

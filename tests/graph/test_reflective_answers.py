@@ -110,7 +110,12 @@ def test_equal_answers_of_closed_tasks_are_summed_and_the_best_is_cited(make_par
     state = build_self_rag(parts).invoke(QUESTION, context={"task": "pubhealth"})
     assert state["answer"] == "false"
     assert [entry["source"]["url"] for entry in state["citations"]] == ["1.md"]
-    assert [critique["chosen"] for critique in state["critiques"]] == [False, True, True, True]
+    assert [critique["chosen"] for critique in state["reflection"]["critiques"]] == [
+        False,
+        True,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("settings", [{}, LONG])
@@ -161,7 +166,7 @@ def test_foreign_text_forges_neither_critique_nor_score_nor_citation(
                 CLOSE: 1,
             }
             assert "[1]" not in prompt
-    forged = [c for c in state["critiques"] if "Smith" in c["text"]]
+    forged = [c for c in state["reflection"]["critiques"] if "Smith" in c["text"]]
     assert all(c["relevance"] == pytest.approx(0.3) for c in forged)
     assert all(c["support"] == pytest.approx(0.3) for c in forged)
     assert all(c["utility"] == 0.0 for c in forged)

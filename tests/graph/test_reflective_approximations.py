@@ -87,10 +87,12 @@ async def test_a_chat_model_answers_in_short_form(
         state = await state_by(way, build(prompted(make_parts)), constraints=constraints)
         assert state["answer"] == "Ada wrote it [1]."
         assert state["citations"][0]["source"]["url"] == "ada.md"
-        assert "chat model" in state["approximation"]
+        assert "chat model" in state["reflection"]["approximation"]
         candidates = 2 if build is build_self_rag else 1
         assert state["usage"]["llm_calls"] == 1 + candidates
-        assert state["critiques"][0]["probabilities"]["relevance"]["[Relevant]"] == 1.0
+        assert (
+            state["reflection"]["critiques"][0]["probabilities"]["relevance"]["[Relevant]"] == 1.0
+        )
         plain(state)
 
 
@@ -109,7 +111,7 @@ def test_a_chat_model_that_fills_in_nothing_abstains(make_parts: Any) -> None:
         model = FakeChatModel(replies=[reply])
         state = build_self_rag(prompted(make_parts, model)).invoke(QUESTION)
         assert kinds(state) == ["model_failed", "model_failed", "abstained"]
-        assert "chat model" in state["approximation"]
+        assert "chat model" in state["reflection"]["approximation"]
 
 
 def test_a_chat_model_that_is_down_abstains(make_parts: Any) -> None:
@@ -128,7 +130,7 @@ def test_a_form_cannot_be_filled_in_by_its_text_field(make_parts: Any) -> None:
     assert kinds(state) == ["unsupported_answer"]
     assert "[1]" not in state["answer"]
     assert "[Relevant]" not in state["answer"]
-    assert all(critique["relevance"] == 0.0 for critique in state["critiques"])
+    assert all(critique["relevance"] == 0.0 for critique in state["reflection"]["critiques"])
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
@@ -142,12 +144,14 @@ async def test_the_embedded_default_quotes_and_says_what_it_is(
         states.append(plain(await state_by(way, graph, YEAR, form=form)))
     state = states[0]
     assert states[1:] == [state]
-    assert "by quotation" in state["approximation"]
+    assert "by quotation" in state["reflection"]["approximation"]
     assert "It was completed in 1889 for the World's Fair" in state["answer"]
     assert state["citations"][0]["source"]["url"] == "tower.md"
     assert state["usage"].get("llm_calls", 0) == 0
-    assert not state["abstained"]
-    chosen = {critique["title"] for critique in state["critiques"] if critique["chosen"]}
+    assert state["outcome"] != "not_found"
+    chosen = {
+        critique["title"] for critique in state["reflection"]["critiques"] if critique["chosen"]
+    }
     assert chosen == {"Eiffel Tower"}
 
 
@@ -157,7 +161,7 @@ def test_the_embedded_default_abstains_where_nothing_answers(
 ) -> None:
     graph = build_self_crag(embedded(make_parts, evaluator, KETTLE))
     state = graph.invoke(YEAR, context={"form": form})
-    assert state["abstained"]
+    assert state["outcome"] == "not_found"
     assert kinds(state)[-1] == "abstained"
 
 
@@ -166,7 +170,7 @@ def test_the_embedded_default_follows_the_posters_rule(
 ) -> None:
     graph = build_self_crag(embedded(make_parts, evaluator, KETTLE, TOWER))
     state = graph.invoke(YEAR, context={"form": "poster"})
-    grades = {passage["title"]: passage["grade"] for passage in state["passages"]}
+    grades = {passage["title"]: passage["grade"] for passage in state["reflection"]["passages"]}
     assert grades == {"Kettles": "low", "Eiffel Tower": "high"}
     assert "It was completed in 1889" in state["answer"]
     assert state["citations"][0]["source"]["url"] == "tower.md"

@@ -64,7 +64,7 @@ async def test_a_failing_decision_retrieves(
     event = state["events"][0]
     assert (event["node"], event["fallback"]) == ("decide", "retrieve")
     assert "ConnectionError: the server is gone" in event["detail"]
-    assert state["choices"][0]["action"] == "retrieve"
+    assert state["reflection"]["choices"][0]["action"] == "retrieve"
     assert state["answer"].startswith("Ada Lovelace wrote the first published program")
     assert state["citations"]
     plain(state)
@@ -84,7 +84,8 @@ async def test_a_failure_before_there_is_any_text_abstains(
     assert failed == [*[("decide", "retrieve")][fails_after:], (node, "abstain")]
     assert kinds(state) == ["model_failed"] * (2 - fails_after) + ["abstained"]
     assert state["events"][-1]["detail"] == "the model failed"
-    assert (state["abstained"], state["reflection"]) == (True, None)
+    assert state["outcome"] == "not_found"
+    assert "answer" not in state["reflection"]
     assert state["usage"].get("llm_calls", 0) == fails_after
     plain(state)
 
@@ -109,7 +110,7 @@ async def test_a_failure_in_a_later_segment_leaves_the_best_so_far(
     assert state["answer"] == "Ada Lovelace wrote the first published program [1]."
     assert kinds(state) == ["model_failed"]
     assert state["events"][0]["fallback"] == "the best answer so far is given"
-    assert not state["abstained"]
+    assert state["outcome"] != "not_found"
     assert state["usage"] == {"llm_calls": 1}
 
 

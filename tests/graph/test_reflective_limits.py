@@ -34,7 +34,7 @@ async def test_an_empty_generation_abstains(make_parts: Any, way: str, settings:
     for text in ("", "[Relevant][Utility:1]", " \n"):
         parts = reflecting(make_parts, lambda *_, text=text: fake_candidate(text))
         state = await state_by(way, build_self_rag(parts), **settings)
-        assert state["abstained"]
+        assert state["outcome"] == "not_found"
         assert kinds(state) == ["abstained"]
         assert "nothing that was written" in state["events"][0]["detail"]
 
@@ -93,13 +93,13 @@ def test_odd_passages(make_parts: Any, form: str, texts: list[str], batch: int) 
     parts = reflecting(make_parts, says, retriever=retriever)
     state = build_self_rag(parts).invoke(QUESTION, context={"form": form})
     assert parts.reflection.batches[0] == batch
-    assert len(state["passages"]) == batch
-    assert not state["abstained"]
+    assert len(state["reflection"]["passages"]) == batch
+    assert state["outcome"] != "not_found"
     assert len(state["citations"]) == 1
 
 
 def test_documents_without_text_are_no_knowledge(make_parts: Any) -> None:
     parts = reflecting(make_parts, retriever=retrieving("", " \n"))
     state = build_self_rag(parts).invoke(QUESTION)
-    assert state["abstained"]
+    assert state["outcome"] == "not_found"
     assert parts.reflection.batches == []

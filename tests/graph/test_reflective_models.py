@@ -82,14 +82,16 @@ def same(found: Any, expected: Any) -> None:
 def judged(state: Any) -> dict[str, Any]:
     """Return what must not depend on how the model is reached."""
     kept = plain(state)
-    keys = ("answer", "citations", "critiques", "reflection", "passages")
+    keys = ("answer", "citations", "reflection")
     told = {key: kept[key] for key in keys}
     # Not the ratio, which follows from the probabilities: small ones that a server leaves out would
     # move it as far as they are a large share of the others.
     compared = ("segment", "hypothesis", "action", "probabilities", "emitted")
-    told["choices"] = [{key: choice[key] for key in compared} for choice in kept["choices"]]
+    told["reflection"]["choices"] = [
+        {key: choice[key] for key in compared} for choice in kept["reflection"]["choices"]
+    ]
     # Members below the listed ones are flagged there, and their words carry rounded numbers.
-    for critique in told["critiques"]:
+    for critique in told["reflection"]["critiques"]:
         critique["flags"] = [flag for flag in critique["flags"] if flag != "member_missing"]
     return told
 
@@ -122,9 +124,9 @@ async def test_both_ways_to_reach_a_model_answer_alike(
             state = await state_by(way, graph, asked(thing), **settings)
             assert state["answer"].startswith(answer)
             assert state["citations"][0]["source"]["url"] == f"{thing}.md"
-            assert state["approximation"] == ""
+            assert state["reflection"]["approximation"] == ""
             # One call for the candidates of each round, and one for the decisions before it.
-            asked_for = {choice["segment"] for choice in state["choices"]}
+            asked_for = {choice["segment"] for choice in state["reflection"]["choices"]}
             assert state["usage"]["llm_calls"] == len(rounds(state)) + len(asked_for)
             assert (len(rounds(state)) > 1) == (form == "long")
             expected = expected or judged(state)
@@ -133,7 +135,7 @@ async def test_both_ways_to_reach_a_model_answer_alike(
 
 def rounds(state: Any) -> set[int]:
     """Return the segments for which something was generated."""
-    return {critique["segment"] for critique in state["critiques"]}
+    return {critique["segment"] for critique in state["reflection"]["critiques"]}
 
 
 def test_a_server_gets_one_request_for_each_round(make_parts: Any) -> None:
@@ -156,7 +158,7 @@ def test_each_answer_is_the_passages_and_cites_it(
     state = graph.invoke(asked(thing), context=LIMITS)
     assert state["answer"].startswith(f"The {thing} is {COLOURS[thing]}")
     assert [entry["source"]["url"] for entry in state["citations"]] == [f"{thing}.md"]
-    by_title = {critique["title"]: critique for critique in state["critiques"]}
+    by_title = {critique["title"]: critique for critique in state["reflection"]["critiques"]}
     assert by_title[thing.title()]["chosen"]
     assert by_title[thing.title()]["relevance"] > 0.9
     assert all(by_title[other.title()]["relevance"] < 0.1 for other in others)
@@ -182,10 +184,10 @@ def test_odd_generations_and_passages(
         graph = graph_of(make_parts, build_self_rag, backend, "kettle")
         hello = graph.invoke({"question": "Say hello."}, context=LIMITS)
         assert (hello["answer"], hello["citations"]) == ("Hello.", [])
-        assert hello["choices"][0]["action"] == "no_retrieve"
+        assert hello["reflection"]["choices"][0]["action"] == "no_retrieve"
         assert kinds(hello) == ["own_knowledge"]
         nothing = graph.invoke({"question": "Say nothing."}, context={"retrieval_mode": "never"})
-        assert nothing["abstained"]
+        assert nothing["outcome"] == "not_found"
         for form in ("short", "long"):
             cut = graph.invoke({"question": "Go on."}, context={"form": form, **endless})
             assert cut["answer"] == " ".join(["on"] * 7)
@@ -194,7 +196,7 @@ def test_odd_generations_and_passages(
         graph = graph_of(make_parts, build_self_rag, backend, retriever=twice)
         state = graph.invoke(asked("kettle"), context=LIMITS)
         assert state["answer"] == "The kettle is red [1]."
-        assert len(state["critiques"]) == 1
+        assert len(state["reflection"]["critiques"]) == 1
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
@@ -209,11 +211,11 @@ def test_an_over_long_passage_is_cut_and_has_a_defined_result(
     graph = graph_of(make_parts, build_self_rag, local, retriever=retriever)
     state = graph.invoke(asked("kettle"), context={"form": form, **LIMITS})
     assert "exceeds the model's context of 192 tokens" in caplog.text
-    assert len(state["passages"][0]["text"]) > 40_000
-    assert [critique["passage"] for critique in state["critiques"]] == [0]
+    assert len(state["reflection"]["passages"][0]["text"]) > 40_000
+    assert [critique["passage"] for critique in state["reflection"]["critiques"]] == [0]
     assert "model_failed" not in kinds(state)
     # Nothing as long stood in the data that the model learnt from, so it has little to say.
-    assert state["abstained"] or len(state["citations"]) <= 1
+    assert (state["outcome"] == "not_found") or len(state["citations"]) <= 1
 
 
 def test_a_question_beyond_the_context_is_an_event(
@@ -221,7 +223,7 @@ def test_a_question_beyond_the_context_is_an_event(
 ) -> None:
     graph = graph_of(make_parts, build_self_rag, local, "kettle")
     state = graph.invoke({"question": "What colour is it? " * 100}, context=LIMITS)
-    assert state["abstained"]
+    assert state["outcome"] == "not_found"
     assert kinds(state) == ["model_failed", "model_failed", "abstained"]
 
 

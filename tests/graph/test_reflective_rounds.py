@@ -41,7 +41,7 @@ def test_a_graph_searches_as_the_algorithm_does(
     graph = build_reflect(RandomReflection(seed), Finding() if searches else None)
     given: Any = {"question": "Who?"}
     if passages:
-        given["passages"] = [passage._asdict() for passage in passages]
+        given["reflection"] = {"passages": [passage._asdict() for passage in passages]}
     updates = graph.stream(
         given, stream_mode="updates", context=Settings.model_validate(options.model_dump())
     )
@@ -49,8 +49,8 @@ def test_a_graph_searches_as_the_algorithm_does(
     event(f"{len(listed) - 1} rounds")
     assert [node for node, _ in listed] == ["beam_step"] * (len(listed) - 1) + ["finish_reflection"]
     *_, (_, last), _ = listed
-    assert last["reflection"] == {key: whole[key] for key in KEPT}  # type: ignore[literal-required]
-    assert last["choices"] == whole["choices"]
-    assert last["critiques"] == whole["critiques"]
-    read = [{"title": p["title"], "text": p["text"]} for p in last["passages"]]
+    assert {key: last["reflection"][key] for key in KEPT} == {key: whole[key] for key in KEPT}  # type: ignore[literal-required]
+    assert last["reflection"]["choices"] == whole["choices"]
+    assert last["reflection"]["critiques"] == whole["critiques"]
+    read = [{"title": p["title"], "text": p["text"]} for p in last["reflection"]["passages"]]
     assert read == whole["passages"]

@@ -29,9 +29,9 @@ async def test_what_is_judged_is_streamed_as_it_comes(make_parts: Any) -> None:
     assert counts == [(1, 0), (0, 2), (2, 0), (0, 4)]
     state = graph.invoke(QUESTION, context=context)
     told = [choice for judged in listed for choice in judged["choices"]]
-    assert told == state["choices"]
+    assert told == state["reflection"]["choices"]
     texts = [critique["text"] for judged in listed for critique in judged["critiques"]]
-    assert texts == [critique["text"] for critique in state["critiques"]]
+    assert texts == [critique["text"] for critique in state["reflection"]["critiques"]]
 
 
 def test_values_grow_round_by_round_and_are_plain(make_parts: Any) -> None:
@@ -39,9 +39,10 @@ def test_values_grow_round_by_round_and_are_plain(make_parts: Any) -> None:
     options: Any = {"subgraphs": True, "context": Settings(form="long")}
     seen = list(graph.stream(QUESTION, stream_mode="values", **options))
     within = [plain(state) for inside, state in seen if inside]
-    assert [len(state.get("critiques", [])) for state in within] == [0, 2, 6, 6]
-    assert [bool(state.get("reflection")) for state in within] == [False, False, True, True]
-    assert plain(seen[-1][1])["search"] is None
+    written = [state["reflection"] for state in within]
+    assert [len(one.get("critiques", [])) for one in written] == [0, 2, 6, 6]
+    assert ["answer" in one for one in written] == [False, False, True, True]
+    assert plain(seen[-1][1])["reflection"]["search"] is None
 
 
 def test_a_killed_run_goes_on_with_the_round_it_had_begun(make_parts: Any) -> None:
@@ -77,13 +78,13 @@ def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any, fir
     graph = build_self_rag(parts, checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "1"}}
     before = graph.invoke(QUESTION, thread, context={"form": first})
-    assert before["critiques"]
+    assert before["reflection"]["critiques"]
     after = graph.invoke({"question": "Is it?"}, thread, context={"retrieval_mode": "never"})
     alone = build_self_rag(parts).invoke(
         {"question": "Is it?"}, context={"retrieval_mode": "never"}
     )
     assert plain(after) == plain(alone)
-    assert (after["passages"], after["citations"], after["documents"]) == ([], [], [])
+    assert (after["reflection"]["passages"], after["citations"], after["documents"]) == ([], [], [])
     assert kinds(after) == ["own_knowledge"]
 
 

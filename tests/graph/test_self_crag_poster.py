@@ -51,14 +51,14 @@ def test_the_posters_grades_decide_what_is_generated(make_parts: Any) -> None:
     parts = reflecting(make_parts, doubts, retriever=retriever, evaluator=GRADES)
     graph = build_self_crag(parts)
     state = graph.invoke(QUESTION, context={"form": "poster", "retrieval_mode": "always"})
-    assert [p["grade"] for p in state["passages"]] == ["low", "medium", "high"]
-    assert [p["strips"][0]["score"] for p in state["passages"]] == [-0.9, 0.0, 0.9]
+    assert [p["grade"] for p in state["reflection"]["passages"]] == ["low", "medium", "high"]
+    assert [p["strips"][0]["score"] for p in state["reflection"]["passages"]] == [-0.9, 0.0, 0.9]
     read = [[passage and passage.title for passage in g[1]] for g in parts.reflection.generated]
     assert read == [[None], ["Charles Babbage"], ["Ada Lovelace"]]
     assert state["usage"]["llm_calls"] == 3
     assert state["answer"].startswith("Ada Lovelace wrote")
     assert [entry["source"]["url"] for entry in state["citations"]] == ["ada.md"]
-    fates = {critique["title"]: critique["chosen"] for critique in state["critiques"]}
+    fates = {critique["title"]: critique["chosen"] for critique in state["reflection"]["critiques"]}
     assert fates == {"": False, "Kettle": False, "Charles Babbage": False, "Ada Lovelace": True}
 
 
@@ -80,5 +80,5 @@ def test_without_any_document_it_abstains_or_makes_its_best_effort(
     parts = reflecting(make_parts, retriever=FakeRetriever(), evaluator=GRADES)
     settings = {"form": "poster", "retrieval_mode": "always", "poster_fallback": fallback}
     state = build_self_crag(parts).invoke(QUESTION, context=settings)
-    assert state["abstained"] is not answered
+    assert (state["outcome"] == "not_found") is not answered
     assert ("own_knowledge" in kinds(state)) == answered

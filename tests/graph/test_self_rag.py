@@ -59,7 +59,9 @@ def test_the_decision_chooses_the_path(
     assert state["usage"] == {"llm_calls": 1 + decisions}
     assert len(parts.reflection.batches) == 2
     assert len(parts.retriever.questions) == (2 if order is SHORT else 0)
-    assert state["choices"][0]["action"] == ("retrieve" if order is SHORT else "no_retrieve")
+    assert state["reflection"]["choices"][0]["action"] == (
+        "retrieve" if order is SHORT else "no_retrieve"
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,24 +88,23 @@ def test_one_batch_holds_all_hypotheses_and_passages(make_parts: Any) -> None:
     settings = {"form": "long", "retrieval_mode": "always", "beam_width": 2}
     state = build_self_rag(parts).invoke(QUESTION, context=settings)
     assert parts.reflection.batches == [2, 4]
-    assert len(state["critiques"]) == 6
+    assert len(state["reflection"]["critiques"]) == 6
 
 
 def test_every_node_writes_what_it_names(make_parts: Any) -> None:
     graph = build_self_rag(reflecting(make_parts, approximation="by rule"))
     updates = graph.stream(QUESTION, stream_mode="updates")
     _, decide, retrieve, offer, reflect = (next(iter(update.values())) for update in updates)
-    assert decide["approximation"] == "by rule"
-    assert (decide["passages"], decide["critiques"], decide["search"]) == ([], [], None)
+    assert decide["reflection"]["approximation"] == "by rule"
     assert set(retrieve) == {"documents", "events"}
-    assert [p["label"] for p in offer["passages"]] == ["document", "document"]
-    assert [p["grade"] for p in offer["passages"]] == ["", ""]
-    assert [s["source"]["url"] for p in offer["passages"] for s in p["strips"]] == [
+    assert [p["label"] for p in offer["reflection"]["passages"]] == ["document", "document"]
+    assert [p["grade"] for p in offer["reflection"]["passages"]] == ["", ""]
+    assert [s["source"]["url"] for p in offer["reflection"]["passages"] for s in p["strips"]] == [
         "ada.md",
         "babbage.md",
     ]
-    assert set(offer) == {"passages"}
-    chosen = [critique["chosen"] for critique in reflect["critiques"]]
+    assert set(offer) == {"reflection"}
+    chosen = [critique["chosen"] for critique in reflect["reflection"]["critiques"]]
     assert chosen == [True, False]
     assert reflect["answer"] == "Ada Lovelace wrote the first published program [1]."
 
@@ -115,7 +116,7 @@ def test_dynamic_retrieval_searches_for_each_segment(make_parts: Any) -> None:
     first = "Ada Lovelace wrote the first published program."
     asked = QUESTION["question"]
     assert parts.retriever.questions == [asked, f"{asked} {first}"]
-    assert len(state["passages"]) == 2
+    assert len(state["reflection"]["passages"]) == 2
     static = reflecting(make_parts, goes_on)
     build_self_rag(static).invoke(QUESTION, context={**settings, "segment_retrieval": "static"})
     assert static.retriever.questions == [asked]

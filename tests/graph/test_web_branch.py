@@ -9,7 +9,7 @@ import pytest
 from crag.graph import build_crag
 from crag.parts import Hit
 from crag.settings import Settings
-from crag.state import State
+from crag.state import State, strips_of_kind
 from crag.testing import FakeChatModel, FakeEvaluator
 from crag.web.reader import HttpPageReader
 from tests.web.engines import ENGINES, queries, searching
@@ -82,16 +82,16 @@ async def test_an_answer_from_a_page_cites_its_url(
 
 def assert_the_trace_is_whole(state: State, site: Website) -> None:
     """The state says what was found, what was read, and what was kept and dropped."""
-    assert [hit["url"] for hit in state["hits"]] == [hit.url for hit in hits_on(site)]
+    assert [hit["url"] for hit in state["pages"]] == [hit.url for hit in hits_on(site)]
     assert [(page["url"], page["status"]) for page in state["pages"]] == [
         (site.at("/navigation"), "read"),
         (site.at("/404"), "failed"),
         (site.at("/article"), "read"),
     ]
     assert sorted(site.paths()) == ["/404", "/article", "/navigation", "/robots.txt"]
-    kept = [strip["text"] for strip in state["external"] if strip["kept"]]
+    kept = [strip["text"] for strip in strips_of_kind(state, "web") if strip["kept"]]
     assert ["Edith Halloran" in text for text in kept] == [True, False]
-    dropped = [strip for strip in state["external"] if not strip["kept"]]
+    dropped = [strip for strip in strips_of_kind(state, "web") if not strip["kept"]]
     assert {strip["source"]["url"] for strip in dropped} == {hit.url for hit in hits_on(site)}
     assert all(strip["reason"] == "below the strip threshold -0.5" for strip in dropped)
     assert "A page about lights that is gone." in [strip["text"] for strip in dropped]
@@ -113,7 +113,7 @@ async def test_ambiguous_joins_both_sources_with_two_model_calls(
         assert len(server.requests) == 1
     assert state["action"] == "ambiguous"
     assert len(parts.model.prompts) == 2 == state["usage"]["llm_calls"]
-    knowledge = state["knowledge"]
+    knowledge = str([strip["text"] for strip in state["strips"] if strip["kept"]])
     assert knowledge.index("Babbage designed") < knowledge.index("Edith Halloran")
 
 
@@ -141,4 +141,4 @@ async def test_questions_at_the_same_time_share_one_graph(make_parts: Any, site:
         assert len(server.requests) == len(states) == 16
     for state in states:
         assert [page["status"] for page in state["pages"]] == ["read", "failed", "read"]
-        assert [strip["kept"] for strip in state["external"]].count(True) == 2
+        assert [strip["kept"] for strip in strips_of_kind(state, "web")].count(True) == 2

@@ -61,7 +61,7 @@ async def test_correct_returns_the_kept_strips_of_the_documents(make: Any) -> No
     ]
     assert found[0].metadata == {
         "title": "Ada Lovelace", "url": "ada.md", "source": "ada.md", "position": "line 3",
-        "id": "document-1", "score": 0.9, "kind": "internal", "action": "correct",
+        "id": "document-1", "score": 0.9, "kind": "document", "action": "correct",
         "thresholds": {"upper": 0.5, "lower": -0.5},
     }  # fmt: skip
 
@@ -75,7 +75,7 @@ async def test_incorrect_returns_what_the_web_holds(make: Any) -> None:
     ]
     metadata = found[0].metadata
     assert (metadata["kind"], metadata["action"], metadata["score"]) == (
-        "external",
+        "web",
         "incorrect",
         0.7,
     )
@@ -84,7 +84,7 @@ async def test_incorrect_returns_what_the_web_holds(make: Any) -> None:
 async def test_ambiguous_returns_both_internal_first(make: Any) -> None:
     found = await ask(make(0.0))
     kinds = [document.metadata["kind"] for document in found]
-    assert kinds == ["internal", "internal", "external", "external"]
+    assert kinds == ["document", "document", "web", "web"]
     assert {document.metadata["action"] for document in found} == {"ambiguous"}
 
 
@@ -191,7 +191,7 @@ def test_nothing_is_logged_where_something_passes(
 
 def test_correct_returns_the_whole_state(make: Any) -> None:
     state = make(-0.9, searcher=None).correct(QUESTION)
-    assert state["scores"] == [-0.9, -0.9]
+    assert [one.metadata["score"] for one in state["documents"]] == [-0.9, -0.9]
     assert [event["kind"] for event in state["events"]] == ["search_unavailable"]
     assert documents_of(state) == []
 
@@ -199,7 +199,7 @@ def test_correct_returns_the_whole_state(make: Any) -> None:
 async def test_acorrect_does_too(make: Any) -> None:
     state = await make(SCORES).acorrect(QUESTION)
     assert state["action"] == "correct"
-    assert [document.metadata["kind"] for document in documents_of(state)] == ["internal"] * 2
+    assert [document.metadata["kind"] for document in documents_of(state)] == ["document"] * 2
 
 
 def test_an_empty_question_is_refused(make: Any) -> None:

@@ -46,7 +46,7 @@ async def test_the_content_is_the_answer_and_the_artifact_the_whole_trace(make_p
     assert reply.status == "success"
     trace = reply.artifact
     assert trace["action"] == "correct"
-    assert trace["scores"] == [0.9, 0.9]
+    assert [one.metadata["score"] for one in trace["documents"]] == [0.9, 0.9]
     assert trace["citations"][0]["number"] == 1
     assert trace["documents"][0].metadata["title"] == "Ada Lovelace"
 
@@ -61,7 +61,7 @@ async def test_an_abstention_and_its_events_are_told(make_parts: Any) -> None:
     assert lines[2] == (
         "- abstained: no knowledge was left after the action incorrect → no answer is given"
     )
-    assert reply.artifact["abstained"] is True
+    assert reply.artifact["outcome"] == "not_found"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ async def test_graphs_that_reflect_are_tools_too(make_parts: Any, build: Any) ->
     answer, _, sources = reply.text.partition("\n\nSources:\n")
     assert answer.startswith("Ada Lovelace wrote it")
     assert "Ada Lovelace, line 3, ada.md" in sources
-    assert reply.artifact["critiques"]
+    assert reply.artifact["reflection"]["critiques"]
 
 
 def agent(tool: BaseTool, *replies: AIMessage) -> Any:

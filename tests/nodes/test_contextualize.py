@@ -32,7 +32,7 @@ def test_a_follow_up_is_answered_as_a_whole_question(make_parts: Any, build: Any
     parts = make_parts(0.9, model=model, reflection=reflection())
     state = asyncio.run(build(parts).ainvoke({"messages": CHAT}))
     assert state["question"] == WHOLE
-    assert state["follow_up"] == {"message_id": "3", "asked": "And where was she born?"}
+    assert state["asked"] == "And where was she born?"
     assert parts.retriever.questions == [WHOLE]
     assert [message.type for message in state["messages"]] == ["human", "ai", "human", "ai"]
     assert state["messages"][-1].text == state["answer"]
@@ -52,7 +52,7 @@ def test_a_reply_that_asks_nothing_is_not_taken_for_the_question(
     parts = make_parts(0.9, model=model)
     state = build_crag(parts).invoke({"messages": CHAT})
     assert state["question"] == "Who wrote the first program? And where was she born?"
-    assert state["follow_up"] == {"message_id": "3", "asked": "And where was she born?"}
+    assert state["asked"] == "And where was she born?"
     ((told),) = state["events"]
     assert (told["kind"], told["fallback"]) == (
         "contextualize_failed", "complete it by the question that it follows"
@@ -74,7 +74,6 @@ def test_a_first_question_costs_no_call(make_parts: Any, build: Any) -> None:
                   {"messages": [SystemMessage("Be brief."), CHAT[0]]}):  # fmt: skip
         nodes = [node for update in graph.stream(given, stream_mode="updates") for node in update]
         assert "contextualize" not in nodes
-        assert graph.invoke(given)["follow_up"] is None
 
 
 @BUILDERS
@@ -89,7 +88,7 @@ def test_on_a_thread_each_question_begins_anew(make_parts: Any, build: Any) -> N
     assert second["question"] == WHOLE
     once = second["usage"]["llm_calls"]
     plain = graph.invoke({"question": "What is a strip?"}, thread)
-    assert (plain["question"], plain["follow_up"]) == ("What is a strip?", None)
+    assert plain["question"] == plain["asked"] == "What is a strip?"
     assert plain["usage"]["llm_calls"] == once - 1
 
 
@@ -150,10 +149,9 @@ def test_options_stay_below_a_follow_up(make_parts: Any, reply: str) -> None:
     parts = make_parts(0.9, model=model)
     graph: Any = build_crag(parts)
     state = graph.invoke({"messages": chat}, context={"task": "arc"})
-    question, options = state["posed"]["question"], state["posed"]["options"]
+    question = state["question"]
     completed = f"Who wrote the first program? {asked}"
     assert question == (reply if reply.endswith("?") else completed)
-    assert options == {"A": "ice", "B": "fire"}
     assert parts.retriever.questions == [question]
     assert "fire" not in str(model.prompts[0])
     assert "A: ice\nB: fire" in model.prompts[-1][-1].text

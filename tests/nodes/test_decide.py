@@ -21,23 +21,21 @@ def decided(backend: Any, **settings: Any) -> Any:
 def test_it_writes_the_decision() -> None:
     backend = FakeReflection({}, otherwise=fake_decision(0.3), approximation="by rule")
     update = decided(backend)
-    assert update["approximation"] == "by rule"
-    (choice,) = update["choices"]
+    assert update["reflection"]["approximation"] == "by rule"
+    (choice,) = update["reflection"]["choices"]
     assert (choice["action"], choice["ratio"], choice["emitted"]) == ("retrieve", 0.3, NO_RETRIEVAL)
     assert choice["probabilities"] == {RETRIEVAL: 0.3, NO_RETRIEVAL: 0.7}
     assert choice["why"] == "0.300 is above 0.2"
     assert [prefix.instruction for prefix in backend.decided] == ["Who wrote it?"]
     assert update["usage"] == {"llm_calls": 1}
-    emptied = ("passages", "critiques", "events")
-    assert all(update[key] == [] for key in emptied)
-    assert all(update[key] is None for key in ("search", "reflection"))
+    assert update["events"] == []
 
 
 @pytest.mark.parametrize(("mode", "action"), [("always", "retrieve"), ("never", "no_retrieve")])
 def test_a_mode_that_decides_alone_asks_nothing(mode: str, action: str) -> None:
     backend = FakeReflection({})
     update = decided(backend, retrieval_mode=mode)
-    assert update["choices"][0]["action"] == action
+    assert update["reflection"]["choices"][0]["action"] == action
     assert (backend.decided, update["usage"]) == ([], {})
 
 
@@ -45,7 +43,7 @@ def test_the_released_ratio_belongs_to_the_short_form() -> None:
     for form, action in (("short", "no_retrieve"), ("long", "retrieve")):
         backend = FakeReflection({}, otherwise=fake_decision(0.9))
         update = decided(backend, form=form, compat=["released_ratio"])
-        assert update["choices"][0]["action"] == action
+        assert update["reflection"]["choices"][0]["action"] == action
 
 
 def test_a_task_is_asked_in_its_own_words() -> None:
@@ -57,8 +55,8 @@ def test_a_task_is_asked_in_its_own_words() -> None:
 
 def test_a_failure_retrieves_and_is_told() -> None:
     update = decided(FakeReflection({}, fails_after=0))
-    assert update["choices"][0]["action"] == "retrieve"
-    assert update["choices"][0]["why"] == "the model could not be asked"
+    assert update["reflection"]["choices"][0]["action"] == "retrieve"
+    assert update["reflection"]["choices"][0]["why"] == "the model could not be asked"
     (event,) = update["events"]
     assert (event["kind"], event["node"], event["fallback"]) == (
         "model_failed", "decide", "retrieve",
@@ -69,4 +67,4 @@ def test_the_posters_rule_needs_grades() -> None:
     poster = Settings(form="poster")
     with pytest.raises(SettingsError, match="needs Self-CRAG"):
         blocking(Decide(FakeReflection({}), grades=False).run(ASKED, poster))
-    assert blocking(Decide(FakeReflection({}), grades=True).run(ASKED, poster))["choices"]
+    assert blocking(Decide(FakeReflection({}), grades=True).run(ASKED, poster))["reflection"]

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from crag.answering.outcome import NOT_FOUND
+from crag.answering.outcome import NOT_FOUND, more_passages
 from crag.answering.support import WordAttributor
+from crag.correction.provenance import unscored
 from crag.nodes.finish_reflection import FinishReflection
 from crag.parts import Passage, Quotation
 from crag.reflection.scoring import critique_of, score
@@ -20,10 +21,9 @@ from crag.testing import FakeQuoter
 
 def passage(text: str, *strips: str, title: str = "T") -> OfferedPassage:
     made = [
-        Strip(text=s, source=Source(id=s, title=title, url=f"{s[:3]}.md", position=""), score=None,
-              kept=True, reason="")
-        for s in strips or (text,)
-    ]  # fmt: skip
+        unscored(one, Source(id=one, title=title, url=f"{one[:3]}.md", position=""))
+        for one in strips or (text,)
+    ]
     return OfferedPassage(title=title, text=text, label="document", grade="", strips=made)
 
 
@@ -50,13 +50,14 @@ def reflection(answer: str, cited: tuple[int, ...] = (0,), flags: Any = ()) -> R
 
 
 def state(answer: str = "It was Ada.", **replaced: Any) -> Any:
-    return {
-        "question": "Who?",
+    written = {name: replaced.pop(name) for name in Reflection.__annotations__ if name in replaced}
+    reflected: Any = {
         "choices": [choice()],
         "critiques": [critique()],
         "passages": [passage("It was Ada. She was English.")],
-        "reflection": reflection(answer),
-    } | replaced
+        **(replaced.pop("reflection", reflection(answer)) or {}),
+    }
+    return {"question": "Who?", "reflection": reflected | written} | replaced
 
 
 def concluded(given: Any, **settings: Any) -> Any:
@@ -71,8 +72,7 @@ def test_a_short_answer_cites_its_passage() -> None:
     update = concluded(state())
     assert update["answer"] == "It was Ada [1]."
     assert [entry["source"]["url"] for entry in update["citations"]] == ["It .md"]
-    assert update["knowledge"] == "It was Ada. She was English."
-    assert (update["abstained"], update["events"], update["messages"]) == (False, [], [])
+    assert (update["outcome"], update["events"]) == ("answered", [])
 
 
 def test_a_long_answer_cites_strips_in_the_order_they_are_used() -> None:
@@ -84,8 +84,8 @@ def test_a_long_answer_cites_strips_in_the_order_they_are_used() -> None:
             passage("z", "The engine ran on steam."),
         ],
     )
-    given["reflection"] = reflection(given["reflection"]["answer"], (0, 2))
-    given["critiques"] = [critique(0), critique(2, segment=1), critique(0, segment=2)]
+    given["reflection"]["cited"] = [0, 2]
+    given["reflection"]["critiques"] = [critique(0), critique(2, segment=1), critique(0, segment=2)]
     update = concluded(given, form="long")
     assert update["answer"] == "She was English [1]. The engine was steam [2]. It was Ada [3]."
     assert [(entry["number"], entry["text"]) for entry in update["citations"]] == [
@@ -129,7 +129,6 @@ def test_text_that_no_passage_bears_out_gives_way_to_a_quotation(
     is_of_another = "Moby-7" in problem
     assert update["outcome"] == ("likely" if is_of_another else "answered")
     assert [entry["number"] for entry in update["citations"]] == [1]
-    assert update["knowledge"] == "It was Ada. She was English."
     (told,) = (entry for entry in update["events"] if entry["kind"] == "uncited_answer")
     assert told["detail"] == f"{problem}: {given['reflection']['answer']}"
     assert told["fallback"] == "quote the strips"
@@ -149,7 +148,7 @@ def test_quotations_beyond_the_answer_follow_it_there_too() -> None:
     given = state(answer="…", passages=[passage("A. B.", "It was Ada.", "She was English.")])
     update = FinishReflection(WordAttributor(), TwoQuotations()).run(given, Settings())
     assert update["answer"] == "“It was Ada.” [1]"
-    assert [entry["number"] for entry in update["further"]] == [2]
+    assert [entry["number"] for entry in more_passages(update)] == [2]
 
 
 @pytest.mark.parametrize(("replaced", "problem"), GIVES_WAY)
@@ -172,7 +171,7 @@ def test_text_without_a_passage_and_quotations_of_a_back_end_do_not_give_way() -
     alone = state("The kettle boils.", critiques=[critique(None)])
     assert kinds(node.run(alone, Settings())) == ["own_knowledge"]
     quoted = state("The kettle boils.")
-    quoted["critiques"][0]["quotation_score"] = 0.9
+    quoted["reflection"]["critiques"][0]["quotation_score"] = 0.9
     assert node.run(quoted, Settings())["answer"] == "The kettle boils [1]."
 
 
@@ -188,8 +187,8 @@ def test_the_papers_tasks_get_whole_passages_and_no_numbers() -> None:
 
 
 def test_released_citations_stay_as_they_were_numbered() -> None:
-    given = state("It was Ada [3]. ", passages=[passage("a"), passage("b")])
-    given["reflection"] = reflection("It was Ada [3].", (1,))
+    answered = reflection("It was Ada [3].", (1,))
+    given = state(reflection=answered, passages=[passage("a"), passage("b")])
     update = concluded(given, form="long", compat=["released_citations"])
     assert update["answer"] == "It was Ada [3]."
     assert [entry["text"] for entry in update["citations"]] == ["b"]
@@ -263,7 +262,7 @@ def test_what_ended_early_is_an_event(flag: Any, kind: str) -> None:
 )  # fmt: skip
 def test_it_abstains_and_says_why(replaced: Any, why: str) -> None:
     update = concluded(state(**replaced))
-    assert update["abstained"]
+    assert update["outcome"] == "not_found"
     assert update["answer"] == "I could not find this in the documents."
     assert update["citations"] == []
     assert (update["events"][-1]["kind"], update["events"][-1]["detail"]) == ("abstained", why)
@@ -275,7 +274,7 @@ def test_it_abstains_and_says_why(replaced: Any, why: str) -> None:
 def test_an_answer_of_which_nothing_is_sure_is_likely(sure: tuple[bool, ...], outcome: str) -> None:
     chosen = [critique(segment=at, sure=is_sure) for at, is_sure in enumerate(sure)]
     update = concluded(state(critiques=chosen))
-    assert (update["outcome"], update["abstained"]) == (outcome, False)
+    assert (update["outcome"], (update["outcome"] == "not_found")) == (outcome, False)
     assert [one["number"] for one in update["citations"]] == [1]
 
 
@@ -289,7 +288,8 @@ def test_papers_and_released_programs_take_what_is_unsure_as_an_answer(as_publis
 def test_own_knowledge_is_an_answer_where_it_is_allowed_or_was_chosen() -> None:
     given = state(reflection=reflection("Ada.", (), ["no_passages"]), critiques=[critique(None)])
     assert concluded(given, allow_own_knowledge=True)["answer"] == "Ada."
-    assert concluded(given | {"choices": [choice("no_retrieve")]})["answer"] == "Ada."
+    given["reflection"]["choices"] = [choice("no_retrieve")]
+    assert concluded(given)["answer"] == "Ada."
 
 
 def test_a_message_answers_a_message() -> None:

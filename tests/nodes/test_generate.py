@@ -10,9 +10,10 @@ from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableLambda
 from pydantic import Field
 
-from crag.answering.outcome import NOT_FOUND, from_quotations
+from crag.answering.outcome import NOT_FOUND, from_quotations, more_passages
 from crag.answering.support import WordAttributor
 from crag.events import event
+from crag.nodes.contextualize import WITH_SUBJECT
 from crag.nodes.generate import Generate
 from crag.parts import Attributor, Quotation
 from crag.prompts import PACKAGED, Prompts, parse
@@ -29,11 +30,12 @@ TUNED = Path(__file__).parents[2] / "papers" / "recipes" / "tuned_prompts"
 
 def strip(text: str) -> Strip:
     source = Source(id="a", title="Ada", url="ada.md", position="line 3")
-    return Strip(text=text, source=source, score=0.9, kept=True, reason="")
+    return Strip(text=text, kind="document", source=source, score=0.9, kept=True, reason="")
 
 
 def state(*texts: str, **more: Any) -> State:
-    return State(question=QUESTION, internal=[strip(text) for text in texts], **more)
+    asked = {"question": QUESTION, "asked": QUESTION} | more
+    return State(strips=[strip(text) for text in texts], **asked)  # type: ignore[typeddict-item]
 
 
 def kinds(update: Any) -> list[str]:
@@ -104,7 +106,7 @@ def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
     update = blocking(Generate(model, None).run(state("Ada did."), Settings()))
     assert kinds(update) == ["uncited_answer", "abstained"]
     assert update["events"][0]["fallback"] == "abstain"
-    assert update["abstained"]
+    assert update["outcome"] == "not_found"
 
 
 def test_an_answer_without_citation_may_be_shown() -> None:
@@ -205,7 +207,7 @@ def test_no_second_question_goes_beyond_the_budget() -> None:
 def test_a_second_reply_may_decline() -> None:
     model = FakeChatModel(replies=["[2]", NOT_FOUND])
     update = blocking(Generate(model, None).run(state("Ada."), Settings()))
-    assert update["abstained"]
+    assert update["outcome"] == "not_found"
     assert kinds(update) == ["wordless_answer", "abstained"]
     assert update["usage"]["llm_calls"] == 2
 
@@ -233,7 +235,7 @@ def test_a_quotation_that_is_sure_takes_the_place_of_a_decline() -> None:
     node = Generate(FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=True, span=(0, 3)))
     update = blocking(node.run(state("Bob slept.", "Ada wrote it."), Settings()))
     assert update["answer"] == "“Ada wrote it.” [2]"
-    assert (update["outcome"], update["abstained"]) == ("answered", False)
+    assert (update["outcome"], (update["outcome"] == "not_found")) == ("answered", False)
     assert (kinds(update), update["usage"]["llm_calls"]) == (["model_declined"], 1)
 
 
@@ -263,7 +265,7 @@ def test_what_is_not_sure_to_answer_is_likely_to_where_a_model_declines(
 def test_quotations_are_written_so_that_every_client_draws_them(
     quotations: list[Quotation], answer: str
 ) -> None:
-    update = from_quotations(state(), quotations, list(map(strip, ("Bob", "Ada"))), [])
+    update = from_quotations(quotations, list(map(strip, ("Bob", "Ada"))), [])
     assert update["answer"] == answer
 
 
@@ -274,9 +276,9 @@ def test_what_could_be_quoted_besides_is_kept_as_it_would_be_shown() -> None:
         Quotation("Ada wrote it.", 0, 0.9, (0, 13)),
         Quotation(shown, 1, 0.9, (written.index("| :ref"), len(written)), further=True),
     ]
-    update = from_quotations(state(), quotations, list(map(strip, ("Ada wrote it.", written))), [])
+    update = from_quotations(quotations, list(map(strip, ("Ada wrote it.", written))), [])
     assert "| a" not in update["answer"]
-    (further,) = update["further"]
+    (further,) = more_passages(update)
     assert [one["text"] for one in further["quotes"]] == ["| a | b |\n|---|---|\n| 3 | map |"]
 
 
@@ -290,9 +292,9 @@ def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:
 def test_a_link_that_is_quoted_from_before_a_strip_stays() -> None:
     said = "Ask [her](https://a.example/b)."
     found = state("She knows.")
-    found["internal"][0]["before"] = f"{said} "
+    found["strips"][0]["before"] = f"{said} "
     quoted = "Ask her (https://a.example/b). She knows."
-    update = from_quotations(found, [Quotation(quoted, 0, 0.9, (0, 10))], found["internal"], [])
+    update = from_quotations([Quotation(quoted, 0, 0.9, (0, 10))], found["strips"], [])
     assert update["answer"] == f"“{quoted}” [1]"
     assert update["citations"][0]["quotes"][0]["text"] == quoted
 
@@ -300,7 +302,7 @@ def test_a_link_that_is_quoted_from_before_a_strip_stays() -> None:
 def test_a_model_that_finds_nothing_abstains() -> None:
     model = FakeChatModel(replies=["I could not find this in the documents"])
     update = blocking(Generate(model, None).run(state("Other."), Settings()))
-    assert update["abstained"]
+    assert update["outcome"] == "not_found"
     assert update["answer"] == NOT_FOUND
     assert update["usage"]["llm_calls"] == 1
 
@@ -331,7 +333,7 @@ def test_without_model_and_quotation_the_run_abstains() -> None:
     failing = FakeChatModel(error=TimeoutError())
     for node in (Generate(failing, None), Generate(None, FakeQuoter(finds=False))):
         update = blocking(node.run(state("Something else."), Settings()))
-        assert update["abstained"]
+        assert update["outcome"] == "not_found"
         assert update["citations"] == []
         assert kinds(update)[-1] == "abstained"
 
@@ -339,7 +341,7 @@ def test_without_model_and_quotation_the_run_abstains() -> None:
 def test_no_knowledge_means_no_call_unless_own_knowledge_is_allowed() -> None:
     model = FakeChatModel(replies=["Ada, I think."])
     update = blocking(Generate(model, None).run(state(action="incorrect"), Settings()))
-    assert update["abstained"]
+    assert update["outcome"] == "not_found"
     assert "after the action incorrect" in update["events"][0]["detail"]
     assert model.prompts == []
     update = blocking(Generate(model, None).run(state(), Settings(allow_own_knowledge=True)))
@@ -413,7 +415,7 @@ def test_a_tuned_model_is_asked_as_it_was_trained(task: Any) -> None:
     model, options = FakeChatModel(replies=["A"]), {one: f"by {one}" for one in "ABCD"}
     prompts, settings = Prompts.from_folder(TUNED), Settings(task=task)
     question = f"{QUESTION}\n{written(options)}" if task == "arc" else QUESTION
-    given = {**state("It is red."), "question": question}
+    given = {**state("It is red."), "question": QUESTION, "asked": question}
     blocking(Generate(model, None, prompts=prompts).run(State(**given), settings))
     asked_for = settings.profile.instruction_for(QUESTION, options if task == "arc" else None)
     prompt = str(model.prompts[0][0].content)
@@ -437,7 +439,7 @@ def asked(
     given = state(*("Ada did." for _ in scores), **more)
     if lower is not None:
         given["thresholds"] = {"upper": 0.5, "lower": lower}
-    for one, score in zip(given["internal"], scores, strict=True):
+    for one, score in zip(given["strips"], scores, strict=True):
         one["score"] = score
     node = Generate(model, None, prompts=prompts, attributor=attributor)
     blocking(node.run(given, settings or Settings()))
@@ -534,7 +536,18 @@ def test_a_threshold_of_the_run_says_from_when_on_a_quotation_is_sure(
     update = blocking(node.run(said, Settings(quote_threshold=threshold)))
     assert update["outcome"] == outcome
     assert len(update["citations"]) == shown
-    assert not update["abstained"]
+    assert update["outcome"] != "not_found"
+
+
+def followed(asked: str, kind: Any) -> State:
+    """Return a chat about the price of a hotel, in which a rule completed the last question."""
+    said = state("A hotel costs up to 180 euros in Munich.", asked=asked)
+    first = "How much may a hotel cost?"
+    said["messages"] = [HumanMessage(first), AIMessage("180 euros."), HumanMessage(asked)]
+    said["question"] = f"{first} {asked}"
+    fallback = WITH_SUBJECT if kind.startswith("contextualize") else ""
+    said["events"] = [event(kind, "contextualize", "no model", fallback)]
+    return said
 
 
 @pytest.mark.parametrize(
@@ -552,10 +565,7 @@ def test_a_threshold_of_the_run_says_from_when_on_a_quotation_is_sure(
 def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another_thing(
     asked: str, kind: Any, outcome: str
 ) -> None:
-    said = state("A hotel costs up to 180 euros in Munich.")
-    said["question"] = f"How much may a hotel cost? {asked}"
-    said["follow_up"] = {"message_id": "1", "asked": asked}
-    said["events"] = [event(kind, "contextualize", "no model")]
+    said = followed(asked, kind)
     quoter = ReadingQuoter(sure=True, span=(0, 3))
     update = blocking(Generate(None, quoter).run(said, Settings()))
     assert update["outcome"] == outcome
@@ -564,12 +574,8 @@ def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another
 
 @pytest.mark.parametrize(("meant", "outcome"), [("Munich", "answered"), ("Rome", "likely")])
 def test_what_a_follow_up_adds_is_read_without_typing_errors(meant: str, outcome: str) -> None:
-    said = state("A hotel costs up to 180 euros in Munich.")
-    said["question"] = question = "How much may a hotel cost? and in Mnuich?"
-    said["follow_up"] = {"message_id": "1", "asked": "and in Mnuich?"}
-    said["events"] = [event("contextualize_skipped", "contextualize", "no model")]
-    as_read = question.replace("Mnuich", meant)
-    said["posed"] = {"asked": question, "question": as_read, "options": {}}
+    said = followed("and in Mnuich?", "contextualize_skipped")
+    said["question"] = said["question"].replace("Mnuich", meant)
     quoter = ReadingQuoter(sure=True, span=(0, 3))
     update = blocking(Generate(None, quoter).run(said, Settings()))
     assert update["outcome"] == outcome
@@ -595,9 +601,9 @@ def test_a_passage_without_a_name_of_the_question_is_not_sure_to_answer_it(
     found = state(text)
     found["question"] = asked
     if place == "title":
-        found["internal"][0]["source"]["title"] = about
+        found["strips"][0]["source"]["title"] = about
     else:
-        found["internal"][0]["headings"] = [about]
+        found["strips"][0]["headings"] = [about]
     quoter = ReadingQuoter(sure=True, span=(0, 3))
     assert blocking(Generate(None, quoter).run(found, Settings()))["outcome"] == outcome
 
@@ -659,7 +665,7 @@ def test_what_was_said_before_is_not_sure_to_answer_a_follow_up(said: str, outco
     chat = state("<Ada> did.")
     chat["question"] = "Who wrote it? how do I ask her?"
     chat["messages"] = [HumanMessage("Who wrote it?"), AIMessage(said), HumanMessage("how?")]
-    chat["follow_up"] = {"message_id": "1", "asked": "how do I ask her?"}
-    chat["events"] = [event("contextualize_skipped", "contextualize", "no model")]
+    chat["asked"] = "how do I ask her?"
+    chat["events"] = [event("contextualize_skipped", "contextualize", "no model", WITH_SUBJECT)]
     update = blocking(Generate(None, ReadingQuoter(sure=True, span=(0, 3))).run(chat, Settings()))
     assert update["outcome"] == outcome

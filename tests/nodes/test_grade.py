@@ -20,7 +20,7 @@ class English(FakeEvaluator):
 def graded(evaluator: FakeEvaluator, question: str, text: str) -> list[tuple[str, str]]:
     state: Any = {"question": question, "documents": [Document(text)]}
     update = Grade(evaluator).run(state, Settings())
-    assert update["scores"] == [1.0]
+    assert [one.metadata["score"] for one in update["documents"]] == [1.0]
     return [(event["kind"], event["detail"]) for event in update["events"]]
 
 

@@ -1,20 +1,18 @@
 """The first node reads the question."""
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from crag.errors import QuestionError
-from crag.events import event
-from crag.nodes.open_run import REFLECTED, OpeningUpdate, OpenRun
+from crag.nodes.open_run import OpeningUpdate, OpenRun
 from crag.settings import Settings
-from crag.state import InputState, State, extend_events
+from crag.state import InputState, State
 
 
-def read_question(state: InputState) -> str:
-    return OpenRun().run(cast("State", state), Settings())["question"]
+def opened(state: Any) -> Any:
+    return OpenRun().run(state, Settings())
 
 
 @pytest.mark.parametrize(
@@ -31,46 +29,43 @@ def read_question(state: InputState) -> str:
 )
 def test_no_question_is_an_error_with_the_fix(state: InputState) -> None:
     with pytest.raises(QuestionError, match="question is empty: give"):
-        read_question(state)
+        opened(state)
 
 
-def test_white_space_around_a_question_is_removed() -> None:
-    assert read_question({"question": " Who wrote it?\n"}) == "Who wrote it?"
-
-
-def test_a_question_of_another_type_is_an_error() -> None:
+def test_a_question_of_another_type_or_too_long_is_an_error() -> None:
     with pytest.raises(QuestionError, match="must be text, not int"):
-        read_question({"question": 7})  # type: ignore[typeddict-item]
-
-
-def test_a_very_long_question_is_refused_with_its_length() -> None:
+        opened({"question": 7})
     with pytest.raises(QuestionError, match=r"100,000 characters, the limit is 8,000"):
-        read_question({"question": "x" * 100_000})
+        opened({"question": "x" * 100_000})
 
 
-def test_the_human_message_at_the_end_is_the_question() -> None:
-    state: InputState = {"question": "old", "messages": [HumanMessage("new?")]}
-    assert read_question(state) == "new?"
-    answered: InputState = {"question": "old?", "messages": [HumanMessage("x"), AIMessage("y")]}
-    assert read_question(answered) == "old?"
+def test_a_question_becomes_a_message_of_the_chat() -> None:
+    update = opened({"question": " Who wrote it?\n"})
+    assert update["question"] == update["asked"] == "Who wrote it?"
+    assert [one.text for one in update["messages"]] == ["Who wrote it?"]
+    assert "messages" not in opened({"messages": [HumanMessage("Who?")]})
 
 
-def test_events_are_cleared_when_a_checkpointer_has_kept_what_was_written() -> None:
-    serializer = JsonPlusSerializer()
-    written = OpenRun().run({"question": "Who?"}, Settings())["events"]
-    kept = serializer.loads_typed(serializer.dumps_typed(written))
-    earlier = [event("abstained", "generate", "Of the question before.")]
-    assert extend_events(earlier, kept) == []
-    assert extend_events(earlier, earlier) == earlier * 2
+def test_courtesies_are_no_part_of_the_question() -> None:
+    update = opened({"question": "Please tell me how to start the page, thanks"})
+    assert update["question"] == "How to start the page"
+    assert update["asked"] == "Please tell me how to start the page, thanks"
 
 
-def test_nothing_of_an_earlier_question_stays_but_the_chat() -> None:
-    kept = State.__annotations__.keys() - OpeningUpdate.__annotations__.keys() - REFLECTED.keys()
-    assert kept == {"messages"}
+@pytest.mark.parametrize(
+    ("state", "asked"),
+    [
+        ({"question": "old", "messages": [HumanMessage("new?")]}, "new?"),
+        ({"question": "new?", "messages": [HumanMessage("x"), AIMessage("y")]}, "new?"),
+        # The message was read by a run that gave no answer, and the question came after that.
+        ({"question": "new?", "asked": "x", "answer": "", "messages": [HumanMessage("x")]}, "new?"),
+        # The thread was answered; the message is newer than what its last run has read.
+        ({"question": "old", "asked": "x", "answer": "y", "messages": [HumanMessage("x")]}, "x"),
+    ],
+)
+def test_the_newest_input_is_asked(state: Any, asked: str) -> None:
+    assert opened(state)["asked"] == asked
 
 
-def test_what_reflection_wrote_is_cleared_where_the_thread_has_it() -> None:
-    asked: State = {"question": "Who?", "critiques": [], "approximation": "embedded"}
-    opened = OpenRun().run(asked, Settings())
-    assert opened.keys() - OpeningUpdate.__annotations__.keys() == {"critiques", "approximation"}
-    assert cast("State", opened)["approximation"] == ""
+def test_nothing_of_an_earlier_question_stays() -> None:
+    assert OpeningUpdate.__annotations__.keys() == State.__annotations__.keys()

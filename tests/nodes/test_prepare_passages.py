@@ -7,7 +7,7 @@ from langchain_core.documents import Document
 
 from crag.nodes.prepare_passages import PreparePassages
 from crag.settings import Settings
-from crag.state import Source, Strip
+from crag.state import Source, Strip, StripKind
 
 DOCUMENTS = [
     Document(f"Text {n}.", metadata={"title": f"T{n}", "source": f"{n}.md"}) for n in range(3)
@@ -15,25 +15,32 @@ DOCUMENTS = [
 LIMITS = {"upper": 0.5, "lower": -0.5}
 
 
-def strip(text: str, *, kept: bool = True, score: float = 0.0, title: str = "S") -> Strip:
+def strip(
+    text: str, *, kept: bool = True, score: float | None = 0.0, title: str = "S",
+    kind: StripKind = "document",
+) -> Strip:  # fmt: skip
     source = Source(id=text, title=title, url=f"{text}.md", position="")
-    return Strip(text=text, source=source, score=score, kept=kept, reason="")
+    return Strip(text=text, kind=kind, source=source, score=score, kept=kept, reason="")
+
+
+def web(text: str, **more: Any) -> Strip:
+    return strip(text, kind="web", **more)
+
+
+def graded(score: float) -> list[Document]:
+    return [Document(one.page_content, metadata={**one.metadata, "score": score})
+            for one in DOCUMENTS]  # fmt: skip
 
 
 def offered(state: Any, *, prepared: bool = True, **settings: Any) -> list[Any]:
     context = Settings.model_validate(settings)
-    return [
-        *PreparePassages(prepared=prepared).run({"documents": DOCUMENTS} | state, context)[
-            "passages"
-        ]
-    ]
+    update = PreparePassages(prepared=prepared).run({"documents": DOCUMENTS} | state, context)
+    return update["reflection"]["passages"]
 
 
-KNOWN: dict[str, Any] = {
-    "action": "ambiguous",
-    "internal": [strip("in 1"), strip("out", kept=False), strip(" in 2 ", score=0.9)],
-    "external": [strip("web 1"), strip("web 2"), strip("no", kept=False)],
-}
+INTERNAL = [strip("in 1"), strip("out", kept=False), strip(" in 2 ", score=0.9)]
+WEB = [web("web 1"), web("web 2"), web("no", kept=False)]
+KNOWN: dict[str, Any] = {"action": "ambiguous", "strips": [*INTERNAL, *WEB]}
 
 
 def test_documents_are_offered_as_they_are() -> None:
@@ -45,9 +52,11 @@ def test_documents_are_offered_as_they_are() -> None:
 
 
 def test_documents_without_text_are_left_out_and_the_rest_keep_their_places() -> None:
-    blank = [Document(" \n"), Document("One."), Document("")]
-    graded = {"documents": blank, "scores": [0.9, 0.1, -0.9], "thresholds": LIMITS}
-    (found,) = offered(graded, form="poster")
+    blank = [
+        Document(text, metadata={"score": score})
+        for text, score in ((" \n", 0.9), ("One.", 0.1), ("", -0.9))
+    ]
+    (found,) = offered({"documents": blank, "thresholds": LIMITS}, form="poster")
     assert (found["text"], found["grade"]) == ("One.", "medium")
     assert found["strips"][0]["source"]["id"] == "document-2"
 
@@ -57,8 +66,7 @@ def test_documents_without_text_are_left_out_and_the_rest_keep_their_places() ->
     [(0.5, "high"), (0.49, "medium"), (-0.5, "medium"), (-0.51, "low"), (float("-inf"), "low")],
 )
 def test_the_posters_grades_are_cut_at_the_thresholds(score: float, grade: str) -> None:
-    graded = {"scores": [score] * 3, "thresholds": LIMITS}
-    found = offered(graded, form="poster")
+    found = offered({"documents": graded(score), "thresholds": LIMITS}, form="poster")
     assert [p["grade"] for p in found] == [grade] * 3
     assert [p["strips"][0]["score"] for p in found] == [score] * 3
     assert [p["label"] for p in found] == ["document"] * 3
@@ -96,22 +104,22 @@ def test_distributed_offers_each_piece_of_the_web_alone() -> None:
 
 @pytest.mark.parametrize("knowledge", ["routed", "assembled", "distributed"])
 def test_without_strips_nothing_is_offered(knowledge: str) -> None:
-    nothing = {"action": "incorrect", "internal": [strip("x", kept=False)], "external": []}
+    nothing = {"action": "incorrect", "strips": [strip("x", kept=False)]}
     assert offered(nothing, self_crag_knowledge=knowledge) == []
 
 
 def test_a_kind_without_strips_is_left_out() -> None:
-    found = offered(KNOWN | {"internal": []}, self_crag_knowledge="assembled")
+    found = offered(KNOWN | {"strips": WEB}, self_crag_knowledge="assembled")
     assert [p["label"] for p in found] == ["incorrect", "ambiguous"]
 
 
 def test_without_documents_the_first_strip_gives_the_title() -> None:
-    (found,) = offered({"documents": [], "action": "incorrect", "external": [strip("a")]})
+    (found,) = offered({"documents": [], "action": "incorrect", "strips": [web("a")]})
     assert found["title"] == "S"
 
 
 def test_the_order_of_strips_is_that_of_the_settings() -> None:
-    (found,) = offered(KNOWN | {"external": []}, strip_order="score")
+    (found,) = offered(KNOWN | {"strips": INTERNAL}, strip_order="score")
     assert found["text"] == "in 2\nin 1"
 
 
@@ -120,7 +128,7 @@ def test_the_papers_tasks_join_by_semicolons() -> None:
     assert found["text"] == "Knowledge1: in 1; in 2 [sep] Knowledge2: web 1; web 2"
     (found,) = offered(KNOWN, task="popqa", ambiguous_text="strips")
     assert found["text"] == "in 1; in 2; web 1; web 2"
-    one: Any = {**KNOWN, "external": []}
+    one: Any = {**KNOWN, "strips": INTERNAL}
     (found,) = offered(one, task="popqa")
     assert found["text"] == "in 1; in 2"
 
@@ -128,14 +136,15 @@ def test_the_papers_tasks_join_by_semicolons() -> None:
 def test_knowledge_bears_the_title_of_its_best_strip_or_of_the_first_document() -> None:
     state = {
         "action": "ambiguous",
-        "internal": [strip("one", score=0.1, title="One"), strip("two", score=0.9, title="Two")],
-        "external": [strip("web", score=0.5, title="Web"), strip("odd", title="Odd")],
+        "strips": [
+            strip("one", score=0.1, title="One"),
+            strip("two", score=0.9, title="Two"),
+            web("web", score=0.5, title="Web"),
+            web("odd", title="Odd"),
+        ],
     }
     assert [p["title"] for p in offered(state)] == ["Two"]
     assert [p["title"] for p in offered(state, knowledge_title="first_document")] == ["T0"]
     assert [p["title"] for p in offered(state, task="popqa")] == ["T0"]
-    unscored: Any = {
-        "action": "correct",
-        "external": [{**strip("web", title="Web"), "score": None}],
-    }
+    unscored: Any = {"action": "correct", "strips": [web("web", title="Web", score=None)]}
     assert [p["title"] for p in offered(unscored)] == ["Web"]

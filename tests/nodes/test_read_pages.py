@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from crag.nodes.read_pages import ReadPages
-from crag.parts import Hit, Page, ReadingLimits
+from crag.parts import Page, ReadingLimits
 from crag.runtime.waiting import blocking
 from crag.settings import Settings
-from crag.state import FoundHit, State
+from crag.state import State, WebPage
 from crag.testing import FakeReader
 
 DEFAULT = Settings()
@@ -17,12 +17,15 @@ ADA, ENGINE, SHOP = (f"https://example.org/{name}" for name in ("ada", "engine",
 PAGES = {ADA: ["Ada wrote a program.", "She was born in 1815."], ENGINE: ["It was never built."]}
 
 
-def hit(url: str, text: str = "", snippet: str = "A snippet.", title: str = "Hit") -> FoundHit:
-    return FoundHit(title=title, url=url, snippet=snippet, text=text)
+def hit(url: str, text: str = "", snippet: str = "A snippet.", title: str = "Hit") -> WebPage:
+    return WebPage(
+        title=title, url=url, snippet=snippet, text=text, status="found", detail="", paragraphs=0,
+        fetched_bytes=0,
+    )  # fmt: skip
 
 
-def state(*hits: FoundHit, milliseconds: int = 0) -> State:
-    return State(question="q", hits=list(hits), usage={"web_milliseconds": milliseconds})
+def state(*hits: WebPage, milliseconds: int = 0) -> State:
+    return State(question="q", pages=list(hits), usage={"web_milliseconds": milliseconds})
 
 
 def read(reader: Any, given: State, settings: Settings = DEFAULT) -> Any:
@@ -32,14 +35,14 @@ def read(reader: Any, given: State, settings: Settings = DEFAULT) -> Any:
 def test_paragraphs_in_the_order_of_the_hits() -> None:
     reader = FakeReader(PAGES)
     update = read(reader, state(hit(ENGINE), hit(ADA)))
-    assert [strip["text"] for strip in update["external"]] == [*PAGES[ENGINE], *PAGES[ADA]]
-    assert update["external"][2]["source"] == {
+    assert [strip["text"] for strip in update["strips"]] == [*PAGES[ENGINE], *PAGES[ADA]]
+    assert update["strips"][2]["source"] == {
         "id": "hit-2",
         "title": "A page",
         "url": ADA,
         "position": "paragraph 2",
     }
-    assert all(strip["score"] is None and not strip["kept"] for strip in update["external"])
+    assert all(strip["score"] is None and not strip["kept"] for strip in update["strips"])
     assert [(page["status"], page["paragraphs"]) for page in update["pages"]] == [
         ("read", 1),
         ("read", 2),
@@ -54,7 +57,7 @@ def test_paragraphs_in_the_order_of_the_hits() -> None:
 
 def test_a_page_that_fails_is_replaced_by_its_snippet() -> None:
     update = read(FakeReader(PAGES), state(hit(SHOP), hit(ENGINE)))
-    assert [strip["text"] for strip in update["external"]] == ["A snippet.", *PAGES[ENGINE]]
+    assert [strip["text"] for strip in update["strips"]] == ["A snippet.", *PAGES[ENGINE]]
     (entry,) = update["events"]
     assert (entry["kind"], entry["fallback"]) == ("page_failed", "its snippet is used")
     assert entry["detail"] == f"{SHOP}: there is no such page"
@@ -64,7 +67,7 @@ def test_a_page_that_fails_is_replaced_by_its_snippet() -> None:
 @pytest.mark.parametrize("error", [OSError("cut"), TimeoutError(), ValueError("odd")])
 def test_a_reader_that_raises_leaves_the_snippets(error: Exception) -> None:
     update = read(FakeReader(error=error), state(hit(ADA), hit(SHOP)))
-    assert [strip["text"] for strip in update["external"]] == ["A snippet."] * 2
+    assert [strip["text"] for strip in update["strips"]] == ["A snippet."] * 2
     assert [entry["kind"] for entry in update["events"]] == ["page_failed"] * 2
 
 
@@ -77,15 +80,15 @@ class Short(FakeReader):
 
 def test_a_reader_that_breaks_its_contract() -> None:
     update = read(Short(PAGES), state(hit(ADA), hit(ENGINE)))
-    assert [strip["text"] for strip in update["external"]] == ["A snippet."] * 2
+    assert [strip["text"] for strip in update["strips"]] == ["A snippet."] * 2
     assert "returned 1 pages for 2 addresses" in update["events"][0]["detail"]
 
 
 def test_a_hit_without_snippet_gives_its_title_and_an_empty_one_nothing() -> None:
     found = [hit(ADA, snippet=" ", title="Says it all"), hit(SHOP, snippet="", title=" ")]
     update = read(None, state(*found))
-    assert [strip["text"] for strip in update["external"]] == ["Says it all"]
-    assert update["pages"] == []
+    assert [strip["text"] for strip in update["strips"]] == ["Says it all"]
+    assert [page["status"] for page in update["pages"]] == ["found", "found"]
     assert update["events"] == []
 
 
@@ -94,36 +97,18 @@ def test_text_that_came_with_the_hit_saves_the_visit() -> None:
     given = hit(SHOP, text="A first paragraph.\n\nAnd a second one.")
     update = read(reader, state(given, hit(ENGINE)), Settings(max_pages=1))
     assert reader.calls[0][0] == [ENGINE]
-    assert [strip["text"] for strip in update["external"][:2]] == [
+    assert [strip["text"] for strip in update["strips"][:2]] == [
         "A first paragraph.",
         "And a second one.",
     ]
     assert [page["status"] for page in update["pages"]] == ["given", "read"]
     assert update["usage"]["pages"] == 1
-    assert all(not found["text"] for found in update["hits"])  # It is in the strips now.
-
-
-class CountedText(str):
-    """Counts how often it is read."""
-
-    __slots__ = ("reads",)
-    reads: int
-
-    def __getitem__(self, place: Any) -> str:
-        self.reads = getattr(self, "reads", 0) + 1
-        return super().__getitem__(place)
-
-
-def test_text_that_came_with_a_hit_is_read_once() -> None:
-    text = CountedText("A long paragraph that came with the hit.")
-    update = read(FakeReader(PAGES), state(hit(SHOP, text=text)))
-    assert update["pages"][0]["status"] == "given"
-    assert text.reads == 1
+    assert all("text" not in page for page in update["pages"])  # It is in the strips now.
 
 
 def test_no_reader_still_takes_what_came_with_the_hit() -> None:
     update = read(None, state(hit(SHOP, text="A whole page of text.")))
-    assert update["external"][0]["text"] == "A whole page of text."
+    assert update["strips"][0]["text"] == "A whole page of text."
 
 
 def test_switched_off() -> None:
@@ -131,15 +116,16 @@ def test_switched_off() -> None:
     given = state(hit(ADA), hit(SHOP, text="A whole page of text."))
     update = read(reader, given, Settings(read_pages=False))
     assert reader.calls == []
-    assert [strip["text"] for strip in update["external"]] == ["A snippet."] * 2
-    assert update["pages"] == update["events"] == []
+    assert [strip["text"] for strip in update["strips"]] == ["A snippet."] * 2
+    assert [page["status"] for page in update["pages"]] == ["found", "found"]
+    assert update["events"] == []
 
 
 def test_a_budget_of_pages() -> None:
     reader = FakeReader(PAGES)
     update = read(reader, state(hit(ADA), hit(ENGINE), hit(SHOP)), Settings(max_pages=1))
     assert reader.calls[0][0] == [ADA]
-    assert [strip["text"] for strip in update["external"]] == [*PAGES[ADA], *["A snippet."] * 2]
+    assert [strip["text"] for strip in update["strips"]] == [*PAGES[ADA], *["A snippet."] * 2]
     (entry,) = update["events"]
     assert (entry["kind"], entry["detail"]) == ("pages_skipped", "max_pages is 1; not read: 2")
 
@@ -159,22 +145,18 @@ def test_no_time_left() -> None:
     update = read(reader, state(hit(ADA), milliseconds=30_000))
     assert reader.calls == []
     assert "no time was left after the search" in update["events"][0]["detail"]
-    assert [strip["text"] for strip in update["external"]] == ["A snippet."]
+    assert [strip["text"] for strip in update["strips"]] == ["A snippet."]
     assert update["usage"]["pages"] == 0
 
 
 @pytest.mark.parametrize("titles", ["passage", "none"])
 def test_the_official_form_of_a_paragraph(titles: Any) -> None:
     update = read(FakeReader(PAGES), state(hit(ENGINE)), Settings(titles=titles))
-    assert update["external"][0]["text"] == "A page: It was never built."
+    assert update["strips"][0]["text"] == "A page: It was never built."
 
 
 def test_not_found_is_nothing_read() -> None:
     reader = FakeReader(PAGES)
     update = read(reader, state())
     assert reader.calls == []
-    assert update["external"] == update["pages"] == update["events"] == []
-
-
-def test_hits_are_parts_hits() -> None:
-    assert set(FoundHit.__annotations__) == set(Hit._fields)
+    assert update["strips"] == update["pages"] == update["events"] == []

@@ -21,7 +21,7 @@ FALSE = Hit("Ada", "https://wikipedia.org.example.com/wiki/Ada", "Not at all Wik
 
 
 def urls(update: Any) -> list[str]:
-    return [hit["url"] for hit in update["hits"]]
+    return [hit["url"] for hit in update["pages"]]
 
 
 def test_the_query_is_searched_for_once(hits: list[Hit]) -> None:
@@ -31,7 +31,7 @@ def test_the_query_is_searched_for_once(hits: list[Hit]) -> None:
     assert update["usage"]["searches"] == 1
     assert update["usage"]["web_milliseconds"] < 1000
     assert update["events"] == []
-    assert update["hits"][0] == hits[1]._asdict()
+    assert update["pages"][0]["snippet"] == hits[1].snippet
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_more_is_asked_for_where_only_wikipedia_stays(hits: list[Hit]) -> None:
     update = blocking(Search(FakeSearcher([*many, *hits])).run(STATE, Settings(wikipedia="only")))
     assert urls(update) == [hits[1].url]
     assert (
-        blocking(Search(FakeSearcher([*many, *hits])).run(STATE, Settings()))["hits"][0]["url"]
+        blocking(Search(FakeSearcher([*many, *hits])).run(STATE, Settings()))["pages"][0]["url"]
         == many[0].url
     )
 
 
 def test_only_wikipedia_where_there_is_none() -> None:
     update = blocking(Search(FakeSearcher([SPAM, FALSE])).run(STATE, Settings(wikipedia="only")))
-    assert update["hits"] == []
+    assert update["pages"] == []
     assert "nothing usable on Wikipedia" in update["events"][0]["detail"]
 
 
@@ -109,7 +109,7 @@ def test_a_hit_without_an_address_cannot_be_cited() -> None:
 def test_only_as_many_hits_as_asked_for() -> None:
     many = [SPAM._replace(url=f"https://example.com/{number}") for number in range(9)]
     assert (
-        len(blocking(Search(FakeSearcher(many)).run(STATE, Settings(web_results=2)))["hits"]) == 2
+        len(blocking(Search(FakeSearcher(many)).run(STATE, Settings(web_results=2)))["pages"]) == 2
     )
 
 
@@ -126,7 +126,7 @@ def test_only_as_many_hits_as_asked_for() -> None:
 )
 def test_a_search_without_result_is_an_event(searcher: Any, kind: str) -> None:
     update = blocking(Search(searcher).run(STATE, Settings()))
-    assert update["hits"] == []
+    assert update["pages"] == []
     assert [entry["kind"] for entry in update["events"]] == [kind]
     assert update["events"][0]["fallback"] == "continue without web knowledge"
 
@@ -151,7 +151,7 @@ async def test_a_search_beyond_the_budget_of_seconds_is_given_up(way: str) -> No
         blocking(node.run(STATE, settings)) if way == "run" else await node.run(STATE, settings)
     )
     assert time.monotonic() - start < 0.5
-    assert update["hits"] == []
+    assert update["pages"] == []
     (entry,) = update["events"]
     assert (entry["kind"], entry["detail"]) == (
         "search_failed",
@@ -166,9 +166,3 @@ def test_a_budget_of_searches(settings: Settings) -> None:
     update = blocking(Search(searcher).run(spent, settings))
     assert searcher.queries == []
     assert [entry["kind"] for entry in update["events"]] == ["budget_exhausted"]
-
-
-def test_what_was_refused_is_not_searched_for() -> None:
-    searcher = FakeSearcher([SPAM])
-    assert blocking(Search(searcher).run(State(**STATE, refused=True), Settings()))["hits"] == []
-    assert searcher.queries == []

@@ -1,8 +1,9 @@
 """External knowledge from what was read."""
 
+from crag.correction.provenance import unscored
 from crag.nodes.select import Select
 from crag.settings import Settings
-from crag.state import FoundHit, Source, State, Strip
+from crag.state import Source, State, Strip, WebPage
 from crag.testing import FakeEvaluator
 
 SOURCE = Source(id="hit-1", title="Ada", url="https://example.org/ada", position="paragraph 1")
@@ -10,27 +11,27 @@ TEXTS = ["Ada Lovelace wrote the first program.", "Buy programs here for less.",
 
 
 def strips(*texts: str) -> list[Strip]:
-    return [Strip(text=text, source=SOURCE, score=None, kept=False, reason="") for text in texts]
+    return [unscored(text, SOURCE, "web") for text in texts]
 
 
 def test_all_paragraphs_in_one_call_against_the_question() -> None:
     evaluator = FakeEvaluator({"Lovelace wrote": 0.8})
-    state = State(question="Who wrote the first program?", query="program", external=strips(*TEXTS))
+    state = State(question="Who wrote the first program?", query="program", strips=strips(*TEXTS))
     update = Select(evaluator).run(state, Settings())
-    assert [strip["kept"] for strip in update["external"]] == [True, False, False]
+    assert [strip["kept"] for strip in update["strips"]] == [True, False, False]
     ((question, texts),) = evaluator.calls
     assert question == state["question"]
     assert texts == [f"Ada // {text}" for text in TEXTS[:2]]
     assert update["usage"] == {"evaluator_calls": 1, "evaluated_texts": 2}
-    assert update["external"][0]["source"] == SOURCE
+    assert update["strips"][0]["source"] == SOURCE
 
 
 def test_switched_off() -> None:
     evaluator = FakeEvaluator()
     update = Select(evaluator).run(
-        State(question="q", external=strips(*TEXTS)), Settings(select=False)
+        State(question="q", strips=strips(*TEXTS)), Settings(select=False)
     )
-    assert all(strip["kept"] for strip in update["external"])
+    assert all(strip["kept"] for strip in update["strips"])
     assert evaluator.calls == []
 
 
@@ -38,21 +39,24 @@ def test_of_very_many_paragraphs_those_are_judged_that_fit_by_words() -> None:
     many = [f"Paragraph {number} tells of the weather in May." for number in range(20)]
     many[13] = "The first program was written by Ada Lovelace."
     evaluator = FakeEvaluator({"Lovelace": 0.8})
-    state = State(question="Who wrote the first program?", external=strips(*many))
+    state = State(question="Who wrote the first program?", strips=strips(*many))
     update = Select(evaluator).run(state, Settings(max_paragraphs=3))
-    assert [strip["text"] for strip in update["external"]] == many
-    assert [strip["kept"] for strip in update["external"]].index(True) == 13
+    assert [strip["text"] for strip in update["strips"]] == many
+    assert [strip["kept"] for strip in update["strips"]].index(True) == 13
     assert len(evaluator.calls[0][1]) == 3
-    assert sum(s["reason"] == "beyond max_paragraphs" for s in update["external"]) == 17
+    assert sum(s["reason"] == "beyond max_paragraphs" for s in update["strips"]) == 17
     assert [entry["kind"] for entry in update["events"]] == ["paragraphs_skipped"]
 
 
 def test_nothing_to_select_from() -> None:
-    assert Select(FakeEvaluator()).run(State(question="q", external=[]), Settings()) == {
-        "external": [],
+    assert Select(FakeEvaluator()).run(State(question="q", strips=[]), Settings()) == {
+        "strips": [],
         "events": [],
         "usage": {},
     }
-    hit = FoundHit(title="", url="https://example.org", snippet="", text="")
-    update = Select(FakeEvaluator()).run(State(question="q", hits=[hit]), Settings())
+    hit = WebPage(
+        title="", url="https://example.org", snippet="", status="found", detail="", paragraphs=0,
+        fetched_bytes=0,
+    )  # fmt: skip
+    update = Select(FakeEvaluator()).run(State(question="q", pages=[hit]), Settings())
     assert [entry["kind"] for entry in update["events"]] == ["search_empty"]

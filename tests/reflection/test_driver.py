@@ -317,7 +317,7 @@ def test_what_is_asked_depends_on_the_task() -> None:
     ],
 )
 def test_passages_that_were_looked_for_are_not_looked_for_again(given: Any, passages: Any) -> None:
-    asked = asked_of({"question": "Who?"} | given, Settings())
+    asked = asked_of({"question": "Who?", "reflection": given}, Settings())
     assert asked.passages == passages
     assert asked.decided == (given["choices"][0] if given.get("choices") else None)
 
@@ -417,14 +417,14 @@ def test_an_outcome_is_written_down_and_none_leaves_what_was_known() -> None:
     read: Any = [{"title": "T", "text": "a"}]
     outcome = ReflectionOutcome(answer="Ada.", raw="Ada.", passages=read, cited=[0], score=1.0,
                       choices=[CHOICE], critiques=[], flags=["cut"], tokens=3)  # fmt: skip
-    state: Any = {"passages": [passage], "choices": []}
+    state: Any = {"reflection": {"passages": [passage], "choices": []}}
     node = ShortForm(FakeReflection({}, approximation="by rule"))
-    update = node.update(state, Reflected(outcome, [], [], Spending()))
-    assert update["passages"] == [passage]
-    assert (update["choices"], update["approximation"]) == ([CHOICE], "by rule")
-    assert update["reflection"] == {
+    written = node.update(state, Reflected(outcome, [], [], Spending()))["reflection"]
+    assert written == {
         "answer": "Ada.", "raw": "Ada.", "cited": [0], "score": 1.0, "flags": ["cut"], "tokens": 3,
+        "approximation": "by rule", "choices": [CHOICE], "passages": [passage], "critiques": [],
+        "search": None,
     }  # fmt: skip
-    update = node.update(state, Reflected(None, [passage], [], Spending()))
-    assert (update["reflection"], update["search"]) == (None, None)
-    assert update["passages"] == [passage, passage]
+    written = node.update(state, Reflected(None, [passage], [], Spending()))["reflection"]
+    assert "answer" not in written
+    assert written["passages"] == [passage, passage]

@@ -50,18 +50,22 @@ def test_what_is_connected_is_named_without_paths(client: httpx.Client) -> None:
 
 def strip(document: str, text: str, *, kept: bool = True) -> dict[str, Any]:
     source = {"id": document, "title": "", "url": "", "position": ""}
-    return {"text": text, "source": source, "score": None, "kept": kept, "reason": ""}
+    strip = {"text": text, "kind": "document", "source": source, "score": None}
+    return {**strip, "kept": kept, "reason": ""}
 
 
 def test_what_correction_changed_is_told_as_the_terminal_tells_it(client: httpx.Client) -> None:
-    plain = {"internal": [strip("a", "One. Two."), strip("b", "Three.")]}
+    plain = {"strips": [strip("a", "One. Two."), strip("b", "Three.")]}
     corrected = {
-        "internal": [strip("a", "One."), strip("a", "Two.", kept=False)],
-        "external": [strip("hit-1", "Five.")],
+        "strips": [
+            strip("a", "One."),
+            strip("a", "Two.", kept=False),
+            strip("hit-1", "Five."),
+        ],
     }
     told = client.post("/api/compare", json={"plain": plain, "corrected": corrected}).json()
     texts = {name: [one["text"] for one in strips] for name, strips in told.items()}
     assert texts == {"dropped": ["Three."], "shortened": ["One. Two."], "added": ["Five."]}
-    wrong = client.post("/api/compare", json={"plain": plain, "corrected": {"internal": 3}})
+    wrong = client.post("/api/compare", json={"plain": plain, "corrected": {"strips": 3}})
     assert wrong.status_code == 400
-    assert wrong.json()["message"].startswith("corrected.internal: Input should be")
+    assert wrong.json()["message"].startswith("corrected.strips: Input should be")

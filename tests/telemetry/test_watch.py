@@ -58,7 +58,7 @@ async def test_a_question_is_a_tree_of_graph_nodes_models_and_retriever(
         (None, root), (root, "open_run"), (root, "retrieve"),
         ("retrieve", "retrieval FakeRetriever"),
         (root, "grade"), (root, "refine"), (root, "web"), (root, "generate"),
-        *(("web", name) for name in ("rewrite", "confirm_search", "search", "read_pages")),
+        *(("web", name) for name in ("rewrite", "search", "read_pages")),
         ("web", "select"), ("rewrite", chat), ("generate", chat),
     }  # fmt: skip
     assert len({one.context.trace_id for one in told.spans if one.context}) == 1

@@ -116,7 +116,7 @@ class Outcome(NamedTuple):
         if not isinstance(state["answer"], str) or not state["answer"]:
             return "there is no answer"
         said = state["answer"].startswith(NOT_FOUND) and "abstained" in kinds
-        if state["abstained"] and not said:
+        if (state["outcome"] == "not_found") and not said:
             return "abstained without saying so"
         for part, what in self.case.saboteur.told:
             if not kinds & RECORDED[part]:
@@ -126,7 +126,7 @@ class Outcome(NamedTuple):
     def _contradiction(self) -> str:
         """Return which keys of the state contradict each other or the settings."""
         state, settings = self.state, self.case.settings
-        if state["abstained"] != (state["outcome"] == "not_found"):
+        if (state["outcome"] == "not_found") != (state["outcome"] == "not_found"):
             return f"abstained is {state['abstained']}, outcome {state['outcome']}"
         own_words = _QUOTED.sub("", state["answer"])
         marks = {number for mark in marks_in(own_words) for number in mark.numbers}

@@ -15,6 +15,7 @@ from crag.documents.loaders import load
 from crag.documents.sources import Unusable
 from crag.graph import build_rag
 from crag.parts import Parts
+from crag.state import strips_of_kind
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
 from tests.commands import crag
 from tests.repeating import times
@@ -107,7 +108,7 @@ def test_nothing_of_them_acts_in_a_prompt(folder: Path) -> None:
     assert prompt.count(FACT) == sum(FACT in one.page_content for one in documents) == 4
     assert SECRET not in prompt
     assert ACTS.findall(prompt) == []
-    assert fenced(state["internal"]).count("<passage ") == len(documents)
+    assert fenced(strips_of_kind(state, "document")).count("<passage ") == len(documents)
 
 
 @pytest.mark.slow

@@ -49,13 +49,13 @@ def cite(text: str) -> object:
 
 
 def attribute(text: str) -> object:
-    strip = Strip(text=text, source=SOURCE, score=1.0, kept=True, reason="")
+    strip = Strip(text=text, kind="document", source=SOURCE, score=1.0, kept=True, reason="")
     passage = OfferedPassage(title="A", text=text, label="document", grade="", strips=[strip])
     return attributed(text, [passage])
 
 
 def quote(text: str) -> object:
-    strip = Strip(text=text, source=SOURCE, score=1.0, kept=True, reason="")
+    strip = Strip(text=text, kind="document", source=SOURCE, score=1.0, kept=True, reason="")
     return ExtractiveAnswerer(FakeReadingEvaluator(0.9, "x")).quote("What is a?", [strip])
 
 

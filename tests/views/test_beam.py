@@ -52,7 +52,7 @@ def test_the_picture_says_the_answer(run: Walk) -> None:
 
 
 def test_the_table_marks_the_answer_and_counts_segments(run: Walk) -> None:
-    lines = critique_table(run.state["critiques"]).markdown().splitlines()
+    lines = critique_table(run.state["reflection"]["critiques"]).markdown().splitlines()
     assert lines[0].startswith("| segment | passage | candidate | IsRel |")
     bold = [line.split("|")[3].strip() for line in lines if line.startswith("| **")]
     assert bold == ["**A.**", "**A-y.**"]
@@ -64,4 +64,4 @@ def test_a_run_without_a_beam_says_how_to_get_one(make_parts: Any) -> None:
     short = walk(build_self_rag(parts), "Which?")
     with pytest.raises(CragError, match="form=long"):
         draw_beam(short)
-    assert critique_table(short.state["critiques"]).columns[0] == "passage"
+    assert critique_table(short.state["reflection"]["critiques"]).columns[0] == "passage"

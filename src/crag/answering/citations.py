@@ -115,7 +115,9 @@ def numbered_passages(passages: Sequence[OfferedPassage]) -> list[Citation]:
 def strips_of(passage: OfferedPassage) -> list[Strip]:
     """Return the strips of a passage; one without strips counts as a strip itself."""
     source = Source(id=passage["title"], title=passage["title"], url="", position="")
-    own = Strip(text=passage["text"], source=source, score=None, kept=True, reason="")
+    own = Strip(
+        text=passage["text"], kind="document", source=source, score=None, kept=True, reason=""
+    )
     return passage.get("strips") or [own]
 
 

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from crag.correction.strips import joint_text, neutral_knowledge, recompose
 from crag.settings import Settings
-from crag.state import Citation, State, Strip
+from crag.state import Citation, State, Strip, strips_of_kind
 from crag.text.untrusted import neutral
 
 
 def kept_strips(state: State, settings: Settings) -> list[Strip]:
-    """Return the kept strips, internal before external (CRAG, Algorithm 1)."""
-    internal = recompose(state.get("internal", []), settings)
-    external = recompose(state.get("external", []), settings)
-    return [*internal, *external]
+    """Return the kept strips, those of documents before those of the web (CRAG, Algorithm 1)."""
+    documents = recompose(strips_of_kind(state, "document"), settings)
+    web = recompose(strips_of_kind(state, "web"), settings)
+    return [*documents, *web]
 
 
 def numbered(strips: Sequence[Strip]) -> list[Citation]:
@@ -43,7 +43,7 @@ def paper_format(state: State, settings: Settings) -> str:
             neutral_knowledge(strip["text"].replace("\n", " "))
             for strip in recompose(strips, settings)
         )
-        for strips in (state.get("internal", []), state.get("external", []))
+        for strips in (strips_of_kind(state, "document"), strips_of_kind(state, "web"))
     )
     return joint_text(internal, external)
 

@@ -1,8 +1,9 @@
 """Turn a model's reply, quotations, or neither into the final update of the state."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from typing_extensions import TypedDict
 
 from crag.answering.attribution import attribute
@@ -14,7 +15,7 @@ from crag.correction.naming import about, lacking
 from crag.correction.provenance import source_within
 from crag.events import Event, event
 from crag.parts import Attributor, Quotation
-from crag.state import AnswerSentence, Citation, Outcome, Quote, State, Strip, Usage
+from crag.state import AnswerSentence, Citation, Outcome, Quote, Strip, Usage
 from crag.text.marks import as_mark
 
 NOT_FOUND = "I could not find this in the documents."
@@ -29,14 +30,11 @@ _BLOCKS = ("```", "~~~", "|", "- ", "#")
 
 
 class GenerateUpdate(TypedDict):
-    """Written by `generate`; `messages` stays empty unless the question came as one."""
+    """Written by `generate`."""
 
-    knowledge: str
     answer: str
-    abstained: bool
     outcome: Outcome
     citations: list[Citation]
-    further: list[Citation]
     sentences: list[AnswerSentence]
     messages: list[AnyMessage]
     events: list[Event]
@@ -49,10 +47,8 @@ def declines(text: str) -> bool:
     return said.startswith(tuple(words.lower().rstrip(".") for words in (NOT_FOUND, DECLINED)))
 
 
-def from_reply(  # noqa: PLR0913 - what the answer is made of
-    state: State,
+def from_reply(
     reply: Reply,
-    knowledge: str,
     strips: Sequence[Strip],
     *,
     question: str,
@@ -66,10 +62,10 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     it cites has a name of the question; its numbers count only where no `attributor` can tell.
     """
     if declines(reply.text):
-        return abstained(state, knowledge, [], FOUND_NOTHING, reply)
+        return abstained([], FOUND_NOTHING, reply)
     if not cites:
         answer, links = without_links(reply.text, numbered(strips))
-        return _update(state, answer, knowledge, [], links_removed(_NODE, links), reply)
+        return _update(answer, [], links_removed(_NODE, links), reply)
     available = numbered(strips)
     checked, _, removed, links = validate(reply.text, available)
     events = links_removed(_NODE, links)
@@ -82,7 +78,7 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
         detail = f"the answer cited {marks}, but there are {len(strips)} strips"
         events.append(event("citation_removed", _NODE, detail, "the citation was removed"))
     if not strips:
-        return _update(state, checked, knowledge, [], events, reply)
+        return _update(checked, [], events, reply)
     answer, citations, sentences, failed = attribute(question, checked, available, attributor)
     unsupported = [one for one in sentences if one["status"] == "unsupported"]
     was_judged = attributor is not None and not failed
@@ -95,7 +91,7 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     if problem:
         detail = f"{problem}: {reply.text}"
         events.append(event("uncited_answer", _NODE, detail, "the answer is shown"))
-    update = _update(state, answer, knowledge, citations, [*events, *failed], reply)
+    update = _update(answer, citations, [*events, *failed], reply)
     return {**update, "sentences": sentences}
 
 
@@ -111,7 +107,10 @@ def links_removed(node: str, links: Sequence[str]) -> list[Event]:
 
 
 def from_quotations(
-    state: State, quotations: Sequence[Quotation], strips: Sequence[Strip], events: list[Event]
+    quotations: Sequence[Quotation],
+    strips: Sequence[Strip],
+    events: list[Event],
+    reply: Reply | None = None,
 ) -> GenerateUpdate:
     """Quote the strips, each quotation followed by its citation, without pictures and HTML.
 
@@ -120,12 +119,9 @@ def from_quotations(
     shown = [quoted for quoted in quotations if not quoted.further]
     known = numbered([{**one, "text": f"{about(one)} {one['text']}"} for one in strips])
     answer, links = without_links(quoted_text(shown), known)
-    knowledge = "\n".join(
-        f"{as_mark(place)} {strip['text']}" for place, strip in enumerate(strips, start=1)
-    )
     events = [*events, *links_removed(_NODE, links)]
-    update = _update(state, answer, knowledge, _quoted(shown, strips, known), events, None)
-    update["further"] = _quoted([one for one in quotations if one.further], strips, known)
+    more = _quoted([one for one in quotations if one.further], strips, known)
+    update = _update(answer, _quoted(shown, strips, known), events, reply, more)
     update["outcome"] = "answered" if shown[0].sure else "likely"
     return update
 
@@ -181,46 +177,50 @@ def _position(citation: Citation, place: tuple[int, int]) -> str:
     return source_within(citation["source"], citation["text"], *place)["position"]
 
 
-def abstained(
-    state: State, knowledge: str, events: list[Event], reason: str, reply: Reply | None = None
-) -> GenerateUpdate:
+def abstained(events: list[Event], reason: str, reply: Reply | None = None) -> GenerateUpdate:
     """Say that there is no answer, and record why."""
     events = [*events, event("abstained", _NODE, reason, "no answer is given")]
-    update = _update(state, NOT_FOUND, knowledge, [], events, reply)
-    update["abstained"], update["outcome"] = True, "not_found"
+    update = _update(NOT_FOUND, [], events, reply)
+    update["outcome"] = "not_found"
     return update
 
 
-def _update(  # noqa: PLR0913, PLR0917 - one argument for each key that differs
-    state: State,
+def _update(
     answer: str,
-    knowledge: str,
     citations: list[Citation],
     events: list[Event],
     reply: Reply | None,
+    more: Sequence[Citation] = (),
 ) -> GenerateUpdate:
     return GenerateUpdate(
-        knowledge=knowledge,
         answer=answer,
-        abstained=False,
         outcome="likely" if reply and reply.cut else "answered",
         citations=citations,
-        further=[],
         sentences=[],
-        messages=chat_reply(state, answer, citations, reply.message_id if reply else None),
+        messages=[answer_message(answer, citations, more, reply.message_id if reply else None)],
         events=events,
         usage=reply.usage if reply else Usage(),
     )
 
 
-def chat_reply(
-    state: State, answer: str, citations: list[Citation], message_id: str | None = None
-) -> list[AnyMessage]:
-    """Answer with a message where a message asked; its id is that of the streamed tokens.
+def answer_message(
+    answer: str,
+    citations: Sequence[Citation],
+    more: Sequence[Citation] = (),
+    message_id: str | None = None,
+) -> AnyMessage:
+    """Return the answer as a message; its id is that of the streamed tokens.
 
-    What its marks refer to stands beside it, in `additional_kwargs`.
+    What its marks refer to stands beside it, in `additional_kwargs`, and as `more` what could be
+    quoted besides, which is shown on request.
     """
+    beside = {"citations": list(citations), "more": list(more)}
+    return AIMessage(answer, id=message_id, additional_kwargs=beside)
+
+
+def more_passages(state: Mapping[str, Any]) -> list[Citation]:
+    """Return what could be quoted besides the answer."""
     messages = state.get("messages") or []
-    if not messages or not isinstance(messages[-1], HumanMessage):
-        return []
-    return [AIMessage(answer, id=message_id, additional_kwargs={"citations": citations})]
+    last = messages[-1] if messages else None
+    found: list[Citation] = last.additional_kwargs.get("more", []) if last else []
+    return found

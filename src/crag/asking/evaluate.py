@@ -24,7 +24,7 @@ from crag.parts import ChatModel
 from crag.plain import filled
 from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
-from crag.state import Source
+from crag.state import Source, reflected
 from crag.text.untrusted import neutral
 
 Verdict = Literal["right", "wrong", "abstained", "unjudged", "failed"]
@@ -62,16 +62,17 @@ async def evaluate(
 
 def _judged(question: Question, row: Row, state: Mapping[str, Any], settings: Settings) -> Row:
     texts = state.get("documents") or []
-    scores = state.get("scores") or [None] * len(texts)  # Plain retrieval gives none.
+    is_graded = state.get("thresholds") is not None  # Plain retrieval grades nothing.
     documents = []
-    for place, (document, score) in enumerate(zip(texts, scores, strict=True)):
+    for place, document in enumerate(texts):
         source, text = source_of(document, place), document.page_content
+        score = document.metadata["score"] if is_graded else None
         holds = _holds(question, source, text)
         documents.append({**source, "text": text, "score": score, "holds": holds})
     kept = kept_strips(state, settings) if state else []  # type: ignore[arg-type]
     if not kept:  # Self-RAG reads whole passages.
-        kept = [strip for one in state.get("passages") or [] for strip in strips_of(one)]
-    strips = [*(state.get("internal") or []), *(state.get("external") or [])]
+        kept = [strip for one in reflected(state).get("passages", []) for strip in strips_of(one)]
+    strips = state.get("strips") or []
     known = bool(state and (question.evidence or question.answers or question.files))
     retrieved = any(one["holds"] for one in documents) if known else None
     held = any(_holds(question, one["source"], one["text"]) for one in kept) if known else None

@@ -17,8 +17,8 @@ EXIT_CODES: dict["Outcome", int] = {
     "answered": 0, "likely": 0, "not_found": 4, "nothing_asked": 0,
 }  # fmt: skip
 """What `crag ask` exits with; 1 and 2 are errors."""
-_LEFT_OUT = {"messages", "documents", "readings", "internal", "external"}
-"""Keys of the state that `--json` leaves out; `strips` has what the last two hold."""
+_LEFT_OUT = {"messages", "documents"}
+"""Keys of the state that `--json` leaves out."""
 
 
 @app.command(
@@ -105,7 +105,6 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 def _told(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `--json` tells of a state."""
-    strips = [*(state.get("internal") or []), *(state.get("external") or [])]
     told = {"question": None, "action": None, "outcome": None, "answer": None, "citations": []}
-    told |= {"strips": strips, "events": [], "usage": {}}
+    told |= {"strips": [], "events": [], "usage": {}}
     return told | {name: value for name, value in state.items() if name not in _LEFT_OUT}

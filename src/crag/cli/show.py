@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.markdown import Markdown
 
+from crag.answering.outcome import more_passages
 from crag.cli.terminal import from_here, safe, say
 from crag.correction.action import decide
 from crag.correction.comparison import Comparison
@@ -53,10 +54,8 @@ class Trace:
     ) -> None:
         self._console = console
         self._verbose, self._everything, self._brief, self._more = verbose, everything, brief, more
-        self._documents: list[Any] = []
         self._live: Live | None = None
         self._draft, self._message = "", ""
-        self._query = ""
         self._usage = Usage()
         self._shown = {"choices": 0, "critiques": 0}
         """How many of them were shown: an update has all of them so far."""
@@ -112,25 +111,24 @@ class Trace:
             case "contextualize":
                 yield _labelled("question", safe(update["question"]))
             case "retrieve":
-                self._documents = update["documents"]
-                yield _labelled("retrieve", counted(len(self._documents), "document"))
+                yield _labelled("retrieve", counted(len(update["documents"]), "document"))
             case "grade":
-                yield from _graded(update, self._documents)
-            case "refine" | "pass_through":
-                yield from self._strips("refine", update["internal"])
-            case "select":
-                yield from self._strips("select", update["external"])
+                yield from _graded(update)
+            case "refine" | "pass_through" | "select":
+                label = "select" if node == "select" else "refine"
+                yield from self._strips(label, update["strips"])
             case "rewrite":
-                self._query = update["query"]
-                yield _labelled("rewrite", safe(self._query))
-            case "confirm_search" if update["query"] != self._query:  # A human changed it.
+                yield _labelled("rewrite", safe(update["query"]))
+            case "confirm_search" if update.get("query"):  # A human changed it.
                 yield _labelled("confirm_search", safe(update["query"]))
-            case "search" if update["hits"]:
-                yield _labelled("search", counted(len(update["hits"]), "hit"))
-                for hit in update["hits"]:
+            case "search" if update["pages"]:
+                yield _labelled("search", counted(len(update["pages"]), "hit"))
+                for hit in update["pages"]:
                     yield f"  {safe(shortened(hit['title'], _TEXT))} [dim]{safe(hit['url'])}[/]"
-            case "read_pages" if update["pages"]:
-                pages = update["pages"]
+            case "read_pages":
+                pages = [page for page in update["pages"] if page["status"] != "found"]
+                if not pages:
+                    return
                 found = counted(sum(page["paragraphs"] for page in pages), "paragraph")
                 yield _labelled("read_pages", f"{counted(len(pages), 'page')}, {found}")
                 for page in pages:
@@ -138,12 +136,13 @@ class Trace:
                     told = page["detail"] or counted(page["paragraphs"], "paragraph")
                     yield f"  {status} {safe(page['url'])} [dim]({safe(told)})[/]"
             case "prepare_passages":
-                yield _labelled("passages", counted(len(update["passages"]), "passage"))
-                for one in update["passages"]:
+                passages = update["reflection"]["passages"]
+                yield _labelled("passages", counted(len(passages), "passage"))
+                for one in passages:
                     grade = f" [dim]({one['grade']})[/]" if one["grade"] else ""
                     yield f"  {one['label']:<9} {safe(shortened(one['title'], _TEXT))}{grade}"
             case "decide" | "short_form" | "beam_step" | "graded_loop":
-                yield from self._reflected(node, update)
+                yield from self._reflected(node, update["reflection"])
 
     def _strips(self, label: str, strips: Sequence[Strip]) -> Iterator[str]:
         if not strips:
@@ -160,7 +159,7 @@ class Trace:
             yield f"  [dim]- {count} dropped: {safe(reason)}[/]"
 
     def _reflected(self, node: str, update: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the new decisions and critiques."""
+        """Yield the new decisions and critiques of a reflection."""
         for choice in self._new(update, "choices"):
             action = choice["action"].replace("_", " ")
             place = f"segment {choice['segment'] + 1}: " if choice["segment"] else ""
@@ -204,7 +203,7 @@ class Trace:
                 text = safe(update["answer"][one["start"] : one["end"]])
                 line = _labelled("no source", f"[yellow]supports:[/] {text}")
                 self._console.print(line, soft_wrap=True)
-        further = update.get("further") or []
+        further = more_passages(update)
         if further and not self._everything and self._more:
             self._console.print(f"  [dim]{len(further)} more with {self._more}[/]")
         for citation in further if self._everything else ():
@@ -250,11 +249,12 @@ def _labelled(label: str, text: str) -> str:
     return f"[bold]{label:<9}[/] {text}"
 
 
-def _graded(update: Mapping[str, Any], documents: Sequence[Any]) -> Iterator[str]:
+def _graded(update: Mapping[str, Any]) -> Iterator[str]:
     action, limits = update["action"], update["thresholds"]
     words = f"upper {limits['upper']:.2f}, lower {limits['lower']:.2f}"
     yield _labelled("grade", f"[bold {_COLOURS[action]}]{action}[/]   {words}")
-    for rank, (document, score) in enumerate(zip(documents, update["scores"], strict=True)):
+    for rank, document in enumerate(update["documents"]):
+        score = document.metadata["score"]
         filled = round((min(max(score, -1.0), 1.0) + 1) / 2 * _BAR)
         bar = "█" * filled + "░" * (_BAR - filled)
         colour = _COLOURS[decide([score], **limits)]

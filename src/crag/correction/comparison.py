@@ -19,8 +19,8 @@ class Comparison(NamedTuple):
 
 def compare(plain: Mapping[str, Any], corrected: Mapping[str, Any]) -> Comparison:
     """Compare the strips in the states of both graphs after the same question."""
-    before: Sequence[Strip] = plain["internal"]
-    after: Sequence[Strip] = [*corrected["internal"], *corrected["external"]]
+    before: Sequence[Strip] = plain["strips"]
+    after: Sequence[Strip] = corrected["strips"]
     known = {strip["source"]["id"] for strip in before}
     kept = {strip["source"]["id"] for strip in after if strip["kept"]}
     cut = kept & {strip["source"]["id"] for strip in after if not strip["kept"]}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from langchain_core.documents import Document
 
 from crag.parts import Page, Passage
-from crag.state import FoundHit, OfferedPassage, Source, Strip
+from crag.state import OfferedPassage, Source, Strip, StripKind, WebPage
 from crag.text.places import line_places, lines_written
 from crag.text.units import Unit
 
@@ -86,13 +86,13 @@ def title_of(document: Document) -> str:
     return str(document.metadata.get("title") or "")
 
 
-def strips_of_snippet(hit: FoundHit, index: int) -> list[Strip]:
+def strips_of_snippet(hit: WebPage, index: int) -> list[Strip]:
     """Make a strip of a hit's snippet, or of its title if there is no snippet (official code)."""
     text = hit["snippet"].strip() or hit["title"].strip()
-    return [unscored(text, _source_of_hit(hit, index, hit["title"], ""))] if text else []
+    return [unscored(text, _source_of_hit(hit, index, hit["title"], ""), "web")] if text else []
 
 
-def strips_of_page(hit: FoundHit, page: Page, index: int, titles: str) -> list[Strip]:
+def strips_of_page(hit: WebPage, page: Page, index: int, titles: str) -> list[Strip]:
     """Make a strip of each paragraph of a page.
 
     Unless each strip is scored with its title anyway, the title is prepended, as in the official
@@ -101,19 +101,19 @@ def strips_of_page(hit: FoundHit, page: Page, index: int, titles: str) -> list[S
     title = page.title or hit["title"]
     official = f"{title}: " if title and titles != "every_strip" else ""
     return [
-        unscored(official + text, _source_of_hit(hit, index, title, f"paragraph {number}"))
+        unscored(official + text, _source_of_hit(hit, index, title, f"paragraph {number}"), "web")
         for number, text in enumerate(page.paragraphs, start=1)
     ]
 
 
-def _source_of_hit(hit: FoundHit, index: int, title: str, position: str) -> Source:
+def _source_of_hit(hit: WebPage, index: int, title: str, position: str) -> Source:
     """Name the source of a search hit, starting with `hit-1`."""
     return Source(id=f"hit-{index + 1}", title=title, url=hit["url"], position=position)
 
 
-def unscored(text: str, source: Source) -> Strip:
+def unscored(text: str, source: Source, kind: StripKind = "document") -> Strip:
     """Make a strip that has not been scored."""
-    return Strip(text=text, source=source, score=None, kept=False, reason="")
+    return Strip(text=text, kind=kind, source=source, score=None, kept=False, reason="")
 
 
 def kept_whole(documents: Sequence[Document], reason: str, first: int = 0) -> list[Strip]:

@@ -95,8 +95,7 @@ class ReaderEvaluator:
 
     def _reading(self, passage: Passage, views: Sequence[View]) -> Reading:
         if not views:
-            return Reading(score=LOWEST, starts=[], evidence=[], span=None)
-        starts, evidence = _evidence(passage.text, views)
+            return Reading(score=LOWEST, evidence="", span=None)
         score = math.tanh(max(map(self.model.grade, views)) / 2)
         best = max(views, key=lambda view: view.span[2])
         span = None
@@ -104,7 +103,7 @@ class ReaderEvaluator:
             first, last, odds = best.span
             start, end = best.window.offsets[first][0], best.window.offsets[last][1]
             span = Span(start=start, end=end, score=math.tanh(odds / 2))
-        return Reading(score=score, starts=starts, evidence=evidence, span=span)
+        return Reading(score=score, evidence=_evidence(passage.text, views), span=span)
 
 
 @cache
@@ -117,7 +116,7 @@ def _overlap(earlier: View, later: View) -> bool:
     return later.window.first < earlier.window.first + len(earlier.window.offsets)
 
 
-def _evidence(text: str, views: Sequence[View]) -> tuple[list[int], list[int]]:
+def _evidence(text: str, views: Sequence[View]) -> str:
     """Return the evidence of each word of a text, equal neighbours joined.
 
     Where two windows overlap, that one counts in which a token stands further from the edge.
@@ -144,7 +143,7 @@ def _evidence(text: str, views: Sequence[View]) -> tuple[list[int], list[int]]:
                 odds.append(value)
             is_unread = False
     if not ends:
-        return [0], [0]
+        return "0:0"
     if ends[-1] < len(text.rstrip()):
         ends.append(len(text))
         odds.append(-math.inf)

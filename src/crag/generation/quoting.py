@@ -7,7 +7,6 @@ covers words of the question that those before do not, or says the same with ano
 import math
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from crag.correction.evidence import evidence_odds, score_odds
@@ -21,7 +20,7 @@ from crag.generation.excerpts import (
     written,
 )
 from crag.parts import Quotation
-from crag.reading import Reading
+from crag.reading import Reading, shares_of
 from crag.state import Strip
 from crag.text.words import bare, question_words, words
 
@@ -164,12 +163,7 @@ def _anchor(reading: Reading) -> int:
     """Return where the answer stands, or the most evidence where no span does."""
     if (span := reading["span"]) is not None:
         return (span["start"] + span["end"]) // 2
-    edges = [*reading["starts"], reading["starts"][-1] + 1] if reading["starts"] else [0, 0]
-    best = max(
-        zip(pairwise(edges), reading["evidence"], strict=False), key=lambda word: word[1],
-        default=((0, 0), 0),
-    )  # fmt: skip
-    return best[0][0]
+    return max(shares_of(reading), key=lambda word: word[1], default=(0, 0))[0]
 
 
 def _repeats(candidate: _Candidate, better: Sequence[_Candidate]) -> bool:

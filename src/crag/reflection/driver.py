@@ -45,12 +45,13 @@ from crag.settings import Settings
 from crag.state import (
     Choice,
     Critique,
+    Flag,
     OfferedPassage,
     PassageRecord,
     Reflection,
-    SearchRecord,
     State,
     Usage,
+    reflected,
 )
 
 
@@ -101,9 +102,15 @@ class Judged(NamedTuple):
     critiques: tuple[Critique, ...]
 
 
-class ReflectionOutcome(Reflection):
-    """The answer of an algorithm, and how it came about."""
+class ReflectionOutcome(TypedDict):
+    """The answer of an algorithm, and how it came about; fields as in `Reflection`."""
 
+    answer: str
+    raw: str
+    cited: list[int]
+    score: float
+    flags: list[Flag]
+    tokens: int
     passages: list[PassageRecord]
     """Each passage once, in the order in which it first came."""
     choices: list[Choice]
@@ -323,14 +330,9 @@ def _stream(judged: Judged) -> None:
 
 
 class ReflectUpdate(TypedDict):
-    """Written by the nodes of all algorithms; `reflection` is None while a beam search goes on."""
+    """Written by the nodes of all algorithms; without an `answer` while a beam search goes on."""
 
-    approximation: str
-    choices: list[Choice]
-    passages: list[OfferedPassage]
-    critiques: list[Critique]
-    search: SearchRecord | None
-    reflection: Reflection | None
+    reflection: Reflection
     events: list[Event]
     usage: Usage
 
@@ -355,16 +357,18 @@ class ReflectionNode(ABC):
     def update(self, state: State, driven: Reflected) -> ReflectUpdate:
         """Return the update for an `ReflectionOutcome`; without a result there is no reflection."""
         outcome: ReflectionOutcome | None = driven.result
-        known = [*(state.get("passages") or []), *driven.found]
-        return ReflectUpdate(
+        known = [*(reflected(state).get("passages") or []), *driven.found]
+        reflection = Reflection(
             approximation=self._driver.approximation,
-            choices=outcome["choices"] if outcome else state.get("choices", []),
+            choices=outcome["choices"] if outcome else reflected(state).get("choices") or [],
             passages=in_order(outcome["passages"], known) if outcome else known,
             critiques=outcome["critiques"] if outcome else [],
             search=None,
-            reflection=_reflection_of(outcome) if outcome else None,
-            events=driven.events,
-            usage=driven.spending.usage,
+        )
+        if outcome:
+            reflection |= _answer_of(outcome)
+        return ReflectUpdate(
+            reflection=reflection, events=driven.events, usage=driven.spending.usage
         )
 
 
@@ -373,7 +377,8 @@ def asked_of(state: State, settings: Settings) -> Asked:
 
     If nothing was retrieved because retrieval was decided against, a later segment may search.
     """
-    profile, choices, passages = settings.profile, state.get("choices"), state.get("passages")
+    profile, kept = settings.profile, reflected(state)
+    choices, passages = kept.get("choices"), kept.get("passages")
     posed = profile.posed(state)
     if not passages and choices and choices[0]["action"] != "retrieve":
         passages = None
@@ -399,7 +404,7 @@ def in_order(
     return [by_text[passage_of(record)] for record in records]
 
 
-def _reflection_of(outcome: ReflectionOutcome) -> Reflection:
+def _answer_of(outcome: ReflectionOutcome) -> Reflection:
     return Reflection(
         answer=outcome["answer"],
         raw=outcome["raw"],

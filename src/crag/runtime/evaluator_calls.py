@@ -13,7 +13,7 @@ from crag.runtime.replies import readings_of, scores_of_reply
 from crag.settings import Settings
 from crag.state import Strip, Usage
 
-_NOTHING: Final = Reading(score=LOWEST, starts=[], evidence=[], span=None)
+_NOTHING: Final = Reading(score=LOWEST, evidence="", span=None)
 
 
 class Scored(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.runtime import Runtime, get_runtime
+from langgraph.types import Command
 
 from crag.events import Event, noting
 from crag.runtime.waiting import blocking, compute
@@ -80,6 +81,6 @@ def current_settings() -> Settings:
 
 def _completed(update: Update, noted: list[Event]) -> Update:
     """Add to an update the events that parts noted."""
-    if noted:
+    if noted and not isinstance(update, Command):
         update = {**update, "events": [*noted, *(update.get("events") or [])]}
     return update

@@ -61,17 +61,13 @@ async def about(request: Request) -> Response:
     return JSONResponse({"graphs": graphs, **connected(request.app.state.environment)})
 
 
-class _Plain(TypedDict):
-    internal: list[Strip]
-
-
-class _Corrected(_Plain):
-    external: list[Strip]
+class _Strips(TypedDict):
+    strips: list[Strip]
 
 
 class _States(TypedDict):
-    plain: _Plain
-    corrected: _Corrected
+    plain: _Strips
+    corrected: _Strips
 
 
 _STATES: Final = TypeAdapter(_States)

@@ -168,9 +168,8 @@ class RunWatch(BaseCallbackHandler):
             self._finish(run, {}, "interrupted", {})
             return
         outcome = "answered" if state.get("answer") else "no_answer"
-        if state.get("outcome") == "nothing_asked":
-            outcome = "nothing_asked"
-        self._finish(run, state, "abstained" if state.get("abstained") else outcome, {})
+        special = {"nothing_asked": "nothing_asked", "not_found": "abstained"}
+        self._finish(run, state, special.get(state.get("outcome") or "", outcome), {})
 
     def _finish(
         self, run: _Run, state: Mapping[str, Any], outcome: str, failure: Mapping[str, str]

@@ -11,6 +11,7 @@ from crag.errors import CragError
 from crag.papers.experiments.baselines import build_binary_llm
 from crag.papers.experiments.units import Unit
 from crag.parts import Parts
+from crag.state import strips_of_kind
 from crag.testing import FakeChatModel, FakeEvaluator, FakeQuoter, FakeRetriever, FakeSearcher
 from tests.papers.experiments.chat_server import ChatServer, chatting
 from tests.papers.experiments.runs import HITS, answerer, examples, variant
@@ -41,15 +42,15 @@ def test_all_yes_stays_with_the_documents() -> None:
     state, searcher = asked(YES, YES, replies=["yes", "Yes.", "It is red [1]."])
     assert searcher.queries == []
     assert state["usage"]["llm_calls"] == 3
-    assert [strip["text"] for strip in state["internal"]] == [YES.page_content] * 2
+    assert [strip["text"] for strip in strips_of_kind(state, "document")] == [YES.page_content] * 2
 
 
 def test_one_no_drops_the_document_and_searches_for_the_rewritten_question() -> None:
     state, searcher = asked(YES, NO, replies=["yes", "no", "barn, colour", "It is red [2]."])
     assert searcher.queries == ["barn, colour"]
     assert state["usage"]["llm_calls"] == 4
-    assert [strip["text"] for strip in state["internal"]] == [YES.page_content]
-    assert [strip["text"] for strip in state["external"]] == [HITS[0].snippet]
+    assert [strip["text"] for strip in strips_of_kind(state, "document")] == [YES.page_content]
+    assert [strip["text"] for strip in strips_of_kind(state, "web")] == [HITS[0].snippet]
     assert state["answer"] == "It is red [2]."
 
 

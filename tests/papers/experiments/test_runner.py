@@ -197,7 +197,7 @@ def test_an_evaluator_that_reads_does_so_with_a_cache_too(tmp_path: Path) -> Non
     assert languages_of(judge) == {"en"}
     passages = [Passage("", "A red one."), Passage("", "A blue one."), Passage("", "A red one.")]
     read = judge.read("q", passages)
-    read[0]["evidence"].clear()
+    read[0]["evidence"] = ""
     again = cached(evaluator, cache, "reads")
     assert is_reading(again)
     readings = FakeReadingEvaluator(0.9, "red").read("q", passages)

@@ -259,7 +259,10 @@ def _strips(passage: Passage, score: float) -> list[Strip]:
     source = Source(id="passage", title=passage.title, url="", position="")
     is_long = len(passage.text.split()) > _LONGEST_DOCUMENT
     texts = decompose(passage.text) if is_long else [passage.text]
-    return [Strip(text=t, source=source, score=score, kept=True, reason="") for t in texts]
+    return [
+        Strip(text=t, kind="document", source=source, score=score, kept=True, reason="")
+        for t in texts
+    ]
 
 
 def relevance(degree: float) -> Probabilities:

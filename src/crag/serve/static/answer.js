@@ -81,8 +81,8 @@ function further({ further: more = [] }) {
 
 /** The question, and how it was understood where it was one that follows others. */
 function drawAsked(run) {
-  const { follow_up: followUp, question } = run?.values ?? {};
-  const understood = followUp && question !== followUp.asked ? [element("span.understood", `Understood as: ${question}`)] : [];
+  const { asked, question } = run?.values ?? {};
+  const understood = asked && question !== asked ? [element("span.understood", `Understood as: ${question}`)] : [];
   byId("asked").replaceChildren(...(run ? [run.question, ...understood] : []));
   show(byId("asked"), run !== null);
 }

@@ -2,7 +2,7 @@
 
 import { cited } from "./citations.js";
 import { byId, element, show } from "./dom.js";
-import { begin, conclude } from "./run.js";
+import { begin, conclude, derive } from "./run.js";
 import * as server from "./server.js";
 import { count, graphName, PHASES, phaseOf } from "./words.js";
 
@@ -144,6 +144,7 @@ async function fill(run) {
     if (run.phase === "running") await settle(run, Infinity);
     const found = run.id ? await server.kept(run.thread, run.id) : null;
     Object.assign(run, found, { remembered: false });
+    if (found) derive(run.values);
     if (found?.asked) run.phase = "waiting";
   } catch (error) {
     server.expected(error);

@@ -11,7 +11,7 @@ import { GraphView } from "./graph.js";
 import { History } from "./history.js";
 import { Library } from "./library.js";
 import { linked } from "./places.js";
-import { begin, cancelled, close, conclude, isWhole, resume, take } from "./run.js";
+import { begin, cancelled, close, conclude, derive, isWhole, resume, take } from "./run.js";
 import * as server from "./server.js";
 import { Settings } from "./settings.js";
 import { openSource } from "./source.js";
@@ -39,9 +39,9 @@ const actions = { ask: (question, instead) => ask(question, instead), edit, read
 
 const DRAWN_BY = [
   [["steps", "asked", "error", "draft"], (run) => graphView.light(run)],
-  [["steps", "draft", "answer", "abstained", "outcome", "citations", "further", "error", "asked"], (run) => drawAnswer(run, actions)],
-  [["documents", "scores", "internal", "citations"], (run) => documentsView.draw(run)],
-  [["query", "hits", "pages", "external", "refused", "citations"], drawWeb],
+  [["steps", "draft", "answer", "outcome", "citations", "messages", "error", "asked"], (run) => drawAnswer(run, actions)],
+  [["documents", "strips", "citations"], (run) => documentsView.draw(run)],
+  [["query", "pages", "strips", "events", "citations"], drawWeb],
   [["critiques", "choices", "passages", "approximation"], drawCritiques],
   [["events"], drawEvents],
 ];
@@ -288,7 +288,10 @@ async function settle(run, message) {
   let status = null;
   try {
     status = await server.statusOf(run.thread, run.id);
-    if (status === "success" && !isWhole(run)) Object.assign(run, await server.kept(run.thread, run.id));
+    if (status === "success" && !isWhole(run)) {
+      Object.assign(run, await server.kept(run.thread, run.id));
+      derive(run.values);
+    }
   } catch (error) {
     server.expected(error);
     status = null;

@@ -103,8 +103,8 @@ const IDLE = {
   rewrite: ({ values }, { query, usage }) => !usage?.llm_calls && query === values.question,
   confirm_search: (_, __, step) => !step.asked,
   search: (_, { usage }) => !usage?.searches,
-  read_pages: (_, { pages }) => !pages?.length,
-  select: (_, { external }) => !external?.length,
+  read_pages: (_, { pages }) => !pages?.some(({ status }) => status !== "found"),
+  select: (_, { strips }) => !strips?.length,
 };
 
 /** Whether a node ran and had nothing to do, as the web branch without a searcher. */
@@ -115,16 +115,46 @@ function didNothing(run, step, result) {
 /** Merge an update; a graph within has told its events and counts already, node by node. */
 function merge(values, update, toldBefore) {
   for (const [key, value] of Object.entries(update)) {
-    if (!["events", "usage", "messages"].includes(key)) values[key] = value;
+    const fresh = overwriting(value);
+    if (fresh) values[key] = fresh.value;
+    else if (key === "strips") values.strips = replaced(values.strips ?? [], value);
+    else if (key === "reflection") values.reflection = value && { ...values.reflection, ...value };
+    else if (!["events", "usage", "messages"].includes(key)) values[key] = value;
     else if (toldBefore) continue;
     else if (key === "usage") values.usage = sum(values.usage ?? {}, value);
-    else values[key] = value ? [...(values[key] ?? []), ...value] : []; // Null clears the events.
+    else values[key] = [...(values[key] ?? []), ...value];
   }
-  return Object.keys(update);
+  derive(values);
+  return [...Object.keys(update), ...("reflection" in update ? ["critiques"] : [])];
 }
 
-/** Add counts; `fresh` is for the branch that begins to count, and a run of the page is new. */
-function sum(spent, { fresh, ...added }) {
+/** The value of an update that replaces what was summed before it; null for any other. */
+function overwriting(value) {
+  if (value?.type === "__overwrite__") return value;
+  return value && typeof value === "object" && "__overwrite__" in value ? { value: value.__overwrite__ } : null;
+}
+
+/** Strips replace those of their kind, document or web. */
+function replaced(known, strips) {
+  const kinds = new Set(strips.map(({ kind }) => kind));
+  return [...known.filter(({ kind }) => !kinds.has(kind)), ...strips];
+}
+
+/** Add what is drawn of the state: strips by kind, scores, and what reflection wrote. */
+export function derive(values) {
+  const { strips = [], documents, thresholds, pages, reflection, messages, outcome } = values;
+  const [internal, external] = ["document", "web"].map((kind) => strips.filter((strip) => strip.kind === kind));
+  const scores = thresholds ? documents?.map(({ metadata }) => metadata.score) : undefined;
+  const further = messages?.at(-1)?.additional_kwargs?.more ?? [];
+  Object.assign(values, { internal, external, scores, hits: pages ?? [], further, abstained: outcome === "not_found" }, {
+    approximation: reflection?.approximation, choices: reflection?.choices, passages: reflection?.passages,
+    critiques: reflection?.critiques,
+  });
+  return values;
+}
+
+/** Add counts. */
+function sum(spent, added) {
   const counts = { ...spent };
   for (const [name, count] of Object.entries(added)) counts[name] = (counts[name] ?? 0) + count;
   return counts;

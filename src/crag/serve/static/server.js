@@ -173,8 +173,8 @@ export async function* stream({ thread, graph, input, resume, context, checkpoin
 export const about = () => get("/about");
 
 /** Return which strips correction dropped, shortened and added, from the states of both graphs. */
-export async function compare({ internal = [] }, { internal: own = [], external = [] }) {
-  return (await post("/compare", { plain: { internal }, corrected: { internal: own, external } })).json();
+export async function compare({ strips = [] }, { strips: own = [] }) {
+  return (await post("/compare", { plain: { strips }, corrected: { strips: own } })).json();
 }
 
 /** Return the files of the index, and what may be uploaded; refused where the server has none. */

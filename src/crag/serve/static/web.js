@@ -50,7 +50,7 @@ function summary(hits, external) {
 }
 
 function hitItem(hit, index, { pages = [], external = [] }, cites) {
-  const page = pages.find((one) => one.url === hit.url);
+  const page = pages.find((one) => one.url === hit.url && one.status !== "found");
   const strips = external.filter((strip) => strip.source.id === `hit-${index + 1}`);
   const numbers = new Map(strips.filter((strip) => cites.has(strip)).map((strip) => [strip, cites.get(strip)]));
   return element(
