@@ -102,7 +102,7 @@ def test_a_file_named_env_that_is_not_utf8_is_named_with_its_line() -> None:
         ("CRAG_READ_MEGABYTES", "199", "it must be at least 200"),
         ("CRAG_READ_MEGABYTES", "1e9", "write a whole number"),
         ("CRAG_FRAMING", "bold", "choose 'chat' or 'raw'"),
-        ("CRAG_LOGS", "xml", "choose 'text' or 'json'"),
+        ("CRAG_TELEMETRY", "yes", "choose 'on', 'off' or 'auto'"),
         ("CRAG_REFLECTION_DTYPE", "int4", "choose 'auto', 'float32', 'bfloat16' or 'float16'"),
     ],
 )

@@ -30,7 +30,7 @@ Row = dict[str, Any]
 """What came of one question: `id`, `error` (why it failed; else empty), `seconds`, and of the final
 state what `REPORTED` names."""
 REPORTED = ("question", "action", "answer", "outcome", "citations", "events", "usage")
-_INDIFFERENT = {"config", "contact", "logs", "read_megabytes", "read_seconds", "telemetry"}
+_INDIFFERENT = {"config", "contact", "read_megabytes", "read_seconds", "telemetry"}
 """Fields of the environment that change no answer."""
 _PART_FAILED: frozenset[EventKind] = frozenset({
     "model_failed", "evaluator_failed", "retrieval_failed", "reranker_failed", "search_failed",

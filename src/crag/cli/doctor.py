@@ -119,7 +119,7 @@ def _checks(place: "Environment") -> Iterator[_Check]:
     from crag.index import DocumentIndex
     from crag.models.encoder import DEFAULT_MODEL as ENCODER
     from crag.parts import Prefix
-    from crag.telemetry import check
+    from crag.telemetry import is_wanted
 
     def asked(model: Any) -> None:
         reply = ask(model, [HumanMessage("Reply with one word: ready")])
@@ -177,7 +177,4 @@ def _checks(place: "Environment") -> Iterator[_Check]:
         ),
         lambda one: one.approximation or one.decide([Prefix(_QUESTION)]),
     )  # fmt: skip
-    yield _Check(
-        "telemetry", place.telemetry, "CRAG_TELEMETRY, CRAG_LOGS",
-        lambda: check(place.telemetry, place.logs),
-    )  # fmt: skip
+    yield _Check("telemetry", place.telemetry, "CRAG_TELEMETRY", lambda: is_wanted(place.telemetry))

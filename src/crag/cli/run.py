@@ -35,7 +35,7 @@ def opened(
         given["folder"] = folder = str(Path(folder).resolve()) if Path(folder).exists() else folder
     chosen = settings_from_text(given)
     place = environment(location)
-    start(place)
+    start(place.telemetry)
     parts = choose_parts(place, index_must_exist=True)
     if folder is not None:
         found = None

@@ -56,7 +56,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     require_port(address)
     settings = settings_for(address, token=token)
     settings = settings.model_copy(update={"database": database or settings.database})
-    start(chosen)
+    start(chosen.telemetry)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:

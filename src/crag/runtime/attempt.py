@@ -55,10 +55,7 @@ class Attempt:
         else:
             return False
         name = type(error).__name__
-        told = {"part": self.what, "error": name}
-        logger.warning(
-            "%s failed: %s: %s", self.what, name, redact(said(error)), extra={"told": told}
-        )
+        logger.warning("%s failed: %s: %s", self.what, name, redact(said(error)))
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("%s failed\n%s", self.what, redact("".join(format_exception(error))))
         return True

@@ -1,0 +1,136 @@
+"""What a collector is sent: which questions ended how, and nothing of what they said."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from crag.errors import MissingPackageError
+from crag.telemetry import is_wanted
+from tests.telemetry.receiver import Receiver, receiving
+
+RUNS = """
+from langchain_core.documents import Document
+from crag.graph import build_crag
+from crag.langchain import as_tool
+from crag.parts import Hit, Parts
+from crag.telemetry import start
+from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
+
+start()
+class Broken(FakeRetriever):
+    def _get_relevant_documents(self, query, *, run_manager):
+        raise ValueError("SECRETERROR " + query)
+
+def graph(score, retriever):
+    hits = [Hit("SECRETTITLE", "http://a.example", "SECRETSNIPPET is here and read.")]
+    model = FakeChatModel(replies=["SECRETANSWER [1]."])
+    return build_crag(Parts(retriever=retriever, evaluator=FakeEvaluator(score), model=model,
+                            searcher=FakeSearcher(hits)))
+
+found = FakeRetriever(documents=[Document("SECRETDOCUMENT was written by Ada.")])
+graph(0.9, found).invoke({"question": "SECRETQUESTION who?"}, {"metadata": {"thread_id": "t-7"}})
+graph(-0.9, found).invoke({"question": "SECRETQUESTION who?"})
+as_tool(graph(0.9, Broken(documents=[]))).invoke({"question": "SECRETQUESTION who?"})
+"""
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+def ran(code: str, **variables: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_spans_and_counter_say_what_happened_and_no_text(receiver: Receiver) -> None:
+    ran(
+        RUNS, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url,
+        OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20of-the-test",
+    )  # fmt: skip
+    assert b"SECRET" not in b"".join(receiver.bodies)
+    assert receiver.authorization == {"Bearer of-the-test"}
+    assert {one["service.name"] for one in receiver.resources} == {"crag"}
+    roots = [one.name for one in receiver.spans if not one.parent_span_id]
+    assert roots == ["crag", "crag", "ask_crag"]
+    names = {one.name for one in receiver.spans}
+    assert names >= {"retrieve", "grade", "FakeChatModel", "FakeRetriever"}
+    (failed,) = (one for one in receiver.spans if one.name == "Broken")
+    (event,) = failed.events
+    told = {one.key: one.value.string_value for one in event.attributes}
+    assert (failed.status.code, told) == (2, {"exception.type": "ValueError"})
+    (counter,) = receiver.metrics
+    assert counter.name == "crag.questions"
+    counted = [
+        {one.key: one.value.string_value for one in point.attributes} | {"": point.as_int}
+        for point in counter.sum.data_points
+    ]
+    assert sorted((one["crag.action"], one["crag.outcome"], one[""]) for one in counted) == [
+        ("correct", "answered", 1), ("incorrect", "answered", 2),
+    ]  # fmt: skip
+
+
+def test_who_wants_texts_and_no_counter_says_so(receiver: Receiver) -> None:
+    ran(
+        RUNS, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, OTEL_METRICS_EXPORTER="none",
+        OPENINFERENCE_HIDE_INPUTS="false",
+    )  # fmt: skip
+    sent = b"".join(receiver.bodies)
+    assert receiver.metrics == []
+    assert b"SECRETQUESTION" in sent
+    assert b"SECRETERROR" in sent
+
+
+OWN = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+trace.set_tracer_provider(TracerProvider())
+"""
+
+
+@pytest.mark.parametrize("before", ["", OWN], ids=["off", "own provider"])
+def test_nothing_is_watched_off_or_where_the_program_has_a_provider(
+    before: str, receiver: Receiver
+) -> None:
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}
+    loaded = "\nimport sys; print('openinference' in sys.modules)"
+    told = ran(f"{before}{RUNS}{loaded}", **(variables if before else {}))
+    assert (receiver.bodies, told.split()[-1]) == ([], str(bool(before)))
+
+
+@pytest.mark.parametrize(
+    ("telemetry", "variables", "wanted"),
+    [
+        ("auto", {}, False),
+        ("on", {}, True),
+        ("auto", {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:9"}, True),
+        ("off", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}, False),
+        ("on", {"OTEL_SDK_DISABLED": "true"}, False),
+    ],
+)
+def test_it_is_on_where_it_is_asked_for(
+    telemetry: str, variables: Mapping[str, str], wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert is_wanted(telemetry) is wanted
+
+
+def test_a_missing_package_is_an_error_only_where_telemetry_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "openinference.instrumentation.langchain", None)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    assert not is_wanted("auto")
+    command = r"pip install -c constraints\.txt '\.\[telemetry\]'"
+    assert re.search(rf"No telemetry: .*{command}", caplog.text)
+    with pytest.raises(MissingPackageError, match=rf"CRAG_TELEMETRY.*{command}"):
+        is_wanted("on")
