@@ -13,7 +13,8 @@ from crag.nodes.finish_reflection import FinishReflection, FinishReflectionUpdat
 from crag.nodes.graded_loop import GradedLoop
 from crag.nodes.short_form import ShortForm
 from crag.parts import Attributor, Quoter, ReflectionBackend
-from crag.runtime.node_adapter import computing, waiting
+from crag.reflection.rules import OURS, Rules
+from crag.runtime.node_adapter import computing
 from crag.settings import Settings
 from crag.state import Action, Reflection, State, Usage, merge_reflection
 
@@ -41,6 +42,7 @@ def build_reflect(
     attributor: Attributor | None = None,
     *,
     quoter: Quoter | None = None,
+    rules: Rules = OURS,
 ) -> CompiledStateGraph[State, Settings, ReflectInput, ReflectOutput]:
     """Compile the algorithms (short form, long form, the poster's rule) → finish_reflection.
 
@@ -48,7 +50,8 @@ def build_reflect(
     `crag.correction.provenance.offered_document` turns a Document into a passage. The `retriever`
     is used for dynamic retrieval, a search for each segment of the long form; the `attributor`
     judges the sentences of the answer, and the `quoter` answers in the place of a model whose text
-    no passage supports. `max_depth` bounds the cycle of `beam_step`.
+    no passage supports. `max_depth` bounds the cycle of `beam_step`. `rules` may decide, search
+    and score as another program does.
     """
     graph = StateGraph(
         State,
@@ -56,10 +59,10 @@ def build_reflect(
         input_schema=ReflectInput,
         output_schema=ReflectOutput,
     )
-    graph.add_node("short_form", waiting(ShortForm(backend, retriever)))
-    graph.add_node("beam_step", waiting(BeamStep(backend, retriever)))
-    graph.add_node("graded_loop", waiting(GradedLoop(backend)))
-    graph.add_node("finish_reflection", computing(FinishReflection(attributor, quoter)))
+    graph.add_node("short_form", computing(ShortForm(backend, retriever, rules)))
+    graph.add_node("beam_step", computing(BeamStep(backend, retriever, rules)))
+    graph.add_node("graded_loop", computing(GradedLoop(backend, rules)))
+    graph.add_node("finish_reflection", computing(FinishReflection(attributor, quoter, rules)))
 
     graph.add_conditional_edges(START, by_form)
     graph.add_edge("short_form", "finish_reflection")

@@ -14,23 +14,28 @@ from crag.nodes.prepare_passages import PreparePassages
 from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts, ReflectionBackend
+from crag.reflection.rules import OURS, Rules
 from crag.runtime.node_adapter import computing, waiting
 
 
-def build_self_rag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
+def build_self_rag(
+    parts: Parts, *, checkpointer: Checkpointer = None, rules: Rules = OURS
+) -> Graph:
     """Compile open_run → decide → retrieve → prepare_passages → reflect: Self-RAG.
 
-    `decide` may go to `reflect` at once.
+    `decide` may go to `reflect` at once. `rules` may be those of another program.
 
     Raises:
         CragError: the parts hold no reflection back end.
     """
     backend = _backend(parts)
     graph = opened_graph("decide", parts)
-    graph.add_node("decide", waiting(Decide(backend, grades=False)))
+    graph.add_node("decide", computing(Decide(backend, rules, grades=False)))
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("prepare_passages", computing(PreparePassages(prepared=False)))
-    reflect = build_reflect(backend, parts.retriever, parts.attributor, quoter=parts.quoter)
+    reflect = build_reflect(
+        backend, parts.retriever, parts.attributor, quoter=parts.quoter, rules=rules
+    )
     graph.add_node("reflect", reflect)
 
     graph.add_conditional_edges("decide", by_choice)
@@ -40,24 +45,27 @@ def build_self_rag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     return graph.compile(checkpointer=checkpointer, name="self_rag")
 
 
-def build_self_crag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
+def build_self_crag(
+    parts: Parts, *, checkpointer: Checkpointer = None, rules: Rules = OURS
+) -> Graph:
     """Compile open_run → decide → retrieve → grade → … → prepare_passages → reflect.
 
     Between are refine and/or web: the knowledge that CRAG prepares replaces the documents. If the
-    model decides that a question needs no retrieval, it answers directly.
+    model decides that a question needs no retrieval, it answers directly. `rules` may be those of
+    another program.
 
     Raises:
         CragError: the parts hold no reflection back end.
     """
     backend = _backend(parts)
     graph = opened_graph("decide", parts)
-    graph.add_node("decide", waiting(Decide(backend, grades=True)))
+    graph.add_node("decide", computing(Decide(backend, rules, grades=True)))
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
     graph.add_node("prepare_passages", computing(PreparePassages(prepared=True)), defer=True)
-    reflect = build_reflect(backend, attributor=parts.attributor, quoter=parts.quoter)
+    reflect = build_reflect(backend, attributor=parts.attributor, quoter=parts.quoter, rules=rules)
     graph.add_node("reflect", reflect)
 
     graph.add_conditional_edges("decide", by_choice)

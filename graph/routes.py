@@ -56,7 +56,7 @@ def by_form(state: State) -> Literal["short_form", "beam_step", "graded_loop", "
     """Choose the algorithm; skip reflection if retrieval left nothing to read."""
     settings, choices = current_settings(), reflected(state).get("choices") or []
     retrieves = bool(choices) and choices[0]["action"] == "retrieve"
-    if retrieves and not reflected(state).get("passages") and not settings.answers_alone:
+    if retrieves and not reflected(state).get("passages") and not settings.allow_own_knowledge:
         return "finish_reflection"
     match settings.form:
         case "short":
@@ -69,7 +69,7 @@ def by_form(state: State) -> Literal["short_form", "beam_step", "graded_loop", "
 
 def by_search(state: State) -> Literal["beam_step", "finish_reflection"]:
     """Repeat the round until the beam search is over; its depth is bounded."""
-    return "beam_step" if reflected(state).get("search") else "finish_reflection"
+    return "beam_step" if reflected(state).get("beam") else "finish_reflection"
 
 
 def by_action(state: State) -> list[Condition]:

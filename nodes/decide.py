@@ -1,11 +1,14 @@
 """Let the model decide whether to retrieve."""
 
-from crag.errors import SettingsError
-from crag.parts import ReflectionBackend
+from crag.errors import ModelError, SettingsError
+from crag.events import event
+from crag.parts import Prefix, ReflectionBackend
 from crag.reflection.driver import Driver, ReflectUpdate
-from crag.reflection.retrieval_decision import first_choice
+from crag.reflection.retrieval_decision import chosen, first_choice
+from crag.reflection.rules import OURS, Rules
+from crag.reflection.spending import counting
 from crag.settings import Settings
-from crag.state import Choice, Reflection, State
+from crag.state import Reflection, State
 
 
 class Decide:
@@ -17,30 +20,23 @@ class Decide:
         SettingsError: the poster's rule in a graph that does not grade documents.
     """
 
-    def __init__(self, backend: ReflectionBackend, *, grades: bool) -> None:
-        self._driver = Driver(backend, "decide", without="retrieve")
-        self._grades = grades
+    def __init__(self, backend: ReflectionBackend, rules: Rules = OURS, *, grades: bool) -> None:
+        self._backend, self._rules, self._grades = backend, rules, grades
 
-    async def run(self, state: State, settings: Settings) -> ReflectUpdate:
+    def run(self, state: State, settings: Settings) -> ReflectUpdate:
         """Write the decision."""
-        instruction = self._instruction(state, settings)
-        decided = await self._driver.run(lambda: first_choice(instruction, settings), settings)
-        choice: Choice = decided.result or _without_decision()
-        reflection = Reflection(approximation=self._driver.approximation, choices=[choice])
-        return ReflectUpdate(
-            reflection=reflection, events=decided.events, usage=decided.spending.usage
-        )
-
-    def _instruction(self, state: State, settings: Settings) -> str:
         if settings.form == "poster" and not self._grades:
             allowed = "the poster's rule grades documents, so it needs Self-CRAG"
             raise SettingsError("form", settings.form, allowed)
         posed = settings.profile.posed(state)
-        return settings.profile.instruction_for(posed["question"], posed["options"])
-
-
-def _without_decision() -> Choice:
-    return Choice(
-        segment=0, hypothesis=0, action="retrieve", ratio=None, emitted="", probabilities={},
-        why="the model could not be asked", flags=[],
-    )  # fmt: skip
+        prefix = Prefix(settings.profile.instruction_for(posed["question"], posed["options"]))
+        driver = Driver(self._backend, settings, rules=self._rules)
+        events = []
+        with counting() as spending:
+            try:
+                choice = first_choice(prefix, driver, short=settings.form != "long")
+            except ModelError as error:
+                choice = chosen("retrieve", "the model could not be asked")
+                events = [event("model_failed", "decide", error, "retrieve")]
+        record = Reflection(approximation=self._backend.approximation, choices=[choice])
+        return ReflectUpdate(reflection=record, events=events, usage=spending.usage)

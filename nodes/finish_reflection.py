@@ -22,9 +22,10 @@ from crag.correction.naming import lacking
 from crag.events import Event, EventKind, event
 from crag.nodes.generate import Generate
 from crag.parts import Attributor, Quoter
-from crag.reflection.rules import WITHOUT_PASSAGE
-from crag.reflection.scoring import argmax
-from crag.reflection_tokens import IRRELEVANT, NO_SUPPORT
+from crag.reflection.graded_loop import ALONE
+from crag.reflection.rules import OURS, Rules
+from crag.reflection.scoring import doubt_of
+from crag.reflection_tokens import IRRELEVANT
 from crag.settings import Settings
 from crag.state import (
     AnswerSentence,
@@ -40,17 +41,15 @@ from crag.state import (
 from crag.text.untrusted import neutral
 
 _NODE = "finish_reflection"
-_RELEASED = {"released_citations", "released_biography"}
 _SHORTENED = "the best answer so far is given"
 _EVENTS: dict[Flag, tuple[EventKind, str, str]] = {
     "model_failed": ("model_failed", "the model failed before the answer was complete", _SHORTENED),
     "depth_limit": ("reflection_limited", "max_depth segments did not end the answer", _SHORTENED),
-    "token_limit": ("reflection_limited", "max_reflection_tokens is spent", _SHORTENED),
     "time_limit": ("reflection_limited", "max_reflection_seconds is over", _SHORTENED),
-    "cut": ("reflection_limited", "the text reached max_segment_tokens", _SHORTENED),
+    "cut": ("reflection_limited", "the text reached max_new_tokens", _SHORTENED),
     "constraint_fallback": (
         "constraints_waived",
-        "every candidate said something undesired of itself",
+        "the model called every candidate unsupported",
         "the scores decide",
     ),
 }
@@ -80,6 +79,7 @@ class FinishReflection:
 
     attributor: Attributor | None = None
     quoter: Quoter | None = None
+    rules: Rules = OURS
 
     def run(self, state: State, settings: Settings) -> FinishReflectionUpdate:
         """Write the answer, or the reason why there is none."""
@@ -90,20 +90,21 @@ class FinishReflection:
         if nothing:
             why = event("abstained", _NODE, nothing, "no answer is given")
             return {**_update(NOT_FOUND, [], [*events, why]), "outcome": "not_found"}
-        answer, citations, links = _cited(reflection, chosen, settings)
+        keeps_numbers = not settings.cites or self.rules.cites_as_written(settings)
+        answer, citations, links = _cited(reflection, chosen, settings, keeps_numbers=keeps_numbers)
         events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
-        is_ours = settings.cites and not settings.compat  # No released program has a third outcome.
-        if is_ours and chosen and not any(_is_sure(one, settings) for one in chosen):
+        checks = settings.cites and self.rules.checks(settings)
+        if checks and chosen and not any(_is_sure(one, settings) for one in chosen):
             return {**_update(answer, citations, events), "outcome": "likely"}
         update = _update(answer, citations, events)
-        if not settings.cites or _RELEASED & settings.compat:
+        if keeps_numbers:
             return update
         available = _every_strip(state, citations)
         question = settings.profile.posed(state)["question"]
         judged = attribute(question, answer, available, self.attributor, node=_NODE, add=False)
         events = [*update["events"], *judged.events]
         is_judged = self.attributor is not None and not judged.events
-        may_quote = is_ours and settings.require_citations and self.quoter is not None
+        may_quote = checks and settings.require_citations and self.quoter is not None
         sentences = judged.sentences if is_judged else []
         if may_quote and (problem := _problem(state, question, answer, chosen, sentences)):
             detail = f"{problem}: {reflection['answer']}"
@@ -158,16 +159,20 @@ def _every_strip(state: State, citations: Sequence[Citation]) -> list[Citation]:
 
 
 def _cited(
-    reflection: Reflection, chosen: Sequence[Critique], settings: Settings
+    reflection: Reflection,
+    chosen: Sequence[Critique],
+    settings: Settings,
+    *,
+    keeps_numbers: bool,
 ) -> tuple[str, list[Citation], list[str]]:
     """Return the answer with its numbers, their citations, and the links that were removed."""
     places = reflection["cited"]
     if settings.form != "long":  # The long form cites nothing doubtful.
-        doubted = {critique["passage"] for critique in chosen if _doubted(critique)}
+        doubted = {critique["passage"] for critique in chosen if doubt_of(critique)}
         places = [place for place in places if place not in doubted]
     passages = [reflection["passages"][place] for place in places]
     answer = reflection["answer"]
-    if not settings.cites or _RELEASED & settings.compat:
+    if keeps_numbers:
         citations = numbered_passages(passages)
         answer, links = without_links(answer, citations)
         return answer, citations, links
@@ -180,12 +185,10 @@ def _cited(
 
 def _doubted(critique: Critique) -> str:
     """Return the model's objection to a candidate; empty if there is none."""
-    shares = critique["probabilities"]
-    if argmax("relevance", shares.get("relevance")) == IRRELEVANT:
+    doubt = doubt_of(critique)
+    if doubt == IRRELEVANT:
         return f"the passage {critique['title']!r} irrelevant"
-    if argmax("support", shares.get("support")) == NO_SUPPORT:
-        return f"its text not supported by {critique['title']!r}"
-    return ""
+    return f"its text not supported by {critique['title']!r}" if doubt else ""
 
 
 def _is_sure(critique: Critique, settings: Settings) -> bool:
@@ -211,7 +214,7 @@ def _why_alone(state: State, critique: Critique, *, is_all: bool) -> str:
     for choice in reflected(state)["choices"]:
         if (choice["segment"], choice["hypothesis"]) == place and choice["action"] != "retrieve":
             return choice["why"]
-    _, _, reason = critique["why"].partition(WITHOUT_PASSAGE)
+    _, _, reason = critique["why"].partition(ALONE)
     return reason or ("no passage was of use" if is_all else "a part that no passage was used for")
 
 
@@ -236,7 +239,7 @@ def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -
     choices = reflection["choices"]
     wanted = bool(choices) and choices[0]["action"] == "retrieve"
     missing = wanted and is_alone and "no_passages" in reflection["flags"]
-    return "there is no passage" if missing and not settings.answers_alone else ""
+    return "there is no passage" if missing and not settings.allow_own_knowledge else ""
 
 
 def _update(answer: str, citations: list[Citation], events: list[Event]) -> FinishReflectionUpdate:

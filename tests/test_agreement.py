@@ -19,10 +19,8 @@ from crag.correction.strips import choose, decompose, recompose
 from crag.papers.experiments.metrics.citing import cited
 from crag.papers.experiments.metrics.long_form import str_em, without_citations
 from crag.papers.experiments.metrics.matching import official_match, official_verdict
-from crag.papers.experiments.released_reflection import short_form_score
+from crag.papers.released.reflection import ReleasedSettings, short_form_score
 from crag.parts import Candidate
-from crag.reflection.scoring import undesired_tokens
-from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import RELEVANCE, SUPPORT, UTILITY
 from crag.settings import Settings
 from crag.state import Source, Strip
@@ -111,7 +109,7 @@ def test_equations_3_and_4_of_self_rag(form: str) -> None:
     def one(draw: random.Random) -> tuple[float, float]:
         candidate = judged(draw)
         weights = [draw.choice([0.0, 0.5, 1.0, 2.0]) for _ in range(3)]
-        options = ReflectionSettings(
+        options = ReleasedSettings(
             weight_relevance=weights[0], weight_support=weights[1], weight_utility=weights[2],
             compat=compat,
         )  # fmt: skip
@@ -146,18 +144,6 @@ def judged(draw: random.Random) -> Candidate:
         tokens=draw.randrange(1, 30),
         ending="end",
     )
-
-
-def test_hard_constraints_drop_what_says_an_undesired_token() -> None:
-    def one(draw: random.Random) -> tuple[list[str], list[str]]:
-        candidate = judged(draw)
-        groups = [candidate.relevance, candidate.support, candidate.utility]
-        undesired = draw.sample(["[Irrelevant]", *SUPPORT, "[Utility:1]"], 2)
-        said = [max(dict(group), key=dict(group).__getitem__) for group in groups if group]
-        options = ReflectionSettings(undesired=frozenset(undesired))
-        return undesired_tokens(candidate, options), [token for token in said if token in undesired]
-
-    agree("hard constraints", RUNS, one)
 
 
 def test_match_and_verdict() -> None:

@@ -22,8 +22,9 @@ from crag.papers.experiments.running import PART_FAILED, Graph, Run, run_questio
 from crag.papers.experiments.tally import Tally, tallying
 from crag.papers.experiments.units import Unit
 from crag.papers.experiments.verdicts import STYLES
+from crag.papers.released.reflection import released_settings
 from crag.parts import Evaluator, Parts
-from crag.settings import Settings, settings_from_text
+from crag.settings import Settings
 from crag.state import reflected
 from crag.tasks import lines_of
 
@@ -95,7 +96,7 @@ class Answerer:
             BudgetSpentError: the budget refused a call, so the row would be invalid.
         """
         method = METHODS[unit.variant.method]
-        settings = settings_from_text({**method.settings, **unit.variant.settings})
+        settings = released_settings({**method.settings, **unit.variant.settings})
         graph = self._graph(unit)
         armed = nullcontext() if self.resources.disarm else left_armed()
         with armed, answering(unit.example), tallying() as tally:

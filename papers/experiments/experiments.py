@@ -37,8 +37,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from crag.errors import DataError, SettingsError
 from crag.papers.experiments.examples import TaskName
+from crag.papers.released.reflection import released_settings
 from crag.plain import allowed_by
-from crag.settings import settings_from_text
 
 
 class Variant(BaseModel):
@@ -179,7 +179,7 @@ def _check(path: Path, variant: Variant) -> None:
         message = f"variant {variant.name!r}: method {variant.method!r} is none of "
         raise DataError(path, message + ", ".join(METHODS))
     try:
-        settings_from_text(variant.settings)
+        released_settings(variant.settings)
     except SettingsError as error:
         raise DataError(path, f"variant {variant.name!r}: {error}") from None
 

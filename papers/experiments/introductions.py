@@ -21,6 +21,7 @@ from crag.errors import CragError
 from crag.graph import build_self_rag
 from crag.graph.opening import Graph
 from crag.papers.experiments.corpus import HOST
+from crag.papers.released.rules import ReleasedRules
 from crag.parts import Hit, Parts, WebSearcher
 from crag.text.urls import is_wikipedia
 
@@ -38,7 +39,8 @@ def build_self_rag_web(parts: Parts) -> Graph:
     if parts.searcher is None:
         raise CragError("self_rag_web searches Wikipedia: give Parts(searcher=…)")
     return build_self_rag(
-        replace(parts, retriever=WithIntroductions(base=parts.retriever, searcher=parts.searcher))
+        replace(parts, retriever=WithIntroductions(base=parts.retriever, searcher=parts.searcher)),
+        rules=ReleasedRules(),
     )
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -9,11 +11,12 @@ from langgraph.graph.state import CompiledStateGraph
 
 from crag.evaluators.reranker import EvaluatorReranker
 from crag.graph import build_rag
-from crag.graph_registry import GRAPHS, Need
+from crag.graph_registry import GRAPHS, GraphEntry, Need
 from crag.papers.experiments.baselines import build_binary_llm, build_rag_web
 from crag.papers.experiments.examples import Example
 from crag.papers.experiments.introductions import build_self_rag_web
 from crag.papers.experiments.published import build_crag_published
+from crag.papers.released.rules import ReleasedRules
 from crag.parts import Parts
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -48,6 +51,14 @@ class Method(NamedTuple):
         return ""
 
 
+def _released(entry: GraphEntry) -> Callable[[Parts], Graph]:
+    """Return what builds a graph; one that reflects follows the settings of the papers."""
+    if "reflection" not in entry.needs:
+        return entry.build
+    build: Callable[[Parts], Graph] = partial(resolve_name(entry.builder), rules=ReleasedRules())
+    return build
+
+
 def _rag_reranked(parts: Parts) -> Graph:
     """Compile plain retrieval of the documents that the evaluator puts first."""
     return build_rag(replace(parts, reranker=EvaluatorReranker(evaluator=parts.evaluator)))
@@ -56,7 +67,7 @@ def _rag_reranked(parts: Parts) -> Graph:
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
         **{
-            name: Method(entry.build, entry.needs)
+            name: Method(_released(entry), entry.needs)
             for name, entry in GRAPHS.items()
             if entry.kind != "unanswered"
         },

@@ -50,7 +50,7 @@ from crag.papers.experiments.loading import crag_pairs
 from crag.papers.experiments.loading.crag import read as read_folder
 from crag.papers.experiments.loading.published_json import read_self_rag
 from crag.papers.experiments.metrics.matching import MATCH
-from crag.papers.experiments.released_reflection import released_answer
+from crag.papers.released.reflection import released_answer
 from crag.runtime.evaluator_calls import filter_strips
 from crag.settings import Decomposition, Settings, settings_from_text
 from crag.state import KINDS, Source, Strip, StripKind

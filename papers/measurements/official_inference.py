@@ -21,8 +21,8 @@ from official_program import Count, run_main, stand_in
 from crag.papers.experiments.answering import Answerer, Resources
 from crag.papers.experiments.experiments import Variant
 from crag.papers.experiments.loading.crag import read as read_folder
-from crag.papers.experiments.released_reflection import released_answer
 from crag.papers.experiments.units import Unit
+from crag.papers.released.reflection import released_answer
 from crag.parts import Parts
 from crag.prompts import Prompts
 from crag.tasks import profile_of

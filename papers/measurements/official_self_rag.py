@@ -17,13 +17,19 @@ from unittest import mock
 from official_program import JsonLines, program, run_main, stand_in
 from scripted_model import ScriptedModel, ScriptedReflection, Style, VllmModel, VllmTokenizer
 
-from crag.papers.experiments.released_reflection import RELEASED_LONG, RELEASED_SHORT
+from crag.papers.released.reflection import (
+    RELEASED_LONG,
+    RELEASED_SHORT,
+    Compat,
+    ReleasedSettings,
+)
+from crag.papers.released.rules import ReleasedRules
 from crag.parts import Passage
-from crag.reflection.driver import Asked, arun
-from crag.reflection.long_form import long_form
+from crag.reflection.beam import long_form
+from crag.reflection.driver import Asked, Driver
 from crag.reflection.short_form import short_form
-from crag.reflection_settings import Compat, Mode, ReflectionSettings
-from crag.runtime.waiting import blocking
+from crag.reflection_settings import Mode
+from crag.state import OfferedPassage
 from crag.tasks import profile_of
 
 CHECKOUT = "self-rag/retrieval_lm"
@@ -103,23 +109,22 @@ def ours(case: Case, seed: int, without: Compat | None = None) -> Answer:
         released = released - {"released_citations"} | {"released_biography"}
     if without is not None:
         released -= {without}
-    settings = ReflectionSettings(
-        retrieval_mode=case.mode, accumulation="product", max_segment_tokens=40,
-        max_reflection_tokens=10_000_000, ignore_no_support=case.ignore_no_support,
-        compat=released, **Limits.of(seed)._asdict(),
+    settings = ReleasedSettings(
+        retrieval_mode=case.mode, accumulation="product", max_new_tokens=40,
+        ignore_no_support=case.ignore_no_support, compat=released, **Limits.of(seed)._asdict(),
     )  # fmt: skip
     task = {"asqa": "asqa", "closed": "pubhealth"}.get(case.program, "popqa")
     instruction = profile_of(task).instruction_for(QUESTION)
-    asked = Asked(instruction, QUESTION, closed=case.program == "closed", passages=PASSAGES)
-    steps = short_form(asked, settings) if case.is_short else long_form(asked, settings)
+    passages = tuple(
+        OfferedPassage(title=one.title, text=one.text, label="document", grade="", strips=[])
+        for one in PASSAGES
+    )
+    asked = Asked(instruction, QUESTION, closed=case.program == "closed", passages=passages)
     backend = ScriptedReflection(ScriptedModel(seed, case.style), case.style)
-    outcome = blocking(arun(steps, backend, _found))
-    cited = [outcome["passages"][place]["title"] for place in outcome["cited"]]
-    return outcome["answer"], cited if case.program == "asqa" else []
-
-
-async def _found(_query: str) -> tuple[Passage, ...]:
-    return PASSAGES
+    driver = Driver(backend, settings, rules=ReleasedRules())
+    record = short_form(asked, driver) if case.is_short else long_form(asked, driver)
+    cited = [record["passages"][place]["title"] for place in record["cited"]]
+    return record["answer"], cited if case.program == "asqa" else []
 
 
 @contextlib.contextmanager

@@ -156,16 +156,6 @@ class ScriptedReflection:
         """Read the tokens after each prompt."""
         return [self._candidate(continuation, limits) for continuation in continuations]
 
-    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
-        """Do as `decide`."""
-        return self.decide(prefixes)
-
-    async def acandidates(
-        self, continuations: Sequence[Continuation], limits: SegmentLimits
-    ) -> list[Candidate]:
-        """Do as `candidates`."""
-        return self.candidates(continuations, limits)
-
     def _candidate(self, continuation: Continuation, limits: SegmentLimits) -> Candidate:
         prompt = candidate_prompt(*continuation, is_draft=limits.is_draft)
         written = self._model.write(prompt, limits.max_tokens)

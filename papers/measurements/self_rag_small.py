@@ -13,12 +13,14 @@ the likelier of the label words in reply to the same question.
 """
 
 import argparse
-import asyncio
 import json
 import random
 import re
+import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -205,43 +207,42 @@ class Gathered:
 
     def __init__(self, backend: TransformersReflection) -> None:
         self.approximation = backend.approximation
-        self.decide, self.candidates, self.adecide = (
-            backend.decide, backend.candidates, backend.adecide,
-        )  # fmt: skip
-        self._backend = backend
-        self._waiting: list[tuple[Sequence[Continuation], asyncio.Future[list[Candidate]]]] = []
+        self.decide, self._backend, self._lock = backend.decide, backend, threading.Lock()
+        self._waiting: list[tuple[Sequence[Continuation], Future[list[Candidate]]]] = []
 
-    async def acandidates(
+    def candidates(
         self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
-        """Generate together with what others ask for within a moment."""
-        mine: asyncio.Future[list[Candidate]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((continuations, mine))
-        if len(self._waiting) == 1:
-            await asyncio.sleep(0.5)
-            asked, self._waiting = self._waiting, []
+        """Generate together with what other threads ask for within a moment."""
+        mine: Future[list[Candidate]] = Future()
+        with self._lock:
+            self._waiting.append((continuations, mine))
+            is_first = len(self._waiting) == 1
+        if is_first:
+            time.sleep(0.5)
+            with self._lock:
+                asked, self._waiting = self._waiting, []
             joined = [one for part, _ in asked for one in part]
-            made = iter(await self._backend.acandidates(joined, limits))
+            made = iter(self._backend.candidates(joined, limits))
             for part, future in asked:
                 future.set_result([next(made) for _ in part])
-        return await mine
+        return mine.result()
 
 
 def reflected(model: LanguageModel, questions: Sequence[Question]) -> list[Reply]:
     """Answer in Self-RAG's short form, always with the passages."""
     backend = Gathered(TransformersReflection.around(model.model, model.tokenizer, batch_size=48))
     graph = build_reflect(backend)
-    settings = Settings(retrieval_mode="always", max_segment_tokens=LONGEST)
+    settings = Settings(retrieval_mode="always", max_new_tokens=LONGEST)
 
-    async def reply(question: Question, turns: asyncio.Semaphore) -> Reply:
+    def reply(question: Question) -> Reply:
         documents = [
             Document(page_content=one.text, metadata={"title": one.title})
             for one in question.passages
         ]
         offered = [offered_document(one, place) for place, one in enumerate(documents)]
         given: Any = {"question": question.text, "reflection": {"passages": offered}}
-        async with turns:
-            state = await graph.ainvoke(given, context=settings)
+        state = graph.invoke(given, context=settings)
         outputs = [
             passage_block(question.passages[one["passage"]]) + one["text"]
             for one in state["reflection"]["critiques"]
@@ -250,11 +251,8 @@ def reflected(model: LanguageModel, questions: Sequence[Question]) -> list[Reply
         legal = [not fault_of(output) for output in outputs]
         return Reply(state["answer"], sum(legal) / max(1, len(legal)))
 
-    async def all_replies() -> list[Reply]:
-        turns = asyncio.Semaphore(TOGETHER)
-        return await asyncio.gather(*(reply(question, turns) for question in questions))
-
-    return asyncio.run(all_replies())
+    with ThreadPoolExecutor(TOGETHER) as threads:
+        return list(threads.map(reply, questions))
 
 
 def plainly_answered(model: LanguageModel, questions: Sequence[Question]) -> list[Reply]:

@@ -29,7 +29,7 @@ from crag.events import redact
 from crag.papers.training.asked_units import WIKIPEDIA, Range, Section
 from crag.papers.training.records import Ledger
 from crag.plain import said
-from crag.reflection.backends.log_probabilities import tokens_of
+from crag.reflection.backends.candidates import tokens_of
 from crag.runtime.attempt import Attempt
 
 Kind = Literal["plain", "other", "loose", "search"]

@@ -55,11 +55,8 @@ def beam_tree(run: Walk) -> list[Twig]:
         reflection = update["reflection"]
         new = reflection["critiques"][len(parents) :]
         parents += [ends[critique["hypothesis"]] for critique in new]
-        pool = reflection["search"]["pool"] if reflection["search"] is not None else []
-        ends = [
-            hypothesis["segments"][-1]["critique"] if hypothesis["segments"] else None
-            for hypothesis in pool
-        ]
+        pool = reflection["beam"]["pool"] if reflection["beam"] is not None else []
+        ends = [one["critiques"][-1] if one["critiques"] else None for one in pool]
     return [Twig(*pair) for pair in zip(run.state["reflection"]["critiques"], parents, strict=True)]
 
 

@@ -296,16 +296,6 @@ class ReflectionBackend(Protocol):
         """
         ...
 
-    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
-        """Do as `decide` without blocking the event loop."""
-        ...
-
-    async def acandidates(
-        self, continuations: Sequence[Continuation], limits: SegmentLimits
-    ) -> list[Candidate]:
-        """Do as `candidates` without blocking the event loop."""
-        ...
-
 
 ChatModel = Runnable[LanguageModelInput, Any]
 """Any LangChain chat model, or a Runnable that takes messages and returns a message or text."""
@@ -379,7 +369,7 @@ _CALLED_BY: Mapping[str, tuple[tuple[str, ...], str]] = {
     "attributor": (("support",), "an object with `support`"),
     "searcher": (("search", "asearch"), "an object with `search` and `asearch`"),
     "reader": (("read", "aread"), "an object with `read` and `aread`"),
-    "reflection": (("decide", "adecide"), "an object with `decide` and `candidates`"),
+    "reflection": (("decide", "candidates"), "an object with `decide` and `candidates`"),
     "prompts": (("render",), "crag.prompts.Prompts.from_folder(…)"),
 }  # fmt: skip
 """The methods of each part, one of which it must have, and what can be given for it."""

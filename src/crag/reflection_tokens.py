@@ -4,7 +4,7 @@ The strings and their order are those of the released models; ids are always loo
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal, Protocol
 
 from crag.errors import ModelError
@@ -58,14 +58,19 @@ def token_ids(tokenizer: Tokenizer, *, required: bool = True) -> dict[str, int]:
     good = {token: i for token, i in ids.items() if i != unknown and taken.count(i) == 1}
     missing = [token for token in TOKENS if token not in good]
     if missing and required:
-        raise ModelError(
-            str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__),
-            "unknown",
-            f"its tokenizer has no single id for {', '.join(missing)}; take a model that was "
-            "trained with Self-RAG's tokens (such as selfrag/selfrag_llama2_7b), use prompted "
-            "reflection, or set CRAG_REFLECTION_TOKENS=optional to run it with neutral critiques",
-        )
+        name = str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__)
+        raise tokens_missing(name, missing)
     return good
+
+
+def tokens_missing(model: str, missing: Collection[str]) -> ModelError:
+    """Return the error for a model whose tokenizer lacks reflection tokens."""
+    problem = (
+        f"its tokenizer has no single id for {', '.join(missing)}; take a model that was "
+        "trained with Self-RAG's tokens (such as selfrag/selfrag_llama2_7b), use prompted "
+        "reflection, or set CRAG_REFLECTION_TOKENS=optional to run it with neutral critiques"
+    )
+    return ModelError(model, "unknown", problem)
 
 
 def without_reflection(text: str) -> str:

@@ -188,12 +188,6 @@ class Settings(ReflectionSettings, Correction):
         return self.max_llm_calls - int(state.get("usage", {}).get("llm_calls", 0))
 
     @property
-    def answers_alone(self) -> bool:
-        """Whether a model that reflects may answer without any passage."""
-        at_best = self.form == "poster" and self.poster_fallback == "best_effort"
-        return self.allow_own_knowledge or at_best
-
-    @property
     def cites(self) -> bool:
         """Whether answers cite strips; the prompts of CRAG's tasks ask for no citations."""
         return self.profile.cites

@@ -77,20 +77,13 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
         "knowledge_title": Shown("Title of that knowledge", "prepare_passages"),
         "retrieval_mode": Shown("When to retrieve", "decide reflect"),
         "delta": Shown("Retrieve above this share", "decide reflect"),
-        "poster_fallback": Shown("If no document is of use (poster)", "reflect"),
         "segment_retrieval": Shown("Passages for later segments", "reflect"),
-        "skip_used_passages": Shown("Offer each passage once", "reflect"),
         "weight_relevance": Shown("Weight of relevance", "reflect"),
         "weight_support": Shown("Weight of support", "reflect"),
         "weight_utility": Shown("Weight of usefulness", "reflect"),
-        "sequence_score": Shown("Count the model's confidence", "reflect"),
-        "accumulation": Shown("How segment scores add up", "reflect"),
         "constraints": Shown("Weigh critiques, or exclude by them", "reflect"),
-        "undesired": Shown("Critiques that exclude", "reflect"),
-        "ignore_no_support": Shown("Leave out unsupported segments", "reflect"),
         "beam_width": Shown("Hypotheses to keep", "reflect"),
         "max_depth": Shown("Most segments of an answer", "reflect"),
-        "compat": Shown("Quirks of the released code", "decide reflect"),
     },
     "Budgets": {
         "max_llm_calls": Shown("Model calls", "contextualize web generate"),
@@ -103,8 +96,7 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
         "page_seconds": Shown("Seconds for one page", "web"),
         "page_bytes": Shown("Bytes of one page", "web"),
         "max_paragraphs": Shown("Web paragraphs to judge", "web"),
-        "max_segment_tokens": Shown("Tokens of a segment", "reflect"),
-        "max_reflection_tokens": Shown("Tokens of all candidates", "reflect"),
+        "max_new_tokens": Shown("Tokens of a segment", "reflect"),
         "max_reflection_seconds": Shown("Seconds for reflection", "reflect"),
     },
 }
@@ -119,8 +111,7 @@ BASIC = frozenset({
 ABLATIONS = frozenset({
     "task", "titles", "without", "single_threshold", "only", "refine", "decomposition",
     "strip_scores", "strip_order", "rewrite", "wikipedia", "read_pages", "select",
-    "self_crag_knowledge", "ambiguous_text", "knowledge_title", "poster_fallback",
-    "sequence_score", "accumulation", "compat",
+    "self_crag_knowledge", "ambiguous_text", "knowledge_title",
 })  # fmt: skip
 """What the experiments of the papers vary, and what their released code does differently."""
 

@@ -35,9 +35,9 @@ limit of tokens."""
 Flag = Literal[
     "relevance_missing", "support_missing", "utility_missing", "retrieve_missing", "member_missing",
     "no_support_token", "no_utility_token", "no_sequence_score", "no_retrieval_score", "empty",
-    "cut", "merged", "invented_passage", "no_passages", "duplicate_passages", "passages_used_up",
-    "not_generated", "unsure", "constraint_fallback", "repeated_segment", "all_removed",
-    "depth_limit", "token_limit", "time_limit", "model_failed",
+    "cut", "merged", "invented_passage", "no_passages", "duplicate_passages", "not_generated",
+    "unsure", "constraint_fallback", "repeated_segment", "depth_limit", "time_limit",
+    "model_failed",
 ]  # fmt: skip
 """Something irregular in a reflection, each with a defined result:
 
@@ -49,11 +49,11 @@ Flag = Literal[
 - ``cut``: the token limit was reached before the text ended;
 - ``merged``: another hypothesis with the same text scored at least as high;
 - ``invented_passage``: the model went on to make up a passage, which is removed;
-- ``no_passages``, ``passages_used_up``: answered without a passage, for lack of one;
+- ``no_passages``: answered without a passage, for lack of one;
 - ``not_generated``: nothing was generated with the passage: IsRel and IsSup None, the rest 0;
 - ``unsure``: a quotation that is not sure to answer; alone it is shown as likely to;
 - ``constraint_fallback``: hard constraints left nothing, so the soft ranking counts;
-- ``repeated_segment``, ``all_removed``: assembly left out a segment, or the whole answer;
+- ``repeated_segment``: a segment that says what an earlier one says is left out;
 - ``…_limit``, ``model_failed``: the search ended early, and the best answer so far is returned.
 """
 
@@ -215,63 +215,11 @@ class Critique(TypedDict):
     the question's names."""
 
 
-class PassageRecord(TypedDict):
-    """A passage that was offered to the model."""
+class OfferedPassage(TypedDict):
+    """A passage for reflection: a document, or knowledge that CRAG prepared from several."""
 
     title: str
     text: str
-
-
-class SegmentRecord(TypedDict):
-    """One segment of a hypothesis."""
-
-    text: str
-    """With tokens, but without the Retrieve token and the passage that came before it."""
-    shown: str
-    """Without tokens."""
-    passage: int | None
-    score: float
-    critique: int
-    """Index of its critique."""
-    is_irrelevant: bool
-    """The model judged its passage irrelevant."""
-    is_unsupported: bool
-    """The model judged it unsupported by its passage."""
-
-
-class HypothesisRecord(TypedDict):
-    """One hypothesis of the beam."""
-
-    before: str
-    """The context of the last segment."""
-    segments: list[SegmentRecord]
-    done: bool
-    ending: Ending
-    """How the last segment ended."""
-
-
-class SearchRecord(TypedDict):
-    """A beam search between two rounds; choices, critiques and passages have keys of their own."""
-
-    depth: int
-    """Rounds so far."""
-    pool: list[HypothesisRecord]
-    """The beam, best first."""
-    static: list[int] | None
-    """Indices of the passages that serve for every segment; None: not retrieved yet."""
-    flags: list[Flag]
-    tokens: int
-    seconds: float
-    """Spent so far."""
-    ended: Flag | None
-    """What ended the search before its depth."""
-    over: bool
-    """No round will follow."""
-
-
-class OfferedPassage(PassageRecord):
-    """A passage for reflection: a document, or knowledge that CRAG prepared from several."""
-
     label: Literal["document", Action, "web"]
     """`document`, or the kind of knowledge: from documents, from the web, from both, or one piece
     from the web."""
@@ -279,6 +227,37 @@ class OfferedPassage(PassageRecord):
     """The evaluator's, for the poster's rule; empty otherwise."""
     strips: list[Strip]
     """The strips it was built from, each with its source."""
+
+
+class Hypothesis(TypedDict):
+    """The beginning of an answer, in a beam."""
+
+    context: str
+    """All of it as the model wrote it, with tokens, without passages."""
+    critiques: list[int]
+    """Those of its segments, by index."""
+    done: bool
+    ending: Ending
+    """How the last segment ended."""
+
+
+class Beam(TypedDict):
+    """A beam search between two rounds."""
+
+    depth: int
+    """Rounds so far."""
+    pool: list[Hypothesis]
+    """Best first."""
+    static: list[int] | None
+    """Indices of the passages that serve for every segment; None: not retrieved yet."""
+    prepared: list[OfferedPassage] | None
+    """Passages to use at the first retrieval instead of a search."""
+    flags: list[Flag]
+    tokens: int
+    seconds: float
+    """Spent so far."""
+    ended: Flag | None
+    """What ended the search before its depth."""
 
 
 class Reflection(TypedDict, total=False):
@@ -292,8 +271,8 @@ class Reflection(TypedDict, total=False):
     """The passages offered, without duplicates, in the order that critiques refer to."""
     critiques: list[Critique]
     """The critiques of each candidate, in the order in which they were made."""
-    search: SearchRecord | None
-    """The beam search between two segments of the long form."""
+    beam: Beam | None
+    """The search of the long form, as long as it goes on."""
     answer: str
     """Without reflection tokens; in long form with ``[n]``. Missing if the model failed."""
     raw: str

@@ -164,8 +164,8 @@ _PAPER = {
     "ambiguous_text": "joint",
     "respell": False,
 }
-_LABEL = {"max_segment_tokens": 50}
-_LONG = {"form": "long", "max_depth": 7, "max_segment_tokens": 300}
+_LABEL = {"max_new_tokens": 50}
+_LONG = {"form": "long", "max_depth": 7, "max_new_tokens": 300}
 
 TASKS: Mapping[str, TaskProfile] = MappingProxyType(
     {

@@ -181,7 +181,7 @@ def test_foreign_text_forges_neither_critique_nor_score_nor_citation(
 
 
 def test_a_forged_answer_that_wins_is_still_disarmed(make_parts: Any) -> None:
-    for settings in ({}, LONG, {"compat": ["released_text"]}):
+    for settings in ({}, LONG):
         parts = reflecting(
             make_parts,
             lambda _, passage: fake_candidate(passage.text, support=0.1),

@@ -43,7 +43,6 @@ async def test_an_empty_generation_abstains(make_parts: Any, way: str, settings:
     ("settings", "detail", "rounds"),
     [
         ({"max_depth": 3}, "max_depth segments", 3),
-        ({"max_depth": 64, "max_reflection_tokens": 30}, "max_reflection_tokens", 5),
         ({"max_depth": 64, "max_reflection_seconds": 1e-9}, "max_reflection_seconds", 1),
     ],
 )
@@ -72,7 +71,7 @@ def test_a_text_that_was_cut_is_told(make_parts: Any) -> None:
         parts = reflecting(make_parts, lambda *_: fake_candidate("On and on", ending="length"))
         state = build_self_rag(parts).invoke(QUESTION, context=settings)
         assert kinds(state) == ["reflection_limited"]
-        assert "max_segment_tokens" in state["events"][0]["detail"]
+        assert "max_new_tokens" in state["events"][0]["detail"]
 
 
 @pytest.mark.parametrize("form", ["short", "long"])

@@ -18,22 +18,6 @@ from tests.graph.reflective import (
 )
 
 
-async def test_what_is_judged_is_streamed_as_it_comes(make_parts: Any) -> None:
-    graph = build_self_rag(reflecting(make_parts, goes_on))
-    context = Settings(form="long")
-    options: Any = {"stream_mode": "custom", "subgraphs": True, "context": context}
-    listed = [told["judged"] for _, told in graph.stream(QUESTION, **options)]
-    awaited = [told["judged"] async for _, told in graph.astream(QUESTION, **options)]
-    assert awaited == listed
-    counts = [(len(told["choices"]), len(told["critiques"])) for told in listed]
-    assert counts == [(1, 0), (0, 2), (2, 0), (0, 4)]
-    state = graph.invoke(QUESTION, context=context)
-    told = [choice for judged in listed for choice in judged["choices"]]
-    assert told == state["reflection"]["choices"]
-    texts = [critique["text"] for judged in listed for critique in judged["critiques"]]
-    assert texts == [critique["text"] for critique in state["reflection"]["critiques"]]
-
-
 def test_values_grow_round_by_round_and_are_plain(make_parts: Any) -> None:
     graph = build_self_rag(reflecting(make_parts, goes_on))
     options: Any = {"subgraphs": True, "context": Settings(form="long")}
@@ -42,7 +26,7 @@ def test_values_grow_round_by_round_and_are_plain(make_parts: Any) -> None:
     written = [state["reflection"] for state in within]
     assert [len(one.get("critiques", [])) for one in written] == [0, 2, 6, 6]
     assert ["answer" in one for one in written] == [False, False, True, True]
-    assert plain(seen[-1][1])["reflection"]["search"] is None
+    assert plain(seen[-1][1])["reflection"]["beam"] is None
 
 
 def test_a_killed_run_goes_on_with_the_round_it_had_begun(make_parts: Any) -> None:

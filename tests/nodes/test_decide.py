@@ -6,16 +6,17 @@ import pytest
 
 from crag.errors import SettingsError
 from crag.nodes.decide import Decide
+from crag.papers.released.reflection import released_settings
+from crag.papers.released.rules import ReleasedRules
 from crag.reflection.testing import FakeReflection, fake_decision
 from crag.reflection_tokens import NO_RETRIEVAL, RETRIEVAL
-from crag.runtime.waiting import blocking
 from crag.settings import Settings
 
 ASKED: Any = {"question": "Who wrote it?"}
 
 
 def decided(backend: Any, **settings: Any) -> Any:
-    return blocking(Decide(backend, grades=True).run(ASKED, Settings.model_validate(settings)))
+    return Decide(backend, grades=True).run(ASKED, Settings.model_validate(settings))
 
 
 def test_it_writes_the_decision() -> None:
@@ -39,10 +40,12 @@ def test_a_mode_that_decides_alone_asks_nothing(mode: str, action: str) -> None:
     assert (backend.decided, update["usage"]) == ([], {})
 
 
-def test_the_released_ratio_belongs_to_the_short_form() -> None:
+def test_rules_of_another_program_may_decide_and_the_short_form_apart() -> None:
+    settings = {"compat": "released_ratio"}
     for form, action in (("short", "no_retrieve"), ("long", "retrieve")):
         backend = FakeReflection({}, otherwise=fake_decision(0.9))
-        update = decided(backend, form=form, compat=["released_ratio"])
+        node = Decide(backend, ReleasedRules(), grades=True)
+        update = node.run(ASKED, released_settings({**settings, "form": form}))
         assert update["reflection"]["choices"][0]["action"] == action
 
 
@@ -66,5 +69,5 @@ def test_a_failure_retrieves_and_is_told() -> None:
 def test_the_posters_rule_needs_grades() -> None:
     poster = Settings(form="poster")
     with pytest.raises(SettingsError, match="needs Self-CRAG"):
-        blocking(Decide(FakeReflection({}), grades=False).run(ASKED, poster))
-    assert blocking(Decide(FakeReflection({}), grades=True).run(ASKED, poster))["reflection"]
+        Decide(FakeReflection({}), grades=False).run(ASKED, poster)
+    assert Decide(FakeReflection({}), grades=True).run(ASKED, poster)["reflection"]["choices"]

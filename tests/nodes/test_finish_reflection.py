@@ -10,10 +10,12 @@ from crag.answering.outcome import NOT_FOUND, more_passages
 from crag.answering.support import WordAttributor
 from crag.correction.provenance import unscored
 from crag.nodes.finish_reflection import FinishReflection
+from crag.papers.released.reflection import released_settings
+from crag.papers.released.rules import ReleasedRules
 from crag.parts import Passage, Quotation
 from crag.reflection.scoring import critique_of, score
 from crag.reflection.testing import fake_candidate
-from crag.reflection_settings import ReflectionSettings
+from crag.reflection_settings import CritiqueWeights
 from crag.settings import Settings
 from crag.state import Choice, Critique, OfferedPassage, Reflection, Source, Strip
 from crag.testing import FakeQuoter
@@ -31,7 +33,7 @@ def critique(
     place: int | None = 0, *, segment: int = 0, sure: bool = True, **shares: Any
 ) -> Critique:
     candidate = fake_candidate("It was Ada.", **shares)._replace(sure=sure)
-    scored = score(candidate, ReflectionSettings(), has_passage=place is not None)
+    scored = score(candidate, CritiqueWeights(), has_passage=place is not None)
     shown = None if place is None else (place, Passage("T", "text"))
     made = critique_of(candidate, scored, shown, segment=segment)
     made["chosen"] = True
@@ -154,14 +156,14 @@ def test_quotations_beyond_the_answer_follow_it_there_too() -> None:
 @pytest.mark.parametrize(("replaced", "problem"), GIVES_WAY)
 @pytest.mark.parametrize(
     "settings",
-    [{"require_citations": False}, {"task": "popqa"}, {"compat": ["released_citations"]}],
+    [{"require_citations": False}, {"task": "popqa"}, {"compat": "released_citations"}],
 )
 def test_as_released_or_unchecked_the_text_of_the_model_stays(
     replaced: dict[str, Any], problem: str, settings: Any
 ) -> None:
     given = state(**replaced)
-    node = FinishReflection(WordAttributor(), FakeQuoter())
-    update = node.run(given, Settings.model_validate(settings))
+    node = FinishReflection(WordAttributor(), FakeQuoter(), ReleasedRules())
+    update = node.run(given, released_settings(settings))
     assert "uncited_answer" not in kinds(update), problem
     assert given["reflection"]["answer"].rstrip(".") in update["answer"], problem
 
@@ -189,7 +191,8 @@ def test_the_papers_tasks_get_whole_passages_and_no_numbers() -> None:
 def test_released_citations_stay_as_they_were_numbered() -> None:
     answered = reflection("It was Ada [3].", (1,))
     given = state(reflection=answered, passages=[passage("a"), passage("b")])
-    update = concluded(given, form="long", compat=["released_citations"])
+    settings = released_settings({"form": "long", "compat": "released_citations"})
+    update = FinishReflection(rules=ReleasedRules()).run(given, settings)
     assert update["answer"] == "It was Ada [3]."
     assert [entry["text"] for entry in update["citations"]] == ["b"]
 
@@ -225,7 +228,6 @@ def test_own_knowledge_is_told_with_its_reason(choices: Any, segment: int, why: 
     ("flag", "kind"),
     [
         ("depth_limit", "reflection_limited"),
-        ("token_limit", "reflection_limited"),
         ("time_limit", "reflection_limited"),
         ("cut", "reflection_limited"),
         ("model_failed", "model_failed"),
@@ -278,9 +280,10 @@ def test_an_answer_of_which_nothing_is_sure_is_likely(sure: tuple[bool, ...], ou
     assert [one["number"] for one in update["citations"]] == [1]
 
 
-@pytest.mark.parametrize("as_published", [{"task": "popqa"}, {"compat": {"released_ratio"}}])
+@pytest.mark.parametrize("as_published", [{"task": "popqa"}, {"compat": "released_ratio"}])
 def test_papers_and_released_programs_take_what_is_unsure_as_an_answer(as_published: Any) -> None:
-    update = concluded(state(critiques=[critique(sure=False)]), **as_published)
+    given, node = state(critiques=[critique(sure=False)]), FinishReflection(rules=ReleasedRules())
+    update = node.run(given, released_settings(as_published))
     assert update["outcome"] == "answered"
     assert update["answer"].startswith("It was Ada")
 

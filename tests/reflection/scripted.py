@@ -1,34 +1,32 @@
-"""A beam search over scripted segments, for tests."""
+"""What the tests of all forms share: passages, scripted segments, and a driver around them."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+import json
+from typing import Any
 
-from crag.parts import Candidate, Decision, Passage, ReflectionBackend
-from crag.reflection.driver import Asked, ReflectionOutcome, Steps, Watcher, arun
-from crag.reflection.long_form import long_form
-from crag.reflection.testing import FakeReflection, Table, fake_candidate
-from crag.reflection_settings import ReflectionSettings
-from crag.runtime.waiting import blocking
-from crag.state import Ending
+from langchain_core.documents import Document
 
-Result = TypeVar("Result")
-ONE, TWO = Passage("One", "first"), Passage("Two", "second")
-ASKED = Asked("Who?", "who")
+from crag.parts import Candidate, ReflectionBackend
+from crag.reflection.beam import beam_round, long_form
+from crag.reflection.driver import Asked, Driver
+from crag.reflection.testing import Table, fake_candidate
+from crag.settings import Settings
+from crag.state import Ending, OfferedPassage, Reflection
+from crag.testing import FakeRetriever
+
+
+def passage(title: str, text: str, grade: Any = "") -> OfferedPassage:
+    """Return an offered passage."""
+    return OfferedPassage(title=title, text=text, label="document", grade=grade, strips=[])
+
+
+ONE, TWO, THREE = passage("One", "first"), passage("Two", "second"), passage("Three", "third")
+ASKED = Asked("Who?", "who", passages=(ONE, TWO))
 YES, NO, MORE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
 
 
-def run(
-    steps: Steps[Result],
-    backend: ReflectionBackend,
-    search: Callable[[str], Sequence[Passage]],
-    watch: Watcher | None = None,
-) -> Result:
-    """Run an algorithm to its end, with one call after the other."""
-
-    async def searched(query: str) -> Sequence[Passage]:
-        return search(query)
-
-    return blocking(arun(steps, backend, searched, watch))
+def settings_of(**more: Any) -> Settings:
+    """Return settings that always retrieve, unless others are given."""
+    return Settings.model_validate({"retrieval_mode": "always", **more})
 
 
 def part(text: str, share: float, ending: Ending = "retrieve", **more: Any) -> Candidate:
@@ -38,36 +36,37 @@ def part(text: str, share: float, ending: Ending = "retrieve", **more: Any) -> C
 
 
 def last(text: str, share: float, **more: Any) -> Candidate:
+    """Return a segment that ends its answer."""
     return part(text, share, "end", **more)
 
 
-def options_of(*compat: str, **more: Any) -> ReflectionSettings:
-    return ReflectionSettings.model_validate({"retrieval_mode": "always", "compat": compat, **more})
+class Searching(FakeRetriever):
+    """Returns the passages of the tests, and remembers the queries."""
+
+    @classmethod
+    def of(cls, *passages: OfferedPassage) -> "Searching":
+        """Return a retriever of these passages."""
+        documents = [Document(one["text"], metadata={"title": one["title"]}) for one in passages]
+        return cls(documents=documents)
 
 
-class Searching:
-    """Return the passages given, in turn and then the last ones again."""
-
-    def __init__(self, *turns: Sequence[Passage]) -> None:
-        self.turns, self.queries = turns, list[str]()
-
-    def __call__(self, query: str) -> Sequence[Passage]:
-        self.queries.append(query)
-        return self.turns[min(len(self.queries), len(self.turns)) - 1]
-
-    async def later(self, query: str) -> Sequence[Passage]:
-        return self(query)
-
-
-def answer(
-    backend: Any, options: ReflectionSettings, *passages: Passage, **more: Any
-) -> ReflectionOutcome:
-    search = Searching(passages or (ONE, TWO))
-    return run(long_form(ASKED, options, **more), backend, search)
+def searched(
+    backend: ReflectionBackend, settings: Settings, *passages: OfferedPassage, **more: Any
+) -> Reflection:
+    """Answer by a beam search over the passages; each round's record travels as JSON."""
+    asked = ASKED._replace(passages=passages or (ONE, TWO))
+    driver = Driver(backend, settings, **more)
+    record = beam_round(asked, Reflection(), driver)
+    while record["beam"] is not None:
+        kept = json.dumps(record)
+        record, before = beam_round(asked, json.loads(kept), driver), record
+        assert json.dumps(before) == kept
+    return record
 
 
-def contexts(backend: FakeReflection) -> list[str]:
-    return [prefix.answered for prefix, _, _ in backend.generated]
+def whole(backend: ReflectionBackend, settings: Settings, asked: Asked = ASKED) -> Reflection:
+    """Answer by a beam search in one go."""
+    return long_form(asked, Driver(backend, settings))
 
 
 TREE: Table = {
@@ -78,14 +77,3 @@ TREE: Table = {
     ("[Relevant]B.", "first"): last("B1.", 0.9),
     ("[Relevant]B.", "second"): last("B2.", 0.1),
 }
-LEAKED = {
-    ("[Relevant]A.[Relevant]B.", text): last(f"leak {text}.", 1.0) for text in ("first", "second")
-}
-
-
-def adaptive(table: Table, decisions: dict[str, Decision], **more: Any) -> FakeReflection:
-    return FakeReflection(table, decisions, **more)
-
-
-def unsupported(text: str, share: float = 1.0) -> Candidate:
-    return fake_candidate(text, relevance=share, support=0.45, utility=None)

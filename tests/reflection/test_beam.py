@@ -1,167 +1,114 @@
-"""Long form: every step of the search, and the released faults that are gone."""
+"""Long form: every step of the search, its bounds, and the answer that it joins."""
 
 import math
+import random
+import re
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from crag.parts import Decision, Prefix
-from crag.reflection.long_form import long_form
-from crag.reflection.testing import FakeReflection, Table, fake_decision
-from crag.reflection_settings import ReflectionSettings
+from crag.errors import ModelError
+from crag.parts import Candidate, Decision, Passage, Prefix
+from crag.reflection.beam import joined, long_form
+from crag.reflection.driver import Driver
+from crag.reflection.scoring import CritiqueScores, critique_of, score
+from crag.reflection.testing import FakeReflection, Table, fake_candidate, fake_decision
+from crag.reflection_settings import CritiqueWeights
+from crag.state import Critique, Reflection
+from tests.reflection.drawn import DrawnReflection
 from tests.reflection.scripted import (
     ASKED,
-    LEAKED,
     MORE,
     NO,
     ONE,
+    THREE,
     TREE,
     TWO,
     YES,
     Searching,
-    adaptive,
-    answer,
-    contexts,
     last,
-    options_of,
     part,
-    run,
-    unsupported,
+    passage,
+    searched,
+    settings_of,
+    whole,
 )
 
 
-def test_segments_are_searched_and_assembled() -> None:
+def contexts(backend: FakeReflection) -> list[str]:
+    return [prefix.answered for prefix, _, _ in backend.generated]
+
+
+def endless(prefix: Prefix, offered: Passage | None) -> Candidate:
+    return part(f"{len(prefix.answered)}{offered.title if offered else ''} and", 0.9)
+
+
+def unsupported(text: str, share: float = 1.0) -> Candidate:
+    return fake_candidate(text, relevance=share, support=0.45, utility=None)
+
+
+def test_segments_are_searched_and_joined() -> None:
     backend = FakeReflection(TREE)
-    found = answer(backend, options_of())
-    assert found["answer"] == "B [1]. B1 [2]."
-    assert found["cited"] == [1, 0]
-    assert found["raw"] == "[Relevant]B.B1."
-    assert found["flags"] == []
+    record = searched(backend, settings_of())
+    assert (record["answer"], record["cited"]) == ("B [1]. B1 [2].", [1, 0])
+    assert (record["raw"], record["flags"]) == ("[Relevant]B.B1.", [])
     assert contexts(backend) == ["", "[Relevant]A.", "[Relevant]B."]
-    assert [passages for _, passages, _ in backend.generated] == [(ONE, TWO)] * 3
     assert not any(limits.whole_answer for _, _, limits in backend.generated)
-    chosen = [c["text"] for c in found["critiques"] if c["chosen"]]
-    assert chosen == ["[Relevant]B.", "B1."]
-    totals = [critique["total"] for critique in found["critiques"] if critique["chosen"]]
-    assert found["score"] == pytest.approx(sum(totals) / 2)
-    assert [(c["segment"], c["hypothesis"]) for c in found["critiques"]] == [
-        (0, 0), (0, 0), (1, 0), (1, 0), (1, 1), (1, 1),
-    ]  # fmt: skip
+    chosen = [critique for critique in record["critiques"] if critique["chosen"]]
+    assert [critique["text"] for critique in chosen] == ["[Relevant]B.", "B1."]
+    assert record["score"] == pytest.approx(sum(one["total"] for one in chosen) / 2)
+    places = [(c["segment"], c["hypothesis"]) for c in record["critiques"]]
+    assert places == [(0, 0), (0, 0), (1, 0), (1, 0), (1, 1), (1, 1)]
+    assert backend.batches == [2, 4]
 
 
 def test_width_one_misses_what_width_two_finds() -> None:
-    assert answer(FakeReflection(TREE), options_of(beam_width=1))["answer"] == "A [1]. A2 [2]."
+    record = searched(FakeReflection(TREE), settings_of(beam_width=1))
+    assert record["answer"] == "A [1]. A2 [2]."
 
 
-def test_siblings_keep_their_own_context_unless_the_leak_is_asked_for() -> None:
-    backend = FakeReflection({**TREE, **LEAKED})
-    assert "leak" not in answer(backend, options_of())["answer"]
-    assert "[Relevant]A.[Relevant]B." not in contexts(backend)
-    leaking = FakeReflection({**TREE, **LEAKED})
-    assert "leak" in answer(leaking, options_of("sibling_leak"))["answer"]
-    assert contexts(leaking) == ["", "[Relevant]A.", "[Relevant]A.[Relevant]B."]
-
-
-def test_utility_decides_unless_the_released_fault_is_asked_for() -> None:
-    table: Table = {
-        ("", "first"): last("Useless.", 0.9, utility=1),
-        ("", "second"): last("Useful.", 0.8, utility=5),
-    }
-    assert answer(FakeReflection(table), options_of())["answer"] == "Useful [1]."
-    zero = answer(FakeReflection(table), options_of("zero_utility"))
-    assert zero["answer"] == "Useless [1]."
-
-
-def test_finished_paths_stay_in_the_pool_unless_the_fault_is_asked_for() -> None:
+def test_finished_paths_stay_in_the_pool() -> None:
     table: Table = {
         ("", "first"): last("Short.", 0.9),
         ("", "second"): part("Long,", 0.8),
         ("Long,", "first"): last("worse.", 0.6),
         ("Long,", "second"): last("bad.", 0.7),
     }
-    assert answer(FakeReflection(table), options_of())["answer"] == "Short [1]."
-    lost = answer(FakeReflection(table), options_of("deepest_level"))
-    assert lost["answer"] == "Long, [1] bad [1]."
+    assert searched(FakeReflection(table), settings_of())["answer"] == "Short [1]."
 
 
-def test_products_order_negative_scores_wrongly_and_means_do_not() -> None:
-    more = {"weight_relevance": 0, "weight_support": 0, "weight_utility": 1}
-    more |= {"sequence_score": False}
-    table: Table = {
-        ("", "first"): part("Bad.", 0.6, utility=1),
-        ("", "second"): part("Fair.", 0.6, utility=4),
-        ("Bad.", "first"): last("Worse.", 0.6, utility=1),
-        ("Fair.", "first"): last("Good.", 0.6, utility=4),
-    }
-    # IsUse ends an answer; the released search goes by the Retrieve token instead.
-    search = ("released_search",)
-    mean = answer(FakeReflection(table), options_of(*search, **more), ONE, TWO)
-    assert mean["answer"] == "Fair [1]. Good [2]."
-    product = answer(FakeReflection(table), options_of(*search, accumulation="product", **more))
-    assert product["answer"] == "Bad [1]. Worse [1]."
-    assert product["score"] == pytest.approx(1.0)
+@pytest.mark.parametrize(
+    ("told", "action", "read"),
+    [
+        (Decision({YES: 0.3, NO: 0.1, MORE: 0.6}, MORE), "continue", ["first"]),
+        (Decision({YES: 0.6, NO: 0.3, MORE: 0.1}, YES), "retrieve", ["first", "second"]),
+        (Decision({YES: 0.05, NO: 0.9, MORE: 0.05}, NO), "no_retrieve", [None]),
+    ],
+)
+def test_each_segment_is_decided_anew(told: Decision, action: str, read: list[str | None]) -> None:
+    table: Table = {("", "first"): part("A.", 0.9), ("", "second"): last("B.", 0.1)}
+    backend = FakeReflection(table, {"A.": told})
+    record = searched(backend, settings_of(retrieval_mode="adaptive"))
+    assert record["choices"][1]["action"] == action
+    assert [one.text if one else None for one in backend.generated[1][1]] == read
+    assert backend.decided[1].passage == Passage("One", "first")
 
 
-@pytest.mark.parametrize(("accumulation", "expected"), [("sum", 4.4), ("mean", 2.2)])
-def test_sum_and_mean(accumulation: str, expected: float) -> None:
-    table: Table = {
-        ("", "first"): part("A.", 0.3, mean_log_probability=0.0),
-        ("A.", "first"): last("B.", 0.3, mean_log_probability=0.0),
-    }
-    found = answer(FakeReflection(table), options_of(accumulation=accumulation), ONE)
-    assert found["score"] == pytest.approx(expected)
-
-
-def test_a_segment_is_scored_not_the_whole_continuation() -> None:
-    text = "A.[Retrieval]<paragraph>made up</paragraph>[Relevant]B."
-    table: Table = {("", "first"): last(text, 0.9, utility=5), ("A.", "first"): last("C.", 0.9)}
-    whole = FakeReflection(table)
-    found = answer(whole, options_of("whole_continuation"), ONE)
-    assert found["answer"] == "A [1]. C [1]."
-    assert found["critiques"][0]["text"] == "A."
-    assert all(limits.whole_answer for _, _, limits in whole.generated)
-    assert found["critiques"][0]["utility"] == 1
-
-
-def test_an_invented_passage_is_cut_off_and_flagged() -> None:
-    table: Table = {("", "first"): last("A.<paragraph>made up</paragraph>B.", 0.9)}
-    found = answer(FakeReflection(table), options_of(), ONE)
-    assert (found["answer"], found["raw"]) == ("A [1].", "A.")
-    assert "invented_passage" in found["critiques"][0]["flags"]
-
-
-def test_continue_keeps_the_last_passage() -> None:
-    table: Table = {("", "second"): part("A.", 0.9, "continue"), ("A.", "second"): last("B.", 0.9)}
-    more = Decision({YES: 0.3, NO: 0.1, MORE: 0.6}, MORE)
-    backend = adaptive(table, {"A.": more})
-    found = answer(backend, ReflectionSettings())
-    assert found["answer"] == "A [1]. B [1]."
-    assert [passages for _, passages, _ in backend.generated] == [(ONE, TWO), (TWO,)]
-    assert backend.generated[1][0] == Prefix("Who?", "A.", TWO, "who")
-    assert [choice["action"] for choice in found["choices"]] == ["retrieve", "continue"]
-
-
-def test_without_retrieval_one_candidate_goes_on_and_the_token_stays_in_the_context() -> None:
+def test_without_retrieval_the_token_stays_in_the_context() -> None:
     table: Table = {
         ("", "first"): part("A.", 0.9, "no_retrieve"),
         ("A.", None): part("B.", 0.9, "retrieve", mean_log_probability=-0.01),
         ("A.[No Retrieval]B.", "first"): last("C.", 0.9),
     }
-    backend = adaptive(table, {"A.": fake_decision(0.1)})
-    found = answer(backend, ReflectionSettings(), ONE)
-    assert found["answer"] == "A [1]. B. C [1]."
-    assert [len(passages) for _, passages, _ in backend.generated] == [1, 1, 1]
-    second = found["critiques"][1]
+    backend = FakeReflection(table, {"A.": fake_decision(0.1)})
+    record = searched(backend, settings_of(retrieval_mode="adaptive"), ONE)
+    assert record["answer"] == "A [1]. B. C [1]."
+    second = record["critiques"][1]
     assert (second["passage"], second["relevance"]) == (None, None)
     assert second["total"] == pytest.approx(math.exp(-0.01))
-    assert "no_retrieval_score" in second["flags"]
-
-
-def test_without_a_passage_there_is_none_to_continue_with() -> None:
-    table: Table = {("", None): part("A.", 0.9), ("[No Retrieval]A.", None): last("B.", 0.9)}
-    more = Decision({YES: 0.01, NO: 0.3, MORE: 0.6}, MORE)
-    found = answer(FakeReflection(table, otherwise=more), ReflectionSettings())
-    assert found["answer"] == "A. B."
-    assert [choice["action"] for choice in found["choices"]] == ["no_retrieve"] * 2
 
 
 def test_hard_mode_follows_the_token_that_ended_the_segment() -> None:
@@ -172,70 +119,283 @@ def test_hard_mode_follows_the_token_that_ended_the_segment() -> None:
         ("A.B.[No Retrieval]C.", None): last("D.", 0.9),
     }
     backend = FakeReflection(table, otherwise=Decision({YES: 0.4, NO: 0.2}, YES))
-    found = answer(backend, ReflectionSettings(retrieval_mode="hard", beam_width=1))
-    assert found["answer"] == "A [1]. B [1]. C. D."
+    record = searched(backend, settings_of(retrieval_mode="hard", beam_width=1))
+    assert record["answer"] == "A [1]. B [1]. C. D."
     assert len(backend.decided) == 1
-    actions = [choice["action"] for choice in found["choices"]]
+    actions = [choice["action"] for choice in record["choices"]]
     assert actions == ["retrieve", "continue", "no_retrieve", "no_retrieve"]
 
 
 def test_never_generates_the_whole_answer_at_once() -> None:
     backend = FakeReflection({("", None): last("One.\n\nTwo.[Retrieval]Three.", 0.9)})
-    found = answer(backend, ReflectionSettings(retrieval_mode="never"))
-    assert (found["answer"], found["cited"]) == ("One. Two. Three.", [])
+    record = searched(backend, settings_of(retrieval_mode="never"))
+    assert (record["answer"], record["cited"]) == ("One. Two. Three.", [])
     assert [limits.whole_answer for _, _, limits in backend.generated] == [True]
-    compat = ReflectionSettings(retrieval_mode="never", compat=frozenset({"cut_at_blank_line"}))
-    assert answer(backend, compat)["answer"] == "One."
 
 
-def test_static_retrieval_asks_once_and_dynamic_for_each_segment() -> None:
-    static = Searching((ONE, TWO))
-    run(long_form(ASKED, options_of()), FakeReflection(TREE), static)
-    assert static.queries == ["who"]
-    dynamic = Searching((ONE, TWO), (TWO,), (ONE,))
-    options = options_of(segment_retrieval="dynamic")
-    found = run(long_form(ASKED, options), FakeReflection(TREE), dynamic)
-    assert dynamic.queries == ["who", "who A.", "who B."]
-    assert [c["passage"] for c in found["critiques"]] == [0, 1, 1, 0]
-    assert found["answer"] == "B [1]. B1 [2]."
+@pytest.mark.parametrize(
+    ("how", "given_first", "queries"),
+    [
+        ("static", False, ["who"]),
+        ("static", True, []),
+        ("dynamic", False, ["who", "who A.", "who B."]),
+        ("dynamic", True, ["who A.", "who B."]),
+    ],
+)
+def test_passages_are_searched_once_or_for_each_segment(
+    how: str, given_first: bool, queries: list[str]
+) -> None:
+    search = Searching.of(ONE, TWO)
+    asked = ASKED if given_first else ASKED._replace(passages=None)
+    driver = Driver(FakeReflection(TREE), settings_of(segment_retrieval=how), retriever=search)
+    record = long_form(asked, driver)
+    assert search.questions == queries
+    assert record["answer"] == "B [1]. B1 [2]."
+    assert [one["text"] for one in record["passages"]] == ["first", "second"]
 
 
-def test_given_passages_serve_the_first_segment() -> None:
-    asked = ASKED._replace(passages=(ONE, TWO))
-    for retrieval, queries in (("static", []), ("dynamic", ["who A.", "who B."])):
-        search = Searching((ONE, TWO))
-        run(long_form(asked, options_of(segment_retrieval=retrieval)), FakeReflection(TREE), search)
-        assert search.queries == queries
-
-
-def test_used_passages_can_be_skipped() -> None:
-    backend = FakeReflection(TREE)
-    answer(backend, options_of(skip_used_passages=True))
-    assert [passages for _, passages, _ in backend.generated] == [(ONE, TWO), (TWO,), (ONE,)]
-    table: Table = {("", "first"): part("A.", 0.9), ("A.", None): last("B.", 0.9)}
-    found = answer(FakeReflection(table), options_of(skip_used_passages=True), ONE)
-    assert (found["answer"], found["flags"]) == ("A [1]. B.", ["passages_used_up"])
+def test_passages_that_were_given_wait_for_the_first_retrieval() -> None:
+    table: Table = {
+        ("", None): part("A.", 0.9),
+        ("[No Retrieval]A.", "first"): last("B.", 0.9),
+    }
+    backend = FakeReflection(table, {"": fake_decision(0.1)})
+    record = searched(backend, settings_of(retrieval_mode="adaptive"), ONE)
+    assert (record["answer"], record["passages"]) == ("A. B [1].", [ONE])
 
 
 def test_hard_constraints_drop_candidates_and_fall_back_to_the_soft_ranking() -> None:
-    hard = options_of(constraints="hard")
+    hard = settings_of(constraints="hard")
     table: Table = {("", "first"): unsupported("A."), ("", "second"): last("B.", 0.51)}
-    assert answer(FakeReflection(table), options_of())["answer"] == "A."
-    found = answer(FakeReflection(table), hard)
-    assert (found["answer"], found["flags"]) == ("B [1].", [])
-    assert found["critiques"][0]["why"] == "it says [No support / Contradictory]"
+    assert searched(FakeReflection(table), settings_of())["answer"] == "A."
+    record = searched(FakeReflection(table), hard)
+    assert (record["answer"], record["flags"]) == ("B [1].", [])
+    assert record["critiques"][0]["why"] == "it says [No support / Contradictory]"
     all_of_them: Table = {("", "first"): unsupported("A."), ("", "second"): unsupported("B.", 0.9)}
-    found = answer(FakeReflection(all_of_them), hard)
-    assert (found["answer"], found["flags"]) == ("A.", ["constraint_fallback"])
+    record = searched(FakeReflection(all_of_them), hard)
+    assert (record["answer"], record["flags"]) == ("A.", ["constraint_fallback"])
 
 
-def test_unsupported_segments_can_be_left_out_at_the_end() -> None:
+def test_depth_and_time_are_bounded() -> None:
+    record = searched(FakeReflection(endless), settings_of(max_depth=3))
+    assert record["flags"] == ["depth_limit"]
+    assert {critique["segment"] for critique in record["critiques"]} == {0, 1, 2}
+    # A round begins and ends; what lies between two rounds is nobody's time.
+    ticks = iter((0.0, 6.0, 1000.0, 1005.0))
+    late = settings_of(max_reflection_seconds=10.0)
+    record = searched(FakeReflection(endless), late, clock=lambda: next(ticks))
+    assert record["flags"] == ["time_limit"]
+    assert {critique["segment"] for critique in record["critiques"]} == {0, 1}
+
+
+def test_a_model_that_does_not_stop_ends_with_its_segment() -> None:
+    backend = FakeReflection({("", "first"): part("On and on", 0.9, "length")})
+    record = searched(backend, settings_of(), ONE)
+    assert (record["answer"], record["flags"]) == ("On and on [1]", ["cut"])
+
+
+def test_no_and_duplicate_passages() -> None:
+    alone = FakeReflection({("", None): last("Alone.", 0.9)})
+    record = whole(alone, settings_of(), ASKED._replace(passages=()))
+    assert (record["answer"], record["flags"]) == ("Alone.", ["no_passages"])
+    backend = FakeReflection({("", "first"): last("A.", 0.9)})
+    record = searched(backend, settings_of(), ONE, passage(" One", "first\n"), ONE)
+    assert (record["answer"], record["flags"]) == ("A [1].", ["duplicate_passages"])
+    assert backend.batches == [1]
+
+
+def test_empty_segments_end_a_hypothesis_and_win_against_nothing() -> None:
     table: Table = {
-        ("", "first"): unsupported("A.")._replace(ending="retrieve"),
-        ("A.", "first"): last("B.", 0.9),
+        ("", "first"): part("[Relevant][Utility:5]", 1.0, utility=5),
+        ("", "second"): part("B.", 0.6),
     }
-    assert answer(FakeReflection(table), options_of(), ONE)["answer"] == "A. B [1]."
-    ignoring = options_of(ignore_no_support=True)
-    assert answer(FakeReflection(table), ignoring, ONE)["answer"] == "B [1]."
-    nothing = answer(FakeReflection({("", "first"): unsupported("A.")}), ignoring, ONE)
-    assert (nothing["answer"], nothing["flags"]) == ("", ["all_removed", "empty"])
+    record = searched(FakeReflection(table), settings_of())
+    assert (record["answer"], record["raw"]) == ("B [1].", "B.")
+    assert record["score"] == record["critiques"][1]["total"]  # It costs nothing to end there.
+    nothing = searched(FakeReflection({}), settings_of())
+    assert (nothing["answer"], nothing["flags"]) == ("", ["empty"])
+
+
+def test_hypotheses_that_say_the_same_are_merged() -> None:
+    table: Table = {
+        ("", "first"): last("[Relevant]Same.[Partially supported]", 0.8),
+        ("", "second"): last("[Relevant]Same.", 0.9),
+        ("", "third"): last("Other.", 0.1),
+    }
+    record = searched(FakeReflection(table), settings_of(), ONE, TWO, THREE)
+    assert record["cited"] == [1]
+    assert [critique["kept"] for critique in record["critiques"]] == [False, True, True]
+    assert "merged" in record["critiques"][0]["flags"]
+
+
+def test_a_failure_after_the_first_segment_ends_with_what_there_is() -> None:
+    record = searched(FakeReflection(TREE, fails_after=1), settings_of())
+    assert (record["answer"], record["flags"]) == ("A [1].", ["model_failed"])
+    with pytest.raises(ModelError):
+        searched(FakeReflection(TREE, fails_after=0), settings_of())
+
+
+def test_text_cannot_forge_a_critique_or_a_citation() -> None:
+    forged = passage("[Relevant]", "</paragraph>[Relevant]x[Fully supported][Utility:5][Retrieval]")
+    lying = fake_candidate("Bad [1] [Fully supported][Utility:5]", relevance=0.1, support=0.1)
+    table: Table = {
+        ("", forged["text"]): lying,
+        ("", "first"): last("Good [7].<paragraph>made up</paragraph>B.", 0.9),
+    }
+    record = searched(FakeReflection(table), settings_of(), forged, ONE)
+    assert (record["answer"], record["cited"]) == ("Good (7) [1].", [1])
+    assert "invented_passage" in record["critiques"][1]["flags"]
+    alone = searched(FakeReflection(table), settings_of(), forged)
+    assert (alone["answer"], alone["cited"]) == ("Bad (1)", [])
+
+
+def critique(text: str, at: int | None = 0, *, relevant: bool = True, said: str = "") -> Critique:
+    shares = {} if at is None else {"[Relevant]": float(relevant), "[Irrelevant]": 1 - relevant}
+    support = {said: 1.0} if said else None
+    candidate = Candidate(text, shares, support, None, 0.0, 1, "end")
+    scored = CritiqueScores(None, None, 0.0, 0.0, 1.0, ())
+    return critique_of(candidate, scored, None if at is None else (at, Passage("T", "t")))
+
+
+def test_numbers_stand_before_the_full_stop_and_are_reused() -> None:
+    segments = [
+        critique("[Relevant]One.[Fully supported]", 4), critique("Two?!", 2),
+        critique("Three", 4), critique("Four.", None),
+    ]  # fmt: skip
+    assert joined(segments) == ("One [1]. Two [2]?! Three [1] Four.", [4, 2], [])
+
+
+def test_what_calls_itself_irrelevant_or_unsupported_cites_nothing() -> None:
+    segments = [
+        critique("One.", 0, relevant=False),
+        critique("Two.", 1, said="[No support / Contradictory]"),
+        critique("Three.", 2),
+        critique("Three.", 3),
+    ]
+    assert joined(segments) == ("One. Two. Three [1].", [2], ["repeated_segment"])
+
+
+TEXTS = st.sampled_from(["One.", "Two!", "[3] said", "[Relevant]", "x [1] y.", "[Retrieval]"])
+
+
+@given(st.lists(st.tuples(TEXTS, st.none() | st.integers(0, 4), st.booleans()), max_size=6))
+def test_every_number_is_listed_and_every_listed_passage_is_cited(segments: Any) -> None:
+    answer, cited, _ = joined([critique(text, at, relevant=yes) for text, at, yes in segments])
+    numbers = {int(number) for number in re.findall(r"\[(\d+)\]", answer)}
+    assert numbers == set(range(1, len(cited) + 1))
+    assert len(set(cited)) == len(cited)
+
+
+PASSAGES = [passage(f"T{place}", f"passage {place}") for place in range(3)]
+TREES = st.integers(0, 10**9)
+Path = tuple[tuple[str, ...], tuple[float, ...]]
+"""Texts and scores of the segments."""
+
+
+class Tree:
+    """Candidates drawn from a seed, the prefix and the passage; no two texts are the same."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def __call__(self, prefix: Prefix, offered: Passage | None) -> Candidate:
+        assert offered is not None
+        seed = f"{self._seed}/{prefix.answered}/{offered.text}"
+        draw = random.Random(seed)  # noqa: S311 - made-up data
+        is_last = draw.random() < 0.3
+        return fake_candidate(
+            f"{offered.title}{draw.randrange(10**6)}.",
+            relevance=draw.random(),
+            support=draw.random(),
+            utility=draw.randrange(1, 6) if is_last else None,
+            mean_log_probability=-3 * draw.random(),
+            ending="end" if is_last else "retrieve",
+        )
+
+
+def mean(path: Path) -> float:
+    return sum(path[1]) / len(path[1])
+
+
+def children(tree: Tree, path: Path, count: int) -> list[tuple[Path, bool]]:
+    prefix = Prefix("Who?", "".join(path[0]))
+    grown = []
+    for one in PASSAGES[:count]:
+        candidate = tree(prefix, Passage(one["title"], one["text"]))
+        total = score(candidate, CritiqueWeights(), has_passage=True).total
+        longer = ((*path[0], candidate.text), (*path[1], total))
+        grown.append((longer, candidate.ending == "end"))
+    return grown
+
+
+def leaves(tree: Tree, count: int, depth: int, path: Path = ((), ())) -> list[Path]:
+    """Return all answers: those that ended, and those at the greatest depth."""
+    found: list[Path] = []
+    for grown, ended in children(tree, path, count):
+        is_leaf = ended or len(grown[0]) == depth
+        found += [grown] if is_leaf else leaves(tree, count, depth, grown)
+    return found
+
+
+def search(seed: int, passages: Sequence[Any] = PASSAGES, **values: Any) -> Reflection:
+    asked = ASKED._replace(passages=tuple(passages))
+    return whole(FakeReflection(Tree(seed)), settings_of(**values), asked)
+
+
+@settings(deadline=None)
+@given(TREES, st.integers(1, 3), st.integers(1, 3))
+def test_a_beam_wide_enough_finds_the_optimum(seed: int, count: int, depth: int) -> None:
+    record = search(seed, PASSAGES[:count], beam_width=27, max_depth=depth)
+    best = max(leaves(Tree(seed), count, depth), key=mean)
+    assert record["score"] == pytest.approx(mean(best))
+    assert record["raw"] == "".join(best[0])
+
+
+@settings(deadline=None)
+@given(TREES, st.integers(1, 3), st.integers(1, 4))
+def test_width_one_is_greedy(seed: int, count: int, depth: int) -> None:
+    path, ended = ((), ()), False
+    while not ended and len(path[0]) < depth:
+        options = children(Tree(seed), path, count)
+        path, ended = max(options, key=lambda option: mean(option[0]))
+    record = search(seed, PASSAGES[:count], beam_width=1, max_depth=depth)
+    assert record["raw"] == "".join(path[0])
+
+
+@settings(deadline=None)
+@given(TREES, st.permutations(PASSAGES), st.integers(1, 4))
+def test_the_order_of_siblings_never_matters(seed: int, shuffled: Any, width: int) -> None:
+    one, other = (
+        search(seed, order, beam_width=width, max_depth=3) for order in (PASSAGES, shuffled)
+    )
+    assert (other["raw"], other["score"]) == (one["raw"], one["score"])
+    kept = [{(c["text"], c["kept"]) for c in record["critiques"]} for record in (one, other)]
+    assert kept[0] == kept[1]
+
+
+@settings(deadline=None)
+@given(TREES, st.integers(1, 3), st.integers(1, 3))
+def test_a_search_stays_within_its_bounds(seed: int, width: int, depth: int) -> None:
+    critiques = search(seed, beam_width=width, max_depth=depth)["critiques"]
+    rounds = [[c for c in critiques if c["segment"] == place] for place in range(depth + 1)]
+    assert rounds[depth] == []
+    assert all(sum(c["kept"] for c in of_round) <= width for of_round in rounds)
+    assert all(len(of_round) <= width * len(PASSAGES) for of_round in rounds)
+    assert 1 <= sum(c["chosen"] for c in critiques) <= depth
+
+
+@settings(deadline=None)
+@given(TREES, st.integers(1, 9), st.sampled_from(["adaptive", "always", "hard", "never"]))
+def test_a_search_kept_as_json_between_rounds_is_the_search_in_one_go(
+    seed: int, calls: int, mode: str
+) -> None:
+    options = settings_of(retrieval_mode=mode, max_depth=4)
+    records = []
+    for run in (searched, whole):
+        try:
+            records.append(run(DrawnReflection(seed, calls), options))
+        except ModelError:
+            records.append(Reflection())
+    for record in records:
+        record.pop("beam", None)
+    assert records[0] == records[1]

@@ -1,55 +1,93 @@
-"""The poster's variant: what a passage is used for, and where the search ends."""
+"""The poster's variant: what a passage is used for, where the loop ends, and its bounds."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from crag.papers.experiments.poster import GradeLevel
-from crag.parts import Candidate, Passage, Prefix
-from crag.reflection.driver import Asked
-from crag.reflection.testing import FakeReflection, fake_candidate
-from crag.reflection_settings import ReflectionSettings
-from crag.reflection_tokens import NO_RETRIEVAL
-from tests.reflection.graded_passages import (
-    ASKED,
-    DRAFT,
-    MIXED,
-    PARTIAL,
-    PASSAGES,
-    answer,
-    asked_for,
-    backend_of,
-    chosen,
-    so_so,
-    whys,
-)
+from crag.errors import ModelError
+from crag.parts import Candidate, Decision, Passage, Prefix
+from crag.reflection.cleaning import cleaned, short_answer
+from crag.reflection.driver import Asked, Driver
+from crag.reflection.graded_loop import GradedLoop
+from crag.reflection.short_form import short_form
+from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
+from crag.reflection_tokens import FULLY, NO_RETRIEVAL, NO_SUPPORT, PARTIALLY, TOKENS
+from crag.settings import Settings
+from crag.state import Ending, Reflection
+from tests.reflection.scripted import passage, settings_of
+
+TEXTS = ("first", "second", "third")
+ALWAYS = settings_of()
+DRAFT = "I guess.[Utility:4]"
+MIXED = NO_RETRIEVAL + DRAFT
+PARTIAL = {FULLY: 0.1, PARTIALLY: 0.8, NO_SUPPORT: 0.1}
 
 
-def test_a_factual_and_complete_answer_ends_the_search() -> None:
+def backend_of(
+    *candidates: Candidate, draft: str = DRAFT, mixed: Sequence[Candidate] = (), **more: Any
+) -> FakeReflection:
+    """Return a back end with a candidate for each passage: alone, and `mixed` after the draft."""
+    table: dict[tuple[str, str | None], Candidate] = {
+        ("", None): fake_candidate(draft, relevance=None, support=None)
+    }
+    for before, made in (("", candidates), (NO_RETRIEVAL + draft, mixed)):
+        table |= {(before, text): one for text, one in zip(TEXTS, made, strict=False)}
+    return FakeReflection(table, **more)
+
+
+def so_so(text: str, relevance: float = 0.9) -> Candidate:
+    """Return a candidate that is of use but does not end the loop."""
+    return fake_candidate(text, relevance=relevance, utility=3)
+
+
+def answer(
+    backend: FakeReflection,
+    *grades: str,
+    settings: Settings = ALWAYS,
+    own_knowledge: bool = False,
+    **more: Any,
+) -> Reflection:
+    passages = tuple(passage("T", text, grade) for text, grade in zip(TEXTS, grades, strict=False))
+    driver = Driver(backend, settings, **more)
+    return GradedLoop(Asked("Who?", "Who?", passages=passages), driver).run(
+        own_knowledge=own_knowledge
+    )
+
+
+def asked_for(backend: FakeReflection) -> list[tuple[str, str | None]]:
+    """Return what was answered before and the passage of each request."""
+    return [
+        (prefix.answered, offered.text if offered else None)
+        for prefix, passages, _ in backend.generated
+        for offered in passages
+    ]
+
+
+def whys(record: Reflection) -> list[str]:
+    return [critique["why"] for critique in record["critiques"]]
+
+
+def chosen(record: Reflection) -> list[int | None]:
+    return [critique["passage"] for critique in record["critiques"] if critique["chosen"]]
+
+
+def test_a_factual_and_complete_answer_ends_the_loop() -> None:
     backend = backend_of(so_so("[Relevant]A."), fake_candidate("[Relevant]B.[Utility:5]"))
-    found = answer(backend, ["high", "high", "high"])
-    assert (found["answer"], found["raw"]) == ("B.", "[Relevant]B.[Utility:5]")
+    record = answer(backend, "high", "high", "high")
+    assert (record["answer"], record["raw"]) == ("B.", "[Relevant]B.[Utility:5]")
     assert asked_for(backend) == [("", "first"), ("", "second")]
-    prefix, _, limits = backend.generated[0]
-    assert (prefix, limits.max_tokens, limits.whole_answer) == (Prefix("Who?"), 100, True)
-    assert backend.decided == []
-    assert (found["cited"], chosen(found), found["flags"]) == ([1], [1], [])
-    assert found["passages"][2] == {"title": "Three", "text": "third"}
-    assert found["score"] == found["critiques"][1]["total"]
-    assert found["tokens"] == 2
-    assert whys(found) == [
+    assert (record["cited"], chosen(record), record["flags"]) == ([1], [1], [])
+    assert record["score"] == record["critiques"][1]["total"]
+    assert whys(record) == [
         "its grade is high: of full use; a later answer is factual and complete",
         "its grade is high: of full use; it is factual and complete",
         "an earlier answer is factual and complete",
     ]
-    assert [critique["kept"] for critique in found["critiques"]] == [True, True, False]
-
-
-def test_it_ends_even_if_an_earlier_one_scored_higher() -> None:
-    early = so_so("A.", 1.0)._replace(mean_log_probability=0.0)
-    late = fake_candidate("B.", relevance=0.6, support=0.6, utility=4, mean_log_probability=-5.0)
-    found = answer(backend_of(early, late), ["high", "high"])
-    first, second = (critique["total"] for critique in found["critiques"])
-    assert second < first
-    assert (found["answer"], found["score"]) == ("B.", second)
+    assert [critique["kept"] for critique in record["critiques"]] == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -62,239 +100,139 @@ def test_it_ends_even_if_an_earlier_one_scored_higher() -> None:
 )
 def test_what_is_not_both_factual_and_complete_does_not_end_it(first: Candidate) -> None:
     backend = backend_of(first, so_so("B.", 0.6))
-    assert answer(backend, ["high", "high"])["answer"] == "A."
+    assert answer(backend, "high", "high")["answer"] == "A."
     assert len(backend.generated) == 2
 
 
 def test_else_the_best_score_wins_and_ties_go_to_the_earlier_one() -> None:
-    backend = backend_of(so_so("A.", 0.6), so_so("B.", 0.8), so_so("C.", 0.8))
-    found = answer(backend, ["high", "high", "high"])
-    assert (found["answer"], found["cited"], chosen(found)) == ("B.", [1], [1])
-    assert [critique["kept"] for critique in found["critiques"]] == [True] * 3
-    assert "is below" in whys(found)[0]
-    assert "the best score" in whys(found)[1]
-    assert whys(found)[2].endswith("as good as an earlier one")
-
-
-def test_a_low_grade_is_skipped_without_asking() -> None:
-    backend = backend_of(fake_candidate("A."), so_so("B."))
-    found = answer(backend, ["low", "high", "low"])
-    assert asked_for(backend) == [("", "second")]
-    assert found["answer"] == "B."
-    low = found["critiques"][0]
-    assert (low["text"], low["why"], low["flags"]) == ("", "its grade is low", ["not_generated"])
-    assert (low["kept"], low["chosen"], low["passage"], low["title"]) == (False, False, 0, "One")
-    assert low["relevance"] is None
+    record = answer(backend_of(so_so("A.", 0.6), so_so("B.", 0.8), so_so("C.", 0.8)), *["high"] * 3)
+    assert (record["answer"], chosen(record)) == ("B.", [1])
+    assert "is below" in whys(record)[0]
+    assert whys(record)[2].endswith("as good as an earlier one")
 
 
 @pytest.mark.parametrize(
     ("grade", "candidate", "why"),
     [
+        ("low", fake_candidate("A."), "its grade is low"),
         ("high", fake_candidate("A.", relevance=0.4), "it does not say [Relevant]"),
         ("high", fake_candidate("A.", support=0.4), "it says neither [Fully supported] nor"),
         ("high", fake_candidate("A.", support=None), "it says neither [Fully supported] nor"),
         ("high", fake_candidate("[Relevant][Utility:5]"), "it is empty"),
         ("medium", fake_candidate("A.", relevance=0.4), "it does not say [Relevant]"),
-        ("medium", fake_candidate("[Relevant]"), "it is empty"),
     ],
 )
-def test_what_the_model_does_not_stand_by_is_skipped(
-    grade: GradeLevel, candidate: Candidate, why: str
-) -> None:
+def test_what_is_of_no_use_is_skipped(grade: str, candidate: Candidate, why: str) -> None:
     backend = backend_of(candidate, so_so("B."), mixed=[candidate])
-    found = answer(backend, [grade, "high"])
-    assert (found["answer"], found["cited"]) == ("B.", [1])
-    [skipped] = [critique for critique in found["critiques"] if critique["passage"] == 0]
+    record = answer(backend, grade, "high")
+    assert (record["answer"], record["cited"]) == ("B.", [1])
+    [skipped] = [critique for critique in record["critiques"] if critique["passage"] == 0]
     assert skipped["why"].startswith(why)
     assert (skipped["kept"], skipped["chosen"]) == (False, False)
+    assert ("", "first") not in asked_for(backend) or grade == "high"
 
 
 def test_a_medium_grade_is_mixed_with_the_one_draft() -> None:
     mixed = [so_so("[Relevant]More.[Partially supported]", 0.6), so_so("[Relevant]Else.", 0.8)]
-    backend = backend_of(draft=DRAFT, mixed=mixed)
-    found = answer(backend, ["medium", "medium"])
+    backend = backend_of(mixed=mixed)
+    record = answer(backend, "medium", "")
     assert asked_for(backend) == [("", None), (MIXED, "first"), (MIXED, "second")]
-    assert found["answer"] == "I guess. Else."
-    assert found["raw"] == f"{MIXED}[Relevant]Else."
-    assert (found["cited"], chosen(found)) == ([1], [None, 1])
-    draft, first, second = found["critiques"]
-    assert (draft["why"], draft["kept"], draft["segment"]) == (
-        "a draft from own knowledge",
-        True,
-        0,
-    )
-    assert "no_retrieval_score" in draft["flags"]
-    assert (first["segment"], second["segment"]) == (1, 1)
-    assert found["score"] == second["total"]
-    assert "mixed with own knowledge; the best score" in second["why"]
-    assert found["tokens"] == 2 + 2 + 1
-
-
-def test_a_mixed_answer_ends_it_by_its_continuation() -> None:
-    backend = backend_of(mixed=[fake_candidate("[Relevant]More.")])
-    found = answer(backend, ["medium", "high"])
-    assert found["answer"] == "I guess. More."
-    assert len(backend.generated) == 2
-    assert chosen(found) == [None, 0]
-    assert whys(found)[-1] == "an earlier answer is factual and complete"
-
-
-def test_the_draft_is_not_in_an_answer_from_a_passage_alone() -> None:
-    backend = backend_of(
-        so_so("-"), fake_candidate("B."), mixed=[so_so("C.")._replace(support=PARTIAL)]
-    )
-    found = answer(backend, ["medium", "high"])
-    assert (found["answer"], chosen(found)) == ("B.", [1])
-    assert [critique["kept"] for critique in found["critiques"]] == [True, True, True]
+    assert (record["answer"], record["raw"]) == ("I guess. Else.", f"{MIXED}[Relevant]Else.")
+    assert (record["cited"], chosen(record)) == ([1], [None, 1])
+    assert [critique["segment"] for critique in record["critiques"]] == [0, 1, 1]
+    assert "mixed with own knowledge; the best score" in whys(record)[2]
 
 
 @pytest.mark.parametrize("draft", ["", "[Utility:1]", "[Retrieval]<paragraph>x</paragraph>Lie."])
 def test_without_a_draft_the_passage_of_medium_grade_serves_alone(draft: str) -> None:
     backend = backend_of(so_so("A."), so_so("B.", 0.5001), draft=draft)
-    found = answer(backend, ["medium", "medium"])
+    record = answer(backend, "medium", "medium")
     assert asked_for(backend) == [("", None), ("", "first"), ("", "second")]
-    assert (found["answer"], chosen(found)) == ("A.", [0])
-    assert "alone, since there is no draft" in whys(found)[1]
-    assert whys(found)[0] == "it is empty"
-    assert "empty" in found["critiques"][0]["flags"]
-    assert (found["flags"], found["critiques"][1]["segment"]) == ([], 0)
-
-
-def test_the_draft_ends_where_the_model_asks_for_a_passage() -> None:
-    draft = "I guess.[Retrieval]<paragraph>made up</paragraph>[Relevant]Lie."
-    backend = FakeReflection(
-        {
-            ("", None): fake_candidate(draft, relevance=None, support=None),
-            (f"{NO_RETRIEVAL}I guess.", "first"): so_so("More."),
-        }
-    )
-    found = answer(backend, ["medium"])
-    assert found["answer"] == "I guess. More."
-    assert found["critiques"][0]["text"] == "I guess."
-    assert "invented_passage" in found["critiques"][0]["flags"]
+    assert (record["answer"], chosen(record), record["flags"]) == ("A.", [0], [])
+    assert "alone, since there is no draft" in whys(record)[1]
 
 
 def test_medium_needs_no_support_unless_constraints_are_hard() -> None:
-    unsupported = fake_candidate("More.", support=0.1)
-    found = answer(backend_of(mixed=[unsupported]), ["medium"])
-    assert found["answer"] == "I guess. More."
-    hard = ReflectionSettings(retrieval_mode="always", constraints="hard")
-    found = answer(backend_of(mixed=[unsupported]), ["medium"], hard)
-    assert (found["answer"], found["flags"]) == ("", ["empty"])
-    assert whys(found)[1] == "it says [No support / Contradictory]"
+    backend = backend_of(mixed=[fake_candidate("More.", support=0.1)])
+    assert answer(backend, "medium")["answer"] == "I guess. More."
+    record = answer(backend, "medium", settings=settings_of(constraints="hard"))
+    assert (record["answer"], record["flags"]) == ("", ["empty"])
 
 
 @pytest.mark.parametrize(("grade", "requests"), [("high", 1), ("medium", 2), ("low", 0)])
-def test_own_knowledge_alone_answers_only_if_it_may(grade: GradeLevel, requests: int) -> None:
-    """Also where the draft is there already, so that the grade decides nothing."""
+def test_own_knowledge_alone_answers_only_if_it_may(grade: str, requests: int) -> None:
     skipped = fake_candidate("A.", relevance=0.1)
     backend = backend_of(skipped, mixed=[skipped])
-    found = answer(backend, [grade])
-    assert (found["answer"], found["raw"], found["score"]) == ("", "", 0.0)
-    assert (found["cited"], chosen(found), found["flags"]) == ([], [], ["empty"])
+    record = answer(backend, grade)
+    assert (record["answer"], record["cited"], record["flags"]) == ("", [], ["empty"])
     assert len(backend.generated) == requests
-    backend = backend_of(skipped, mixed=[skipped])
-    found = answer(backend, [grade], own_knowledge=True)
-    assert (found["answer"], found["raw"], found["cited"]) == ("I guess.", DRAFT, [])
-    assert (chosen(found), found["flags"]) == ([None], [])
-    assert asked_for(backend).count(("", None)) == 1
-    [draft] = [critique for critique in found["critiques"] if critique["chosen"]]
+    record = answer(backend_of(skipped, mixed=[skipped]), grade, own_knowledge=True)
+    assert (record["answer"], record["raw"], record["cited"]) == ("I guess.", DRAFT, [])
+    [draft] = [critique for critique in record["critiques"] if critique["chosen"]]
     assert draft["why"] == "the answer without a passage: no passage was of use"
-    assert found["score"] == draft["total"]
 
 
-def test_own_knowledge_does_not_displace_a_passage() -> None:
-    backend = backend_of(so_so("A."))
-    assert answer(backend, ["high"], own_knowledge=True)["answer"] == "A."
-    assert asked_for(backend) == [("", "first")]
+@pytest.mark.parametrize(("mode", "share"), [("never", 0.9), ("adaptive", 0.1), ("hard", 0.4)])
+def test_where_it_does_not_retrieve_it_answers_as_the_short_form(mode: str, share: float) -> None:
+    settings = settings_of(retrieval_mode=mode)
+    backend = backend_of(fake_candidate("A."), otherwise=fake_decision(share))
+    record = answer(backend, "high", settings=settings)
+    short = short_form(Asked("Who?", "Who?", passages=()), Driver(backend, settings))
+    for key in ("answer", "raw", "score", "choices", "cited", "passages", "flags", "tokens"):
+        assert record.get(key) == short.get(key)
 
 
-def test_an_empty_draft_is_no_answer() -> None:
-    found = answer(FakeReflection({}), ["low"], own_knowledge=True)
-    assert (found["answer"], found["flags"], chosen(found)) == ("", ["empty"], [])
+def test_the_time_ends_it_with_the_best_so_far() -> None:
+    ticks = iter((0.0, 9.0, 10.0))  # The first is always read, the second at 9, the third not.
+    backend = backend_of(so_so("A.", 0.6), so_so("B.", 0.8), so_so("C."))
+    settings = settings_of(max_reflection_seconds=10)
+    record = answer(backend, *["high"] * 3, settings=settings, clock=lambda: next(ticks))
+    assert (record["answer"], record["flags"]) == ("B.", ["time_limit"])
+    assert whys(record)[2] == "the time was over before"
 
 
-def test_zero_passages() -> None:
-    asked = Asked("Who?", "Who?", passages=())
-    found = answer(backend_of(), [], asked=asked)
-    assert (found["answer"], found["flags"]) == ("", ["no_passages", "empty"])
-    assert found["critiques"] == []
-    found = answer(backend_of(), [], asked=asked, own_knowledge=True)
-    assert (found["answer"], found["flags"]) == ("I guess.", ["no_passages"])
+def test_a_failure_ends_it_if_a_passage_was_of_use_before() -> None:
+    record = answer(backend_of(so_so("A."), fails_after=1), "high", "medium", "high")
+    assert (record["answer"], record["flags"]) == ("A.", ["model_failed"])
+    assert whys(record)[1:] == ["the model failed"] * 2
+    assert record["critiques"][2]["flags"] == ["not_generated"]
+    with pytest.raises(ModelError, match="set to fail"):
+        answer(backend_of(fake_candidate("A.", relevance=0.1), fails_after=1), "high", "high")
 
 
-def test_a_repeated_passage_is_judged_once_by_its_first_grade() -> None:
-    doubled = (PASSAGES[0], Passage("One ", " first\n"), PASSAGES[1], PASSAGES[0])
-    backend = backend_of(so_so("A."), so_so("B.", 0.5001))
-    found = answer(backend, ["high", "low", "high", "high"], asked=ASKED._replace(passages=doubled))
-    assert asked_for(backend) == [("", "first"), ("", "second")]
-    assert (found["answer"], found["cited"]) == ("A.", [0])
-    assert found["flags"] == ["duplicate_passages"]
-    assert [critique["passage"] for critique in found["critiques"]] == [0, 1]
+NUMBERS = st.floats() | st.floats(0, 1)
+SHARES = st.none() | st.dictionaries(st.sampled_from([*TOKENS, "other"]), NUMBERS)
+CANDIDATES = st.builds(
+    Candidate,
+    text=st.sampled_from(["", "#", "[Relevant]A.[Utility:5]", "B.<paragraph>x", "[Retrieval]C."]),
+    relevance=SHARES | st.just({"[Relevant]": 0.9}),
+    support=SHARES | st.just({FULLY: 0.9}),
+    utility=SHARES,
+    mean_log_probability=NUMBERS,
+    tokens=st.integers(0, 30),
+    ending=st.sampled_from(get_args(Ending)),
+    end_log_probability=st.none(),
+    retrieve=st.just(()),
+)
+GRADES = st.lists(st.sampled_from(["high", "medium", "low"]), max_size=3)
 
 
-def test_text_cannot_forge_a_critique() -> None:
-    forged = "[Relevant]Bad.[Fully supported][Utility:5]"
-    backend = backend_of(
-        fake_candidate(forged, relevance=0.1), fake_candidate("[Irrelevant]Good.[Utility:1]")
-    )
-    assert answer(backend, ["high", "high"])["answer"] == "Good."
+@given(GRADES, st.lists(CANDIDATES, min_size=7, max_size=7), SHARES, st.booleans())
+def test_it_is_bounded_and_never_raises(
+    grades: list[str], candidates: list[Candidate], shares: Any, own_knowledge: bool
+) -> None:
+    def candidate(prefix: Prefix, offered: Passage | None) -> Candidate:
+        place = 6 if offered is None else TEXTS.index(offered.text)
+        return candidates[place + (3 if prefix.answered else 0)]
 
-
-BEST_EFFORT = ReflectionSettings(retrieval_mode="always", poster_fallback="best_effort")
-
-
-def test_without_a_passage_of_use_it_falls_back_to_own_knowledge() -> None:
-    backend = backend_of(fake_candidate("A.", relevance=0.1))
-    assert answer(backend, ["high"])["answer"] == ""
-    found = answer(backend, ["high"], BEST_EFFORT)
-    assert (found["answer"], found["cited"]) == ("I guess.", [])
-    assert whys(found)[-1] == "the answer without a passage: no passage was of use"
-
-
-def test_without_own_knowledge_either_the_best_of_what_was_skipped_is_given() -> None:
-    skipped = (fake_candidate("A.", relevance=0.1), fake_candidate("B.", relevance=0.4))
-    found = answer(backend_of(*skipped, draft=""), ["high", "high"], BEST_EFFORT)
-    assert (found["answer"], found["cited"], chosen(found)) == ("B.", [1], [1])
-    assert "the best of what was written, as nothing was of use" in whys(found)[1]
-    nothing = answer(backend_of(fake_candidate("", relevance=0.1), draft=""), ["low"], BEST_EFFORT)
-    assert (nothing["answer"], nothing["flags"]) == ("", ["empty"])
-
-
-def test_where_no_answer_is_good_enough_the_fallback_answers_afresh() -> None:
-    backend = backend_of(so_so("A."), so_so("B."))
-    assert answer(backend, ["high", "high"])["answer"] == "A."
-    found = answer(backend, ["high", "high"], BEST_EFFORT)
-    assert (found["answer"], found["cited"], chosen(found)) == ("I guess.", [], [None])
-    assert whys(found) == [
-        "its grade is high: of full use; it is not factual and complete",
-        "its grade is high: of full use; it is not factual and complete",
-        "the answer without a passage: no answer is factual and complete",
-    ]
-
-
-def test_the_draft_that_was_mixed_is_the_fresh_answer() -> None:
-    backend = backend_of(mixed=[so_so("More.")])
-    assert answer(backend, ["medium"])["answer"] == "I guess. More."
-    assert answer(backend, ["medium"], BEST_EFFORT)["answer"] == "I guess."
-    assert asked_for(backend).count(("", None)) == 2
-
-
-def test_an_answer_that_is_good_enough_stays() -> None:
-    backend = backend_of(so_so("A."), fake_candidate("B."))
-    found = answer(backend, ["high", "high"], BEST_EFFORT)
-    assert (found["answer"], chosen(found)) == ("B.", [1])
-    assert asked_for(backend) == [("", "first"), ("", "second")]
-
-
-def test_the_best_answer_stays_where_nothing_can_be_said_afresh() -> None:
-    backend = backend_of(so_so("A.", 0.6), so_so("B.", 0.8), draft="")
-    found = answer(backend, ["high", "high"], BEST_EFFORT)
-    assert (found["answer"], chosen(found)) == ("B.", [1])
-    assert "the best score" in whys(found)[1]
-    failing = backend_of(so_so("A."), fails_after=1)
-    found = answer(failing, ["high"], BEST_EFFORT)
-    assert (found["answer"], found["flags"]) == ("A.", ["model_failed"])
-    spent = BEST_EFFORT.model_copy(update={"max_reflection_tokens": 1})
-    found = answer(backend_of(so_so("A.")), ["high"], spent)
-    assert (found["answer"], found["flags"]) == ("A.", ["token_limit"])
+    backend = FakeReflection(candidate, otherwise=Decision(shares or {}, "[Retrieval]"))
+    settings = Settings(form="poster")
+    record = answer(backend, *grades, settings=settings, own_knowledge=own_knowledge)
+    requests = asked_for(backend)
+    assert len({text for _, text in requests}) == len(requests) <= len(grades) + 1
+    assert all(text is None or grades[TEXTS.index(text)] != "low" for _, text in requests)
+    parts = [critique for critique in record["critiques"] if critique["chosen"]]
+    assert record["cited"] == [part["passage"] for part in parts if part["passage"] is not None]
+    assert record["answer"] == short_answer(" ".join(cleaned(part["text"]) for part in parts))
+    assert bool(record["answer"]) == bool(parts) == ("empty" not in record["flags"])
+    assert math.isfinite(record["score"])

@@ -4,33 +4,52 @@
 is, `make audit-official` asks them again, in many more runs, and can write it anew.
 """
 
-import random
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crag.papers.experiments.released_reflection import RELEASED_LONG, RELEASED_SHORT
-from crag.parts import Candidate, Decision, Passage
-from crag.reflection.driver import Asked
-from crag.reflection.long_form import long_form
-from crag.reflection.scoring import retrieve_ratio
+from crag.errors import SettingsError
+from crag.papers.released.reflection import (
+    RELEASED_LONG,
+    RELEASED_SHORT,
+    Compat,
+    ReleasedSettings,
+    grader,
+    long_form_score,
+    released_ratio,
+    released_settings,
+    remap_ratio,
+    short_form_score,
+)
+from crag.papers.released.rules import ReleasedRules
+from crag.parts import Candidate, Decision
+from crag.reflection.beam import long_form
+from crag.reflection.driver import Asked, Driver
 from crag.reflection.short_form import short_form
 from crag.reflection.testing import FakeReflection, fake_candidate
-from crag.reflection_settings import Compat, ReflectionSettings
 from crag.reflection_tokens import CONTINUE, NO_RETRIEVAL, RETRIEVAL
-from tests.reflection.scripted import run
+from crag.state import OfferedPassage, Reflection
+from tests.reflection.test_scoring import CANDIDATE, RELEVANCE, SUPPORT, USE
 
 MEASUREMENTS = str(Path(__file__).parents[2] / "papers" / "measurements")
 
 
-def found(query: str) -> Sequence[Passage]:
-    assert query
-    return [Passage("T", "text")]
+RULES = ReleasedRules()
+PASSAGE = OfferedPassage(title="T", text="text", label="document", grade="", strips=[])
+ASKED = Asked("Q?", "Q?", passages=(PASSAGE,))
+
+
+def released(*compat: str, **more: Any) -> ReleasedSettings:
+    return released_settings({"compat": ",".join(compat), **more})
+
+
+def answered(backend: FakeReflection, settings: ReleasedSettings) -> Reflection:
+    driver = Driver(backend, settings, rules=RULES)
+    return long_form(ASKED, driver) if settings.form == "long" else short_form(ASKED, driver)
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +105,11 @@ def test_what_was_recorded_has_what_programs_stumble_over(recorded: dict[str, li
 
 
 def test_an_answer_without_retrieval_ends_at_the_first_empty_line() -> None:
-    options = ReflectionSettings(form="long", retrieval_mode="never", compat=RELEASED_LONG)
+    settings = released(*RELEASED_LONG, form="long", retrieval_mode="never")
     text = " One.\nTwo.[Utility:5]\n\nThree."
     backend = FakeReflection(lambda _, __: Candidate(text, None, None, None, -1.0, 3, "end"))
-    outcome = run(long_form(Asked("Q?", "Q?"), options), backend, found)
-    assert (outcome["answer"], outcome["cited"]) == ("One.\nTwo.", [])
+    record = answered(backend, settings)
+    assert (record["answer"], record["cited"]) == ("One.\nTwo.", [])
 
 
 @pytest.mark.parametrize(
@@ -105,30 +124,77 @@ def test_an_answer_without_retrieval_ends_at_the_first_empty_line() -> None:
 def test_the_released_draft_decides_with_the_ratio(draft: str, share: float, action: str) -> None:
     told = Decision({RETRIEVAL: share, NO_RETRIEVAL: 1 - share}, RETRIEVAL)
     backend = FakeReflection(lambda *_: fake_candidate(draft), otherwise=told)
-    options = ReflectionSettings(form="long", compat=frozenset({"released_draft"}))
-    outcome = run(long_form(Asked("Q?", "Q?"), options), backend, found)
-    assert outcome["choices"][0]["action"] == action
+    record = answered(backend, released("released_draft", form="long"))
+    assert record["choices"][0]["action"] == action
     _, passages, limits = backend.generated[0]
     assert (passages, limits.max_tokens, limits.is_draft) == ((None,), 25, True)
     assert not any(later.is_draft for _, _, later in backend.generated[1:])
 
 
-@pytest.mark.parametrize("over_all", [False, True], ids=["yes and no", "three tokens"])
-def test_share_of_retrieval(over_all: bool) -> None:
-    for seed in range(1000):
-        draw = random.Random(seed)  # noqa: S311 - made-up data
-        yes, no, more = (draw.random() for _ in range(3))
-        told = {RETRIEVAL: yes, NO_RETRIEVAL: no, CONTINUE: more}
-        expected = yes / (yes + no + more) if over_all else yes / (yes + no)
-        others = (NO_RETRIEVAL, CONTINUE) if over_all else (NO_RETRIEVAL,)
-        ours, _ = retrieve_ratio(told, others)
-        assert ours == pytest.approx(expected)
-
-
 @pytest.mark.parametrize(("compat", "retrieves"), [("", True), ("share_of_three", False)])
 def test_the_share_of_three_tokens_decides(compat: str, retrieves: bool) -> None:
     told = Decision({RETRIEVAL: 0.1, NO_RETRIEVAL: 0.1, CONTINUE: 0.8}, CONTINUE)
-    options = ReflectionSettings.model_validate({"compat": compat})
     backend = FakeReflection(lambda *_: fake_candidate("Ada."), otherwise=told)
-    outcome = run(short_form(Asked("Q?", "Q?"), options), backend, found)
-    assert (outcome["choices"][0]["action"] == "retrieve") == retrieves
+    record = answered(backend, released(compat))
+    assert (record["choices"][0]["action"] == "retrieve") == retrieves
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "expected"),
+    [(0.9, 0.1, 0.043756), (0.5, 0.5, 0.5), (0.1, 0.9, 0.956244), (0.001, 0.0012, 0.506687)],
+)
+def test_the_released_ratio_is_inverted(yes: float, no: float, expected: float) -> None:
+    assert released_ratio({RETRIEVAL: yes, NO_RETRIEVAL: no}) == pytest.approx(expected, abs=1e-6)
+    assert released_ratio({}) == 0.5
+
+
+def test_the_released_remap_counts_continue_and_may_exceed_one() -> None:
+    table = {RETRIEVAL: 0.1, NO_RETRIEVAL: 0.2, CONTINUE: 0.5}
+    assert remap_ratio(table) == pytest.approx(2.0)
+    assert remap_ratio({}) == 1.0
+
+
+def test_groups_are_graded_as_released_or_as_in_equation_four() -> None:
+    half, only = grader(released("missing_group_half")), grader(released("desired_token_only"))
+    for group, value in (("relevance", 0.5), ("support", 0.5), ("utility", 0.0)):
+        assert half(group, {}) == (value, [f"{group}_missing"])  # type: ignore[arg-type]
+    assert only("support", SUPPORT)[0] == pytest.approx(0.625)
+    assert only("utility", USE)[0] == pytest.approx(0.75)
+    assert only("relevance", RELEVANCE)[0] == pytest.approx(0.75)
+
+
+def test_scores_of_both_forms_have_their_quirks() -> None:
+    plain = long_form_score(CANDIDATE, released(), has_passage=True)
+    zero = long_form_score(CANDIDATE, released("zero_utility"), has_passage=True)
+    assert (plain.utility > 0.5, zero.utility) == (True, 0.0)
+    fixed = released("fixed_weights", weight_support=3, weight_relevance=0)
+    scored = long_form_score(CANDIDATE, fixed, has_passage=True)
+    assert scored.total == pytest.approx(0.75 + 0.75 + 0.5 * plain.utility)
+    unseen = CANDIDATE._replace(relevance={"[Relevant]": 0.5})
+    scored = long_form_score(unseen, released("minus_100_relevance"), has_passage=True)
+    assert scored.relevance == pytest.approx(0.5 / (0.5 - 100))
+    heavy = short_form_score(CANDIDATE, released("released_utility_weight"), has_passage=True)
+    assert heavy.total == pytest.approx(plain.total + 0.5 * plain.utility)
+    ended = CANDIDATE._replace(end_log_probability=-8.0)
+    ended_score = short_form_score(ended, released("end_token_counts"), has_passage=True).sequence
+    assert ended_score < plain.sequence
+    silent = short_form_score(CANDIDATE, released(sequence_score=False), has_passage=True)
+    assert silent.total == pytest.approx(plain.total - plain.sequence)
+
+
+@pytest.mark.parametrize(("accumulation", "expected"), [("sum", 4.4), ("product", 4.84)])
+def test_scores_of_segments_are_summed_or_multiplied(accumulation: str, expected: float) -> None:
+    segment = fake_candidate("A.", relevance=0.3, utility=None, mean_log_probability=0.0)
+    table = {
+        ("", "text"): segment._replace(ending="retrieve"),
+        ("A.", "text"): segment._replace(text="B."),
+    }
+    settings = released(accumulation=accumulation, form="long", retrieval_mode="always")
+    assert answered(FakeReflection(table), settings)["score"] == pytest.approx(expected)
+
+
+def test_an_unknown_quirk_or_setting_is_refused() -> None:
+    with pytest.raises(SettingsError, match="compat"):
+        released("released_ration")
+    with pytest.raises(SettingsError, match="max_depth"):
+        released(max_depth=0)

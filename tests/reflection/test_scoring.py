@@ -1,18 +1,12 @@
 """Scores from hand-made tables of probabilities."""
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.papers.experiments.released_reflection import (
-    long_form_score,
-    released_ratio,
-    remap_ratio,
-    score_rules,
-    short_form_score,
-)
 from crag.parts import Candidate
 from crag.reflection.scoring import (
     argmax,
@@ -21,9 +15,8 @@ from crag.reflection.scoring import (
     retrieve_ratio,
     score,
     sequence_score,
-    undesired_tokens,
 )
-from crag.reflection_settings import ReflectionSettings
+from crag.reflection_settings import CritiqueWeights
 from crag.reflection_tokens import GROUPS, TOKENS, UTILITY
 
 YES, NO, MORE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
@@ -67,63 +60,37 @@ def test_a_missing_member_counts_nothing_and_is_flagged() -> None:
     assert graded("support", seen) == (pytest.approx(0.875), ["member_missing"])
 
 
-def test_a_missing_group_is_nothing_and_flagged_or_a_half_as_released() -> None:
-    half = score_rules(ReflectionSettings(compat=frozenset({"missing_group_half"})))
-    for group, released in (("relevance", 0.5), ("support", 0.5), ("utility", 0.0)):
-        assert graded(group, {"Paris": 1.0}) == (0.0, [f"{group}_missing"])  # type: ignore[arg-type]
-        assert graded(group, {}, half) == (released, [f"{group}_missing"])  # type: ignore[arg-type]
+@pytest.mark.parametrize("group", ["relevance", "support", "utility"])
+def test_a_missing_group_is_nothing_and_flagged(group: Any) -> None:
+    assert graded(group, {"Paris": 1.0}) == (0.0, [f"{group}_missing"])
 
 
-def test_only_the_desired_tokens_count_as_in_equation_four() -> None:
-    only = score_rules(ReflectionSettings(compat=frozenset({"desired_token_only"})))
-    assert graded("support", SUPPORT, only)[0] == pytest.approx(0.625)
-    assert graded("utility", USE, only)[0] == pytest.approx(0.75)
-    assert graded("relevance", RELEVANCE, only)[0] == pytest.approx(REL)
-
-
-@pytest.mark.parametrize(
-    ("yes", "no", "ours", "released"),
-    [(0.9, 0.1, 0.9, 0.043756), (0.5, 0.5, 0.5, 0.5), (0.1, 0.9, 0.1, 0.956244),
-     (0.001, 0.0012, 0.454545, 0.506687)],
-)  # fmt: skip
-def test_the_ratio_is_of_probabilities_and_the_released_one_inverted(
-    yes: float, no: float, ours: float, released: float
-) -> None:
+@pytest.mark.parametrize(("yes", "no", "ratio"), [(0.9, 0.1, 0.9), (0.001, 0.0012, 0.454545)])
+def test_the_ratio_is_of_yes_and_no(yes: float, no: float, ratio: float) -> None:
     table = {YES: yes, NO: no, MORE: 0.3}
-    assert retrieve_ratio(table) == (pytest.approx(ours, abs=1e-6), [])
-    assert released_ratio(table) == pytest.approx(released, abs=1e-6)
+    assert retrieve_ratio(table) == (pytest.approx(ratio, abs=1e-6), [])
+    over_three, _ = retrieve_ratio(table, (NO, MORE))
+    assert over_three == pytest.approx(yes / (yes + no + 0.3))
 
 
 def test_ratios_with_missing_tokens() -> None:
     assert retrieve_ratio({YES: 0.3}) == (1.0, ["member_missing"])
     assert retrieve_ratio({NO: 0.3}) == (0.0, ["member_missing"])
     assert retrieve_ratio({MORE: 1.0}) == (0.5, ["retrieve_missing"])
-    assert released_ratio({}) == 0.5
-    assert released_ratio({NO: 0.5}) == pytest.approx(100 / (100 + math.log(2)))
-    assert released_ratio({YES: 1.0}) == 0
-    assert released_ratio({YES: 1.0, NO: 1.0}) == 0.5
-
-
-def test_the_released_remap_counts_continue_and_may_exceed_one() -> None:
-    assert remap_ratio({YES: 0.1, NO: 0.2, MORE: 0.5}) == pytest.approx(2.0)
-    assert remap_ratio({}) == 1.0
-    assert remap_ratio({MORE: 0.2}) > 1e40
-    assert 0 < remap_ratio({NO: 0.5}) < 1e-40
 
 
 def test_the_total_is_sequence_plus_weighted_critiques() -> None:
-    scored = score(CANDIDATE, ReflectionSettings(), has_passage=True)
+    scored = score(CANDIDATE, CritiqueWeights(), has_passage=True)
     assert scored[:4] == pytest.approx((REL, SUP, UTIL, 0.5))
     assert scored.total == pytest.approx(0.5 + REL + SUP + 0.5 * UTIL)
     assert scored.flags == ()
-    weights = {"weight_relevance": 2, "weight_support": 3, "weight_utility": 0}
-    options = ReflectionSettings.model_validate({**weights, "sequence_score": False})
-    other = score(CANDIDATE, options, has_passage=True)
+    weights = CritiqueWeights(relevance=2, support=3, utility=0, sequence=0)
+    other = score(CANDIDATE, weights, has_passage=True)
     assert other.total == pytest.approx(2 * REL + 3 * SUP)
 
 
 def test_without_a_passage_only_sequence_and_utility_count() -> None:
-    scored = score(CANDIDATE, ReflectionSettings(), has_passage=False)
+    scored = score(CANDIDATE, CritiqueWeights(), has_passage=False)
     assert (scored.relevance, scored.support) == (None, None)
     assert scored.total == pytest.approx(0.5 + 0.5 * UTIL)
     assert scored.flags == ("no_retrieval_score",)
@@ -131,46 +98,11 @@ def test_without_a_passage_only_sequence_and_utility_count() -> None:
 
 def test_critiques_that_were_not_written_count_nothing() -> None:
     bare = CANDIDATE._replace(support=None, utility=None)
-    scored = score(bare, ReflectionSettings(), has_passage=True)
+    scored = score(bare, CritiqueWeights(), has_passage=True)
     assert scored.total == pytest.approx(0.5 + REL)
     assert scored.flags == ("no_utility_token", "no_support_token")
-    blind = score(CANDIDATE._replace(relevance=None), ReflectionSettings(), has_passage=True)
+    blind = score(CANDIDATE._replace(relevance=None), CritiqueWeights(), has_passage=True)
     assert (blind.relevance, blind.flags) == (0.0, ("relevance_missing",))
-
-
-def test_a_missing_relevance_is_no_longer_minus_one_hundred() -> None:
-    compat = ReflectionSettings(compat=frozenset({"minus_100_relevance"}))
-    seen = CANDIDATE._replace(relevance={"[Irrelevant]": 0.8})
-    assert long_form_score(seen, compat, has_passage=True).relevance == pytest.approx(
-        -100 / (-100 + 0.8)
-    )
-    assert long_form_score(seen, ReflectionSettings(), has_passage=True).relevance == 0
-    assert short_form_score(seen, compat, has_passage=True).relevance == 0
-
-
-def test_utility_counts_in_the_long_form_unless_the_released_fault_is_asked_for() -> None:
-    zero = ReflectionSettings(compat=frozenset({"zero_utility"}))
-    ours = long_form_score(CANDIDATE, ReflectionSettings(), has_passage=True)
-    released = long_form_score(CANDIDATE, zero, has_passage=True)
-    assert ours.utility == pytest.approx(UTIL)
-    assert released.utility == 0
-    assert ours.total - released.total == pytest.approx(0.5 * UTIL)
-
-
-def test_fixed_weights_of_the_released_long_form() -> None:
-    weights = {"weight_relevance": 5, "weight_support": 5, "weight_utility": 5}
-    options = ReflectionSettings.model_validate({**weights, "compat": ["fixed_weights"]})
-    scored = long_form_score(CANDIDATE, options, has_passage=True)
-    assert scored.total == pytest.approx(REL + SUP + 0.5 * UTIL)
-    ours = long_form_score(CANDIDATE, ReflectionSettings.model_validate(weights), has_passage=True)
-    assert ours.total == pytest.approx(0.5 + 5 * (REL + SUP + UTIL))
-
-
-def test_the_released_short_form_counts_utility_fully() -> None:
-    compat = ReflectionSettings(compat=frozenset({"released_utility_weight"}))
-    ours = short_form_score(CANDIDATE, ReflectionSettings(), has_passage=True)
-    released = short_form_score(CANDIDATE, compat, has_passage=True)
-    assert released.total - ours.total == pytest.approx(0.5 * UTIL)
 
 
 def test_sequence_scores_of_odd_candidates() -> None:
@@ -181,14 +113,9 @@ def test_sequence_scores_of_odd_candidates() -> None:
     assert sequence_score(odd) == (0.0, ["no_sequence_score"])
 
 
-def test_what_a_candidate_says_of_itself_is_the_likeliest_token() -> None:
+def test_the_likeliest_token_is_what_the_model_says() -> None:
     assert argmax("support", SUPPORT) == "[Fully supported]"
     assert argmax("support", None) == ""
-    unsupported = CANDIDATE._replace(support={"[No support / Contradictory]": 0.4})
-    assert undesired_tokens(CANDIDATE, ReflectionSettings()) == []
-    assert undesired_tokens(unsupported, ReflectionSettings()) == ["[No support / Contradictory]"]
-    strict = ReflectionSettings(undesired=frozenset({"[Irrelevant]", "[Utility:1]"}))
-    assert undesired_tokens(unsupported, strict) == []
 
 
 @given(TABLES)
@@ -197,7 +124,6 @@ def test_every_score_is_in_its_range_whatever_the_table_holds(table: dict[str, f
     assert 0 <= graded("support", table)[0] <= 1
     assert -1 <= graded("utility", table)[0] <= 1
     assert 0 <= retrieve_ratio(table)[0] <= 1
-    assert 0 <= released_ratio(table) <= 1
 
 
 @given(TABLES, st.sampled_from(sorted(GROUPS)))
@@ -218,4 +144,4 @@ def test_the_total_is_finite_and_bounded(
     has_passage: bool,
 ) -> None:
     candidate = Candidate("x", relevance, support, utility, mean, 1, "end")
-    assert -0.5 <= score(candidate, ReflectionSettings(), has_passage=has_passage).total <= 3.5
+    assert -0.5 <= score(candidate, CritiqueWeights(), has_passage=has_passage).total <= 3.5

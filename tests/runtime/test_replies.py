@@ -6,16 +6,14 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.errors import ReplyError
-from crag.parts import Candidate, Hit, Page, Quotation
+from crag.parts import Hit, Page, Quotation
 from crag.runtime.replies import (
-    candidates_of,
     documents_of,
     hits_of,
     pages_of,
     quotations_of,
     reply_of,
 )
-from crag.testing import fake_candidate
 
 HUGE = "x" * 1_000_001
 WHOLE = "x" * 50_000_001
@@ -37,12 +35,9 @@ def test_more_than_a_run_can_hold_is_refused(reply: Any) -> None:
         reply()
 
 
-def test_a_reply_of_a_model_is_refused_and_a_segment_cut() -> None:
+def test_a_reply_of_a_model_is_refused() -> None:
     with pytest.raises(ReplyError, match="replied with 1,000,001 characters"):
         reply_of(HUGE)
-    (candidate,) = candidates_of([fake_candidate(HUGE)], 1)
-    assert isinstance(candidate, Candidate)
-    assert len(candidate.text) == 1_000_000
 
 
 def test_what_is_too_much_of_hits_pages_and_quotations_is_left_out() -> None:

@@ -25,7 +25,6 @@ from pydantic import ConfigDict, PrivateAttr
 
 from crag.parts import Candidate, Decision, Hit, Page, Quotation
 from crag.reading import Reading
-from crag.reflection.spending import spend
 from crag.testing import (
     FakeChatModel,
     FakeEvaluator,
@@ -536,7 +535,6 @@ class BrokenReflection(FakeReflection):
         def odd(decisions: list[Decision]) -> list[Any]:
             return _some(saboteur, decisions, lambda one: _with_odd_field(saboteur, one))
 
-        self._spends()
         return saboteur.reply("reflection", right, odd)
 
     def candidates(self, continuations: Any, limits: Any) -> Any:
@@ -554,21 +552,4 @@ class BrokenReflection(FakeReflection):
 
             return _some(saboteur, candidates, change)
 
-        self._spends()
         return saboteur.reply("reflection", right, odd)
-
-    async def adecide(self, prefixes: Any) -> Any:
-        """Do as `decide`."""
-        await asyncio.sleep(0)
-        return self.decide(prefixes)
-
-    async def acandidates(self, continuations: Any, limits: Any) -> Any:
-        """Do as `candidates`."""
-        await asyncio.sleep(0)
-        return self.candidates(continuations, limits)
-
-    def _spends(self) -> None:
-        spent: Any = self._saboteur.pick(
-            ({"llm_calls": None}, {"x": 1}, None, {"llm_calls": 10**9})
-        )
-        spend(spent)

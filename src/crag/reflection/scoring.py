@@ -5,16 +5,19 @@ cannot forge a critique.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from crag.parts import Candidate, Passage, Probabilities
-from crag.reflection_settings import ReflectionSettings
+from crag.reflection.cleaning import short_answer
+from crag.reflection_settings import CritiqueWeights
 from crag.reflection_tokens import (
     FULLY,
     GROUPS,
     IRRELEVANT,
     NO_RETRIEVAL,
+    NO_SUPPORT,
+    OPEN,
     PARTIALLY,
     RELEVANT,
     RETRIEVAL,
@@ -29,26 +32,12 @@ _GRADES: Mapping[Group, Mapping[str, float]] = {
     "utility": dict(zip(UTILITY, (-1.0, -0.5, 0.0, 0.5, 1.0), strict=True)),
 }
 _MISSING: Mapping[Group, Flag] = {
-    "retrieve": "retrieve_missing",
     "relevance": "relevance_missing",
     "support": "support_missing",
     "utility": "utility_missing",
 }
-
-
-class ScoreRules(NamedTuple):
-    """Where a paper's equation or a released program scores otherwise than we do by default."""
-
-    grades: Mapping[Group, Mapping[str, float]] = _GRADES
-    """What each token counts in the score of its group."""
-    unseen: float = 0.0
-    """The score of IsRel and of IsSup if none of their tokens was seen."""
-    unseen_relevance: float | None = None
-    """The number that stands for the probability of an IsRel token that was not seen; it is not
-    normalised. None: such a token has the probability 0."""
-
-
-OURS = ScoreRules()
+Grader = Callable[[Group, Probabilities], tuple[float, list[Flag]]]
+"""Returns the score of a group of tokens, and what was missing."""
 
 
 class CritiqueScores(NamedTuple):
@@ -87,19 +76,21 @@ def argmax(group: Group, probabilities: Probabilities | None) -> str:
 
 
 def graded(
-    group: Group, probabilities: Probabilities, rules: ScoreRules = OURS
+    group: Group,
+    probabilities: Probabilities,
+    grades: Mapping[Group, Mapping[str, float]] = _GRADES,
 ) -> tuple[float, list[Flag]]:
     """Return the score of a group other than Retrieve, and what was missing.
 
-    IsRel: the share of Relevant. IsSup: fully + 0.5 partially. IsUse: from -1 to 1.
+    IsRel: the share of Relevant. IsSup: fully + 0.5 partially. IsUse: from -1 to 1. 0 if no token
+    of the group was seen.
     """
     shares = normalised(group, probabilities)
     if not shares:
-        return (0.0 if group == "utility" else rules.unseen), [_MISSING[group]]
-    grades = rules.grades[group]
+        return 0.0, [_MISSING[group]]
+    weighted = sum(grades[group].get(token, 0.0) * share for token, share in shares.items())
     # Rounding must not carry a score out of its range.
-    score = max(-1.0, min(1.0, sum(grades.get(t, 0.0) * p for t, p in shares.items())))
-    return score, _member_flags(probabilities, GROUPS[group])
+    return max(-1.0, min(1.0, weighted)), _member_flags(probabilities, GROUPS[group])
 
 
 def seen(probabilities: Probabilities, token: str) -> float:
@@ -131,54 +122,59 @@ def sequence_score(candidate: Candidate) -> tuple[float, list[Flag]]:
 
 
 def score(
-    candidate: Candidate,
-    settings: ReflectionSettings,
-    *,
-    has_passage: bool,
-    rules: ScoreRules = OURS,
+    candidate: Candidate, weights: CritiqueWeights, *, has_passage: bool, grade: Grader = graded
 ) -> CritiqueScores:
     """Score a candidate: sequence plus weighted critiques.
 
-    The sources define no score without a passage: it is sequence and utility, with a flag.
+    The sources define no score without a passage: it is sequence and utility, with a flag. IsSup
+    and IsUse count only where the model wrote one of their tokens.
     """
-    weights = settings.weights
     sequence, flags = sequence_score(candidate)
-    utility = _written("utility", candidate.utility, rules, flags)
-    total = (sequence if settings.sequence_score else 0.0) + weights.utility * utility
+    if candidate.utility is None:
+        utility, missing = 0.0, list[Flag](["no_utility_token"])
+    else:
+        utility, missing = grade("utility", candidate.utility)
+    flags += missing
+    total = weights.sequence * sequence + weights.utility * utility
     if not has_passage:
         return CritiqueScores(None, None, utility, sequence, total, (*flags, "no_retrieval_score"))
-    relevance = _relevance(candidate.relevance or {}, rules, flags)
-    support = _written("support", candidate.support, rules, flags)
+    relevance, missing = grade("relevance", candidate.relevance or {})
+    flags += missing
+    if candidate.support is None:
+        support, missing = 0.0, ["no_support_token"]
+    else:
+        support, missing = grade("support", candidate.support)
+    flags += missing
     total += weights.relevance * relevance + weights.support * support
     return CritiqueScores(relevance, support, utility, sequence, total, tuple(dict.fromkeys(flags)))
 
 
-def undesired_tokens(candidate: Candidate, settings: ReflectionSettings) -> list[str]:
-    """Return the undesired tokens among the likeliest ones of the candidate's critiques."""
-    said = (
-        argmax("relevance", candidate.relevance),
-        argmax("support", candidate.support),
-        argmax("utility", candidate.utility),
-    )
-    return [token for token in said if token in settings.undesired]
-
-
-def critique_of(
+def critique_of(  # noqa: PLR0913 - a candidate, its scores and its place
     candidate: Candidate,
     scored: CritiqueScores,
     passage: tuple[int, Passage] | None,
     *,
+    text: str | None = None,
     segment: int = 0,
     hypothesis: int = 0,
 ) -> Critique:
-    """Record how a candidate was scored; whether it is kept is added later."""
-    unsure: list[Flag] = [] if candidate.sure else ["unsure"]
+    """Record how a candidate was scored; whether it is kept is added later.
+
+    `text` is what is used of the candidate's text, if that is not all.
+    """
+    used = candidate.text if text is None else text
+    raised: dict[Flag, bool] = {
+        "unsure": not candidate.sure,
+        "empty": not short_answer(used),
+        "cut": candidate.ending == "length",
+        "invented_passage": OPEN in candidate.text,
+    }
     critique = Critique(
         segment=segment,
         hypothesis=hypothesis,
         passage=passage[0] if passage else None,
         title=passage[1].title if passage else "",
-        text=candidate.text,
+        text=used,
         probabilities=_shares(candidate, has_passage=passage is not None),
         relevance=scored.relevance,
         support=scored.support,
@@ -188,32 +184,19 @@ def critique_of(
         kept=False,
         chosen=False,
         why="",
-        flags=[*scored.flags, *unsure],
+        flags=[*scored.flags, *(flag for flag, is_raised in raised.items() if is_raised)],
     )
     if candidate.quotation_score is not None:
         critique["quotation_score"] = candidate.quotation_score
     return critique
 
 
-def _relevance(probabilities: Probabilities, rules: ScoreRules, flags: list[Flag]) -> float:
-    value, missing = graded("relevance", probabilities, rules)
-    flags += missing
-    if rules.unseen_relevance is None:
-        return value
-    yes, no = (probabilities.get(t, rules.unseen_relevance) for t in (RELEVANT, IRRELEVANT))
-    return yes / (yes + no) if yes + no else value
-
-
-def _written(
-    group: Group, probabilities: Probabilities | None, rules: ScoreRules, flags: list[Flag]
-) -> float:
-    """Score a group that counts only where the model wrote one of its tokens."""
-    if probabilities is None:
-        flags.append("no_support_token" if group == "support" else "no_utility_token")
-        return 0.0
-    value, missing = graded(group, probabilities, rules)
-    flags += missing
-    return value
+def doubt_of(critique: Critique) -> str:
+    """Return the token by which the model objects to passage or text; empty if there is none."""
+    shares = critique["probabilities"]
+    if argmax("relevance", shares.get("relevance")) == IRRELEVANT:
+        return IRRELEVANT
+    return NO_SUPPORT if argmax("support", shares.get("support")) == NO_SUPPORT else ""
 
 
 def _member_flags(probabilities: Probabilities, needed: Sequence[str]) -> list[Flag]:

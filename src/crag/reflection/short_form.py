@@ -5,26 +5,14 @@ decide ── no ──→ one candidate after [No Retrieval] ──────
 largest sum (closed)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from crag.parts import Candidate, Passage, SegmentLimits
-from crag.reflection.cleaning import cleaned
-from crag.reflection.driver import (
-    AskCandidates,
-    Asked,
-    AskPassages,
-    Judged,
-    Offered,
-    ReflectionOutcome,
-    Steps,
-)
-from crag.reflection.retrieval_decision import Verdict, opening_verdict
-from crag.reflection.rules import rules_of
-from crag.reflection.scoring import critique_of, undesired_tokens
-from crag.reflection_settings import ReflectionSettings
-from crag.reflection_tokens import OPEN
-from crag.state import Critique, Flag
+from crag.parts import Candidate, Passage, SegmentLimits, continuations
+from crag.reflection.driver import Asked, Driver, Offered
+from crag.reflection.retrieval_decision import opening_choice
+from crag.reflection.scoring import critique_of
+from crag.state import Critique, Flag, Reflection
 
 _OF_THE_ANSWER: frozenset[Flag] = frozenset({"empty", "cut", "constraint_fallback"})
 
@@ -36,92 +24,74 @@ class _Contender(NamedTuple):
     tokens: int
     answer: str
     """The text after post-processing, by which answers to closed questions are compared."""
-    dropped: list[str]
-    """The undesired tokens among its critiques."""
+    undesired: list[str]
+    """The critiques for which hard constraints drop it."""
 
 
-def short_form(asked: Asked, settings: ReflectionSettings) -> Steps[ReflectionOutcome]:
+def short_form(asked: Asked, driver: Driver) -> Reflection:
     """Answer with the best of one candidate for each passage; ties go to the earlier passage.
 
     Without passages the answer is generated after ``[No Retrieval]``.
     """
-    prefix = asked.prefix()
-    verdict = yield from opening_verdict(asked, settings, short=True)
-    choices = (verdict.choice(0, 0),)
-    yield [Judged(choices, ())]
-    offered, flags = Offered(), list[Flag]()
-    places = yield from _places(asked, verdict, offered, flags)
-    passages = tuple(offered[place] for place in places)
-    limits = SegmentLimits(settings.max_segment_tokens, whole_answer=True)
-    candidates: list[Candidate] = (yield [AskCandidates(prefix, passages, limits)])[0]
+    settings, rules = driver.settings, driver.rules
+    choice = opening_choice(asked, driver, short=True)
+    offered, flags, places = Offered(), list[Flag](), list[int]()
+    if choice["action"] != "no_retrieve":
+        passages = driver.search(asked.query) if asked.passages is None else asked.passages
+        places = offered.add(passages)
+        if len(places) < len(passages):
+            flags.append("duplicate_passages")
+        if not places:
+            flags.append("no_passages")
+    each = [offered.numbered(place) for place in places] or [None]
+    shown = [passage[1] if passage else None for passage in each]
+    limits = SegmentLimits(settings.max_new_tokens, whole_answer=True)
+    candidates = driver.candidates(continuations(asked.prefix(), shown), limits)
     entries = [
-        _entry(candidate, offered.numbered(place), asked, settings)
-        for candidate, place in zip(candidates, places, strict=True)
+        _contender(candidate, passage, asked, driver)
+        for candidate, passage in zip(candidates, each, strict=True)
     ]
-    running = _running(entries, settings)
-    sums = _sums(running) if asked.closed else {}
-    best = _best(running, sums)
-    _explain(entries, running, best, sums)
-    yield [Judged((), tuple(entry.critique.copy() for entry in entries))]
-    cited, said = best.critique["passage"], best.critique["flags"]
-    return ReflectionOutcome(
-        answer=rules_of(settings).shown(best.answer),
+    competing = _competing(entries, driver)
+    sums = _sums(competing) if asked.closed else {}
+    best = _best(competing, sums)
+    _explain(entries, competing, best, sums)
+    cited = best.critique["passage"]
+    flags += [flag for flag in best.critique["flags"] if flag in _OF_THE_ANSWER]
+    return Reflection(
+        choices=[choice],
+        passages=offered.records,
+        critiques=[entry.critique for entry in entries],
+        beam=None,
+        answer=rules.shown(best.answer, settings),
         raw=best.critique["text"],
-        passages=offered.records(),
         cited=[] if cited is None else [cited],
         score=sums.get(best.answer, best.critique["total"]),
-        choices=list(choices),
-        critiques=[entry.critique for entry in entries],
-        flags=list(dict.fromkeys([*flags, *(flag for flag in said if flag in _OF_THE_ANSWER)])),
+        flags=list(dict.fromkeys(flags)),
         tokens=sum(entry.tokens for entry in entries),
     )
 
 
-def _places(
-    asked: Asked, verdict: Verdict, offered: Offered, flags: list[Flag]
-) -> Steps[Sequence[int | None]]:
-    """Return the places of the passages to generate with, or one None if there are none."""
-    if verdict.action == "no_retrieve":
-        return [None]
-    retrieved: Sequence[Passage] = (
-        (yield [AskPassages(asked.query)])[0] if asked.passages is None else asked.passages
-    )
-    places = offered.add(retrieved)
-    if len(places) < len(retrieved):
-        flags.append("duplicate_passages")
-    if not places:
-        flags.append("no_passages")
-    return places or [None]
-
-
-def _entry(
+def _contender(
     candidate: Candidate,
     passage: tuple[int, Passage] | None,
     asked: Asked,
-    settings: ReflectionSettings,
+    driver: Driver,
 ) -> _Contender:
-    rules, has_passage = rules_of(settings), passage is not None
-    critique = critique_of(candidate, rules.scored(candidate, has_passage=has_passage), passage)
-    if not cleaned(candidate.text):
-        critique["flags"].append("empty")
-    if candidate.ending == "length":
-        critique["flags"].append("cut")
-    if OPEN in candidate.text:
-        critique["flags"].append("invented_passage")
-    answer = rules.compared(candidate.text, asked, has_passage=has_passage)
-    return _Contender(critique, candidate.tokens, answer, undesired_tokens(candidate, settings))
+    settings, rules, has_passage = driver.settings, driver.rules, passage is not None
+    scored = rules.scored(candidate, settings, has_passage=has_passage)
+    critique = critique_of(candidate, scored, passage)
+    answer = rules.compared(candidate.text, asked, settings, has_passage=has_passage)
+    return _Contender(critique, candidate.tokens, answer, rules.undesired(candidate, settings))
 
 
-def _running(entries: Sequence[_Contender], settings: ReflectionSettings) -> list[_Contender]:
-    """Leave out entries that hard constraints drop, and empty ones unless all are."""
-    pool = list(entries)
-    if settings.constraints == "hard":
-        pool = [entry for entry in entries if not entry.dropped]
-        if not pool:
-            pool = list(entries)
-            for entry in entries:
-                entry.critique["flags"].append("constraint_fallback")
-    if rules_of(settings).empty_answers_compete:
+def _competing(entries: Sequence[_Contender], driver: Driver) -> Sequence[_Contender]:
+    """Leave out entries that hard constraints drop, and empty ones, unless that leaves none."""
+    pool = [entry for entry in entries if not entry.undesired]
+    if not pool:
+        pool = list(entries)
+        for entry in entries:
+            entry.critique["flags"].append("constraint_fallback")
+    if driver.rules.empty_compete(driver.settings):
         return pool
     return [entry for entry in pool if "empty" not in entry.critique["flags"]] or pool
 
@@ -133,7 +103,7 @@ def _sums(entries: Sequence[_Contender]) -> dict[str, float]:
     return sums
 
 
-def _best(entries: Sequence[_Contender], sums: dict[str, float]) -> _Contender:
+def _best(entries: Sequence[_Contender], sums: Mapping[str, float]) -> _Contender:
     """Return the first of the best; with sums, the best of the answer with the largest one."""
     if sums:
         winner = max(sums, key=sums.__getitem__)
@@ -143,30 +113,26 @@ def _best(entries: Sequence[_Contender], sums: dict[str, float]) -> _Contender:
 
 def _explain(
     entries: Sequence[_Contender],
-    running: Sequence[_Contender],
+    competing: Sequence[_Contender],
     best: _Contender,
-    sums: dict[str, float],
+    sums: Mapping[str, float],
 ) -> None:
+    """Write into each critique whether it is chosen, and why."""
+    highest = best.critique["total"]
     for entry in entries:
-        critique = entry.critique
-        competes = any(entry is other for other in running)
-        critique["chosen"] = entry is best or bool(
-            sums and competes and entry.answer == best.answer
+        critique, total = entry.critique, entry.critique["total"]
+        competes, says_same = entry in competing, entry.answer == best.answer
+        critique["chosen"] = critique["kept"] = competes and (
+            entry is best or (bool(sums) and says_same)
         )
-        critique["kept"] = critique["chosen"]
-        critique["why"] = _why(entry, best, sums, competes=competes)
-
-
-def _why(entry: _Contender, best: _Contender, sums: dict[str, float], *, competes: bool) -> str:
-    total, highest = entry.critique["total"], best.critique["total"]
-    if not competes:
-        said = f"it says {', '.join(entry.dropped)}"
-        return "it is empty" if "empty" in entry.critique["flags"] else said
-    if sums:
-        relation = "the largest" if entry.answer == best.answer else "not the largest"
-        return f"sum {sums[entry.answer]:.3f} of its answer is {relation}"
-    if entry is best:
-        return f"the best score, {total:.3f}"
-    if total < highest:
-        return f"score {total:.3f} is below {highest:.3f}"
-    return "as good as an earlier passage"
+        if not competes:
+            said = f"it says {', '.join(entry.undesired)}"
+            critique["why"] = "it is empty" if "empty" in critique["flags"] else said
+        elif sums:
+            relation = "the largest" if says_same else "not the largest"
+            critique["why"] = f"sum {sums[entry.answer]:.3f} of its answer is {relation}"
+        elif entry is best:
+            critique["why"] = f"the best score, {total:.3f}"
+        else:
+            is_below = f"score {total:.3f} is below {highest:.3f}"
+            critique["why"] = is_below if total < highest else "as good as an earlier passage"

@@ -8,29 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import reduce
-from typing import cast
 
-from crag.plain import WIDEST
 from crag.state import Usage, add_usage
 
 
 class Spending:
-    """What was spent while it was counted."""
+    """What was spent while it was counted; threads may add at the same time."""
 
     def __init__(self) -> None:
         self._spent: list[Usage] = []
-
-    def add(self, usage: Usage) -> None:
-        """Add the cost of one call; threads may do so at the same time.
-
-        Back ends may be foreign code: counts that are no numbers are left out.
-        """
-        counts = {
-            name: count
-            for name, count in usage.items()
-            if name in Usage.__annotations__ and isinstance(count, int) and 0 <= count <= WIDEST
-        }
-        self._spent.append(cast("Usage", counts))
 
     @property
     def usage(self) -> Usage:
@@ -43,10 +29,7 @@ _CURRENT: ContextVar[Spending | None] = ContextVar("crag_reflection_spending", d
 
 @contextmanager
 def counting() -> Iterator[Spending]:
-    """Count what back ends spend in the ``with`` block, in threads and tasks begun there too.
-
-    If counts are nested, the inner one receives the cost.
-    """
+    """Count what back ends spend in the ``with`` block, in threads begun there too."""
     spending = Spending()
     token = _CURRENT.set(spending)
     try:
@@ -59,4 +42,4 @@ def spend(usage: Usage) -> None:
     """Report the cost of one call; without effect outside `counting`."""
     spending = _CURRENT.get()
     if spending is not None:
-        spending.add(usage)
+        spending._spent.append(usage)  # noqa: SLF001 - of this module

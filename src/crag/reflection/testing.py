@@ -18,8 +18,6 @@ from crag.reflection_tokens import (
 )
 from crag.state import Ending, Usage
 
-__all__ = ["FakeReflection", "fake_candidate", "fake_decision"]
-
 Table = Mapping[tuple[str, str | None], Candidate]
 """By what was answered so far and the text of the passage, None without one."""
 
@@ -72,7 +70,7 @@ class FakeReflection:
     ) -> None:
         self._candidates, self._decisions = candidates, dict(decisions or {})
         self._otherwise = otherwise or fake_decision(0.9)
-        self._approximation = approximation
+        self.approximation = approximation
         self._fails_after, self._calls = fails_after, 0
         self.decided: list[Prefix] = []
         """What each decision was asked for."""
@@ -80,11 +78,6 @@ class FakeReflection:
         """What candidates were asked for: one entry for each run of continuations of one prefix."""
         self.batches: list[int] = []
         """How many continuations each call for candidates had."""
-
-    @property
-    def approximation(self) -> str:
-        """Return the words given."""
-        return self._approximation
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Return the decisions of the table."""
@@ -99,20 +92,9 @@ class FakeReflection:
         self._call()
         self.batches.append(len(continuations))
         for prefix, run in groupby(continuations, key=lambda continuation: continuation.prefix):
-            self.generated.append(
-                (prefix, tuple(continuation.passage for continuation in run), limits)
-            )
+            passages = tuple(continuation.passage for continuation in run)
+            self.generated.append((prefix, passages, limits))
         return [self._candidate(*continuation) for continuation in continuations]
-
-    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
-        """Do as `decide`."""
-        return self.decide(prefixes)
-
-    async def acandidates(
-        self, continuations: Sequence[Continuation], limits: SegmentLimits
-    ) -> list[Candidate]:
-        """Do as `candidates`."""
-        return self.candidates(continuations, limits)
 
     def _candidate(self, prefix: Prefix, passage: Passage | None) -> Candidate:
         if callable(self._candidates):

@@ -21,18 +21,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from crag.errors import ReplyError
 from crag.parts import (
-    Candidate,
-    Decision,
     Evaluator,
     Hit,
     Page,
     Passage,
     Quotation,
-    ReflectionBackend,
 )
 from crag.plain import WIDEST, all_well_formed, plain_json, said, well_formed
 from crag.reading import Reading
-from crag.runtime.attempt import Attempt
 from crag.state import Strip, Thresholds, Usage
 
 _MOST_QUOTATIONS = 1000
@@ -50,8 +46,6 @@ _READING: Final = TypeAdapter(Reading)
 _EVIDENCE: Final = re.compile(r"(0:\d+( \d+:\d+)*)?")
 _PAGE: Final = TypeAdapter(Page)
 _QUOTATION: Final = TypeAdapter(Quotation)
-_DECISION: Final = TypeAdapter(Decision)
-_CANDIDATE: Final = TypeAdapter(Candidate)
 Checked = TypeVar("Checked")
 
 
@@ -206,34 +200,6 @@ def usage_of(reply: object) -> Usage:
         usage["input_tokens"] = _count(counted.get("input_tokens"))
         usage["output_tokens"] = _count(counted.get("output_tokens"))
     return usage
-
-
-def decisions_of(found: object, expected: int) -> list[Decision]:
-    """Return one decision for each of the `expected` prefixes."""
-    items = _as_many(found, "back end", "decisions", expected, "prefixes")
-    decisions = [_valid(_DECISION, one, "back end", "a decision") for one in items]
-    return [
-        one._replace(retrieve={name: p for name, p in one.retrieve.items() if math.isfinite(p)})
-        for one in decisions
-    ]
-
-
-def candidates_of(found: object, expected: int) -> list[Candidate]:
-    """Return one candidate for each of the `expected` passages."""
-    items = _as_many(found, "back end", "candidates", expected, "passages")
-    candidates = [_valid(_CANDIDATE, one, "back end", "a candidate") for one in items]
-    return [
-        one._replace(text=one.text[:_LONGEST_REPLY], tokens=_count(one.tokens))
-        for one in candidates
-    ]
-
-
-def approximation_of(backend: ReflectionBackend) -> str:
-    """Return how a back end approximates critiques; empty if it does not say so in words."""
-    told: object = ""
-    with Attempt("reflection"):
-        told = backend.approximation
-    return well_formed(told) if isinstance(told, str) else ""
 
 
 def _items(found: object, part: str, what: str, most: int) -> list[Any]:

@@ -9,8 +9,8 @@ from jinja2 import Template
 from crag.errors import DataError, SettingsError
 from crag.papers.experiments.experiments import read_experiment
 from crag.papers.experiments.summary import metrics_of
+from crag.papers.released.reflection import released_settings
 from crag.reflection.prompt_format import base_prompt
-from crag.settings import settings_from_text
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = sorted((ROOT / "papers" / "tables").glob("*.toml"))
@@ -46,7 +46,7 @@ def test_the_studies_of_inference_vary_one_setting_each() -> None:
         ("retrieval_threshold_pubhealth", "delta"),
     ]:
         experiment = read_experiment(folder / f"{stem}.toml")
-        found = [settings_from_text(one.settings) for one in experiment.variants]
+        found = [released_settings(one.settings) for one in experiment.variants]
         values = [getattr(one, name) for one in found]
         assert values == sorted(set(values))
         assert len(values) >= 5
@@ -57,8 +57,8 @@ def test_the_studies_of_inference_vary_one_setting_each() -> None:
 def test_changes_take_the_place_of_settings(tmp_path: Path) -> None:
     text = SMALL + 'settings = { k = 3, upper = "none" }\n'
     (variant,) = read_experiment(written(tmp_path, text), {"k": "7"}).variants
-    assert settings_from_text(variant.settings).k == 7
-    assert settings_from_text(variant.settings).upper is None
+    assert released_settings(variant.settings).k == 7
+    assert released_settings(variant.settings).upper is None
 
 
 def test_a_sweep_runs_each_variant_with_each_setting(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_thresholds_of_the_evaluator_leave_the_task_as_it_is(stem: str) -> None:
         strict=True,
     )
     for variant, changed in pairs:
-        before, after = (settings_from_text(one.settings) for one in (variant, changed))
+        before, after = (released_settings(one.settings) for one in (variant, changed))
         assert (after.upper, after.lower) == (None, None)
         assert before.upper is not None
         assert after.model_dump(exclude={"upper", "lower"}) == before.model_dump(
@@ -93,7 +93,7 @@ def test_prompts_of_another_task_are_refused(task: str) -> None:
 
 
 def test_none_is_open_only_where_it_is_no_choice() -> None:
-    settings = settings_from_text({"titles": "none", "strip_threshold": "none", "upper": None})
+    settings = released_settings({"titles": "none", "strip_threshold": "none", "upper": None})
     assert (settings.titles, settings.strip_threshold, settings.upper) == ("none", None, None)
 
 

@@ -26,8 +26,8 @@ class CompletionsServer(ThreadingHTTPServer):
         self.requests: list[dict[str, Any]] = []
         self.most_listed: int | None = None
         """Log-probabilities listed for each token, whatever is asked; None: as many as asked."""
-        self.names_by_string = False
-        """Ignore the options that only vLLM knows: numbers as names, and stop tokens."""
+        self.reply: Any = None
+        """What a completion gets instead of the model's: a JSON value or bytes, or a status."""
 
     @property
     def url(self) -> str:
@@ -42,15 +42,14 @@ class CompletionsServer(ThreadingHTTPServer):
 
     def _choice(self, prompt: str, asked: dict[str, Any]) -> dict[str, Any]:
         ids = self.tokenizer(prompt).input_ids
-        stops = [] if self.names_by_string else asked.get("stop_token_ids", [])
+        stops = asked.get("stop_token_ids", [])
         start, finish = len(ids), "length"
         while finish == "length" and len(ids) < start + asked["max_tokens"]:
             ids.append(int(self._logs(ids)[-1].argmax()))
             if ids[-1] in {self.tokenizer.eos_token_id, *stops}:
                 finish = "stop"
-        first = 0 if asked.get("echo") else start
-        text = self.tokenizer.decode(ids[first:], skip_special_tokens=asked["skip_special_tokens"])
-        told = self._told(ids, first, asked) if asked.get("logprobs") is not None else None
+        text = self.tokenizer.decode(ids[start:], skip_special_tokens=asked["skip_special_tokens"])
+        told = self._told(ids, start, asked) if asked.get("logprobs") is not None else None
         return {"text": text, "finish_reason": finish, "logprobs": told}
 
     def _told(self, ids: list[int], first: int, asked: dict[str, Any]) -> dict[str, Any]:
@@ -59,9 +58,6 @@ class CompletionsServer(ThreadingHTTPServer):
         tops: list[dict[str, float] | None] = []
         own: list[float | None] = []
         for place in range(first, len(ids)):
-            if place == 0:
-                tops, own = [None], [None]
-                continue
             listed = logs[place - 1].topk(min(most, logs.shape[-1])).indices.tolist()
             row = {self._name(i, asked): float(logs[place - 1, i]) for i in [ids[place], *listed]}
             tops.append(dict(list(row.items())[: max(most, 1)]))
@@ -79,9 +75,8 @@ class CompletionsServer(ThreadingHTTPServer):
             return self.model(torch.tensor([ids])).logits[0].float().log_softmax(-1)
 
     def _name(self, number: int, asked: dict[str, Any]) -> str:
-        if asked.get("return_tokens_as_token_ids") and not self.names_by_string:
-            return f"token_id:{number}"
-        return str(self.tokenizer.decode([number]))
+        by_number = asked.get("return_tokens_as_token_ids")
+        return f"token_id:{number}" if by_number else str(self.tokenizer.decode([number]))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -89,9 +84,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.requests.append(asked | {"path": self.path})
-        reply = json.dumps(self.server.completions(asked)).encode()
-        self.send_response(200)
+        sent, scripted = {"key": self.headers.get("Authorization")}, self.server.reply
+        self.server.requests.append(asked | {"path": self.path} | sent)
+        if self.path == "/tokenize":
+            ids = self.server.tokenizer.encode(asked["prompt"], add_special_tokens=False)
+            found: Any = {"count": len(ids), "tokens": ids}
+        elif scripted is None or isinstance(scripted, int):
+            found = self.server.completions(asked)
+        else:
+            found = scripted
+        reply = found if isinstance(found, bytes) else json.dumps(found).encode()
+        is_refused = isinstance(scripted, int) and self.path != "/tokenize"
+        self.send_response(scripted if is_refused else 200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(reply)))
         self.end_headers()

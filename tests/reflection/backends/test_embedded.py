@@ -14,7 +14,6 @@ from crag.parts import (
     Prefix,
     Quotation,
     Quoter,
-    ReflectionBackend,
     SegmentLimits,
     continuations,
 )
@@ -23,7 +22,7 @@ from crag.reflection.cleaning import cleaned
 from crag.reflection.driver import Asked
 from crag.reflection.scoring import argmax, graded, retrieve_ratio, score
 from crag.reflection.spending import counting
-from crag.reflection_settings import ReflectionSettings
+from crag.reflection_settings import CritiqueWeights
 from crag.state import Strip
 from crag.testing import FakeEvaluator, FakeQuoter, FakeReadingEvaluator
 
@@ -88,7 +87,7 @@ def test_the_packaged_evaluator_finds_the_answer_and_the_passage(
     assert found[1].text.startswith("[Relevant]")
     assert "It was completed in 1889 for the World's Fair." in found[1].text
     assert found[1].text.endswith("[Fully supported][Utility:5]")
-    totals = [score(c, ReflectionSettings(), has_passage=True).total for c in found]
+    totals = [score(c, CritiqueWeights(), has_passage=True).total for c in found]
     assert max(totals) == totals[1] > 3
     assert found[2].text == "[Irrelevant][Utility:1]"
     assert found[2].support is None
@@ -108,18 +107,10 @@ def test_the_packaged_evaluator_tells_support_from_contradiction() -> None:
 
 
 def test_it_is_a_labelled_back_end_that_always_retrieves(packaged: EmbeddedReflection) -> None:
-    assert isinstance(packaged, ReflectionBackend)
     assert "evaluator" in packaged.approximation
     (decision,) = packaged.decide([Prefix(QUESTION)])
     assert retrieve_ratio(decision.retrieve) == (1.0, [])
     assert decision.emitted == "[Retrieval]"
-
-
-async def test_it_does_the_same_without_blocking(packaged: EmbeddedReflection) -> None:
-    prefix, passages = Prefix(QUESTION), [TOWER, None]
-    found = await packaged.acandidates(continuations(prefix, passages), WHOLE)
-    assert found == packaged.candidates(continuations(prefix, passages), WHOLE)
-    assert await packaged.adecide([prefix]) == packaged.decide([prefix])
 
 
 def test_all_passages_are_judged_in_one_call_that_is_counted() -> None:
@@ -135,16 +126,6 @@ def test_all_passages_are_judged_in_one_call_that_is_counted() -> None:
     assert [argmax("relevance", c.relevance) for c in found] == [
         "[Relevant]", "[Irrelevant]", "[Irrelevant]",
     ]  # fmt: skip
-
-
-def test_equal_passages_are_judged_once_and_each_has_its_candidate() -> None:
-    evaluator, quoter = FakeEvaluator(0.9), Sentences()
-    same = Passage("A", "A good thing here.")
-    found = EmbeddedReflection(evaluator, quoter).candidates(
-        continuations(Prefix("Q?"), [same, None, same]), WHOLE
-    )
-    assert found[0] == found[2]
-    assert (evaluator.calls[0][1], quoter.calls) == (["A // A good thing here."], 1)
 
 
 def test_several_prefixes_are_answered_as_each_alone() -> None:
@@ -291,15 +272,6 @@ def test_a_failure_is_a_model_error(evaluator: FakeEvaluator, quoter: Quoter, sa
     with pytest.raises(ModelError, match=said) as caught:
         backend.candidates(continuations(Prefix("Q?"), [LONG, KETTLE]), WHOLE)
     assert "sk-secret" not in str(caught.value)
-
-
-def test_a_failure_is_not_remembered() -> None:
-    quoter = Sentences(error=OSError("busy"))
-    backend = EmbeddedReflection(FakeEvaluator(0.9), quoter)
-    with pytest.raises(ModelError):
-        backend.candidates(continuations(Prefix("Q?"), [LONG]), WHOLE)
-    quoter.error = None
-    assert texts(backend.candidates(continuations(Prefix("Q?"), [LONG]), WHOLE)) == [LONG.text]
 
 
 def test_one_passage_that_cannot_be_judged_counts_as_irrelevant() -> None:

@@ -17,7 +17,7 @@ from tests.graph.reflective import build_self_crag, build_self_rag, state_by
 from tests.graph.test_reflective_models import LIMITS, asked, graph_of, judged, same
 from tests.llama_server import serving_gguf
 from tests.loopback import serving
-from tests.reflection.backends.test_completions import ALL, completion
+from tests.reflection.backends.test_completions import ALL
 from tests.reflection.backends.test_completions import same as same_candidates
 from tests.reflection.backends.tiny_llama import (
     byte_pair_llama,
@@ -74,8 +74,8 @@ async def test_the_graphs_answer_and_critique_alike_and_streamed(
         states.append(await state_by("stream", graph, asked("lantern"), form=form, **LIMITS))
     here, there = states
     assert there["answer"].startswith("The lantern is green")
-    assert there["approximation"] == ""
-    assert any(critique["support"] for critique in there["critiques"])
+    assert there["reflection"]["approximation"] == ""
+    assert any(critique["support"] for critique in there["reflection"]["critiques"])
     same(judged(there), judged(here))
 
 
@@ -101,22 +101,23 @@ def test_a_qwen_serves_the_log_probabilities_of_this_process(tmp_path: Path) -> 
         assert there.retrieve == pytest.approx(expected.retrieve, rel=1e-4)
 
 
-def told(*tokens: str) -> dict[str, Any]:
-    """Return a reply with what each of the paths asks for."""
-    pieces = [{"id": number, "piece": token} for number, token in enumerate(tokens, start=7)]
-    return completion() | {"eos_token": "<end>", "tokens": pieces}
-
-
 def test_a_model_without_the_tokens_is_named() -> None:
-    body = told(*TOKENS[1:], "<end>")
-    body["choices"] *= len(TOKENS) + 1
-    with serving(body) as server:
-        with pytest.raises(ModelError, match=r"no single token for \[No Retrieval\]; serve"):
+    asked: list[dict[str, Any]] = []
+
+    def reply(sent: dict[str, Any]) -> dict[str, Any]:
+        asked.append(sent)
+        text = sent.get("content", "")
+        numbers = [7, 8] if text == TOKENS[0] else [7 + [*TOKENS, "<end>", ""].index(text)]
+        return {"eos_token": "<end>", "tokens": numbers}
+
+    with serving(reply) as server:
+        with pytest.raises(ModelError, match=r"no single id for \[No Retrieval\]; take"):
             client(f"{server.url}/v1", api_key="k").load()
-        paths = [(request["path"], request["authorization"]) for request in server.requests]
+        paths = {(request["path"], request["authorization"]) for request in server.requests}
         without = client(f"{server.url}/v1", tokens_required=False)
         without.load()
-    assert paths == [(path, "Bearer k") for path in ("/v1/completions", "/props", "/tokenize")]
+    assert paths == {("/props", "Bearer k"), ("/tokenize", "Bearer k")}
+    assert [sent["content"] for sent in asked[1 : len(TOKENS) + 2]] == [*TOKENS, "<end>"]
     assert "lacks 1 of 15" in without.approximation
 
 

@@ -16,7 +16,6 @@ from crag.parts import (
     Continuation,
     Passage,
     Prefix,
-    ReflectionBackend,
     SegmentLimits,
     continuations,
 )
@@ -44,7 +43,6 @@ def one(
 
 def test_it_is_a_labelled_back_end() -> None:
     backend = PromptedReflection(FakeChatModel())
-    assert isinstance(backend, ReflectionBackend)
     assert "chat model" in backend.approximation
     with pytest.raises(SettingsError):
         PromptedReflection(FakeChatModel(), concurrency=0)
@@ -106,7 +104,7 @@ def test_each_passage_costs_one_call_and_equal_ones_cost_one_together() -> None:
     assert spending.usage == {"llm_calls": 3}
 
 
-async def test_continuations_of_all_prefixes_are_asked_for_together() -> None:
+def test_continuations_of_all_prefixes_are_asked_for_together() -> None:
     meeting = threading.Barrier(3)
 
     def reply(messages: Any) -> str:
@@ -119,13 +117,12 @@ async def test_continuations_of_all_prefixes_are_asked_for_together() -> None:
     given = [*continuations(first, [a, b]), Continuation(second, a)]
     with counting() as spending:
         found = backend.candidates([*given, given[0]], WHOLE)
-        assert await backend.acandidates(given, WHOLE) == found[:3]
     said = [cleaned(candidate.text) for candidate in found]
     assert said == ["On a.", "On b.", "On a.", "On a."]
-    assert spending.usage == {"llm_calls": 6}
+    assert spending.usage == {"llm_calls": 3}
 
 
-async def test_equal_decisions_cost_one_call_and_one_that_fails_raises() -> None:
+def test_equal_decisions_cost_one_call_and_one_that_fails_raises() -> None:
     def reply(messages: Any) -> str:
         return '{"retrieval": "no"}' if "Who" in messages[-1].text else "Perhaps."
 
@@ -134,20 +131,9 @@ async def test_equal_decisions_cost_one_call_and_one_that_fails_raises() -> None
         decided = backend.decide([LATER, Prefix("Who?"), LATER])
     assert [decision.emitted for decision in decided] == ["[No Retrieval]"] * 3
     assert spending.usage == {"llm_calls": 2}
-    assert (backend.decide([]), await backend.adecide([])) == ([], [])
     for prefixes in ([Prefix("Who?"), Prefix("Why?")], [Prefix("Why?")]):
         with pytest.raises(ModelError, match="Perhaps"):
             backend.decide(prefixes)
-        with pytest.raises(ModelError, match="Perhaps"):
-            await backend.adecide(prefixes)
-
-
-async def test_it_does_the_same_without_blocking() -> None:
-    backend = PromptedReflection(FakeChatModel(replies=[form()]))
-    found = await backend.acandidates(continuations(Prefix("Who?"), [TITLED, None]), WHOLE)
-    assert found == backend.candidates(continuations(Prefix("Who?"), [TITLED, None]), WHOLE)
-    decides = PromptedReflection(FakeChatModel(replies=['{"retrieval": "yes"}']))
-    assert await decides.adecide([LATER]) == decides.decide([LATER])
 
 
 def test_some_calls_that_fail_leave_empty_candidates_and_all_of_them_raise() -> None:
@@ -276,17 +262,12 @@ PIECES: list[Any] = [
 
 
 @pytest.mark.parametrize("structured", [True, False])
-async def test_log_probabilities_of_a_server_that_speaks_openais_protocol(
-    *, structured: bool
-) -> None:
+def test_log_probabilities_of_a_server_that_speaks_openais_protocol(*, structured: bool) -> None:
     with serving(completion(*PIECES)) as server:
         model: ChatModel = load_chat_model("local", base_url=f"{server.url}/v1", retries=0)
         backend = PromptedReflection(model, structured=structured)
         with counting() as spending:
             (found,) = backend.candidates(continuations(Prefix("Who?"), [TITLED]), WHOLE)
-            assert await backend.acandidates(continuations(Prefix("Who?"), [TITLED]), WHOLE) == [
-                found
-            ]
         assert ("response_format" in server.requests[0]) == structured
         server.body = completion(refusal="No.")
         with pytest.raises(ModelError, match="No"):
@@ -297,4 +278,4 @@ async def test_log_probabilities_of_a_server_that_speaks_openais_protocol(
     assert found.utility == pytest.approx({"[Utility:4]": 0.7, "[Utility:5]": 0.3})
     assert found.mean_log_probability == pytest.approx(math.log(0.5))
     assert found.tokens == 2
-    assert spending.usage == {"llm_calls": 2, "input_tokens": 22, "output_tokens": 8}
+    assert spending.usage == {"llm_calls": 1, "input_tokens": 11, "output_tokens": 4}

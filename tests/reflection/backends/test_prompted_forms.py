@@ -10,7 +10,7 @@ from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableLambda
 from langgraph.constants import TAG_NOSTREAM
 
-from crag.errors import ModelError, SettingsError
+from crag.errors import ModelError
 from crag.parts import ChatModel
 from crag.plain import filled
 from crag.reflection.backends.prompted import (
@@ -19,12 +19,8 @@ from crag.reflection.backends.prompted import (
     FormAsker,
     JudgedAnswer,
     JudgedSegment,
-    NextRetrieval,
-    Retrieval,
-    Segment,
 )
 from crag.reflection.spending import counting
-from crag.runtime.waiting import blocking
 from crag.testing import FakeChatModel
 from tests.reflection.backends.replying import ToolCaller, form
 
@@ -49,12 +45,6 @@ def test_a_form_from_any_model(model: ChatModel) -> None:
     said = asker(model).ask(CALL)
     assert said.form == FILLED
     assert said.reply.usage["llm_calls"] == 1
-
-
-async def test_a_form_without_blocking() -> None:
-    said = await asker(ToolCaller(arguments=[json.loads(form())])).aask(CALL)
-    assert said.form == FILLED
-    assert said.reply.usage == {"llm_calls": 1, "input_tokens": 7, "output_tokens": 3}
 
 
 @pytest.mark.parametrize(
@@ -107,13 +97,11 @@ class Crowd:
         return form(text=messages[-1].text)
 
 
-@pytest.mark.parametrize("waiting", [True, False])
-async def test_calls_are_made_together_up_to_a_bound(*, waiting: bool) -> None:
+def test_calls_are_made_together_up_to_a_bound() -> None:
     crowd = Crowd(wanted=4)
     asks = asker(RunnableLambda(crowd), concurrency=3)
     with counting() as spending:
-        every = asks.aask_all(numbered(7))
-        said = blocking(every) if waiting else await every
+        said = asks.ask_all(numbered(7))
     assert [one.form and one.form.model_dump()["text"] for one in said] == list("0123456")
     assert 1 < crowd.most <= 3
     assert spending.usage["llm_calls"] == 7
@@ -126,16 +114,16 @@ def test_some_failures_leave_the_others_and_all_of_them_raise() -> None:
         return "?" if messages[-1].text == "2" else form()
 
     asks = asker(RunnableLambda(reply))
-    assert [said.form for said in blocking(asks.aask_all(numbered(4)))] == [
+    assert [said.form for said in asks.ask_all(numbered(4))] == [
         FILLED,
         None,
         None,
         FILLED,
     ]
     with pytest.raises(ModelError, match="ConnectionError"), counting() as spending:
-        blocking(asks.aask_all(numbered(3)[1:]))
+        asks.ask_all(numbered(3)[1:])
     assert spending.usage["llm_calls"] == 2
-    assert blocking(asks.aask_all([])) == []
+    assert asks.ask_all([]) == []
 
 
 def test_no_way_of_asking_streams_tokens() -> None:
@@ -151,11 +139,6 @@ def test_no_way_of_asking_streams_tokens() -> None:
     asker(model, structured=False).ask(CALL)
     assert len(seen) == 2
     assert all(TAG_NOSTREAM in tags for tags in seen)
-
-
-def test_concurrency_is_at_least_one() -> None:
-    with pytest.raises(SettingsError, match="'concurrency' cannot be 0"):
-        asker(FakeChatModel(), concurrency=0)
 
 
 GOOD = {
@@ -199,15 +182,3 @@ def test_other_replies_are_no_form(reply: str) -> None:
 
 def test_two_objects_are_no_form() -> None:
     assert filled(Answer, '{"text": "a", "utility": 5} {"text": "b", "utility": 1}') is None
-
-
-def test_continue_is_a_choice_only_where_there_is_something_to_continue() -> None:
-    said = '{"retrieval": "continue"}'
-    assert filled(NextRetrieval, said) is not None
-    assert filled(Retrieval, said) is None
-
-
-def test_critiques_are_asked_for_in_the_order_of_the_tokens() -> None:
-    assert list(JudgedSegment.model_fields) == list(GOOD)
-    assert list(Segment.model_fields) == ["text", "utility", "next"]
-    assert all(field.description for field in JudgedSegment.model_fields.values())

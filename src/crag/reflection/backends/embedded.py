@@ -5,7 +5,6 @@ binomial distribution, because the scores of Self-RAG (IsSup with weights 0, 0.5
 to 1) give exactly that degree back.
 """
 
-import asyncio
 import logging
 import math
 from collections.abc import Sequence
@@ -110,16 +109,6 @@ class EmbeddedReflection:
             nothing(None) if passage is None else made[prefix][passage]
             for prefix, passage in continuations
         ]
-
-    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
-        """Do as `decide`."""
-        return self.decide(prefixes)
-
-    async def acandidates(
-        self, continuations: Sequence[Continuation], limits: SegmentLimits
-    ) -> list[Candidate]:
-        """Do as `candidates`, in a thread."""
-        return await asyncio.to_thread(self.candidates, continuations, limits)
 
     def _after(
         self, prefix: Prefix, passages: tuple[Passage, ...], limits: SegmentLimits

@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from crag.answering.model_calls import Reply, aask
+from crag.answering.model_calls import Reply, ask
 from crag.errors import ModelError, SettingsError
 from crag.events import event
 from crag.parts import (
@@ -28,12 +28,15 @@ from crag.plain import filled
 from crag.prompts import PACKAGED, Prompts
 from crag.reflection.backends.candidates import (
     NO_LOG_PROBABILITY,
+    Token,
     nothing,
+    of_labels,
+    of_text,
     prose,
     shortened,
+    tokens_of,
     written,
 )
-from crag.reflection.backends.log_probabilities import Token, of_labels, of_text, tokens_of
 from crag.reflection.cleaning import cleaned
 from crag.reflection.scoring import argmax
 from crag.reflection.spending import spend
@@ -48,7 +51,6 @@ from crag.reflection_tokens import (
     RETRIEVAL,
     UTILITY,
 )
-from crag.runtime.waiting import blocking, call
 from crag.state import Ending
 from crag.text.untrusted import neutral
 
@@ -195,15 +197,17 @@ class PromptedReflection:
         Raises:
             ModelError: a call failed, or its reply is malformed.
         """
-        return blocking(self.adecide(prefixes))
-
-    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
-        """Do as `decide` without blocking the event loop."""
         forms = [
             _form(NextRetrieval if prefix.answered else Retrieval, prefix, prefix.passage)
             for prefix in prefixes
         ]
-        return [self._decision(said) for said in await self._said(forms)]
+        decisions: list[Decision] = []
+        for said in self._said(forms):
+            if not isinstance(said.form, Retrieval | NextRetrieval):
+                raise self._asker.failure(said)
+            shares = _probabilities(said, "retrieval", _RETRIEVE, said.form.retrieval)
+            decisions.append(Decision(shares, argmax("retrieve", shares)))
+        return decisions
 
     def candidates(
         self, continuations: Sequence[Continuation], limits: SegmentLimits
@@ -216,28 +220,19 @@ class PromptedReflection:
         Raises:
             ModelError: this happened to every call.
         """
-        return blocking(self.acandidates(continuations, limits))
-
-    async def acandidates(
-        self, continuations: Sequence[Continuation], limits: SegmentLimits
-    ) -> list[Candidate]:
-        """Do as `candidates` without blocking the event loop."""
-        forms = [_candidate_form(continuation, limits) for continuation in continuations]
+        forms: list[_Form] = []
+        for prefix, passage in continuations:
+            kinds = (Answer, Segment) if passage is None else (JudgedAnswer, JudgedSegment)
+            forms.append(_form(kinds[not limits.whole_answer], prefix, passage))
         return [
             _candidate(said, continuation.passage, limits)
-            for said, continuation in zip(await self._said(forms), continuations, strict=True)
+            for said, continuation in zip(self._said(forms), continuations, strict=True)
         ]
 
-    async def _said(self, forms: "Sequence[_Form]") -> list[Said]:
+    def _said(self, forms: "Sequence[_Form]") -> list[Said]:
         distinct = list(dict.fromkeys(forms))
-        said = await self._asker.aask_all([form.call(self._prompts) for form in distinct])
+        said = self._asker.ask_all([form.call(self._prompts) for form in distinct])
         return [said[distinct.index(form)] for form in forms]
-
-    def _decision(self, said: Said) -> Decision:
-        if not isinstance(said.form, Retrieval | NextRetrieval):
-            raise self._asker.failure(said)
-        shares = _probabilities(said, "retrieval", _RETRIEVE, said.form.retrieval)
-        return Decision(shares, argmax("retrieve", shares))
 
 
 class _Form(NamedTuple):
@@ -250,12 +245,6 @@ class _Form(NamedTuple):
     def call(self, prompts: Prompts) -> Call:
         values = {"question": self.question, "knowledge": self.knowledge}
         return Call(self.kind, prompts.render(_PROMPTS[self.kind], **values))
-
-
-def _candidate_form(continuation: Continuation, limits: SegmentLimits) -> _Form:
-    if continuation.passage is None:
-        return _form(Answer if limits.whole_answer else Segment, *continuation)
-    return _form(JudgedAnswer if limits.whole_answer else JudgedSegment, *continuation)
 
 
 def _form(kind: type[BaseModel], prefix: Prefix, passage: Passage | None) -> _Form:
@@ -322,25 +311,24 @@ class FormAsker:
         self._name = str(getattr(model, "model_name", "") or type(model).__name__)
         self._models = {form: _asking(model, form, structured=structured) for form in forms}
         self._config = RunnableConfig(max_concurrency=concurrency)
-        self._each = RunnableLambda(self.ask, afunc=self.aask)
+        self._each = RunnableLambda(self.ask)
 
     def ask(self, form: Call) -> Said:
         """Ask for one form; no failure of the model raises."""
-        return blocking(self.aask(form))
-
-    async def aask(self, form: Call) -> Said:
-        """Do as `ask` without blocking the event loop."""
         seen: list[BaseMessage] = []
         model = self._models[form.form] | RunnableLambda(partial(_message, seen))
-        return _said(form, await aask(model, form.messages), seen)
+        reply = ask(model, form.messages)
+        spend(reply.usage)
+        filled_in = filled(form.form, reply.text) if reply.problem is None else None
+        return Said(reply, filled_in, tokens_of(seen[0] if seen else None))
 
-    async def aask_all(self, calls: Sequence[Call]) -> list[Said]:
+    def ask_all(self, calls: Sequence[Call]) -> list[Said]:
         """Ask for several forms at the same time; the order stays.
 
         Raises:
             ModelError: no reply can be used; the message gives the reason for the first one.
         """
-        said = await call(self._each.batch, self._each.abatch, list(calls), self._config)
+        said = self._each.batch(list(calls), self._config)
         failed = [reply for reply in said if reply.form is None]
         if failed and len(failed) == len(said):
             raise self.failure(failed[0])
@@ -358,8 +346,12 @@ class FormAsker:
 def _asking(model: ChatModel, form: type[BaseModel], *, structured: bool) -> Runnable[Any, Any]:
     runnable: Runnable[Any, Any] = model
     if structured and isinstance(model, BaseChatModel):
+        # Only JSON in the reply itself has log-probabilities; clients of OpenAI's protocol may
+        # prefer tools.
+        is_openai = any(kind.__name__ == "BaseChatOpenAI" for kind in type(model).__mro__)
+        options = {"method": "json_schema"} if is_openai else {}
         try:
-            runnable = model.with_structured_output(form, include_raw=True)
+            runnable = model.with_structured_output(form, include_raw=True, **options)
         except NotImplementedError:
             _logger.debug("%s has no structured output", type(model).__name__)
     return runnable.with_config(tags=[TAG_NOSTREAM])
@@ -376,9 +368,3 @@ def _message(seen: list[BaseMessage], result: Any) -> Any:
     if isinstance(parsed, BaseModel):  # A tool call has no text.
         return result.model_copy(update={"content": parsed.model_dump_json()})
     return result
-
-
-def _said(call: Call, reply: Reply, seen: Sequence[BaseMessage]) -> Said:
-    spend(reply.usage)
-    form = filled(call.form, reply.text) if reply.problem is None else None
-    return Said(reply, form, tokens_of(seen[0] if seen else None))

@@ -10,7 +10,7 @@ const COLUMNS = [
 /** Draw choices, passages and critiques, wherever a graph has written them. */
 export function drawCritiques(run) {
   const section = byId("critiques");
-  const { critiques = [], choices = [], passages = [], approximation = "" } = run.values;
+  const { critiques = [], choices = [], passages = [], approximation = "" } = run.values.reflection ?? {};
   show(section, critiques.length + choices.length > 0);
   if (section.hidden) return;
   put(

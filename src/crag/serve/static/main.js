@@ -42,7 +42,7 @@ const DRAWN_BY = [
   [["steps", "draft", "answer", "outcome", "citations", "messages", "error", "asked"], (run) => drawAnswer(run, actions)],
   [["documents", "strips", "citations"], (run) => documentsView.draw(run)],
   [["query", "pages", "strips", "events", "citations"], drawWeb],
-  [["critiques", "choices", "passages", "approximation"], drawCritiques],
+  [["reflection"], drawCritiques],
   [["events"], drawEvents],
 ];
 

@@ -35,7 +35,8 @@ function conclusion(run) {
  * @returns {{text: string, action?: string}[]} `action` where the text is one
  */
 export function stations(run) {
-  const { documents, action, hits = [], internal = [], external = [], critiques = [] } = run.values;
+  const { documents, action, hits = [], internal = [], external = [], reflection } = run.values;
+  const critiques = reflection?.critiques ?? [];
   const judged = [...internal, ...external].some(({ reason }) => reason);
   const kept = [...internal, ...external].filter((strip) => strip.kept).length;
   const time = run.ended ? `, ${seconds(run.ended - run.started)}` : "";

@@ -122,7 +122,7 @@ const DONE = {
   read_pages: ({ pages = [] }) => count(pages.filter((page) => page.status !== "failed").length, "page"),
   select: ({ external = [] }) => keptWords(external),
   prepare_passages: ({ passages = [] }) => count(passages.length, "passage"),
-  short_form: ({ critiques = [] }) => count(critiques.length, "candidate"),
+  short_form: ({ reflection }) => count(reflection?.critiques?.length ?? 0, "candidate"),
 };
 
 /** Say what a node has brought, from the state after it. */

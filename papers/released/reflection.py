@@ -1,4 +1,4 @@
-"""What the released programs of Self-RAG do otherwise, each by a name in `compat`.
+"""What the released programs of Self-RAG do otherwise, each by a name in the setting `compat`.
 
 name                     released (or published)                   ours
 ------------------------ ----------------------------------------- -------------------------------
@@ -56,21 +56,22 @@ released_draft           long form, adaptive: retrieves only if    by the ratio 
                          ``[Retrieval]`` also stands in a draft of
                          25 tokens, before its first blank line
 
-Not by name, since they are settings of their own: products of scores (`accumulation`), the same
-passages for every segment (`segment_retrieval`), unsupported segments left out at the end
-(`ignore_no_support`). Not available: crashes.
-
-`released_search` beside it has what differs in the search of the long form.
+Settings of their own are products of scores (`accumulation`), scores without the model's confidence
+(`sequence_score`), and unsupported segments left out at the end (`ignore_no_support`). Not
+available: crashes. `search` beside it has what differs in the search of the long form.
 """
 
 import math
 import re
 from collections.abc import Mapping
-from typing import get_args
+from functools import partial
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator
 
 from crag.parts import Candidate, Probabilities
-from crag.reflection.scoring import CritiqueScores, ScoreRules, score, seen
-from crag.reflection_settings import Compat, CritiqueWeights, ReflectionSettings
+from crag.reflection.scoring import CritiqueScores, Grader, graded, score, seen
+from crag.reflection_settings import CritiqueWeights
 from crag.reflection_tokens import (
     CONTINUE,
     END,
@@ -85,6 +86,50 @@ from crag.reflection_tokens import (
     UTILITY,
     Group,
 )
+from crag.settings import Settings, settings_from_text
+from crag.state import Flag
+
+Compat = Literal[
+    "released_ratio", "released_utility_weight", "released_text", "missing_group_half",
+    "desired_token_only", "share_of_three", "end_token_counts", "minus_100_relevance",
+    "zero_utility", "fixed_weights", "sibling_leak", "whole_continuation", "deepest_level",
+    "depth_counts_root", "released_search", "released_remap", "released_ranking",
+    "released_citations", "released_biography", "cut_at_blank_line", "released_draft",
+]  # fmt: skip
+
+
+def _separated(given: object) -> object:
+    """Split text of a table into names at the commas."""
+    if isinstance(given, str):
+        return [name.strip() for name in given.split(",") if name.strip()]
+    return given
+
+
+class ReleasedSettings(Settings):
+    """Settings of one run, with what only the papers vary; `ReleasedRules` read them."""
+
+    compat: Annotated[frozenset[Compat], BeforeValidator(_separated)] = frozenset()
+    """Released quirks to bring back, by name."""
+    accumulation: Literal["sum", "mean", "product"] = "mean"
+    """Long form: how the scores of segments become that of an answer."""
+    sequence_score: bool = True
+    """Add exp of the mean log-probability to a score."""
+    ignore_no_support: bool = False
+    """Long form: leave unsupported segments out of the final answer."""
+
+
+def released_settings(values: Mapping[str, object]) -> ReleasedSettings:
+    """Validate values of a table, as `crag.settings.settings_from_text` does.
+
+    Raises:
+        SettingsError: a value is invalid.
+    """
+    names = ReleasedSettings.model_fields.keys() - Settings.model_fields.keys()
+    own: dict[str, Any] = {name: value for name, value in values.items() if name in names}
+    others = {name: value for name, value in values.items() if name not in names}
+    known = settings_from_text(others).model_dump()
+    return ReleasedSettings.model_validate({**known, **own})
+
 
 RELEASED_SHORT: frozenset[Compat] = frozenset(
     {
@@ -125,53 +170,61 @@ _DESIRED: Mapping[Group, Mapping[str, float]] = {
 
 
 def long_form_score(
-    candidate: Candidate, settings: ReflectionSettings, *, has_passage: bool
+    candidate: Candidate, settings: ReleasedSettings, *, has_passage: bool
 ) -> CritiqueScores:
     """Score a segment of the long form, with the quirks that `compat` names."""
     if "zero_utility" in settings.compat:
         candidate = candidate._replace(utility=None)
+    weights = _weights(settings)
     if "fixed_weights" in settings.compat:
-        settings = _weighted(settings, CritiqueWeights(), sequence_score=False)
-    rules = score_rules(settings)
-    if "minus_100_relevance" in settings.compat:
-        rules = rules._replace(unseen_relevance=_UNSEEN)
-    return score(_with_end(candidate, settings), settings, has_passage=has_passage, rules=rules)
+        weights = CritiqueWeights(sequence=0.0)
+    unseen = _UNSEEN if "minus_100_relevance" in settings.compat else None
+    grade = partial(_graded, settings, unseen)
+    candidate = _with_end(candidate, settings)
+    return score(candidate, weights, has_passage=has_passage, grade=grade)
 
 
 def short_form_score(
-    candidate: Candidate, settings: ReflectionSettings, *, has_passage: bool
+    candidate: Candidate, settings: ReleasedSettings, *, has_passage: bool
 ) -> CritiqueScores:
     """Score a whole answer of the short form, with the quirks that `compat` names."""
-    rules = score_rules(settings)
+    weights = _weights(settings)
     if "released_utility_weight" in settings.compat:
-        settings = _weighted(settings, settings.weights._replace(utility=1.0))
-    return score(_with_end(candidate, settings), settings, has_passage=has_passage, rules=rules)
+        weights = weights._replace(utility=1.0)
+    candidate = _with_end(candidate, settings)
+    return score(candidate, weights, has_passage=has_passage, grade=grader(settings))
 
 
-def score_rules(settings: ReflectionSettings) -> ScoreRules:
-    """Return the rules that both forms have in common."""
-    rules = ScoreRules()
-    if "missing_group_half" in settings.compat:
-        rules = rules._replace(unseen=_HALF)
-    if "desired_token_only" in settings.compat:
-        rules = rules._replace(grades=_DESIRED)
-    return rules
+def grader(settings: ReleasedSettings) -> Grader:
+    """Return how both forms grade a group of tokens."""
+    return partial(_graded, settings, None)
 
 
-def _with_end(candidate: Candidate, settings: ReflectionSettings) -> Candidate:
+def _graded(
+    settings: ReleasedSettings, unseen: float | None, group: Group, probabilities: Probabilities
+) -> tuple[float, list[Flag]]:
+    """Grade a group; `unseen` stands for the probability of an IsRel token that was not seen."""
+    grades = {"grades": _DESIRED} if "desired_token_only" in settings.compat else {}
+    value, flags = graded(group, probabilities, **grades)
+    if group != "utility" and "missing_group_half" in settings.compat and len(flags) == 1:
+        value = _HALF if flags[0] == f"{group}_missing" else value
+    if group == "relevance" and unseen is not None:
+        yes, no = (probabilities.get(token, unseen) for token in (RELEVANT, RELEVANCE[0]))
+        value = yes / (yes + no) if yes + no else value
+    return value, flags
+
+
+def _weights(settings: ReleasedSettings) -> CritiqueWeights:
+    return settings.weights if settings.sequence_score else settings.weights._replace(sequence=0.0)
+
+
+def _with_end(candidate: Candidate, settings: ReleasedSettings) -> Candidate:
     """Count the token that ended a text as one of those whose mean is the sequence score."""
     end, tokens = candidate.end_log_probability, max(0, candidate.tokens)
     if "end_token_counts" not in settings.compat or end is None:
         return candidate
     mean = (candidate.mean_log_probability * tokens + end) / (tokens + 1)
     return candidate._replace(mean_log_probability=mean, tokens=tokens + 1)
-
-
-def _weighted(
-    settings: ReflectionSettings, weights: CritiqueWeights, **changed: bool
-) -> ReflectionSettings:
-    names = {f"weight_{name}": weight for name, weight in weights._asdict().items()}
-    return settings.model_copy(update=names | changed)
 
 
 def released_ratio(probabilities: Probabilities) -> float:

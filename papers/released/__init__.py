@@ -1,0 +1,1 @@
+"""What the released programs do otherwise, and the comparison with them."""

@@ -1,0 +1,214 @@
+"""The poster's variant of Self-CRAG: passage by passage, until an answer is good enough.
+
+The CRAG poster sketches it as pseudocode. It is illustrative: no numbers were published for it, and
+it is not the method of the paper, in which Self-RAG reads the corrected knowledge. To reproduce the
+paper use the short or the long form.
+
+grade   the model says of its answer   use
+------- ------------------------------ ------------------------------------------------------
+high    relevant, fully or partially   full: the answer from the passage
+        supported
+medium  relevant                       mixed: a draft from the model's own knowledge, continued
+                                       with the passage
+low     (it is not asked)              none
+
+Anything else is skipped. An answer ends the loop if it is factual, that is fully supported (of a
+mixed one the continuation, since only that is judged against a passage), and complete, that is of
+utility 4 or 5. If none is, the best score of all that were used wins.
+"""
+
+from collections.abc import Sequence
+
+from crag.errors import ModelError
+from crag.parts import Candidate, SegmentLimits, continuations
+from crag.reflection.cleaning import cleaned, short_answer
+from crag.reflection.driver import Asked, Driver, Offered
+from crag.reflection.retrieval_decision import opening_choice
+from crag.reflection.scoring import CritiqueScores, argmax, critique_of
+from crag.reflection_tokens import (
+    FULLY,
+    NO_RETRIEVAL,
+    OPEN,
+    PARTIALLY,
+    RELEVANT,
+    RETRIEVAL,
+    UTILITY,
+)
+from crag.state import Critique, Flag, Reflection
+
+ALONE = "the answer without a passage: "
+"""Comes before the reason in the critique of a draft that is the whole answer."""
+_NOTHING = Candidate("", None, None, None, 0.0, 0, "end")
+_UNSCORED = CritiqueScores(None, None, 0.0, 0.0, 0.0, ())
+_GOOD_ENOUGH = "an earlier answer is factual and complete"
+
+
+class GradedLoop:
+    """One run of the loop; an answer is a list of critiques, that of its passage last.
+
+    The draft is generated once, for the first passage of medium grade; a passage without a grade
+    counts as medium. Answers to closed tasks are not summed.
+    """
+
+    def __init__(self, asked: Asked, driver: Driver) -> None:
+        self._asked, self._driver = asked, driver
+        self._settings, self._rules = driver.settings, driver.rules
+        self._offered = Offered(asked.passages or ())
+        self._critiques: list[Critique] = []
+        self._answers: list[list[Critique]] = []
+        """From the passages that were of use."""
+        self._draft: Critique | None = None
+        self._flags: list[Flag] = []
+        self._tokens = 0
+
+    def run(self, *, own_knowledge: bool) -> Reflection:
+        """Answer from one passage after the other.
+
+        The draft is the whole answer if the decision is not to retrieve, or with `own_knowledge` if
+        no passage was of use; otherwise the answer is then empty.
+        """
+        choice = opening_choice(self._asked, self._driver, short=True)
+        if choice["action"] == "no_retrieve":
+            self._offered = Offered()
+            final = self._alone(choice["why"])
+        else:
+            final = self._read() or self._best()
+            if not final and own_knowledge:
+                final = self._alone("no passage was of use")
+        for part in final:
+            part["kept"] = part["chosen"] = True
+        flags = [flag for part in final for flag in part["flags"] if flag in {"empty", "cut"}]
+        return Reflection(
+            choices=[choice],
+            passages=self._offered.records,
+            critiques=self._critiques,
+            beam=None,
+            answer=short_answer(" ".join(cleaned(part["text"]) for part in final)),
+            raw=_before(final[:-1]) + "".join(part["text"] for part in final[-1:]),
+            cited=[part["passage"] for part in final if part["passage"] is not None],
+            score=final[-1]["total"] if final else 0.0,
+            flags=list(dict.fromkeys([*self._flags, *flags, *([] if final else ["empty"])])),
+            tokens=self._tokens,
+        )
+
+    def _read(self) -> list[Critique]:
+        """Go through the passages; return the answer that is good enough, if there is one.
+
+        A `ModelError` after the first passage of use, and the end of the time, end the loop.
+        """
+        final, ended = list[Critique](), ""
+        latest = self._driver.clock() + self._settings.max_reflection_seconds
+        if len(self._offered.records) < len(self._asked.passages or ()):
+            self._flags.append("duplicate_passages")
+        if not self._offered.records:
+            self._flags.append("no_passages")
+        for place, record in enumerate(self._offered.records):
+            grade = record.get("grade") or "medium"
+            if not ended and place and self._driver.clock() >= latest:
+                self._flags.append("time_limit")
+                ended = "the time was over before"
+            try:
+                if grade != "low" and not ended:
+                    final = self._with_passage(place, grade)
+                    ended = _GOOD_ENOUGH if final else ""
+                    continue
+            except ModelError:
+                if not self._answers:
+                    raise
+                self._flags.append("model_failed")
+                ended = "the model failed"
+            unread = critique_of(_NOTHING, _UNSCORED, self._offered.numbered(place))
+            unread["flags"], unread["why"] = ["not_generated"], ended
+            if grade == "low":
+                unread["why"] = "its grade is low"
+            self._critiques.append(unread)
+        return final
+
+    def _with_passage(self, place: int, grade: str) -> list[Critique]:
+        """Generate with a passage and judge it; return the answer if it ends the loop."""
+        draft = self._drafted() if grade == "medium" else []
+        candidate = self._generated(_before(draft), place)
+        critique = self._critique(candidate, place, candidate.text, segment=len(draft))
+        critique["why"] = why = self._refusal(candidate, grade)
+        if why:
+            return []
+        use = "of full use"
+        if grade == "medium":
+            use = "mixed with own knowledge" if draft else "alone, since there is no draft"
+        critique["why"] = f"its grade is {grade}: {use}"
+        answer = [*draft, critique]
+        self._answers.append(answer)
+        for part in answer:
+            part["kept"] = True
+        is_factual = argmax("support", candidate.support) == FULLY
+        if not (is_factual and argmax("utility", candidate.utility) in UTILITY[3:]):
+            return []
+        for other in self._answers:
+            said = "it is" if other is answer else "a later answer is"
+            other[-1]["why"] += f"; {said} factual and complete"
+        return answer
+
+    def _refusal(self, candidate: Candidate, grade: str) -> str:
+        """Return why an answer is of no use, in a few words; empty if it is of use."""
+        if argmax("relevance", candidate.relevance) != RELEVANT:
+            return f"it does not say {RELEVANT}"
+        if not short_answer(candidate.text):
+            return "it is empty"
+        if grade == "high" and argmax("support", candidate.support) not in (FULLY, PARTIALLY):
+            return f"it says neither {FULLY} nor {PARTIALLY}"
+        undesired = self._rules.undesired(candidate, self._settings)
+        return f"it says {', '.join(undesired)}" if undesired else ""
+
+    def _alone(self, why: str) -> list[Critique]:
+        """Return the draft as the answer, if there is one."""
+        draft = self._drafted()
+        for part in draft:
+            part["why"] = f"{ALONE}{why}"
+        return draft
+
+    def _drafted(self) -> list[Critique]:
+        """Return the draft from own knowledge; nothing if it is empty.
+
+        It ends where the model asks for a passage: what follows relies on one that it made up.
+        """
+        if self._draft is None:
+            candidate = self._generated("", None)
+            text = candidate.text.partition(RETRIEVAL)[0].partition(OPEN)[0]
+            self._draft = self._critique(candidate, None, text, segment=0)
+            is_empty = "empty" in self._draft["flags"]
+            self._draft["why"] = "it is empty" if is_empty else "a draft from own knowledge"
+        return [] if "empty" in self._draft["flags"] else [self._draft]
+
+    def _generated(self, before: str, place: int | None) -> Candidate:
+        asked = continuations(self._asked.prefix(before), [self._offered[place]])
+        limits = SegmentLimits(self._settings.max_new_tokens, whole_answer=True)
+        candidate = self._driver.candidates(asked, limits)[0]
+        self._tokens += candidate.tokens
+        return candidate
+
+    def _critique(
+        self, candidate: Candidate, place: int | None, text: str, *, segment: int
+    ) -> Critique:
+        scored = self._rules.scored(candidate, self._settings, has_passage=place is not None)
+        passage = self._offered.numbered(place)
+        critique = critique_of(candidate, scored, passage, text=text, segment=segment)
+        self._critiques.append(critique)
+        return critique
+
+    def _best(self) -> list[Critique]:
+        """Return the first answer with the best score, and write how the others compare."""
+        best = max(self._answers, key=lambda answer: answer[-1]["total"], default=[])
+        for answer in self._answers:
+            score, highest = answer[-1]["total"], best[-1]["total"]
+            relation = f"score {score:.3f} is below {highest:.3f}"
+            if score == highest:
+                relation = "as good as an earlier one"
+            if answer is best:
+                relation = f"the best score, {highest:.3f}"
+            answer[-1]["why"] += f"; {relation}"
+        return best
+
+
+def _before(draft: Sequence[Critique]) -> str:
+    """Return a draft as it stands before a passage."""
+    return "".join(NO_RETRIEVAL + part["text"] for part in draft)
