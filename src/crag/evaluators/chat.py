@@ -1,6 +1,7 @@
 """A chat model that grades the texts of a question together."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -94,12 +95,14 @@ class ChatEvaluator:
 
 
 def _structured(model: ChatModel) -> Runnable[Any, object] | None:
+    """Return the model with a schema for its reply, or else with a tool; None if it takes none."""
     if not isinstance(model, BaseChatModel):
         return None
-    try:
-        return model.with_structured_output(Grades).with_config(tags=[TAG_NOSTREAM])
-    except NotImplementedError:
-        return None
+    for options in ({"method": "json_schema"}, {}):
+        with suppress(NotImplementedError, TypeError, ValueError):
+            structured = model.with_structured_output(Grades, **options)
+            return structured.with_config(tags=[TAG_NOSTREAM])
+    return None
 
 
 def _read(reply: object) -> Grades | None:
