@@ -9,6 +9,6 @@ def main() -> None:
 
 
 def _run() -> None:
-    from crag.papers.commands import main as run
+    from crag.papers.cli import main as run
 
     run()

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import psutil
 
-from crag.papers.commands import main
+from crag.papers.cli import main
 
 CRAG = Path(sys.executable).with_name("crag")
 _OURS = ("OPENAI_", "TAVILY_", "SEARXNG_", "CRAG_", "LANGSMITH_", "LANGCHAIN_", "OTEL_")

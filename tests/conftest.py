@@ -42,23 +42,23 @@ CORPORA = ("click", "cooking", "devguide", "handbook", "prometheus", "starlette"
 # Without deadlines: the first example may load a model. The quick one draws the same examples in
 # every run.
 settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True)
-settings.register_profile("thorough", max_examples=300, deadline=None)
-settings.register_profile("torture", max_examples=300, deadline=None)
-settings.load_profile("quick")  # `make test-thorough` and `make torture` take the others.
+settings.register_profile("nightly", max_examples=300, deadline=None)
+settings.load_profile("quick")  # `make test-nightly` takes the other.
 
 _LEFT_OUT = pytest.StashKey[int]()
 """How many modules the garbage collector leaves out."""
 _ONE_SERVER = "tests/serve/"
 _TORCH = (
-    "tests/papers/training/",
+    "tests/papers/evaluator/",
+    "tests/papers/reader/",
+    "tests/papers/self_rag/",
+    "tests/papers/studies/",
     "tests/evaluators/",
     "tests/models/",
     "tests/reflection/backends/",
-    "tests/papers/experiments/metrics/",
-    "tests/papers/experiments/test_flops.py",
-    "tests/papers/experiments/test_generator.py",
-    "tests/papers/experiments/test_reproducing.py",
-    "tests/papers/test_",
+    "tests/papers/metrics/",
+    "tests/papers/bench/test_reproducing.py",
+    "tests/papers/cli/",
     "tests/graph/test_reflective_models.py",
 )
 _TOGETHER = ((_ONE_SERVER,), _TORCH)
@@ -69,7 +69,7 @@ _LONGEST = (
     "tests/notebooks/",
     "tests/test_documents.py",
     "tests/test_packaging.py",
-    "tests/papers/experiments/",
+    "tests/papers/bench/",
 )
 
 

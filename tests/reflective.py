@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from crag.papers.training.self_rag.tiny_base import tiny_language_model
+from crag.papers.self_rag.tiny_base import tiny_language_model
 from tests.trained import PLACES, TOPICS
 
 

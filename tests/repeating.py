@@ -1,13 +1,8 @@
-"""How often tests repeat what they do: by `make test`, `make test-thorough`, `make torture`."""
+"""How often tests repeat what they do: in `make test`, and in `make test-nightly`."""
 
 from hypothesis import settings
 
 
-def times(quick: int, thorough: int, full: int | None = None) -> int:
-    """Return how often to repeat something in this run; `full` is for `make torture`."""
-    match settings.get_current_profile_name():
-        case "torture":
-            return thorough if full is None else full
-        case "thorough":
-            return thorough
-    return quick
+def times(quick: int, nightly: int) -> int:
+    """Return how often to repeat something in this run."""
+    return nightly if settings.get_current_profile_name() == "nightly" else quick

@@ -16,9 +16,9 @@ import pytest
 
 from crag.correction.action import decide
 from crag.correction.strips import choose, decompose, recompose
-from crag.papers.experiments.metrics.citing import cited
-from crag.papers.experiments.metrics.long_form import str_em, without_citations
-from crag.papers.experiments.metrics.matching import official_match, official_verdict
+from crag.papers.metrics.citing import cited
+from crag.papers.metrics.long_form import str_em, without_citations
+from crag.papers.metrics.matching import official_match, official_verdict
 from crag.papers.released.reflection import ReleasedSettings, short_form_score
 from crag.parts import Candidate
 from crag.reflection_tokens import RELEVANCE, SUPPORT, UTILITY

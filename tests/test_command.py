@@ -45,7 +45,7 @@ def test_ctrl_c_while_the_command_line_is_loaded(
         def __getattr__(self, name: str) -> object:
             raise KeyboardInterrupt
 
-    monkeypatch.setitem(sys.modules, "crag.papers.commands", Interrupted("crag.papers.commands"))
+    monkeypatch.setitem(sys.modules, "crag.papers.cli", Interrupted("crag.papers.cli"))
     assert ended(monkeypatch, "--version") == 130
     assert capsys.readouterr() == ("", "")
 

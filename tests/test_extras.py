@@ -20,24 +20,19 @@ USES = {
             "from crag.reflection.backends.transformers import TransformersReflection; "
             "TransformersReflection('folder')"
         ),
-        (
-            "from crag.papers.experiments.metrics.entailment import load_entailment;"
-            "load_entailment('folder')"
-        ),
+        ("from crag.papers.metrics.entailment import load_entailment;load_entailment('folder')"),
     ],
     "train": [
         (
-            "from crag.papers.training.models import load_trainee; "
-            "from crag.papers.training.recipe import Recipe; load_trainee(Recipe())"
+            "from crag.papers.evaluator.models import load_trainee; "
+            "from crag.papers.evaluator.recipe import Recipe; load_trainee(Recipe())"
         ),
         (
-            "from crag.papers.training.calibrate import calibrate; "
+            "from crag.papers.evaluator.calibrate import calibrate; "
             "from crag.testing import FakeEvaluator; calibrate(FakeEvaluator(0.5), [])"
         ),
-        "from crag.papers.charts import require_matplotlib; require_matplotlib('train')",
-    ],
-    "bench": [
-        "from crag.papers.experiments.corpus import CorpusSearcher; CorpusSearcher([]).load()",
+        "from crag.papers.bench.charts import require_matplotlib; require_matplotlib('train')",
+        "from crag.papers.bench.corpus import CorpusSearcher; CorpusSearcher([]).load()",
     ],
     "postgres": [
         "from crag.index.backends import open_backend; open_backend('postgresql://host/name')",

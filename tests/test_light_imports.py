@@ -18,7 +18,7 @@ HEAVY = {
 BACK_ENDS = sorted(Path(crag.reflection.backends.__file__).parent.glob("[!_]*.py"))
 INDEXING = "from crag.factory.embeddings import choose_encoder; from crag.index import index_paths"
 STATEMENTS = [
-    "sys.argv = ['crag', '--help']; from crag.papers.commands import main; main()",
+    "sys.argv = ['crag', '--help']; from crag.papers.cli import main; main()",
     INDEXING,
     "import crag",
     "import crag.testing",
@@ -30,7 +30,7 @@ STATEMENTS = [
     "import crag.factory",
     "import crag.langchain",
     "import crag.graph.studio",
-    "import crag.papers.experiments.metrics, crag.papers.experiments.loading.detect",
+    "import crag.papers.metrics, crag.papers.loading.detect",
 ]
 """Run one after the other in one interpreter; the help comes first, as it loads least."""
 PAGE = "import crag.serve.app"

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.correction.scoring import with_title
-from crag.papers.training.models import Trainee
-from crag.papers.training.pairs import Pair
-from crag.papers.training.recipe import Recipe
+from crag.papers.evaluator.models import Trainee
+from crag.papers.evaluator.pairs import Pair
+from crag.papers.evaluator.recipe import Recipe
 
 PACKAGED = Path(str(files("crag.models").joinpath("crag_reader_l6_v2")))
 """The packaged reader, whose tokenizer transformers reads."""

@@ -1,1 +1,1 @@
-"""What the released programs do otherwise, and the comparison with them."""
+"""What the authors released: its behaviour, its files, and the audit against its programs."""

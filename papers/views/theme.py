@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from crag.correction.action import decide
-from crag.papers.charts import chart
+from crag.papers.bench.charts import chart
 from crag.state import ACTIONS, Action, ByAction, Thresholds
 
 if TYPE_CHECKING:

@@ -166,7 +166,7 @@ def test_a_hostile_answer_takes_no_time() -> None:
     without_links(CONSTRUCTS[0], AVAILABLE)
     pieces = (*PIECES[:: times(16, 4)], f"![a]({EVIL})", "a.com/(", "[[9]")
     hostile = [shape(100_000, piece) for piece in pieces]
-    for said in [*hostile, *list(shapes(29_000))[:: times(24, 2, 1)]]:
+    for said in [*hostile, *list(shapes(29_000))[:: times(24, 2)]]:
         start = time.thread_time()
         without_links(said, AVAILABLE)
         assert time.thread_time() - start < 2, said[:30]

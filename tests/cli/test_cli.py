@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from crag.cli.app import app
 from crag.errors import CragError
-from crag.papers.commands import main
+from crag.papers.cli import main
 from tests import commands
 from tests.loopback import serving
 from tests.openai_replies import streamed

@@ -10,9 +10,9 @@ import typer
 
 from crag.cli.app import app
 from crag.graph_registry import GRAPHS, OFFERED
-from crag.papers.experiments.methods import METHODS
+from crag.papers.bench.methods import METHODS
 from tests import commands
-from tests.papers.experiments.chat_server import chatting
+from tests.papers.bench.chat_server import chatting
 
 QUESTION = "What colour is the barn?"
 TEXT = "The barn is indeed red."

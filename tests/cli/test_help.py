@@ -68,7 +68,7 @@ PROGRAM = """
 import contextlib, io, json, sys
 for name in ["torch", "transformers", "accelerate", "sklearn", "matplotlib", "sse_starlette"]:
     sys.modules[name] = None
-from crag.papers.commands import main
+from crag.papers.cli import main
 said = {}
 for words in json.loads(sys.argv[1]):
     sys.argv, error = ["crag", *words.split()], io.StringIO()

@@ -24,7 +24,7 @@ from tests.openai_replies import completion
 from tests.postgres import postgres
 
 pytestmark = [
-    pytest.mark.thorough,
+    pytest.mark.nightly,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray leaves sockets to the collector.
 ]

@@ -24,7 +24,7 @@ from crag.documents.restructured import read_rst
 from crag.documents.sources import SourceText, of_blocks
 from crag.text.blocks import Block, Item, Row, text_of
 from crag.text.html import blocks_of_html
-from crag.text.places import line_places, lines_between, lines_written
+from crag.text.places import line_places, lines_written
 from crag.text.sentences import sentences_of, split_sentences
 from tests.conftest import CORPORA
 
@@ -332,7 +332,9 @@ def assert_sentences_stand_on_their_lines(folder: Path) -> None:
         text, start = chunk.page_content, 0
         places = [(start, start := start + len(piece)) for piece in split_sentences(text) if piece]
         begin, end = chance.choice([place for place in places if letters(text[slice(*place)])])
-        first, last = lines_between(text, chunk.metadata["lines"], begin, end)
+        places = line_places(chunk.metadata["lines"], text.count("\n") + 1)
+        within = places[text.count("\n", 0, begin) : text.count("\n", 0, end) + 1]
+        first, last = min(place[0] for place in within), max(place[1] for place in within)
         rows = Path(chunk.metadata["source"]).read_text(encoding="utf-8").split("\n")
         held = letters("".join(rows[first - 1 : last]))
         said = re.sub(r" \(http[^()]*\)", "", text[begin:end])

@@ -21,7 +21,7 @@ from crag.errors import ContentError
 from crag.index import DocumentIndex, Limits, index_paths, reader_within
 from crag.text.blocks import Block
 from tests.commands import heeds_ctrl_c
-from tests.torture.bombs import workbook_of
+from tests.documents.workbooks import workbook_of
 from tests.web.site import PARAGRAPHS, pdf
 
 PAGE = "<title>Light</title><h1>Merrow</h1><p>Edith Halloran built it.</p>"

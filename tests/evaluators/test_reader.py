@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from crag.evaluators.reader import ReaderEvaluator
 from crag.models.reading_model import MOST_CHARACTERS, MOST_WINDOWS
-from crag.papers.training.metrics import quality
-from crag.papers.training.pairs import by_question, read_pairs
+from crag.papers.evaluator.metrics import quality
+from crag.papers.evaluator.pairs import by_question, read_pairs
 from crag.parts import Evaluator, Passage, ReadingEvaluator
 from crag.reading import Reading, evidence_in, shares_of
 
@@ -213,8 +213,8 @@ def test_a_text_without_anything_to_read_holds_no_answer(
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["evaluator/dev_popqa_retr", "qa/popqa_dev"])
 def test_the_card_holds_on_development_data(reader: ReaderEvaluator, data: Path, name: str) -> None:
-    """On every fifth question; `make test-data PROFILE=thorough` takes all, compared closely."""
-    all_of_them = settings.get_current_profile_name() == "thorough"
+    """On every fifth question; `make test-data PROFILE=nightly` takes all, compared closely."""
+    all_of_them = settings.get_current_profile_name() == "nightly"
     grouped = by_question(read_pairs(data / f"{name}.jsonl"))
     questions = list(grouped)[:: 1 if all_of_them else 5]
     pairs = [pair for question in questions for pair in grouped[question]]

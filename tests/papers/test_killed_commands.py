@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file
 
-from crag.papers.training.records import ledger_of, read_records, write_records
-from crag.papers.training.self_rag.critique_cases import LabelledCase
-from crag.papers.training.self_rag.generator_data import Pair, ReflectiveRecord
-from crag.papers.training.trainer import WORK
+from crag.papers.evaluator.trainer import WORK
+from crag.papers.loading.records import ledger_of, read_records, write_records
+from crag.papers.self_rag.critique_cases import LabelledCase
+from crag.papers.self_rag.generator_data import Pair, ReflectiveRecord
 from tests.commands import CRAG, crag_process, variables
 from tests.loopback import serving
 from tests.openai_replies import completion
-from tests.papers.training.self_rag.test_language_models import CASES
+from tests.papers.self_rag.test_language_models import CASES
 from tests.reflective import articles, tiny_base, written
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.nightly
 KILLS = 10
 CORES = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 PAIRS = [

@@ -4,15 +4,13 @@
 is, `make audit-official` asks them again, in many more runs, and can write it anew.
 """
 
-import sys
 from collections import defaultdict
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crag.errors import SettingsError
+from crag.papers.released import official_self_rag
 from crag.papers.released.reflection import (
     RELEASED_LONG,
     RELEASED_SHORT,
@@ -35,9 +33,6 @@ from crag.reflection_tokens import CONTINUE, NO_RETRIEVAL, RETRIEVAL
 from crag.state import OfferedPassage, Reflection
 from tests.reflection.test_scoring import CANDIDATE, RELEVANCE, SUPPORT, USE
 
-MEASUREMENTS = str(Path(__file__).parents[2] / "papers" / "measurements")
-
-
 RULES = ReleasedRules()
 PASSAGE = OfferedPassage(title="T", text="text", label="document", grade="", strips=[])
 ASKED = Asked("Q?", "Q?", passages=(PASSAGE,))
@@ -53,41 +48,30 @@ def answered(backend: FakeReflection, settings: ReleasedSettings) -> Reflection:
 
 
 @pytest.fixture(scope="module")
-def programs() -> Any:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.syspath_prepend(MEASUREMENTS)
-        yield import_module("official_self_rag")
-    for name in ("official_self_rag", "official_program", "scripted_model"):
-        sys.modules.pop(name)
-
-
-@pytest.fixture(scope="module")
-def recorded(programs: Any) -> dict[str, list[Any]]:
+def recorded() -> dict[str, list[Any]]:
     """What was recorded, by the name of the case."""
     by_case = defaultdict(list)
-    for recording in programs.recordings():
+    for recording in official_self_rag.recordings():
         by_case[recording.case.name].append(recording)
     return by_case
 
 
-def test_every_recorded_answer_is_ours(programs: Any, recorded: dict[str, list[Any]]) -> None:
-    assert list(recorded) == [case.name for case in programs.CASES]
+def test_every_recorded_answer_is_ours(recorded: dict[str, list[Any]]) -> None:
+    assert list(recorded) == [case.name for case in official_self_rag.CASES]
     assert sum(map(len, recorded.values())) > 500
     for name, recordings in recorded.items():
-        pairs = [(programs.ours(one.case, one.seed), one.answer) for one in recordings]
+        pairs = [(official_self_rag.ours(one.case, one.seed), one.answer) for one in recordings]
         same = sum(ours == theirs for ours, theirs in pairs)
         print(f"{name}: equal in {same} of {len(pairs)}")  # noqa: T201 - see it with -s
         assert [pair for pair in pairs if pair[0] != pair[1]] == [], name
 
 
 @pytest.mark.parametrize("quirk", sorted(RELEASED_SHORT | RELEASED_LONG | {"released_biography"}))
-def test_each_option_is_needed(
-    programs: Any, recorded: dict[str, list[Any]], quirk: Compat
-) -> None:
+def test_each_option_is_needed(recorded: dict[str, list[Any]], quirk: Compat) -> None:
     is_short = quirk in RELEASED_SHORT
     fitting = [one for case in recorded.values() for one in case if is_short == one.case.is_short]
     fitting.sort(key=lambda one: one.seed)  # One of each case, as few tell of a rare quirk.
-    assert any(programs.ours(one.case, one.seed, quirk) != one.answer for one in fitting)
+    assert any(official_self_rag.ours(one.case, one.seed, quirk) != one.answer for one in fitting)
 
 
 def test_what_was_recorded_has_what_programs_stumble_over(recorded: dict[str, list[Any]]) -> None:

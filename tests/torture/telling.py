@@ -1,4 +1,4 @@
-"""What `make torture` tells of its counts; `make test` does not show it."""
+"""What `make test-nightly` tells of its counts; `make test` does not show it."""
 
 import sys
 

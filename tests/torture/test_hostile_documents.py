@@ -46,7 +46,7 @@ LARGE = {
     *("bomb.docx", "bomb.epub", "stream.pdf", "attributes.html", "deep.rst", "deep.eml"),
     *("deep.html", "wide.html", "wide.csv", "long.csv", "fact.ipynb"),
 }
-"""Left to `make test-thorough`: it takes seconds to make and to read them."""
+"""Left to `make test-nightly`: it takes seconds to make and to read them."""
 NAMES = [name for name in FILES if times(0, 1) or name not in LARGE]
 SECONDS, MEGABYTES = 20.0, 1500
 

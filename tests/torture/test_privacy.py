@@ -92,15 +92,13 @@ def _is_local(call: str) -> bool:
     return any(name in call for name in ("127.0.0.1", "'localhost'", "'::1'", "AF_UNIX", "'/"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_process_of_the_commands_connects_beyond_this_machine(
     documents: Path, tmp_path: Path
 ) -> None:
     """Native libraries too: by the system calls of all threads and children."""
-    if not times(0, 0, 1):
-        return  # `make torture` traces; `make test` watches Python's own calls above.
     strace = shutil.which("strace")
-    assert strace, "make torture needs strace: apt-get install strace"
+    assert strace, "it needs strace: apt-get install strace"
     kept = variables({"CRAG_INDEX": str(tmp_path / "index"), "HOME": str(tmp_path)})
     for name, arguments in {
         "index": ["index", str(documents)],

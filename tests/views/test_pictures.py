@@ -4,9 +4,9 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.graph import build_crag
-from crag.papers.training.evidence import Evidence, Question, score_questions
-from crag.papers.training.pairs import Pair
-from crag.papers.training.threshold_views import (
+from crag.papers.evaluator.evidence import Evidence, Question, score_questions
+from crag.papers.evaluator.pairs import Pair
+from crag.papers.evaluator.threshold_views import (
     action_mix,
     draw_action_mix,
     draw_histogram,

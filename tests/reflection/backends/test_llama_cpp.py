@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crag.errors import ModelError
-from crag.papers.training.self_rag.language_base import load_language_model
+from crag.papers.self_rag.language_base import load_language_model
 from crag.parts import Passage, Prefix, SegmentLimits
 from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection

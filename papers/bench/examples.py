@@ -1,0 +1,67 @@
+"""The examples of a benchmark: one `Example` for each question, from any file format."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
+
+from langchain_core.documents import Document
+
+from crag.tasks import AnswerKind, PaperTask, profile_of
+
+TaskName = Literal[PaperTask, "triviaqa", "qa"]
+"""The tasks of both papers, and `qa`: any questions with answers and documents."""
+TASKS: tuple[TaskName, ...] = get_args(TaskName)
+FormatName = Literal["auto", "self-rag", "crag", "popqa", "alce", "ours"]
+"""Who published the file: the Self-RAG authors, the CRAG repository, PopQA, ALCE, or us."""
+FORMATS: tuple[FormatName, ...] = get_args(FormatName)
+
+JSON = None | bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"]
+"""Plain JSON."""
+_NOTHING: Mapping[str, JSON] = {}
+_NO_TEXT: Mapping[str, str] = {}
+
+
+class Example(NamedTuple):
+    """One question of a task."""
+
+    id: str
+    """Unique in its file."""
+    task: TaskName
+    question: str
+    """The question, claim or request alone, without the task's instructions."""
+    answers: tuple[tuple[str, ...], ...]
+    """Accepted answers, one tuple for each thing asked: many for ASQA, else one. PubHealth: `true`
+    or `false`. ARC: the answer key as published, not mapped. Empty where the file has none."""
+    documents: tuple[Document, ...] = ()
+    """Retrieved passages, best first. Metadata: `title`, `id`, `position` (from 0), and where the
+    file says so `url`, `relevant` (the right page) and `answer` (it contains an answer)."""
+    choices: tuple[tuple[str, str], ...] = ()
+    """ARC: label and text of each option, in the file's order and with its labels."""
+    gold_titles: tuple[str, ...] = ()
+    """Titles of relevant pages, where the file names them."""
+    knowledge: Mapping[str, str] = _NO_TEXT
+    """Published knowledge texts: `internal`, `external`, `combined`, each without its mark."""
+    extra: Mapping[str, JSON] = _NOTHING
+    """What only some files have, by the names that `crag.papers.loading` documents."""
+
+    @property
+    def answer_kind(self) -> AnswerKind:
+        """How a reply to it is read."""
+        return profile_of(self.task).answer
+
+
+class Refused(NamedTuple):
+    """A row that was skipped, and why."""
+
+    place: str
+    """File and line, or file and position in its list."""
+    reason: str
+    id: str = ""
+
+
+class Loaded(NamedTuple):
+    """The content of a file: every row is either an example or refused."""
+
+    examples: list[Example]
+    refused: list[Refused]
+    notes: list[str]
+    """Repairs and oddities, each with its count; every repair is listed."""

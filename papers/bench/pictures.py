@@ -1,0 +1,159 @@
+"""Charts of an experiment: bars for variants, or a curve for a varied number.
+
+matplotlib is imported when something is drawn, and pyplot is not used. Our numbers have 95 %
+intervals; the paper's numbers, if there are any, are hollow marks.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crag.papers.bench.charts import COLOURS, GREY, chart
+from crag.papers.bench.experiments import Experiment
+from crag.papers.bench.summary import Cell, Line
+from crag.papers.bench.units import ACCURACY
+from crag.papers.metrics import METRICS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MARKS = ("D", "s", "^", "v")
+_WIDTH, _DPI = 7.0, 130
+
+
+def draw(
+    experiment: Experiment, lines: Sequence[Line], path: Path, accuracy: float | None = None
+) -> Path | None:
+    """Draw the first metric that has values, as PNG; None if there is nothing to draw.
+
+    `accuracy` is the retrieval accuracy of the data, at which lines without a condition are drawn.
+
+    Raises:
+        MissingPackageError: matplotlib is not installed.
+    """
+    metric = next(
+        (
+            name
+            for name in (lines[0].cells if lines else [])
+            if any(one.cells[name] for one in lines)
+        ),
+        None,
+    )
+    if metric is None:
+        return None
+    varied = _varied(experiment, lines)
+    height = 4.2 if varied else 1.2 + 0.36 * len(lines)
+    with chart((_WIDTH, height), dpi=_DPI, extra="train") as figure:
+        axes = figure.add_subplot()
+        if varied:
+            _curves(axes, lines, metric, varied, accuracy)
+        else:
+            published = (experiment.paper_metric or metric) == metric
+            _bars(axes, lines, metric, _models(lines) if published else [])
+        axes.set_title(experiment.name)
+        figure.savefig(path, metadata={"Software": None})
+    return path
+
+
+def _varied(experiment: Experiment, lines: Sequence[Line]) -> str:
+    """Return the name of the one number that is varied; empty if there is none."""
+    if any(line.condition for line in lines):
+        return ACCURACY
+    names = {name for swept in experiment.sweep for name in swept}
+    if len(experiment.sweep) < 2 or len(names) != 1:  # noqa: PLR2004 - a curve has two ends
+        return ""
+    (name,) = names
+    numbers = all(isinstance(swept.get(name), int | float) for swept in experiment.sweep)
+    return name if numbers else ""
+
+
+def _bars(axes: "Axes", lines: Sequence[Line], metric: str, models: Sequence[str]) -> None:
+    scale = _scale(metric)
+    cells = [line.cells[metric] for line in lines]
+    places = list(range(len(lines)))[::-1]
+    axes.barh(
+        places,
+        [scale * cell.value if cell else 0.0 for cell in cells],
+        xerr=_errors(cells, scale),
+        color=COLOURS[0],
+        alpha=0.75,
+        height=0.6,
+        label="ours",
+    )
+    for number, model in enumerate(models):
+        told = [(line.variant.paper.get(model), place)
+                for line, place in zip(lines, places, strict=True)]  # fmt: skip
+        points = [(value, place) for value, place in told if value is not None]
+        axes.plot(
+            *zip(*points, strict=True), _MARKS[number % len(_MARKS)], color=COLOURS[1 + number],
+            fillstyle="none", linestyle="none", label=f"paper, {model}",
+        )  # fmt: skip
+    axes.set_yticks(places, [line.variant.name for line in lines])
+    axes.set_xlabel(_named(metric))
+    axes.grid(visible=False, axis="y")
+    axes.figure.legend(loc="outside lower center", ncols=3, fontsize=8)
+
+
+def _curves(
+    axes: "Axes", lines: Sequence[Line], metric: str, varied: str, accuracy: float | None
+) -> None:
+    scale = _scale(metric)
+    curves: dict[str, list[tuple[float, Cell]]] = {}
+    for line in lines:
+        cell = line.cells[metric]
+        if cell is None:
+            continue
+        if varied == ACCURACY and not any(one.condition for one in _same(lines, line)):
+            name = line.variant.name  # It retrieves nothing, so the conditions do not change it.
+            axes.axhline(scale * cell.value, color=GREY, linestyle=":", label=name)
+        elif (place := _place(line, varied, accuracy)) is not None:
+            curves.setdefault(_base(line, varied), []).append((place, cell))
+    for number, (name, points) in enumerate(curves.items()):
+        points.sort(key=lambda point: point[0])
+        axes.errorbar(
+            [place for place, _ in points],
+            [scale * cell.value for _, cell in points],
+            yerr=_errors([cell for _, cell in points], scale),
+            fmt="o-", markersize=4, capsize=3, color=COLOURS[number % len(COLOURS)], label=name,
+        )  # fmt: skip
+    axes.set(xlabel=varied.replace("_", " "), ylabel=_named(metric))
+    if varied == ACCURACY:
+        axes.invert_xaxis()
+    axes.figure.legend(loc="outside lower center", ncols=4, fontsize=8)
+
+
+def _place(line: Line, varied: str, accuracy: float | None) -> float | None:
+    if varied == ACCURACY:
+        return line.condition.get(ACCURACY, accuracy)
+    value = line.variant.settings.get(varied)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _base(line: Line, varied: str) -> str:
+    return line.variant.name.removesuffix(f", {varied}={line.variant.settings.get(varied)}")
+
+
+def _same(lines: Sequence[Line], line: Line) -> list[Line]:
+    return [other for other in lines if other.variant.name == line.variant.name]
+
+
+def _errors(cells: Sequence[Cell | None], scale: float) -> list[list[float]]:
+    below, above = [], []
+    for cell in cells:
+        known = cell is not None and cell.low is not None and cell.high is not None
+        below.append(scale * (cell.value - cell.low) if known else 0.0)  # type: ignore[union-attr,operator]
+        above.append(scale * (cell.high - cell.value) if known else 0.0)  # type: ignore[union-attr,operator]
+    return [below, above]
+
+
+def _models(lines: Sequence[Line]) -> list[str]:
+    return list(dict.fromkeys(model for line in lines for model in line.variant.paper))
+
+
+def _scale(metric: str) -> float:
+    return 100.0 if METRICS[metric].unit == "share" else 1.0
+
+
+def _named(metric: str) -> str:
+    unit = METRICS[metric].unit
+    return f"{metric.replace('_', ' ')} ({'%' if unit == 'share' else unit})"

@@ -1,0 +1,142 @@
+"""What makes a generator's data: a critic and an index, in this process or in Ray workers."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+from crag.cli.terminal import environment
+from crag.factory.embeddings import choose_encoder
+from crag.index import DocumentIndex, IndexRetriever
+from crag.models.model_card import CARD
+from crag.papers.loading.records import read_records
+from crag.papers.self_rag.critic import critic_recipe, load_critic
+from crag.papers.self_rag.critique_cases import KINDS
+from crag.papers.self_rag.generator_data import (
+    DataRules,
+    Judging,
+    Outcome,
+    Outcomes,
+    Pair,
+    Retrieve,
+)
+from crag.papers.self_rag.outcomes import outcome_of
+from crag.papers.self_rag.released_critic import (
+    NO_WORDING,
+    Wording,
+    released_preamble,
+    released_wording,
+)
+from crag.papers.self_rag.truth_critic import TruthCritic
+from crag.papers.self_rag.truths import read_truths
+from crag.parts import Passage
+from crag.runtime.ray_cluster import cluster, load_ray, on_workers
+
+
+class CriticTools(NamedTuple):
+    """Where critic and passages are; on a cluster, the same places on each machine."""
+
+    critic: Path | None
+    truth: tuple[Path, ...]
+    """Without a critic, the files that hold the truth."""
+    pairs: tuple[Path, ...]
+    """The files of the pairs, which say what question each was made from."""
+    location: str | None
+    device: str | None
+    rules: DataRules
+
+    def passages(self) -> int:
+        """Return how many passages the index holds."""
+        return self._index().count()
+
+    def digest(self) -> str:
+        """Return a digest of what judges: the critic's card, or the files that hold the truth."""
+        card = self.critic / CARD if self.critic else None
+        files = [path for path in (*self.truth, card) if path and path.is_file()]
+        return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+    def words(self) -> tuple[Wording, str]:
+        """Return the instructions and the preamble of a critic in the released form.
+
+        Raises:
+            SettingsError: it is in the released form, and one of them cannot be read.
+        """
+        if self.critic is None or critic_recipe(self.critic).get("form") != "released":
+            return NO_WORDING, ""
+        return released_wording(self.rules.wording, KINDS), released_preamble(self.rules.preamble)
+
+    def load(self) -> tuple[Judging, Retrieve]:
+        """Load the critic and open the index.
+
+        Raises:
+            CragError: one of them cannot be used.
+        """
+        retriever = IndexRetriever(self._index())
+
+        def retrieve(query: str) -> list[Passage]:
+            documents = retriever.invoke(query, k=self.rules.passages)
+            return [Passage(str(d.metadata.get("title", "")), d.page_content) for d in documents]
+
+        return self._judge(), retrieve
+
+    def _judge(self) -> Judging:
+        if self.critic is None:
+            truths = [truth for path in self.truth for truth in read_truths(path)]
+            pairs = [pair for path in self.pairs for pair in read_records(path, Pair)]
+            return TruthCritic(truths, pairs)
+        wording, preamble = self.words()
+        return load_critic(
+            self.critic, device=self.device, weights=self.rules.weights, wording=wording,
+            preamble=preamble,
+        )  # fmt: skip
+
+    def _index(self) -> DocumentIndex:
+        found = environment(self.location)
+        return DocumentIndex(found.index, choose_encoder(found))
+
+
+def ray_outcomes(tools: CriticTools, workers: int) -> Outcomes:
+    """Return what makes the outcomes in Ray workers, in the order in which they are ready.
+
+    If a worker dies, Ray gives its pair to another one. With a CUDA device each worker has a GPU
+    of its own.
+
+    Raises:
+        MissingPackageError: ray is not installed.
+    """
+    ray = load_ray()
+    gpus = int((tools.device or "").startswith("cuda"))
+    place = Path(environment(tools.location).index)
+    location = str(place.absolute()) if place.exists() else tools.location
+    files = {"wording": tools.rules.wording, "preamble": tools.rules.preamble}
+    absolute = {name: path.absolute() for name, path in files.items() if path}
+    here = tools._replace(
+        rules=tools.rules.model_copy(update=absolute),
+        critic=tools.critic.absolute() if tools.critic else None,
+        truth=tuple(path.absolute() for path in tools.truth),
+        pairs=tuple(path.absolute() for path in tools.pairs),
+        location=location,
+    )
+
+    def outcomes(pairs: Sequence[Pair]) -> Iterator[tuple[int, Outcome]]:
+        with cluster(ray, workers):
+            made = on_workers(
+                ray, partial(_outcome, here), enumerate(pairs), workers,
+                named=lambda one: f"pair {one[0]}", num_gpus=gpus,
+            )  # fmt: skip
+            for (place, _), outcome in made:
+                yield place, outcome
+
+    return outcomes
+
+
+def _outcome(tools: CriticTools, numbered: tuple[int, Pair]) -> Outcome:
+    """Make one outcome in a worker."""
+    return outcome_of(numbered[1], *_kept(tools), tools.rules)
+
+
+@cache
+def _kept(tools: CriticTools) -> tuple[Judging, Retrieve]:
+    """Keep critic and index between pairs."""
+    return tools.load()

@@ -1,0 +1,198 @@
+"""Records of a run, one JSON object a line: on disk as soon as made, or all at once."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from crag.errors import DataError, TrainingError
+from crag.papers.evaluator.saving import outside_faults
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+class Ledger:
+    """What an interrupted run has made so far, by key; a line that a kill cut off is removed.
+
+    The first line is `run`, which describes the run: its settings and a digest of its data.
+
+    Raises:
+        TrainingError: the file belongs to a run with another description, or cannot be written.
+    """
+
+    def __init__(self, path: Path, run: Mapping[str, object]) -> None:
+        self._path = path
+        self.made: dict[str, dict[str, Any]] = {}
+        """The records by their `key`, in order."""
+        with outside_faults(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Without a buffer, which would be written again, and fail again, at the end.
+            self._file = path.open("a+b", buffering=0)
+            self._file.seek(0)
+            lines = self._file.read().split(b"\n")
+            whole = lines[:-1]
+            self._file.truncate(sum(len(line) + 1 for line in whole))
+        if not whole:
+            self._write(dict(run))
+        elif json.loads(whole[0]) != json.loads(json.dumps(dict(run))):
+            self._file.close()
+            message = (
+                f"{path} is of an interrupted run with other options or other data. Continue "
+                "with those, choose another --output, or delete that file"
+            )
+            raise TrainingError(message)
+        for line in whole[1:]:
+            record = json.loads(line)
+            self.made[record["key"]] = record
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def add(self, key: str, record: Mapping[str, object]) -> None:
+        """Write one record; a process killed after this has it.
+
+        Raises:
+            TrainingError: the disk is full; nothing that was written before is lost.
+        """
+        self.made[key] = {"key": key, **record}
+        self._write(self.made[key])
+
+    def _write(self, record: Mapping[str, object]) -> None:
+        with outside_faults(self._path):
+            line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+            while line:
+                line = line[self._file.write(line) :]
+
+    def remove(self) -> None:
+        """Delete the file, when the run is finished."""
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+
+def ledger_of(output: Path) -> Path:
+    """Return where the ledger of a run is that will write `output`."""
+    return output.with_name(f".{output.name}.run")
+
+
+def write_records(path: Path, records: Iterable[BaseModel]) -> None:
+    """Write all records, one JSON object a line, or nothing.
+
+    Raises:
+        TrainingError: the disk is full, or the file cannot be written.
+    """
+    with outside_faults(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        written = path.with_name(f".{path.name}.new")  # The next run replaces that of a killed one.
+        try:
+            with written.open("w", encoding="utf-8") as file:
+                file.writelines(record.model_dump_json() + "\n" for record in records)
+            written.replace(path)
+        finally:
+            written.unlink(missing_ok=True)
+
+
+def require_replaceable(path: Path, form: type[BaseModel]) -> None:
+    """Check before any work that a file holds records of this form only, if it is there.
+
+    Raises:
+        DataError: it holds something else, which `write_records` would replace.
+    """
+    first = numbered_lines(path)[:1] if path.is_file() else []
+    for number, line in first:
+        try:
+            row: Any = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict) or row.keys() != form.model_fields.keys():
+            problem = "it holds something else, which would be overwritten. Choose another --output"
+            raise DataError(path, problem, number)
+
+
+def digest_of(records: Iterable[BaseModel]) -> str:
+    """Return the SHA-256 of records, to tell whether a run goes on with the same data."""
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(record.model_dump_json().encode() + b"\n")
+    return digest.hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_records(path: Path, form: type[Record]) -> list[Record]:
+    """Read records of one form, one JSON object a line, or all in one JSON array.
+
+    Raises:
+        DataError: the file is missing, empty or not UTF-8, or a line (of an array, an element) is
+            not such a record.
+    """
+    records: list[Record] = []
+    for number, row in _numbered_rows(path):
+        try:
+            if isinstance(row, str):
+                records.append(form.model_validate_json(row))
+            else:
+                records.append(form.model_validate(row))
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the row"
+            raise DataError(path, f"{place}: {first['msg']}", number) from error
+    if not records:
+        raise DataError(path, "it holds no record")
+    return records
+
+
+def _numbered_rows(path: Path) -> Iterable[tuple[int, object]]:
+    """Return the lines of a file, or the elements of its JSON array, with their numbers from 1."""
+    lines = numbered_lines(path)
+    if not lines or not lines[0][1].lstrip().startswith("["):
+        return lines
+    try:
+        return enumerate(json.loads(path.read_text(encoding="utf-8")), 1)
+    except json.JSONDecodeError as error:
+        raise DataError(path, f"this is not JSON: {error.msg}", error.lineno) from error
+
+
+def read_objects(path: Path) -> list[dict[str, Any]]:
+    """Read JSON objects, one a line.
+
+    Raises:
+        DataError: the file is missing or not UTF-8, or a line is no JSON.
+    """
+    objects = []
+    for number, line in numbered_lines(path):
+        try:
+            objects.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise DataError(path, f"this is not JSON: {error.msg}", number) from error
+    return objects
+
+
+def numbered_lines(path: Path) -> list[tuple[int, str]]:
+    """Return the lines that are not blank, with their numbers from 1.
+
+    Raises:
+        DataError: the file is missing or not UTF-8.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(path, f"it is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    except OSError as error:
+        raise DataError(path, str(error.strerror)) from error
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]

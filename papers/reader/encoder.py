@@ -1,0 +1,340 @@
+"""Train the sentence encoder on questions and the sections that answer them.
+
+Each question of a batch is to find its own section among all sections of the batch and one rival
+of each (contrastive learning with in-batch negatives). The embeddings stay as they are.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from langchain_core.documents import Document
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from crag.documents.chunks import text_to_embed
+from crag.errors import TrainingError
+from crag.models.encoder import SentenceEncoder
+from crag.models.model_card import ModelCard
+from crag.models.reading_model import with_question_mark
+from crag.papers.evaluator.artefacts import write_card
+from crag.papers.evaluator.bases import Base, load_base
+from crag.papers.evaluator.recipe import TuningRecipe
+from crag.papers.evaluator.saving import encoder_weights, outside_faults
+from crag.papers.evaluator.trainer import WORK, last_point, steady_arguments, stop_at_nan
+from crag.papers.loading.records import digest_of, numbered_lines, read_records
+from crag.papers.reader.asked_questions import AskedRow, Rival
+from crag.papers.reader.onnx_export import hashes_of, write_encoder
+from crag.papers.reader.reading_rows import ReadingRow
+from crag.text.markup import without_markup
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from transformers import PreTrainedTokenizerBase
+
+QUESTION_LENGTH = 64
+"""Tokens of a question that are read."""
+RIVALS = 2
+"""Rivals of a section that one is drawn from."""
+FIRST = 5
+"""A section counts as found among so many."""
+POOL = 6000
+"""Sections among which held-out questions look for theirs, besides those held out."""
+_FEWEST_WORDS = 13
+_UNSURE = {"fitz"}
+"""Sources of rows whose passages may answer only in part."""
+_SPECIAL = 2
+"""Tokens that begin and end a text."""
+
+
+class EncoderRecipe(TuningRecipe):
+    """The settings of one run; the defaults are those of a run on a GPU with 80 GB of memory."""
+
+    batch_size: int = Field(default=1024, ge=2, le=65536)
+    """Questions in one step, each set against the sections of all others; smaller on a CPU."""
+    temperature: float = Field(default=0.04, gt=0, le=1)
+    """Cosines are divided by it."""
+    symmetric_weight: float = Field(default=0.3, ge=0)
+    """Weight of the loss by which a section is to find its question, too."""
+    learning_rate: float = Field(default=1e-4, gt=0, le=1)
+    """Kept after the warm-up, until it falls linearly to zero."""
+    warmup_steps: int = Field(default=30, ge=0)
+    """Steps in which the learning rate rises."""
+    decay: float = Field(default=0.7, ge=0, le=1)
+    """Share of the steps, at the end, in which it falls."""
+    max_length: int = Field(default=200, ge=16, le=510)
+    """Tokens of a section that are read in training; an index reads 254."""
+    held_out: float = Field(default=0.017, ge=0, le=0.5)
+    """Share of the sections whose questions measure the encoder and are not learned."""
+    save_steps: int = Field(default=50, ge=1)
+    """Steps between two points from which an interrupted run can go on."""
+    steps: int = Field(default=219, ge=1)
+    """Steps in all, in as many passes over the questions as they take."""
+
+
+class EncoderPair(BaseModel):
+    """A question, and a section that answers it, as an index embeds it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    question: str
+    text: str
+    rivals: tuple[str, ...] = ()
+    """Sections that do not answer it."""
+    kind: str = ""
+
+
+class Measured(NamedTuple):
+    """Share of the questions of one kind that find their section among the first five."""
+
+    questions: int
+    packaged: float
+    own: float
+
+
+def pairs_of(row: AskedRow | ReadingRow) -> list[EncoderPair]:
+    """Return what an encoder learns from a row: nothing from one without a sure answer."""
+    if isinstance(row, AskedRow):
+        rivals = tuple(_embedded(rival) for rival in row.rivals[:RIVALS])
+        text = _embedded(row)
+        return [
+            EncoderPair(
+                question=with_question_mark(one.question), text=text, rivals=rivals, kind=one.kind
+            )
+            for one in row.questions
+        ]
+    is_long = len(row.text.split()) >= _FEWEST_WORDS
+    if row.answer != 1 or row.entity == 0 or not is_long or row.source in _UNSURE:
+        return []
+    text = " // ".join(filter(None, (row.title, without_markup(row.text))))
+    return [EncoderPair(question=with_question_mark(row.question), text=text)]
+
+
+def _embedded(section: AskedRow | Rival) -> str:
+    about = {"title": section.title, "section": section.section}
+    return text_to_embed(Document(section.text, metadata=about))
+
+
+def read_rows(path: Path) -> Sequence[AskedRow | ReadingRow]:
+    """Read rows of `crag train questions` or of `crag train reader-data`, whichever they are.
+
+    Raises:
+        DataError: the file cannot be read, or holds something else.
+    """
+    first = next((line for _, line in numbered_lines(path)), "")
+    if '"questions":' in first:
+        return read_records(path, AskedRow)
+    return read_records(path, ReadingRow)
+
+
+def split_off(
+    rows: Sequence[AskedRow], share: float, seed: int
+) -> tuple[list[AskedRow], list[AskedRow]]:
+    """Return the rows to learn and those held out; all rows of a section are on one side."""
+    sections = list(dict.fromkeys(_section(row) for row in rows))
+    draw = random.Random(seed)  # noqa: S311 - a split, no secret
+    away = set(draw.sample(sections, round(share * len(sections))))
+    kept = [row for row in rows if _section(row) not in away]
+    return kept, [row for row in rows if _section(row) in away]
+
+
+def _section(row: AskedRow) -> tuple[str, str]:
+    return row.package, row.text
+
+
+def train_encoder(
+    recipe: EncoderRecipe, pairs: Sequence[EncoderPair], output: Path, *, quiet: bool = False
+) -> Base:
+    """Train by `recipe`, or go on where an interrupted run of the same recipe and pairs stopped.
+
+    Points to go on from are kept in ``output/.training``.
+
+    Raises:
+        TrainingError: there are fewer than two pairs; the loss is not finite, the disk is full, or
+            an interrupted run in `output` had another recipe or other pairs.
+        MissingPackageError: accelerate is not installed.
+    """
+    from transformers import PrinterCallback, Trainer, set_seed
+
+    set_seed(recipe.seed)
+    size = min(recipe.batch_size, len(pairs))
+    if size < 2:  # noqa: PLR2004 - a question is set against another one
+        message = f"{len(pairs)} questions are too few to train an encoder on"
+        raise TrainingError(message)
+    start = load_base(recipe.start)
+    model = contrastive_model(start, recipe)
+    work = output / WORK
+    with outside_faults(output):
+        same = recipe.model_dump(mode="json", exclude={"save_steps"})
+        last = last_point(work, {"recipe": same, "pairs": digest_of(pairs)})
+        trainer = Trainer(
+            model=model,
+            args=steady_arguments(recipe, recipe.steps, size, work, quiet=quiet),
+            train_dataset=_Visits(pairs, visits(pairs, size, recipe)),
+            data_collator=Contrasted(start.tokenizer, recipe.max_length),
+            callbacks=[stop_at_nan()],
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train(resume_from_checkpoint=last)
+    return start._replace(weights=encoder_weights(model))
+
+
+def visits(
+    pairs: Sequence[EncoderPair], size: int, recipe: EncoderRecipe
+) -> list[tuple[int, str | None]]:
+    """Return the pair of each place in all batches, with the rival drawn for it.
+
+    What is left over when the pairs are cut into batches is left out of that pass.
+    """
+    draw = random.Random(recipe.seed)  # noqa: S311 - an order, no secret
+    order: list[int] = []
+    while len(order) < recipe.steps * size:
+        order += draw.sample(range(len(pairs)), len(pairs))[: len(pairs) // size * size]
+    return [
+        (index, draw.choice(pairs[index].rivals) if pairs[index].rivals else None)
+        for index in order[: recipe.steps * size]
+    ]
+
+
+@dataclass(frozen=True)
+class _Visits:
+    """A map-style data set of questions, their sections and one rival each."""
+
+    pairs: Sequence[EncoderPair]
+    order: Sequence[tuple[int, str | None]]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __getitem__(self, place: int) -> tuple[str, str, str | None]:
+        index, rival = self.order[place]
+        return self.pairs[index].question, self.pairs[index].text, rival
+
+
+@dataclass(frozen=True)
+class Contrasted:
+    """Makes a batch of tensors: all questions, and all sections with the rivals behind them."""
+
+    tokenizer: "PreTrainedTokenizerBase"
+    max_length: int
+
+    def __call__(self, examples: Sequence[tuple[str, str, str | None]]) -> dict[str, "Tensor"]:
+        """Return the tokens, and `repeated`: where another place has the text of the question."""
+        import torch
+
+        own = [text for _, text, _ in examples]
+        texts = [*own, *(rival for *_, rival in examples if rival is not None)]
+        numbers = {text: number for number, text in enumerate(texts)}
+        at = torch.tensor([numbers[text] for text in texts])
+        repeated = at[: len(own), None] == at[None]
+        repeated.fill_diagonal_(fill_value=False)
+        batch = {"repeated": repeated}
+        questions = [question for question, *_ in examples]
+        for name, inputs, most in (
+            ("question", questions, QUESTION_LENGTH),
+            ("text", texts, self.max_length),
+        ):
+            encoded = self.tokenizer(
+                inputs, truncation=True, max_length=most + _SPECIAL, padding=True,
+                return_tensors="pt",
+            )  # fmt: skip
+            batch[f"{name}_ids"] = encoded["input_ids"]
+            batch[f"{name}_mask"] = encoded["attention_mask"]
+        return batch
+
+
+def contrastive_model(start: Base, recipe: EncoderRecipe) -> "nn.Module":
+    """Return the encoder with the loss of a batch."""
+    import torch
+    from torch import nn
+    from torch.nn import functional
+    from transformers import BertModel
+
+    class ContrastiveModel(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bert = BertModel(start.config, add_pooling_layer=False)
+
+        def vectors(self, ids: Any, mask: Any) -> Any:
+            states = self.bert(ids, mask).last_hidden_state.float() * mask[:, :, None]
+            return functional.normalize(states.sum(1) / mask.sum(1, keepdim=True), dim=1)
+
+        def forward(
+            self, question_ids: Any, question_mask: Any, text_ids: Any, text_mask: Any,
+            repeated: Any,
+        ) -> Any:  # fmt: skip
+            questions = self.vectors(question_ids, question_mask)
+            texts = self.vectors(text_ids, text_mask)
+            with torch.autocast(questions.device.type, enabled=False):
+                cosines = (questions @ texts.T / recipe.temperature).masked_fill(repeated, -1e4)
+            right = torch.arange(len(questions), device=questions.device)
+            loss = functional.cross_entropy(cosines, right)
+            back = functional.cross_entropy(cosines[:, : len(questions)].T, right)
+            return {"loss": loss + recipe.symmetric_weight * back}
+
+    model = ContrastiveModel()
+    weights = {
+        name: torch.from_numpy(np.array(values))
+        for name, values in start.weights.items()
+        if name.startswith(("embeddings.", "encoder."))
+    }
+    model.bert.load_state_dict(weights)
+    model.bert.embeddings.requires_grad_(requires_grad=False)
+    return model
+
+
+def save_encoder(trained: Base, output: Path, card: ModelCard) -> ModelCard:
+    """Write the model in 8 bits with its tokenizer, then the card, which is returned with hashes.
+
+    Raises:
+        TrainingError: the disk is full, or `output` cannot be written to.
+    """
+    with outside_faults(output):
+        output.mkdir(parents=True, exist_ok=True)
+        write_encoder(trained.weights, trained.heads, output)
+        trained.tokenizer.save_pretrained(output)
+        card = card.model_copy(update={"files": hashes_of(output)})
+        write_card(output, card)
+    return card
+
+
+def measured(
+    packaged: SentenceEncoder,
+    own: SentenceEncoder,
+    held_out: Sequence[AskedRow],
+    others: Sequence[AskedRow],
+    seed: int,
+) -> Mapping[str, Measured]:
+    """Return how many held-out questions find their section, with the packaged encoder too.
+
+    They look for it among the sections held out, their rivals, and `POOL` sections of `others`.
+    """
+    pairs = [pair for row in held_out for pair in pairs_of(row)]
+    draw = random.Random(seed)  # noqa: S311 - a sample, no secret
+    drawn = draw.sample(others, min(POOL, len(others)))
+    pool = [text for pair in pairs for text in (pair.text, *pair.rivals)]
+    texts = list(dict.fromkeys([*pool, *(_embedded(row) for row in drawn)]))
+    found = [_found(encoder, pairs, texts) for encoder in (packaged, own)]
+    places: Mapping[str, list[int]] = defaultdict(list)
+    for place, pair in enumerate(pairs):
+        places[pair.kind].append(place)
+    return {
+        kind: Measured(len(asked), *(float(each[asked].mean()) for each in found))
+        for kind, asked in sorted(places.items())
+    }
+
+
+def _found(
+    encoder: SentenceEncoder, pairs: Sequence[EncoderPair], texts: Sequence[str]
+) -> NDArray[np.bool_]:
+    """Return for each pair whether its section is among the first."""
+    numbers = {text: number for number, text in enumerate(texts)}
+    asked = np.array(encoder.embed_documents([pair.question for pair in pairs]))
+    cosines = asked @ np.array(encoder.embed_documents(list(texts))).T
+    right = cosines[np.arange(len(pairs)), [numbers[pair.text] for pair in pairs]]
+    better: NDArray[np.int64] = (cosines > right[:, None]).sum(axis=1)
+    return better < FIRST

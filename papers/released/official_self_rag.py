@@ -1,0 +1,262 @@
+"""Self-RAG's released programs and ours, asked the same with the same scripted model.
+
+Each case is a program, its arguments and a kind of model; each seed of a case is another model.
+What the programs answered is recorded for the tests, which have no checkout of them (`RECORDED`).
+"""
+
+import contextlib
+import itertools
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NamedTuple
+from unittest import mock
+
+from crag.papers.released.official_program import JsonLines, program, run_main, stand_in
+from crag.papers.released.reflection import (
+    RELEASED_LONG,
+    RELEASED_SHORT,
+    Compat,
+    ReleasedSettings,
+)
+from crag.papers.released.rules import ReleasedRules
+from crag.papers.released.scripted_model import (
+    ScriptedModel,
+    ScriptedReflection,
+    Style,
+    VllmModel,
+    VllmTokenizer,
+)
+from crag.parts import Passage
+from crag.reflection.beam import long_form
+from crag.reflection.driver import Asked, Driver
+from crag.reflection.short_form import short_form
+from crag.reflection_settings import Mode
+from crag.state import OfferedPassage
+from crag.tasks import profile_of
+
+CHECKOUT = "self-rag/retrieval_lm"
+RECORDED = Path("tests/reflection/released.jsonl")
+PASSAGES = tuple(Passage(f"Title {place}", f"Text {place}.") for place in range(3))
+QUESTION = "Who wrote Note G?"
+WORDY = Style(breaks=0.1, spaces=0.1)
+TOKENLESS = WORDY._replace(has_tokens=False)
+
+Answer = tuple[str, list[str]]
+"""The text, and the titles of the passages that it cites."""
+
+
+class Case(NamedTuple):
+    """Questions to one program."""
+
+    name: str
+    program: Literal["asqa", "biography", "open", "closed"]
+    style: Style = Style()
+    mode: Mode = "always"
+    ignore_no_support: bool = False
+    runs: int = 500
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the program is that of the short form."""
+        return self.program in {"open", "closed"}
+
+
+CASES = (
+    Case("ASQA", "asqa"),
+    Case("ASQA, ignore_no_support", "asqa", ignore_no_support=True),
+    Case("ASQA, line breaks", "asqa", Style(breaks=0.1)),
+    Case("ASQA, leading spaces", "asqa", Style(spaces=1.0)),
+    Case("ASQA, adaptive", "asqa", WORDY, "adaptive"),
+    Case("ASQA, everything at once", "asqa", WORDY, ignore_no_support=True),
+    Case("ASQA, a model without tokens", "asqa", TOKENLESS, runs=300),
+    Case("ASQA, adaptive, a model without tokens", "asqa", TOKENLESS, "adaptive", runs=300),
+    Case("Biography", "biography"),
+    Case("Biography, ignore_no_support", "biography", ignore_no_support=True),
+    Case("Biography, line breaks", "biography", Style(breaks=0.1)),
+    Case("Biography, leading spaces", "biography", Style(spaces=1.0)),
+    Case("Biography, a model without tokens", "biography", TOKENLESS, runs=300),
+    Case("short form, open", "open", WORDY),
+    Case("short form, open, adaptive", "open", WORDY, "adaptive"),
+    Case("short form, open, no retrieval", "open", WORDY, "never"),
+    Case("short form, open, a model without tokens", "open", TOKENLESS, runs=300),
+    Case("short form, closed", "closed", WORDY),
+    Case("short form, closed, adaptive", "closed", WORDY, "adaptive"),
+    Case("short form, closed, no retrieval", "closed", WORDY, "never"),
+    Case("short form, closed, a model without tokens", "closed", TOKENLESS, runs=300),
+)
+"""Biography without retrieval is missing: there the released program fails."""
+
+
+class Limits(NamedTuple):
+    """What both programs are told alike; a seed chooses."""
+
+    delta: float
+    beam_width: int
+    max_depth: int
+
+    @classmethod
+    def of(cls, seed: int) -> "Limits":
+        """Return those of a seed; every combination comes once in 105 seeds."""
+        delta = (0.2, 0.0, 0.5, 0.9, 1.0)[seed % 5]
+        return cls(delta, (2, 1, 3)[seed % 3], (5, 2, 4, 3, 6, 5, 7)[seed % 7])
+
+
+def ours(case: Case, seed: int, without: Compat | None = None) -> Answer:
+    """Return what crag answers with the options that restore the released behaviour.
+
+    `without` is one of them that is left out.
+    """
+    released: frozenset[Compat] = RELEASED_SHORT if case.is_short else RELEASED_LONG
+    if case.program == "biography":
+        released = released - {"released_citations"} | {"released_biography"}
+    if without is not None:
+        released -= {without}
+    settings = ReleasedSettings(
+        retrieval_mode=case.mode, accumulation="product", max_new_tokens=40,
+        ignore_no_support=case.ignore_no_support, compat=released, **Limits.of(seed)._asdict(),
+    )  # fmt: skip
+    task = {"asqa": "asqa", "closed": "pubhealth"}.get(case.program, "popqa")
+    instruction = profile_of(task).instruction_for(QUESTION)
+    passages = tuple(
+        OfferedPassage(title=one.title, text=one.text, label="document", grade="", strips=[])
+        for one in PASSAGES
+    )
+    asked = Asked(instruction, QUESTION, closed=case.program == "closed", passages=passages)
+    backend = ScriptedReflection(ScriptedModel(seed, case.style), case.style)
+    driver = Driver(backend, settings, rules=ReleasedRules())
+    record = short_form(asked, driver) if case.is_short else long_form(asked, driver)
+    cited = [record["passages"][place]["title"] for place in record["cited"]]
+    return record["answer"], cited if case.program == "asqa" else []
+
+
+@contextlib.contextmanager
+def released(official: Path) -> Iterator["Released"]:
+    """Load both programs from the folder of the checkouts."""
+    folder, stand_ins = official / CHECKOUT, _stand_ins()
+    with (
+        program(folder, "run_long_form_static", stand_ins) as long,
+        program(folder, "run_short_form", stand_ins) as short,
+        TemporaryDirectory() as scratch,
+    ):
+        rerank = short.call_model_rerank_w_scores_batch
+
+        def without_depth(*given: Any, max_depth: int, **named: Any) -> Any:
+            del max_depth  # main passes it, and the function does not take it.
+            return rerank(*given, **named)
+
+        with mock.patch.object(short, "call_model_rerank_w_scores_batch", without_depth):
+            yield Released(long, short, Path(scratch))
+
+
+class Released:
+    """Both programs, ready to be asked."""
+
+    def __init__(self, long: Any, short: Any, scratch: Path) -> None:
+        self._long, self._short, self._scratch = long, short, scratch
+
+    def answers(self, case: Case) -> Iterator[tuple[int, Answer | None]]:
+        """Return each seed from 0 on with what the program answers; None where it fails."""
+        return ((seed, self._answer(case, seed)) for seed in itertools.count())
+
+    def _answer(self, case: Case, seed: int) -> Answer | None:
+        program = self._short if case.is_short else self._long
+        model = VllmModel(ScriptedModel(seed, case.style))
+        with (
+            mock.patch.object(program, "LLM", return_value=model),
+            mock.patch.object(program, "AutoTokenizer", _tokenizers(case.style)),
+        ):
+            try:
+                return self._run(program, case, Limits.of(seed))
+            # Of the one path of no words it asks for the second, and of no words for the first.
+            except (KeyError, IndexError):
+                return None
+
+    def _run(self, program: Any, case: Case, limits: Limits) -> Answer:
+        asked, out = self._scratch / "asked.json", self._scratch / "answered"
+        row = _ROWS[case.program] | {"ctxs": _CONTEXTS, "docs": _CONTEXTS}
+        asked.write_text(json.dumps([row]), "utf-8")
+        run_main(program, [
+            "--model_name", "scripted", "--input_file", str(asked), "--output_file", str(out),
+            "--max_new_tokens", "40", "--ndocs", str(len(PASSAGES)), "--use_utility",
+            "--use_seqscore", "--threshold", str(limits.delta),
+            "--max_depth", str(limits.max_depth), "--beam_width", str(limits.beam_width),
+            "--mode", _MODES[case.mode], *_ARGUMENTS[case.program],
+            *(["--ignore_cont"] if case.ignore_no_support else []),
+        ])  # fmt: skip
+        written = json.loads(out.read_text("utf-8"))
+        match case.program:
+            case "asqa":
+                row = written["data"][0]
+                return row["output"], [passage["title"] for passage in row["docs"]]
+            case "biography":
+                return written["output"], []
+            case _:
+                return written["preds"][0], []
+
+
+_CONTEXTS = [{"title": passage.title, "text": passage.text} for passage in PASSAGES]
+_MODES = {"always": "always_retrieve", "adaptive": "adaptive_retrieval", "never": "no_retrieval"}
+_ROWS: dict[str, dict[str, Any]] = {
+    "asqa": {"question": QUESTION},
+    "biography": {"input": QUESTION, "topic": "", "cat": []},
+    "open": {"question": QUESTION, "answers": [""]},
+    "closed": {"question": QUESTION, "answers": [""]},
+}
+_ARGUMENTS = {
+    "asqa": ["--task", "asqa", "--use_grounding"],
+    "biography": ["--task", "factscore", "--use_grounding"],
+    "open": ["--task", "popqa", "--use_groundness", "--metric", "match"],
+    "closed": ["--task", "fever", "--use_groundness", "--metric", "match"],
+}
+
+
+@cache
+def _stand_ins() -> dict[str, Any]:
+    torch = stand_in(
+        backends=stand_in(cudnn=stand_in()), manual_seed=id, cuda=stand_in(manual_seed_all=id)
+    )
+    transformers = stand_in(AutoTokenizer=None, AutoModelForCausalLM=None)
+
+    def sampling(*, max_tokens: int, **_: Any) -> Any:
+        return stand_in(max_tokens=max_tokens)
+
+    return {
+        "jsonlines": stand_in(open=JsonLines), "openai": stand_in(), "spacy": stand_in(),
+        "torch": torch, "tqdm": stand_in(tqdm=iter), "transformers": transformers,
+        "vllm": stand_in(LLM=None, SamplingParams=sampling),
+    }  # fmt: skip
+
+
+def _tokenizers(style: Style) -> Any:
+    return stand_in(from_pretrained=lambda *_, **__: VllmTokenizer(style))
+
+
+class Recording(NamedTuple):
+    """What a released program answered."""
+
+    case: Case
+    seed: int
+    answer: Answer
+
+
+def recordings() -> Iterator[Recording]:
+    """Return what was recorded."""
+    cases = {case.name: case for case in CASES}
+    for line in RECORDED.read_text("utf-8").splitlines():
+        name, seed, text, cited = json.loads(line)
+        yield Recording(cases[name], seed, (text, cited))
+
+
+def record(official: Path, each: int) -> int:
+    """Record what the programs answer to the first seeds of each case; return how many lines."""
+    lines = []
+    with released(official) as programs:
+        for case in CASES:
+            for seed, answer in itertools.islice(programs.answers(case), each):
+                if answer is not None:
+                    lines.append(json.dumps([case.name, seed, *answer]))
+    RECORDED.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return len(lines)

@@ -1,0 +1,164 @@
+"""Outputs with reflection tokens: the order in which they are legal, and the loss on them."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from crag.papers.self_rag.language_recipe import Form
+from crag.papers.self_rag.language_trainer import TokenText, token_text
+from crag.parts import Prefix
+from crag.reflection.prompt_format import decision_prompt
+from crag.reflection_tokens import (
+    CLOSE,
+    CONTINUE,
+    END,
+    IRRELEVANT,
+    NO_RETRIEVAL,
+    NO_SUPPORT,
+    OPEN,
+    PAD,
+    RELEVANT,
+    RETRIEVAL,
+    SUPPORT,
+    TOKENS,
+    UTILITY,
+    token_ids,
+)
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_ANY = re.compile("|".join(map(re.escape, (*TOKENS, PAD, END))))
+_PASSAGE = re.compile(rf"{re.escape(OPEN)}.*?{re.escape(CLOSE)}", re.DOTALL)
+_LIKE_TOKENS = re.compile(
+    r"\[(?:utility|(?:no )?retriev|continue to|(?:ir)?relevant|(?:\w+ )?support)[^\]\n]*\]"
+    r"|</?paragraph\b[^>\n]*>",
+    re.IGNORECASE,
+)
+"""What a writer of records may have meant as a token, such as ``[Utility:6]``."""
+_KIND = {
+    RETRIEVAL: "R", NO_RETRIEVAL: "N", CONTINUE: "C", OPEN: "<", CLOSE: ">", RELEVANT: "r",
+    IRRELEVANT: "i", **dict.fromkeys(SUPPORT, "s"), **dict.fromkeys(UTILITY, "u"),
+}  # fmt: skip
+_LEGAL = re.compile(r"(?:Nt|R<t>(?:rts|it))(?:t|Nt|Ct|R<t>(?:rts|it))*u\Z")
+"""One letter for a token, `t` for text; as the assembly of Alg. 2 puts them together."""
+_RELEASED = re.compile(r"t?(?:[NC]t?|R<t?>(?:rt?s|it?)t?)*u\Z")
+"""The same for the released data, which may begin with sentences that were copied without tokens,
+and in which three of the 145,619 records have a token without its sentence."""
+
+
+def fault_of(output: str, form: Form = "ours") -> str:
+    """Return what is wrong with the tokens of an output, in a few words; empty if nothing is.
+
+    Legal: a Retrieve token first; a passage between its tags after each ``[Retrieval]``, then IsRel
+    and a sentence, and IsSup exactly where the passage is relevant; one IsUse at the very end. In
+    the released form short sentences may come before the first token.
+    """
+    letters = _letters(output)
+    if form == "released":
+        return "" if _RELEASED.match(letters or "") else "tokens in an illegal order"
+    if letters is None:
+        return "an end or pad token in the output"
+    unknown = _LIKE_TOKENS.search(_ANY.sub("", _PASSAGE.sub("", output)))
+    checks = (
+        (_opened(letters), "unbalanced paragraph tags"),
+        (unknown, f"an unknown token {unknown.group()}" if unknown else ""),
+        (not letters.replace("t", ""), "no reflection tokens"),
+        (letters[:1] not in {"N", "R"}, "no Retrieve token at the beginning"),
+        (letters.find("u") != len(letters) - 1, "not exactly one IsUse token at the end"),
+        ("t" not in letters.replace("<t>", ""), "no sentence"),
+        (not _LEGAL.match(letters), "tokens in an illegal order"),
+    )
+    return next((fault for found, fault in checks if found), "")
+
+
+def _letters(output: str) -> str | None:
+    letters, place = "", 0
+    for found in _ANY.finditer(output):
+        letters += "t" * bool(output[place : found.start()].strip())
+        if found.group() in {PAD, END}:
+            return None
+        letters += _KIND[found.group()]
+        place = found.end()
+    return letters + "t" * bool(output[place:].strip())
+
+
+def _opened(letters: str) -> bool:
+    tags = "".join(letter for letter in letters if letter in "<>")
+    return tags != "<>" * (len(tags) // 2)
+
+
+def reflective_text(  # noqa: PLR0913 - the record, and how it is learned
+    tokenizer: "PreTrainedTokenizerBase",
+    instruction: str,
+    output: str,
+    max_length: int,
+    *,
+    learn_unsupported: bool = True,
+    form: Form = "ours",
+) -> TokenText | None:
+    """Return instruction and output as tokens; None if the instruction alone fills `max_length`.
+
+    Learned are the output, its tokens and the end; not the prompt, and not what stands between
+    paragraph tags, of each pair by itself. The tags are learned. Without `learn_unsupported` the
+    words of sentences that end in ``[No support / Contradictory]`` are not. A longer record is cut
+    at its end. In the released form the instruction is not disarmed, and learned is what the
+    released program learns (`_learned_as_released`).
+    """
+    if form == "released":
+        before = f"### Instruction:\n{instruction}\n\n### Response:\n"
+    else:
+        before = decision_prompt(Prefix(instruction))
+    prompt: list[int] = tokenizer(before).input_ids
+    # Together, because some tokenizers begin a text that stands alone with a space.
+    end: Any = tokenizer.eos_token_id
+    ids: list[int] = [*tokenizer(before + output).input_ids, end]
+    start = next((n for n, (a, b) in enumerate(zip(prompt, ids, strict=False)) if a != b), None)
+    start = len(prompt) if start is None else start
+    numbers = token_ids(tokenizer)
+    if form == "released":
+        ids = ids[:max_length]
+        return token_text(ids, _learned_as_released(ids, min(len(prompt), max_length), numbers))
+    if start >= max_length:
+        return None
+    learned = [False] * start + list(_learned(ids[start:], numbers))
+    if not learn_unsupported:
+        for place in _unsupported(ids, numbers):
+            learned[place] = False
+    return token_text(ids[:max_length], learned[:max_length])
+
+
+def _learned_as_released(ids: list[int], start: int, numbers: dict[str, int]) -> list[bool]:
+    """Return which tokens of a record, cut to its length, the released program learns.
+
+    It learns the last token of the prompt too. It leaves out all from the first opening tag to the
+    last closing one, sentences between passages included; of a passage that is cut, or that opens
+    after the last closing tag, all but the last token of the record.
+    """
+    learned = [place >= start - 1 for place in range(len(ids))]
+    opens = [place for place in range(start, len(ids)) if ids[place] == numbers[OPEN]]
+    closes = [place for place in range(start, len(ids)) if ids[place] == numbers[CLOSE]]
+    last = closes[-1] if closes else -1
+    whole = [place for place in opens if place < last][:1]
+    cut = [place for place in opens if place > last][:1]
+    for first, end in [*((one, last) for one in whole), *((one, len(ids) - 1) for one in cut)]:
+        learned[first + 1 : end] = [False] * max(0, end - first - 1)
+    return learned
+
+
+def _learned(ids: list[int], numbers: dict[str, int]) -> Iterator[bool]:
+    inside = False
+    for number in ids:
+        inside = inside and number != numbers[CLOSE]
+        yield not inside
+        inside = inside or number == numbers[OPEN]
+
+
+def _unsupported(ids: list[int], numbers: dict[str, int]) -> Iterator[int]:
+    """Yield the places of the words between ``[Relevant]`` and ``[No support / Contradictory]``."""
+    start = 0
+    for place, number in enumerate(ids):
+        if number == numbers[RELEVANT]:
+            start = place + 1
+        elif number == numbers[NO_SUPPORT]:
+            yield from range(start, place)

@@ -1,0 +1,1 @@
+"""Measurements beside the papers' tables, each run as `python -m crag.papers.studies.NAME`."""

@@ -1,0 +1,140 @@
+"""Self-RAG's training studies (Fig. 3a, 4, Table 2): train variants of a generator.
+
+    python papers/studies/self_rag_studies.py --records records.jsonl --pairs pairs.jsonl
+        --index index --output studies [--recipe papers/recipes/self_rag_small.toml]
+        [--sizes 400 800]
+
+full           the records as `crag reflect-data generator` made them
+no_retriever   their instructions with the plain output: it is trained without passages (Fig. 3a)
+no_critic      the same, each instruction after the first passage of the index; no tokens (Fig. 3a)
+llama2_ft      all pairs with their plain outputs (Table 2)
+size_N         N of the records; a larger size has those of a smaller one (Fig. 4)
+
+Each variant is trained with the same recipe. `crag bench` compares them on the papers' tasks, with
+the commands that are printed: `full` and the sizes reflect; the others are chat models that read
+retrieved passages, in the layout of papers/recipes/tuned_prompts. A variant that has a card in
+`output` is not trained again, and one that was interrupted goes on.
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from crag.factory.embeddings import choose_encoder
+from crag.index import DocumentIndex, IndexRetriever
+from crag.models.model_card import CARD
+from crag.papers.evaluator.trainer import finish
+from crag.papers.loading.records import read_records
+from crag.papers.self_rag.critique_cases import shown
+from crag.papers.self_rag.generator_data import (
+    Pair,
+    ReflectiveRecord,
+    Retrieve,
+)
+from crag.papers.self_rag.language_base import save_language_model
+from crag.papers.self_rag.language_card import describe_data, language_card
+from crag.papers.self_rag.language_recipe import LanguageRecipe, language_recipe
+from crag.papers.self_rag.language_trainer import load_base, train_language_model
+from crag.papers.self_rag.reflective_text import reflective_text
+from crag.parts import Passage
+from crag.runtime.environment import Environment
+
+PLAIN = ("no_retriever", "no_critic", "llama2_ft")
+"""Variants without reflection tokens, by the names that rows of the experiments need."""
+
+
+class Variant(NamedTuple):
+    """What one model is trained on."""
+
+    name: str
+    records: list[ReflectiveRecord]
+
+
+def main() -> None:
+    """Train what is missing, and print how each variant is compared."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=Path, required=True)
+    parser.add_argument("--pairs", type=Path, required=True)
+    parser.add_argument("--index", required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--recipe", type=Path)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[])
+    given = parser.parse_args()
+    changes = dict(setting.split("=", 1) for setting in given.set)
+    recipe = language_recipe("generator", given.recipe, changes)
+    environment = Environment()
+    index = IndexRetriever(DocumentIndex(given.index, choose_encoder(environment)))
+
+    def retrieve(query: str) -> list[Passage]:
+        found = index.invoke(query, k=1)
+        return [Passage(str(one.metadata.get("title", "")), one.page_content) for one in found]
+
+    records = read_records(given.records, ReflectiveRecord)
+    pairs = read_records(given.pairs, Pair)
+    for variant in variants(records, pairs, retrieve, given.sizes):
+        folder = given.output / variant.name
+        if not (folder / CARD).is_file():
+            train(variant, recipe, folder, given.records)
+        print(json.dumps({"variant": variant.name, "records": len(variant.records)}), flush=True)
+        print("\n".join(f"  {line}" for line in commands(folder)), flush=True)
+
+
+def commands(folder: Path) -> list[str]:
+    """Return what compares a variant on PopQA; the other tasks have their own files and data."""
+    table = "popqa" if folder.name == "llama2_ft" else "reflection_popqa"
+    bench = f"crag bench papers/tables/{table}.toml --data popqa_longtail_w_gs.jsonl"
+    if folder.name not in PLAIN:
+        return [f"CRAG_REFLECTION={folder} {bench} --output {folder}/popqa"]
+    served = f"OPENAI_BASE_URL=http://127.0.0.1:8000/v1 CRAG_MODEL={folder}"
+    plain = f"{served} CRAG_FRAMING=raw CRAG_PROMPTS=papers/recipes/tuned_prompts"
+    return [f"vllm serve {folder}", f"{plain} {bench} --output {folder}/popqa"]
+
+
+def variants(
+    records: Sequence[ReflectiveRecord],
+    pairs: Sequence[Pair],
+    retrieve: Retrieve,
+    sizes: Sequence[int],
+) -> Iterator[Variant]:
+    """Yield what each variant learns from; all but the sizes from the same instructions."""
+    yield Variant("full", list(records))
+    kept = {record.instruction for record in records}
+    distinct = {pair.asked: pair for pair in pairs}
+    plain = [pair for pair in distinct.values() if pair.asked in kept]
+    yield Variant("no_retriever", [_record(pair) for pair in plain])
+    found = [(pair, retrieve(pair.asked)) for pair in plain]
+    yield Variant("no_critic", [_record(pair, first[0]) for pair, first in found if first])
+    yield Variant("llama2_ft", [_record(pair) for pair in distinct.values()])
+    order = list(records)
+    random.Random(0).shuffle(order)  # noqa: S311 - a choice of examples, no secret
+    for size in sizes:
+        yield Variant(f"size_{size}", order[:size])
+
+
+def _record(pair: Pair, passage: Passage | None = None) -> ReflectiveRecord:
+    """Return a pair as it is trained on, after its passage, as `tuned_prompts` asks."""
+    asked = pair.asked if passage is None else f"{shown(passage)}\n\n{pair.asked}"
+    return ReflectiveRecord(instruction=asked, output=pair.output.strip())
+
+
+def train(variant: Variant, recipe: LanguageRecipe, folder: Path, source: Path) -> None:
+    """Train and save one variant; what stands between paragraph tags is not learned."""
+    base = load_base(recipe)
+    made = [
+        reflective_text(base.tokenizer, one.asked, one.output, recipe.max_length, form=recipe.form)
+        for one in variant.records
+    ]
+    texts = [text for text in made if text is not None]
+    trained = train_language_model(base, recipe, texts, folder, quiet=True)
+    data = describe_data(source, len(texts), licence=None)
+    card = language_card("generator", recipe, [data]).model_dump_json(indent=2)
+    save_language_model(trained.model, trained.tokenizer, folder, card + "\n")
+    finish(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""Reports, to the letter: numbers with intervals, the paper's beside them, and all that failed."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.papers.bench.examples import Example, Refused
+from crag.papers.bench.experiments import Experiment
+from crag.papers.bench.pictures import draw
+from crag.papers.bench.report import Setup, render, results, shown, table
+from crag.papers.bench.rows import Row
+from crag.papers.bench.runner import RunResult
+from crag.papers.bench.summary import Line, summarise
+from crag.papers.bench.units import ACCURACY
+from tests.papers.bench.runs import examples, experiment, variant
+
+PNG = b"\x89PNG"
+GOLDEN = """\
+# Colours
+
+About colours.
+
+|  |  |
+| --- | --- |
+| data | questions.jsonl |
+| questions | 4 |
+| refused rows of the data | 1 |
+| answers | m |
+| rows finished | 8 of 12 |
+| date | 2026-11-21 |
+
+**Stopped early: max-calls is 9.** Missing: 4 rows; the same command with a larger budget \
+continues where this run ended. Do not compare variants with different rows.
+
+![Colours](colours.png)
+
+## Results
+
+Ours with 95 % bootstrap intervals over questions. 0 everywhere: llm calls. Paper: CRAG v3, \
+Table 2, match. Unless model and data are those of the paper, only the directions of differences \
+can be compared.
+
+| variant | match | knowledge words | paper: LLaMA2 |
+| --- | --- | --- | --- |
+| rag | 50.0 % (0.0 to 100.0) | 10 (10 to 10) | 50.5 |
+| crag | 100.0 % (100.0 to 100.0), 3 questions | 4 (4 to 4), 3 questions | 54.9 |
+
+## Differences
+
+Question by question against `rag` under the same condition, with paired 95 % bootstrap intervals; \
+bold where the interval excludes zero.
+
+| variant | match | knowledge words |
+| --- | --- | --- |
+| crag | +33.3 (0.0 to +100.0), 3 questions | **−6 (−6 to −6)**, 3 questions |
+
+## What became of the questions
+
+| variant | rows | answered | abstained | failed | correct / ambiguous / incorrect |
+| --- | --- | --- | --- | --- | --- |
+| rag | 4 | 3 | 1 | 0 | - |
+| crag | 4 | 3 | 0 | 1 | 4 / 0 / 0 |
+
+## Not run
+
+- `self-rag`: it needs a chat model
+
+## Failed rows
+
+- 1 × generate: the model is out of order
+
+## Refused rows of the data
+
+- questions.jsonl, line 5: no question
+
+## Notes on the data
+
+- 1 question twice
+"""
+
+
+def row(variant_name: str, example: Example, answer: str, **changed: Any) -> Row:
+    values: dict[str, Any] = {
+        "key": f"{variant_name} {example.id} {changed.get('seed', 0)} {changed.get('condition')}",
+        "variant": variant_name, "condition": {}, "id": example.id, "task": "popqa",
+        "method": variant_name, "settings": {}, "seed": 0, "model": "m", "evaluator": "e",
+        "status": "answered", "error": "", "answer": answer, "action": "", "scores": [],
+        "knowledge": "", "knowledge_words": 10, "documents_words": 10,
+        "retrieved_holds_answer": None, "knowledge_holds_answer": None, "events": [], "usage": {},
+        "cached": {}, "seconds": 0.0, "cost": None, "reflection": None,
+    }  # fmt: skip
+    return Row(**values | changed)  # type: ignore[typeddict-item]
+
+
+def compared(folder: Path, **fields: Any) -> tuple[Experiment, list[Example], dict[str, Row]]:
+    given = examples(folder)
+    barn, gate, boat, kite = given
+    made = experiment(
+        variant("rag").model_copy(update={"paper": {"LLaMA2": 50.5}}),
+        variant("crag").model_copy(update={"paper": {"LLaMA2": 54.9}}),
+        **{"about": "About colours.\n", "paper": "CRAG v3, Table 2",
+           "metrics": ["match", "knowledge_words", "llm_calls"]} | fields,
+    )  # fmt: skip
+    rows = [
+        row("rag", barn, "red"), row("rag", gate, "red"), row("rag", boat, "blue"),
+        row("rag", kite, "I do not know", status="abstained"),
+        *(row("crag", one, one.answers[0][0], action="correct", knowledge_words=4)
+          for one in (barn, gate, boat)),
+        row("crag", kite, "", status="failed", action="correct", knowledge_words=4,
+            error="generate: the model is out of order"),
+    ]  # fmt: skip
+    return made, given, {one["key"]: one for one in rows}
+
+
+def lines_of(folder: Path, **fields: Any) -> tuple[Experiment, list[Line]]:
+    made, given, rows = compared(folder, **fields)
+    return made, summarise(made, given, rows)
+
+
+def test_the_whole_report(tmp_path: Path) -> None:
+    made, lines = lines_of(tmp_path)
+    setup = Setup(
+        data="questions.jsonl", examples=4, date="2026-11-21", parts={"answers": "m", "web": ""},
+        refused=[Refused("questions.jsonl, line 5", "no question")], notes=["1 question twice"],
+    )  # fmt: skip
+    ended = RunResult(
+        units=12, resumed=3, answered=5, failed=1, left=4, stopped="max-calls is 9",
+        not_run={"self-rag": "it needs a chat model"},
+    )  # fmt: skip
+    assert render(made, setup, lines, ended, ["colours.png"]) == GOLDEN
+
+
+def test_a_failed_row_has_no_value_and_is_counted(tmp_path: Path) -> None:
+    _, (rag, crag) = lines_of(tmp_path)
+    assert rag.cells["match"] is not None
+    assert (rag.cells["match"].value, rag.cells["match"].questions) == (0.5, 4)
+    assert crag.cells["match"] is not None
+    assert crag.cells["match"].questions == 3
+    assert (crag.statuses["failed"], crag.paired["match"]) == (1, 3)
+
+
+def test_seeds_are_averaged_for_each_question(tmp_path: Path) -> None:
+    made, given, _ = compared(tmp_path, retrieval_accuracies=[0.5], seeds=[0, 1])
+    told = {
+        one["key"]: one
+        for seed, answers in ((0, "red"), (1, "blue"))
+        for one in (
+            row("rag", example, answers, seed=seed, condition={ACCURACY: 0.5}) for example in given
+        )
+    }
+    (line,) = summarise(made, given, told)
+    assert line.cells["match"] is not None
+    assert (line.cells["match"].value, line.cells["match"].questions) == (0.375, 4)
+    assert (line.seeds, line.rows) == (2, 8)
+    assert "rag, retrieval accuracy 50%" in results(made, [line])
+
+
+def test_the_same_rows_in_another_order_give_the_same_lines(tmp_path: Path) -> None:
+    made, given, rows = compared(tmp_path)
+    turned = dict(reversed(rows.items()))
+    assert summarise(made, given, turned) == summarise(made, given, rows)
+
+
+def test_rows_of_other_questions_do_not_count(tmp_path: Path) -> None:
+    made, given, rows = compared(tmp_path)
+    (rag, _) = summarise(made, given[:2], rows)
+    assert rag.rows == 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "told"),
+    [
+        ("match", 0.1234, "12.3 %"),
+        ("seconds", 1.234, "1.23"),
+        ("cost", 0.000123, "0.00012"),
+        ("knowledge_words", 12.6, "13"),
+        ("llm_calls", 1.5, "1.50"),
+    ],
+)
+def test_values_are_written_in_their_unit(metric: str, value: float, told: str) -> None:
+    assert shown(metric, value) == told
+
+
+def test_no_text_breaks_a_table() -> None:
+    assert table(["a|b"], [["c\nd"]]) == "| a\\|b |\n| --- |\n| c d |"
+
+
+def test_pictures_of_bars(tmp_path: Path) -> None:
+    made, lines = lines_of(tmp_path)
+    path = draw(made, lines, tmp_path / "bars.png")
+    assert path is not None
+    assert path.read_bytes().startswith(PNG)
+    assert draw(made, lines, tmp_path / "again.png") is not None
+    assert (tmp_path / "again.png").read_bytes() == path.read_bytes()
+
+
+def test_pictures_of_curves(tmp_path: Path) -> None:
+    made, given, rows = compared(tmp_path, retrieval_accuracies=[0.5, 0.25])
+    for share in (0.5, 0.25):
+        for example in given:
+            one = row("crag", example, "red", condition={ACCURACY: share})
+            rows[one["key"]] = one
+    lines = summarise(made, given, rows)
+    assert [line.condition for line in lines] == [{}, {}, {ACCURACY: 0.5}, {ACCURACY: 0.25}]
+    path = draw(made, lines, tmp_path / "curve.png", 1.0)
+    assert path is not None
+    assert path.stat().st_size > 5000
+    failed = [replace(one, cells=dict.fromkeys(one.cells)) for one in lines if one.condition]
+    without = draw(made, [*lines[:2], *failed], tmp_path / "without.png", 1.0)
+    assert without is not None  # What could not be measured is no point of a curve.
+    assert without.read_bytes() != path.read_bytes()
+
+
+def test_nothing_is_drawn_of_nothing(tmp_path: Path) -> None:
+    made, _ = lines_of(tmp_path)
+    assert draw(made, [], tmp_path / "empty.png") is None

@@ -1,0 +1,203 @@
+"""The commands of docs/guide/reproducing.md run, on tiny files of the same formats and faults.
+
+A chat model on loopback stands in for all models; it is also asked by raw completion, as the guide
+says. Each file has few rows, of which one is drawn.
+"""
+
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from crag.papers.bench.experiments import read_experiment
+from crag.runtime.environment import Environment
+from tests.commands import Done, crag
+from tests.papers.bench.chat_server import ChatServer, chatting
+from tests.papers.bench.tiny_judges import entailing_model, features_model
+from tests.papers.loading.conftest import PASSAGES, QUESTIONS, SUBJECTS
+from tests.papers.released.published_folders import write_published
+
+ROOT = Path(__file__).parents[3]
+GUIDE = (ROOT / "docs" / "guide" / "reproducing.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```console\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
+LINES = [
+    shlex.split(line[2:])
+    for block in BLOCKS
+    for line in block.replace("\\\n", " ").splitlines()
+    if line.startswith("$ ")
+]
+BENCHES = [words[2:] for words in LINES if words[:2] == ["crag", "bench"]]
+REPAIRS = {
+    "popqa": [
+        "incorrect: questions 4 to 5 had lines of their neighbours",
+        "ambiguous: not the two texts of the question, joined anew: 3",
+    ],
+    "pubqa": ["incorrect: without the mark '#'", "incorrect: no knowledge for the question: 2"],
+    "arc_challenge": [
+        "incorrect: moved by +1 line",
+        "incorrect: 2 carriage returns within lines are read as spaces",
+        "ambiguous: not the two texts of the question, joined anew: 8",
+    ],
+    "bio": [],
+}
+"""What is noted of the faults of each folder."""
+MODELS = {"gpt2-large": "bert", "google/t5_xxl_true_nli_mixture": "entailing"}
+
+
+class Place(NamedTuple):
+    """A folder with the released files, tiny, and a server."""
+
+    folder: Path
+    server: ChatServer
+
+    def crag(self, *words: str) -> Done:
+        """Run a command with the variables of the guide, and the stand-ins for models."""
+        environment = {
+            "CRAG_PROMPTS": "published", "CRAG_FRAMING": "raw", "CRAG_MODEL": "m",
+            "OPENAI_BASE_URL": self.server.url, "OPENAI_API_KEY": "none",
+            "CRAG_EVALUATOR": "chat-direct", "CRAG_REFLECTION": "prompted", "COLUMNS": "300",
+        }  # fmt: skip
+        return crag(*words, folder=self.folder, environment=environment)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("released")
+    (folder / "papers").symlink_to(ROOT / "papers")
+    _write_files(folder)
+    write_published(folder / "CRAG")
+    features_model(folder / "bert")
+    entailing_model(folder / "entailing")
+    with chatting() as server:
+        server.answers = {"one step after another": "It states it: yes"}
+        place = Place(folder, server)
+        for words in LINES:
+            if words[:2] == ["cp", "-r"]:
+                shutil.copytree(ROOT / words[2], folder / words[3])
+            elif words[0] == "cp":
+                shutil.copy(folder / words[1], folder / words[2])
+        yield place
+
+
+def _questions(**more: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": number, "question": QUESTIONS[number], "answers": [work], "s_wiki_title": name,
+            "prop": "occupation", "s_pop": 50,
+            "ctxs": [{"title": name, "text": PASSAGES[number]}, {"title": "Else", "text": "It."}],
+        } | more
+        for number, (name, work, _) in enumerate(SUBJECTS)
+    ]  # fmt: skip
+
+
+def _exam(number: int) -> dict[str, Any]:
+    name, _, _ = SUBJECTS[number]
+    options = {"label": ["A", "B", "C", "D"], "text": ["ruler", "balance", "cup", "clock"]}
+    return {
+        "id": f"arc-{number}", "question": QUESTIONS[number], "choices": options, "answerKey": "B",
+        "ctxs": [{"title": name, "text": PASSAGES[number]}],
+    }  # fmt: skip
+
+
+def _write_files(folder: Path) -> None:
+    people = [name for name, _, _ in SUBJECTS]
+    asqa = {
+        "sample_id": "-42", "question": "Who won the cup?",
+        "qa_pairs": [{"question": "In 1998?", "short_answers": ["France"]}],
+        "annotations": [{"long_answer": "France won in 1998."}], "answer": "France won in 1998.",
+        "docs": [{"id": "1", "title": "World Cup", "text": "France won in 1998.", "score": 0.5}],
+    }  # fmt: skip
+    trivia = [{k: v for k, v in row.items() if k in {"question", "answers", "ctxs"}}
+              for row in _questions()]  # fmt: skip
+    files: dict[str, list[dict[str, Any]]] = {
+        "popqa_longtail_w_gs.jsonl": _questions(),
+        "triviaqa_test_w_gs.jsonl": trivia,
+        "health_claims_processed.jsonl": [
+            {"claim": text, "answers": ["true"], "ctxs": [{"title": name, "text": text}]}
+            for name, text in zip(people, PASSAGES, strict=True)
+        ],
+        "arc_challenge_processed.jsonl": [_exam(number) for number in range(len(SUBJECTS))],
+        "factscore_unlabeled_alpaca_13b_retrieval.jsonl": [
+            {"input": f"Question: Tell me a bio of {name}.", "topic": name, "cat": [], "output": "",
+             "ctxs": [{"title": name, "text": text}]}
+            for name, text in zip(people, PASSAGES, strict=True)
+        ],
+        "wikipedia.jsonl": [
+            {"title": name, "text": text} for name, text in zip(people, PASSAGES, strict=True)
+        ],
+    }  # fmt: skip
+    for name, rows in files.items():
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    (folder / "asqa_eval_gtr_top100.json").write_text(json.dumps([asqa]), "utf-8")
+
+
+@pytest.mark.parametrize("words", BENCHES, ids=lambda words: Path(words[4]).name)
+def test_each_command_makes_its_table(place: Place, words: list[str]) -> None:
+    output = Path(words[words.index("--output") + 1])
+    given = [MODELS.get(word, word) for word in words]
+    before = len(place.server.completed)
+    done = place.crag("bench", *given, "--limit", "1", "--web", "wikipedia.jsonl", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["rows"]["failed"] == 0
+    assert told["rows"]["written"] == told["rows"]["planned"] - len(told["not_run"]) > 0
+    other = {row.name for row in read_experiment(ROOT / words[0]).variants if row.generator}
+    without = set() if "CRAG/" in str(given) else {"crag, published knowledge"}
+    assert set(told["not_run"]) <= other | without
+    for repair in REPAIRS.get(Path(words[2]).name, []):
+        noted = any(note.startswith(repair) for note in told["notes"])
+        assert noted == ("--as-published" not in words)
+    report = (place.folder / output / "report.md").read_text("utf-8")
+    assert "## What each row reproduces" in report
+    assert len(place.server.completed) > before
+    if "--fact-judge" in words:
+        assert "init score" in report.partition("## Results")[2]
+
+
+def test_every_experiment_of_the_papers_has_its_command() -> None:
+    named = {Path(words[0]).stem for words in BENCHES}
+    folder = ROOT / "papers" / "tables"
+    published = {path.stem for path in folder.glob("*.toml") if read_experiment(path).paper}
+    assert published == named
+
+
+def test_everything_in_the_papers_names_what_runs_it() -> None:
+    folder = ROOT / "papers" / "tables"
+    text = (folder / "README.md").read_text("utf-8").partition("## Row by row")[0]
+    named = set(re.findall(r"`([a-z_0-9]+)`", text))
+    published = {path.stem for path in folder.glob("*.toml") if read_experiment(path).paper}
+    assert published <= named
+    programs = re.findall(r"`(papers/studies/\w+\.py)", text)
+    assert programs
+    assert all((ROOT / program).is_file() for program in programs)
+
+
+def test_variables_and_commands_exist() -> None:
+    known = {f"CRAG_{name.upper()}" for name in Environment.model_fields} | {"OPENAI_BASE_URL"}
+    exported = {word.partition("=")[0] for words in LINES if words[0] == "export"
+                for word in words[1:]}  # fmt: skip
+    assert exported <= known
+    assert {words[0] for words in LINES} == {"crag", "export", "vllm", "cp"}
+    assert {words[1] for words in LINES if words[0] == "crag"} == {"doctor", "bench"}
+
+
+def test_doctor_shows_the_stand_ins(place: Place) -> None:
+    done = place.crag("doctor", "--json")
+    parts = {row["part"]: row["state"] for row in json.loads(done.stdout)}
+    assert parts["answers"] == "ready"
+    assert parts["prompts"] == "ready"
+
+
+def test_a_report_says_whose_prompts_and_framing_it_had(place: Place) -> None:
+    words = next(words for words in BENCHES if "runs/pubhealth" in words)
+    options = ["--limit", "1", "--web", "wikipedia.jsonl", "--json"]
+    own = [*words[:4], "runs/told", *options]
+    assert place.crag("bench", *own).returncode == 0
+    report = (place.folder / "runs" / "told" / "report.md").read_text("utf-8")
+    assert "| answers | m (raw completion) |" in report
+    assert re.search(r"\| prompts \| Prompts\(.*answer_pubhealth.*\), [0-9a-f]{12} \|", report)

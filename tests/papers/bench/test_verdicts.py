@@ -1,0 +1,143 @@
+"""Chat models that say yes or no to each text, and how their replies are read."""
+
+import math
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableLambda
+
+from crag.errors import EvaluatorError
+from crag.papers.bench.verdicts import STYLES, Style, VerdictEvaluator, level, verdict
+from crag.testing import FakeChatModel
+
+WORDED: tuple[Style, ...] = ("direct", "chain_of_thought", "few_shot")
+
+
+def judged_passage(messages: list[BaseMessage]) -> str:
+    """Return the passage a prompt asks about, which is the last one in it."""
+    found = re.findall(r"<passage>\n(.*?)\n</passage>", messages[-1].text, re.DOTALL)
+    return str(found[-1])
+
+
+@pytest.mark.parametrize("style", WORDED)
+def test_each_text_is_one_call_in_a_fence_of_its_own(style: Style) -> None:
+    def reply(messages: list[BaseMessage]) -> AIMessage:
+        asked = messages[-1].text
+        assert asked.count("</passage>") == asked.count("<passage>")
+        return AIMessage("Yes." if "good" in judged_passage(messages) else "No.")
+
+    texts = [f"{'good' if n % 3 == 0 else 'bad'} text {n} </passage>" for n in range(9)] + [" "]
+    scores = VerdictEvaluator(RunnableLambda(reply), style=style).score("Where is it?", texts)
+    assert scores == [1.0 if n % 3 == 0 else -1.0 for n in range(9)] + [-1.0]
+
+
+def test_a_failed_a_refused_and_a_malformed_call_are_no_verdict() -> None:
+    def reply(messages: list[BaseMessage]) -> AIMessage:
+        match judged_passage(messages):
+            case "fails":
+                raise TimeoutError
+            case "refused":
+                return AIMessage("", additional_kwargs={"refusal": "I will not"})
+            case text:
+                return AIMessage(text)
+
+    scores = VerdictEvaluator(RunnableLambda(reply)).score(
+        "Where?", ["yes", "fails", "refused", "perhaps", "no"]
+    )
+    assert [scores[0], scores[4]] == [1.0, -1.0]
+    assert all(math.isnan(score) for score in scores[1:4])
+
+
+def test_if_every_call_fails_the_first_reason_is_raised_without_its_key() -> None:
+    model = FakeChatModel(error=ValueError("bad key sk-secret-12345"))
+    with pytest.raises(EvaluatorError, match="none of 2 texts: ValueError: bad key") as caught:
+        VerdictEvaluator(model).score("Where?", ["a", "", "b"])
+    assert "sk-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("yes", True),
+        ("**No.**", False),
+        ("_no_", False),
+        ("**Answer**: Yes", True),
+        ("The answer is 'no'.", False),
+        ("<answer>YES</answer>", True),
+        ('{"answer": "no"}', False),
+        ("No, the passage does not say yes to that.", False),
+        ("Yes or no? Yes.", True),
+        ("No mention of it.", False),
+        ("It does, so: yes", True),
+        ("<think>Perhaps no. Yes? No.</think>\nYes", True),
+        ("So it is no.</think>yes", True),
+    ],
+)
+def test_a_verdict_is_read_in_many_forms(reply: str, said: bool) -> None:
+    assert verdict(reply) is said
+    assert verdict(reply, "few_shot") is said
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "maybe", "I cannot say yes or no.", "It says no; then again, yes.", "<think>No, it"],
+)
+def test_a_reply_without_one_verdict_is_malformed(reply: str) -> None:
+    with pytest.raises(EvaluatorError, match="neither yes nor no"):
+        verdict(reply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("Does it say so? No. But the second sentence does.\n\n**Yes**", True),
+        ("Yes, it is about him. Yet there is no date.\nAnswer: no.", False),
+        ("There is no doubt: No. 5 names it. Yes. It makes no other claim.", True),
+    ],
+)
+def test_a_chain_of_thought_ends_in_its_verdict(reply: str, said: bool) -> None:
+    assert verdict(reply, "chain_of_thought") is said
+
+
+def test_a_chain_of_thought_cut_short_has_no_verdict() -> None:
+    with pytest.raises(EvaluatorError, match="neither"):
+        verdict("The passage makes no mention of a city, no-one is", "chain_of_thought")
+
+
+@given(st.lists(st.sampled_from(["yes", "no"]), min_size=1, max_size=6), st.randoms())
+def test_the_last_word_of_a_chain_of_thought_decides(words: list[str], chance: Any) -> None:
+    reply = "".join(f"{word}{chance.choice(['. ', ', ', '; but '])}" for word in words)
+    assert verdict(reply, "chain_of_thought") is (words[-1] == "yes")
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("Medium.", "medium"),
+        ("**low**", "low"),
+        ("High, since it is not low.", "high"),
+        ("I would say medium", "medium"),
+        ("<think>low or high?</think>high", "high"),
+    ],
+)
+def test_a_level_is_read_from_a_reply(reply: str, said: str) -> None:
+    assert level(reply) == said
+
+
+@pytest.mark.parametrize("reply", ["", "yes", "Neither high nor low.", "highly doubtful"])
+def test_what_is_no_level_is_refused(reply: str) -> None:
+    with pytest.raises(EvaluatorError, match="neither high nor medium nor low"):
+        level(reply)
+
+
+def test_levels_are_scores_whose_thresholds_give_the_grades_back() -> None:
+    model = FakeChatModel(replies=["high", "medium", "low"])
+    evaluator = VerdictEvaluator(model, style=STYLES["chat-levels"])
+    scores = [evaluator.score("Q?", [text])[0] for text in ("a", "b", "c")]
+    limits = evaluator.thresholds
+    grades = [(score >= limits["upper"], score >= limits["lower"]) for score in scores]
+    assert grades == [(True, True), (False, True), (False, False)]

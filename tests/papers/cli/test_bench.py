@@ -1,0 +1,198 @@
+"""`crag bench`: from a file of questions to a report, with errors that say what to do."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.evaluators import packaged_reader
+from crag.papers.evaluator.artefacts import write_card
+from tests import commands
+from tests.commands import Done
+from tests.papers.bench.chat_server import ChatServer, chatting
+from tests.papers.bench.runs import questions
+from tests.trained import tiny_bert
+
+EXPERIMENT = """
+name = "Small"
+task = "popqa"
+baseline = "rag"
+metrics = ["match", "llm_calls"]
+
+[[variant]]
+name = "rag"
+method = "rag"
+
+[[variant]]
+name = "crag"
+method = "crag"
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
+    with chatting() as running:
+        yield running
+
+
+def crag(folder: Path, *options: str, url: str = "") -> Done:
+    (folder / "small.toml").write_text(EXPERIMENT, encoding="utf-8")
+    data = questions(folder)
+    environment = {"COLUMNS": "300"}
+    if url:
+        environment |= {"OPENAI_BASE_URL": url, "CRAG_MODEL": "m", "CRAG_EVALUATOR": "chat-direct"}
+    command = ["bench", folder / "small.toml", "--data", data, "--output", folder / "out", *options]
+    return commands.crag(*command, environment=environment)
+
+
+def reported(folder: Path, *options: str, url: str) -> dict[str, Any]:
+    done = crag(folder, "--json", *options, url=url)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_a_run_leaves_rows_a_report_and_a_picture(tmp_path: Path, server: ChatServer) -> None:
+    done = crag(tmp_path, url=server.url)
+    assert done.returncode == 0, done.stderr
+    assert "| rag | 75.0 % (25.0 to 100.0) | 1.00 (1.00 to 1.00) |" in done.stdout
+    assert "8 rows written, 0 were there, 0 failed" in done.stdout
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "| answers | m |" in report
+    assert "![Small](report.png)" in report
+    assert (tmp_path / "out" / "report.png").read_bytes().startswith(b"\x89PNG")
+    assert len((tmp_path / "out" / "rows.jsonl").read_text().splitlines()) == 8
+    assert str(tmp_path) not in report
+
+
+def test_the_same_command_goes_on(tmp_path: Path, server: ChatServer) -> None:
+    first = reported(tmp_path, "--max-calls", "5", "--concurrency", "1", url=server.url)
+    assert first["stopped"] == "max-calls is 5"
+    assert 0 < first["rows"]["written"] < 8
+    second = reported(tmp_path, url=server.url)
+    assert second["rows"]["resumed"] == first["rows"]["written"]
+    assert second["rows"]["resumed"] + second["rows"]["written"] == 8
+    assert second["stopped"] == ""
+
+
+def test_the_exit_code_tells_of_rows_that_failed_or_could_not_be_run(tmp_path: Path) -> None:
+    with chatting() as broken:
+        broken.failing = "boat"
+        assert crag(tmp_path, url=broken.url).returncode == 1
+        broken.failing = ""
+        done = crag(tmp_path, url=broken.url)
+        assert "0 rows written, 8 were there, 2 failed" in done.stdout
+        assert "--again tries them again" in done.stdout
+        assert done.returncode == 1
+        assert crag(tmp_path, "--again", url=broken.url).returncode == 0
+        text = (tmp_path / "small.toml").read_text("utf-8")
+        (tmp_path / "one.toml").write_text(
+            text.partition("[[variant]]")[0]
+            + '[[variant]]\nname = "rag"\nmethod = "no_retrieval"\n'
+        )
+    command = ["bench", tmp_path / "one.toml", "--data", tmp_path / "questions.jsonl"]
+    assert commands.crag(*command, "--output", tmp_path / "none").returncode == 1
+
+
+def test_an_evaluator_that_was_calibrated_anew_gives_other_rows(tmp_path: Path) -> None:
+    crag(tmp_path)
+    card = packaged_reader().card
+    assert card is not None
+    assert card.calibration is not None
+    (tmp_path / "mine").mkdir()
+    command = ["bench", tmp_path / "small.toml", "--data", tmp_path / "questions.jsonl", "--json"]
+    options = ["--output", tmp_path / "own", "--thresholds", "evaluator"]
+    environment = {"CRAG_EVALUATOR": str(tmp_path / "mine")}
+    for upper in (card.calibration.upper, 0.999):
+        calibration = card.calibration.model_copy(update={"upper": upper})
+        write_card(tmp_path / "mine", card.model_copy(update={"calibration": calibration}))
+        done = commands.crag(*command, *options, environment=environment)
+        assert json.loads(done.stdout)["rows"]["written"] == 8
+    done = commands.crag(*command, *options, environment=environment)
+    assert json.loads(done.stdout)["rows"]["resumed"] == 8
+
+
+def test_refused_rows_of_the_data_are_told(tmp_path: Path, server: ChatServer) -> None:
+    crag(tmp_path, url=server.url)
+    with (tmp_path / "questions.jsonl").open("a") as file:
+        file.write('{"question": "Who?"}\n')
+    command = ["bench", tmp_path / "small.toml", "--data", tmp_path / "questions.jsonl"]
+    done = commands.crag(*command, "--output", tmp_path / "other")
+    assert "refused: 1 row of the data: the report says why" in done.stdout
+
+
+def test_what_a_script_reads(tmp_path: Path, server: ChatServer) -> None:
+    found = reported(
+        tmp_path, "--limit", "2", "--seed", "1", "--prices", "1,2", "--set", "k=1",
+        "--report", str(tmp_path / "told.md"), url=server.url,
+    )  # fmt: skip
+    assert found["questions"] == 2
+    rag, crag_ = found["variants"]
+    assert set(rag["metrics"]["match"]) == {"value", "low", "high", "questions"}
+    assert set(crag_["differences"]["match"]) == {"mean", "low", "high"}
+    assert rag["differences"] == {}
+    assert found["files"]["report"] == str(tmp_path / "told.md")
+    assert (tmp_path / "told.png").exists()
+    row = json.loads(Path(found["files"]["rows"]).read_text().splitlines()[0])
+    assert row["settings"] == {"k": "1"}
+    assert row["cost"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--prices", "cheap"], "give two numbers of at least 0, such as 0.15,0.60"),
+        (["--max-cost", "1"], "also give the prices: --prices IN,OUT"),
+        (["--set", "k=0"], "setting 'k' cannot be '0'"),
+        (["--format", "hf"], "setting 'format' cannot be 'hf'"),
+        (["--web", "missing.jsonl"], "missing.jsonl: cannot be read"),
+        (["--trained-on", "missing.jsonl"], "missing.jsonl"),
+        (["--fact-judge", "m"], "give --fact-pages, a JSONL file of titles and texts"),
+        (["--fact-pages", "pages.jsonl"], "name the chat model that judges facts"),
+        (["--report", "/dev/null/r.md"], "r.md: the report cannot be written"),
+        (["--report", "cache.sqlite", "--cache", "./cache.sqlite"], "choose another --report"),
+        (["--report", "report.png"], "end that of the report with .md"),
+        (["--cache", "."], "cannot be used as a cache (unable to open database file)"),
+        (["--mauve", "llama"], "which must contain gpt2 or bert"),
+        (["--entailment", "no/such/folder"], "cannot be loaded"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_asked(
+    tmp_path: Path, server: ChatServer, options: list[str], told: str
+) -> None:
+    before = len(server.prompts)
+    done = crag(tmp_path, *options, url=server.url)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert len(server.prompts) == before
+
+
+def test_an_evaluator_that_is_none_is_told_once(tmp_path: Path, server: ChatServer) -> None:
+    (tmp_path / "small.toml").write_text(EXPERIMENT)
+    before = len(server.prompts)
+    encoder = str(tiny_bert(tmp_path / "encoder"))
+    command = ["bench", tmp_path / "small.toml", "--data", questions(tmp_path)]
+    environment = {"CRAG_EVALUATOR": encoder, "CRAG_MODEL": "m", "OPENAI_BASE_URL": server.url}
+    done = commands.crag(*command, "--output", tmp_path / "own", environment=environment)
+    assert done.returncode == 2
+    assert done.stderr.count("which has no output of its own") == 1
+    assert not (tmp_path / "own" / "rows.jsonl").exists()
+    assert len(server.prompts) == before
+
+
+def test_a_folder_of_other_rows_is_refused(tmp_path: Path, server: ChatServer) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "rows.jsonl").write_text('{"other": 1}\n')
+    done = crag(tmp_path, url=server.url)
+    assert done.returncode == 2
+    assert "is not a row of a benchmark; use another --output" in done.stderr
+
+
+def test_data_that_the_evaluator_was_trained_on_leave_nothing(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    done = crag(tmp_path, "--trained-on", str(tmp_path / "questions.jsonl"), url=server.url)
+    assert done.returncode == 2
+    assert "no row is left; 4 were refused" in done.stderr

@@ -1,0 +1,210 @@
+"""`crag calibrate`, of labelled data."""
+
+import json
+import re
+import shutil
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from crag.cli.app import app
+from crag.errors import CragError, EvaluatorError, TrainingError
+from crag.evaluators import ReaderEvaluator, load_evaluator, packaged_reader
+from crag.models.model_card import ModelCard, read_card
+from crag.papers.cli.calibrate import write_thresholds
+from crag.papers.evaluator.artefacts import write_card
+from crag.papers.evaluator.calibrate import calibrate
+from crag.testing import FakeEvaluator
+from tests import commands
+from tests.loopback import serving
+
+runner = CliRunner()
+WORDS = f"{__name__}:SharedWords"
+TOPICS = (
+    "kettle", "violin", "glacier", "passport", "beehive", "volcano", "compass", "saddle",
+    "lantern", "orchard", "turbine", "harbour", "walnut", "sundial", "trombone", "fossil",
+)  # fmt: skip
+
+
+class SharedWords(FakeEvaluator):
+    """Score a text by the share of the question's words that it holds."""
+
+    def __init__(self) -> None:
+        super().__init__(_shared)
+
+
+def _shared(question: str, text: str) -> float:
+    asked, said = (set(re.findall(r"\w+", one.lower())) for one in (question, text))
+    return 2 * len(asked & said) / max(1, len(asked)) - 1
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """Each topic has a question that a text answers, and one that no text does."""
+    rows = []
+    for topic, other in zip(TOPICS, TOPICS[1:] + TOPICS[:1], strict=True):
+        question, unanswered = f"How old is the {topic}?", f"Who owns a {topic} in Peru?"
+        text, beside = f"The {topic} is forty years old.", f"Rain fell on the {other} at night."
+        rows += [
+            {"question": question, "text": text, "label": 1},
+            {"question": question, "text": beside, "label": 0},
+            {"question": unanswered, "text": beside, "label": 0},
+        ]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def call(*arguments: object) -> str:
+    given = ["calibrate", *(str(argument) for argument in arguments)]
+    result = runner.invoke(app, given, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_service_is_asked_with_its_token(pairs: Path) -> None:
+    def scored(asked: dict[str, Any]) -> dict[str, Any]:
+        numbers = range(len(asked["documents"]))
+        return {"results": [{"index": number, "relevance_score": 0.5} for number in numbers]}
+
+    with serving(scored) as server:
+        environment = {"CRAG_EVALUATOR_TOKEN": "a-token"}
+        url = f"{server.url}/rerank"
+        commands.crag("calibrate", pairs, "--evaluator", url, environment=environment)
+        assert {asked["authorization"] for asked in server.requests} == {"Bearer a-token"}
+
+
+def test_thresholds_tables_hint_and_pictures_are_shown(pairs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "pictures"
+    shown = call(pairs, "--evaluator", WORDS, "--pictures", folder)
+    assert "32 questions, 48 texts, 16 relevant" in shown
+    assert "judged ambiguous" in shown
+    assert "usable discarded" in shown
+    assert "use them: crag ask --set upper=" in shown
+    assert len(list(folder.glob("*.png"))) == 4
+
+
+def test_json_is_one_object(pairs: Path) -> None:
+    shown = call(pairs, "--evaluator", WORDS, "--costs", "5,1,2", "--json")
+    report = json.loads(shown)
+    assert shown.count("\n") == 1
+    assert report["thresholds"]["lower"] <= report["thresholds"]["upper"]
+    assert set(report) >= {"precision", "discarded", "confusion", "metrics", "notes", "card"}
+    assert report["calibration"]["aim"].startswith("lowest cost, with a wrong Correct at 5")
+    assert report["card"] is None
+    assert "evidence" not in report
+
+
+def test_shuffled_labels_are_refused_and_nothing_is_written(pairs: Path, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in pairs.read_text().splitlines()]
+    for number, row in enumerate(rows):
+        row["label"] = number // 3 % 2
+    pairs.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(TrainingError, match="cannot calibrate"):
+        call(pairs, "--evaluator", WORDS, "--pictures", tmp_path / "pictures")
+    assert not any((tmp_path / "pictures").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--costs", "1,2"], "'1,2' is not three numbers"),
+        (["--costs", "1,x,3"], "WRONG,NEEDLESS,DISCARDED"),
+        (["--costs", "1,2,3", "--precision", "0.9"], "one or the other"),
+        (["--costs", "1,2,-3"], "at least 0"),
+        (["--precision", "1.5"], "precision 1.5"),
+        (["--evaluator", "t6"], "t6"),
+        (
+            ["--pictures", "/dev/null/charts"],
+            "no picture can be written to /dev/null/charts",
+        ),
+    ],
+)
+def test_bad_options_are_errors_with_the_fix(pairs: Path, options: list[str], message: str) -> None:
+    with pytest.raises(CragError, match=message):
+        call(pairs, *options)
+
+
+def test_a_folder_without_card_is_refused_before_the_work(pairs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "evaluator"
+    folder.mkdir()
+    with pytest.raises(TrainingError, match=r"has no card\.json"):
+        call(pairs, "--evaluator", folder, "--write")
+
+
+def test_thresholds_go_into_the_card_of_a_folder_and_leave_the_rest(
+    pairs: Path, tmp_path: Path
+) -> None:
+    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs], resamples=5).calibration
+    folder = tmp_path / "evaluator"
+    folder.mkdir()
+    write_card(folder, ModelCard(kind="cross_encoder", base="a base", max_length=64))
+    assert write_thresholds(str(folder), report) == str(folder / "card.json")
+    card = read_card(folder)
+    assert card is not None
+    assert card.calibration == report
+    assert (card.base, card.max_length) == ("a base", 64)
+    assert [path.name for path in folder.iterdir()] == ["card.json"]
+    assert write_thresholds(WORDS, report) is None
+
+
+def test_thresholds_of_the_packaged_reader_are_an_evaluator_of_its_weights(
+    pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs], resamples=5).calibration
+    written = write_thresholds("default", report)
+    assert written == ".crag/evaluator/card.json"
+    evaluator, packaged = load_evaluator(".crag/evaluator"), packaged_reader()
+    assert isinstance(evaluator, ReaderEvaluator)
+    assert evaluator.thresholds == report.thresholds != packaged.thresholds
+    assert evaluator.quote_threshold == packaged.quote_threshold
+    assert evaluator.closest_threshold == packaged.closest_threshold
+    assert evaluator.model is packaged.model
+    again = write_thresholds(".crag/evaluator", report.model_copy(update={"quote": 0.25}))
+    assert again == written
+    assert load_evaluator(".crag/evaluator").quote_threshold == 0.25  # type: ignore[attr-defined]
+
+
+def test_thresholds_of_another_reader_are_refused(
+    pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs], resamples=5).calibration
+    write_thresholds("default", report)
+    folder = Path(".crag/evaluator")
+    card = read_card(folder)
+    assert card
+    write_card(folder, card.model_copy(update={"recipe": {"seed": 7}}))
+    with pytest.raises(EvaluatorError, match="run crag calibrate --write again"):
+        load_evaluator(".crag/evaluator")
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CragError, match="No such file"):
+        call(tmp_path / "none.jsonl", "--evaluator", WORDS)
+
+
+def test_too_little_data_for_a_threshold_is_noted(pairs: Path) -> None:
+    lines = [line for line in pairs.read_text().splitlines() if "Peru" not in line]
+    pairs.write_text("\n".join(lines))
+    shown = call(pairs, "--evaluator", WORDS)
+    assert "note 0 of 16 questions have no relevant text: too little data on when" in shown
+
+
+def test_a_folder_of_ones_own_is_told_where_thresholds_go(pairs: Path, tmp_path: Path) -> None:
+    packaged = Path(str(files("crag.models").joinpath("crag_reader_l6_v2")))
+    folder = Path(shutil.copytree(packaged, tmp_path / "evaluator"))
+    rows = pairs.read_text().splitlines()[: 3 * 11]
+    pairs.write_text("\n".join(rows))
+    before = read_card(folder)
+    shown = call(pairs, "--evaluator", folder, "--precision", 0.7, "--write")
+    assert f"written to {folder / 'card.json'}" in shown
+    assert "use them" not in shown
+    after = read_card(folder)
+    assert before
+    assert after
+    assert after.calibration != before.calibration

@@ -1,0 +1,300 @@
+"""Calibration from files to a report, pictures and a card."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crag.errors import DataError, EvaluatorError, MissingPackageError, TrainingError
+from crag.models.model_card import Calibration, ModelCard, read_card
+from crag.papers.evaluator.artefacts import write_card
+from crag.papers.evaluator.calibrate import Report, calibrate, quantiles, shift
+from crag.papers.evaluator.pictures import draw_report, training_curves
+from crag.papers.evaluator.thresholds import Aim, Costs
+from crag.testing import FakeEvaluator
+from tests.reflective import files_of_at_most
+
+TEXTS = 5
+PNG = b"\x89PNG"
+Made = tuple[Path, FakeEvaluator]
+
+
+def write_rows(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Made]:
+    """Write labelled pairs and an evaluator that knows `telling` of the labels."""
+
+    def made(questions: int = 120, telling: float = 1.0, shifted: float = 0.0) -> Made:
+        rng = np.random.default_rng(7)
+        answerable = rng.random(questions) < 0.8
+        labels = (rng.random((questions, TEXTS)) < 0.4) & answerable[:, None]
+        noise = rng.normal(scale=0.25, size=labels.shape)
+        scores = np.clip(telling * 0.8 * (labels - 0.5) + noise + shifted, -1, 1)
+        known, rows = {}, []
+        for (q, t), label in np.ndenumerate(labels):
+            text = f"[{q}-{t}] words"
+            known[f"T // {text}"] = float(scores[q, t])
+            row = {"question": f"question {q}", "title": "T", "text": text, "label": int(label)}
+            rows.append(row)
+        path = write_rows(tmp_path / "pairs.jsonl", rows)
+        return path, FakeEvaluator(lambda _, text: known[text])
+
+    return made
+
+
+@pytest.fixture
+def report(make: Callable[..., Made]) -> Report:
+    path, evaluator = make()
+    return calibrate(evaluator, [path], resamples=50)
+
+
+def test_it_scores_each_question_once_and_tells_how_far_it_is(make: Callable[..., Made]) -> None:
+    path, evaluator = make(questions=40)
+    seen: list[tuple[int, int, str]] = []
+    aim = Aim(precision=0.7)
+    calibrate(
+        evaluator, [path], aim=aim, resamples=5, progress=lambda *told: seen.append(told)
+    )  # fmt: skip
+    assert len(evaluator.calls) == 40
+    assert evaluator.calls[0][1] == [f"T // [0-{n}] words" for n in range(TEXTS)]
+    assert seen[-1] == (39, 40, "question 39")
+
+
+def test_the_report_is_of_one_piece(report: Report) -> None:
+    upper, lower = report.thresholds["upper"], report.thresholds["lower"]
+    assert -1 < lower <= upper < 1
+    assert report.precision.low < 0.92 <= report.precision.value < report.precision.high
+    assert report.discarded.value <= 0.02
+    assert sum(report.actions.values()) == pytest.approx(1)
+    chosen = sum(row["correct"] for row in report.confusion.values())
+    assert chosen == report.precision.of == round(report.actions["correct"] * 120)
+    assert len(report.trade_off) == 9
+    assert report.metrics["auc_low"] < report.metrics["auc"] < report.metrics["auc_high"]
+    assert report.calibration.thresholds == report.thresholds
+    assert report.calibration.questions == 120
+    assert report.calibration.data[0].pairs == 600
+    assert report.calibration.quantiles == sorted(report.calibration.quantiles)
+    assert len(report.calibration.quantiles) == 21
+    assert report.shift is None
+    assert report.notes == []
+
+
+def test_shuffled_labels_calibrate_nothing(make: Callable[..., Made]) -> None:
+    path, evaluator = make(telling=0.0)
+    with pytest.raises(TrainingError, match=r"cannot calibrate: .*\(AUC 0\.5"):
+        calibrate(evaluator, [path])
+
+
+def test_scores_that_run_the_wrong_way_calibrate_nothing(make: Callable[..., Made]) -> None:
+    path, evaluator = make(telling=-1.0)
+    with pytest.raises(TrainingError, match="relevant texts score lower than others"):
+        calibrate(evaluator, [path])
+
+
+@pytest.mark.parametrize(("questions", "count"), [(5, "[0-5] of 5"), (11, r"\d of 11")])
+def test_few_examples_are_refused_before_anything_is_scored(
+    make: Callable[..., Made], questions: int, count: str
+) -> None:
+    path, evaluator = make(questions=questions)
+    with pytest.raises(TrainingError, match=f"{count} questions .* at least 10 are needed"):
+        calibrate(evaluator, [path])
+    assert evaluator.calls == []
+
+
+@pytest.mark.parametrize(("label", "missing"), [(1, "an irrelevant"), (0, "a relevant")])
+def test_one_class_is_refused(tmp_path: Path, label: int, missing: str) -> None:
+    rows: list[dict[str, object]] = [
+        {"question": f"q{n}", "text": "a text", "label": label} for n in range(50)
+    ]
+    with pytest.raises(TrainingError, match=f"0 of 50 questions have {missing} text"):
+        calibrate(FakeEvaluator(), [write_rows(tmp_path / "pairs.jsonl", rows)])
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_a_score_that_is_no_number_is_the_evaluators_fault(
+    make: Callable[..., Made], score: float
+) -> None:
+    path, _ = make(questions=40)
+    with pytest.raises(EvaluatorError, match=r"0 of them finite.*'question 0'"):
+        calibrate(FakeEvaluator(score), [path])
+
+
+def sets_with_actions(path: Path, last: str | None = "correct") -> Path:
+    """Write 60 sets, a third of each action; ambiguous ones hold a weak text labelled 0."""
+    rows: list[dict[str, object]] = []
+    for n in range(60):
+        action = ("correct", "ambiguous", "incorrect")[n % 3]
+        documents = [
+            {"text": f"{action} {n}", "label": int(action == "correct")},
+            {"text": f"other {n}", "label": 0},
+        ]
+        rows.append({"question": f"q{n}", "action": action, "documents": documents})
+    rows[0]["action"] = last
+    return write_rows(path, rows)
+
+
+def test_the_data_may_say_the_ideal_action(tmp_path: Path) -> None:
+    path = sets_with_actions(tmp_path / "sets.jsonl")
+    evaluator = FakeEvaluator({"incorrect": -0.8, "correct": 0.8, "ambiguous": 0.1})
+    for aim in (Aim(discarded=0), Aim(costs=Costs(wrong=2, needless=1, discarded=2))):
+        found = calibrate(evaluator, [path], aim=aim, resamples=5)
+        assert found.thresholds == {"upper": 0.45, "lower": -0.35}
+        assert all(row[action] == 20 for action, row in found.confusion.items())
+    by_cost = found
+    assert by_cost.precision.of == 20
+
+
+@pytest.mark.parametrize(
+    ("last", "problem"), [("maybe", "not an action"), (None, "some have none")]
+)
+def test_an_action_must_be_one_and_said_of_all(tmp_path: Path, last: str, problem: str) -> None:
+    path = sets_with_actions(tmp_path / "sets.jsonl", last)
+    with pytest.raises(DataError, match=problem):
+        calibrate(FakeEvaluator(), [path])
+
+
+def test_of_texts_that_tie_for_the_best_all_must_be_relevant(make: Callable[..., Made]) -> None:
+    path, evaluator = make()
+    coarse = FakeEvaluator(lambda q, text: float(np.sign(evaluator.score(q, [text])[0])))
+    with pytest.raises(TrainingError, match="no upper threshold"):
+        calibrate(coarse, [path])
+
+
+def carded(evaluator: FakeEvaluator, known: list[float]) -> FakeEvaluator:
+    calibration = Calibration(
+        upper=0.5, lower=-0.5, aim="a test", questions=9, data=[], quantiles=known
+    )
+    evaluator.card = ModelCard(  # type: ignore[attr-defined]
+        kind="t5", base="t5-large", calibration=calibration
+    )
+    return evaluator
+
+
+def test_shifted_scores_are_noted_and_resampled_ones_are_not(
+    make: Callable[..., Made], report: Report
+) -> None:
+    known = report.calibration.quantiles
+    path, evaluator = make(questions=100)
+    alike = calibrate(carded(evaluator, known), [path], resamples=5)
+    assert alike.shift is not None
+    assert alike.shift < 0.1
+    assert alike.notes == []
+    path, evaluator = make(shifted=0.4)
+    aim = Aim(precision=0.7)
+    other = calibrate(carded(evaluator, known), [path], aim=aim, resamples=5)
+    assert other.shift is not None
+    assert other.shift > 0.3
+    assert other.notes[0].startswith("domain shift: ")
+
+
+def test_shift_minds_neither_ties_nor_the_last_digits() -> None:
+    rng = np.random.default_rng(2)
+    scores = np.where(rng.random(2000) < 0.4, -1.0, rng.uniform(-1, 1, 2000))
+    known = quantiles(scores.tolist())
+    assert shift(known, scores.tolist()) < 0.01
+    assert shift(known, (scores + rng.normal(scale=1e-4, size=2000)).tolist()) < 0.02
+    assert shift(known, [-1.0] * 50) == pytest.approx(0.6, abs=0.06)
+
+
+def test_questions_without_relevant_text_are_missed(make: Callable[..., Made]) -> None:
+    path, evaluator = make()
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    usable = {row["question"] for row in rows if row["label"]}
+    write_rows(path, [row for row in rows if row["question"] in usable])
+    found = calibrate(evaluator, [path], resamples=5)
+    assert found.notes[0].startswith("0 of")
+    assert "when to choose Incorrect" in found.notes[0]
+
+
+def test_the_card_keeps_the_calibration(report: Report, tmp_path: Path) -> None:
+    write_card(tmp_path, ModelCard(kind="t5", base="b", calibration=report.calibration))
+    card = read_card(tmp_path)
+    assert card is not None
+    assert card.calibration == report.calibration
+    assert [path.name for path in tmp_path.glob("*card*")] == ["card.json"]
+
+
+@pytest.mark.parametrize(("suffix", "start"), [(".png", PNG), (".svg", b"<?xml")])
+def test_pictures_are_drawn_whole_and_the_same_each_time(
+    report: Report, tmp_path: Path, suffix: str, start: bytes
+) -> None:
+    paths = draw_report(report, tmp_path / "pictures", suffix)
+    assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == sorted(
+        f"{name}{suffix}" for name in ("scores", "precision_recall", "reliability", "trade_off")
+    )
+    drawn = [path.read_bytes() for path in paths]
+    assert all(picture.startswith(start) and len(picture) > 5000 for picture in drawn)
+    if suffix == ".png":
+        assert {(picture[16:20], picture[20:24]) for picture in drawn} == {
+            ((960).to_bytes(4), (600).to_bytes(4))
+        }
+    else:
+        again = draw_report(report, tmp_path / "again", suffix)
+        assert [path.read_bytes() for path in again] == drawn
+        assert str(tmp_path).encode() not in b"".join(drawn)
+
+
+def test_training_curves_take_what_is_logged(tmp_path: Path) -> None:
+    history = [
+        {"step": 10, "loss": 0.9, "epoch": 0.5},
+        {"step": 20, "loss": 0.5, "epoch": 1.0},
+        {"step": 20, "eval_loss": 0.6, "eval_auc": 0.8, "epoch": 1.0},
+    ]
+    training_curves(history, tmp_path / "curves.svg")
+    assert (tmp_path / "curves.svg").stat().st_size > 5000
+    training_curves(history[:1], tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(PNG)
+
+
+def test_without_matplotlib_the_extra_is_named(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingPackageError, match=r"pip install -c constraints\.txt '\.\[train\]'"):
+        draw_report(report, tmp_path)
+
+
+def test_a_csv_says_no_action_and_calibrates_alike(make: Callable[..., Made]) -> None:
+    path, evaluator = make(questions=60)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    table = path.with_suffix(".csv")
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    aim = Aim(precision=0.7)
+    found = calibrate(evaluator, [table], aim=aim, resamples=5)
+    assert found.thresholds == calibrate(evaluator, [path], aim=aim, resamples=5).thresholds
+
+
+def test_a_question_has_one_action(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"question": "q0", "action": action, "text": f"text {action}", "label": 0}
+        for action in ("incorrect", "ambiguous")
+    ]
+    with pytest.raises(DataError, match=r"line 2: the question has another action further up"):
+        calibrate(FakeEvaluator(), [write_rows(tmp_path / "sets.jsonl", rows)])
+
+
+def test_scores_that_are_no_probabilities_have_no_error_of_calibration(
+    make: Callable[..., Made],
+) -> None:
+    path, evaluator = make(questions=60)
+    wide = FakeEvaluator(lambda question, text: 3 * evaluator.score(question, [text])[0])
+    aim = Aim(precision=0.7)
+    assert "calibration_error" not in calibrate(wide, [path], aim=aim, resamples=5).metrics
+    assert "calibration_error" in calibrate(evaluator, [path], aim=aim, resamples=5).metrics
+
+
+def test_a_picture_that_finds_no_room_leaves_nothing(report: Report, tmp_path: Path) -> None:
+    with files_of_at_most(2000), pytest.raises(OSError, match="File too large"):
+        draw_report(report, tmp_path / "pictures")
+    assert list((tmp_path / "pictures").iterdir()) == []

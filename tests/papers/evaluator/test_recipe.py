@@ -1,0 +1,60 @@
+"""The numbers of a run."""
+
+import json
+from importlib.resources import files
+
+import pytest
+
+from crag.errors import SettingsError
+from crag.papers.evaluator.recipe import Recipe, recipe_from, valid_recipe
+from crag.papers.reader.encoder import EncoderRecipe
+from crag.papers.reader.reader import ReaderRecipe
+
+
+def test_texts_from_the_command_line_are_read() -> None:
+    recipe = recipe_from("default", {"epochs": "3", "bf16": "true", "dropout": None})
+    assert (recipe.epochs, recipe.bf16, recipe.dropout) == (3, True, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("epochs", 0, "at least 1"),
+        ("epochs", "many", "write a whole number"),
+        ("learning_rate", 0, "above 0"),
+        ("learning_rate", float("nan"), "at most 1"),
+        ("learning_rate", 2, "at most 1"),
+        ("dropout", 1, "below 1"),
+        ("loss", "hinge", "'cross_entropy' or 'squared'"),
+        ("epoch", 3, "there are: base, method"),
+        ("seed", -1, "at least 0"),
+    ],
+)
+def test_a_value_out_of_range_is_named(name: str, value: object, allowed: str) -> None:
+    with pytest.raises(SettingsError, match=f"setting '{name}' cannot be .*{allowed}"):
+        recipe_from("default", {name: value})
+
+
+def test_early_stopping_needs_evaluations() -> None:
+    with pytest.raises(SettingsError, match="'evaluations' cannot be 0: early stopping needs"):
+        recipe_from("default", {"early_stopping": 2, "evaluations": 0})
+
+
+def test_every_number_is_described() -> None:
+    assert all(field.description for field in Recipe.model_fields.values())
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        ("crag_reader_l6_v2", ReaderRecipe),
+        ("crag_minilm_l6_v2", EncoderRecipe),
+    ],
+)
+def test_the_recipe_of_each_shipped_model_is_one_that_its_command_takes(
+    model: str, kind: type[ReaderRecipe | EncoderRecipe]
+) -> None:
+    card = files("crag.models").joinpath(model, "card.json").read_text("utf-8")
+    told = json.loads(card)["recipe"]
+    told.pop("teacher", None)  # An option of its own.
+    assert valid_recipe(kind, told).model_dump(mode="json") == told

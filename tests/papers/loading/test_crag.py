@@ -1,0 +1,292 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.errors import DataError
+from crag.papers.loading.detect import load_examples
+
+Folder = Callable[..., Path]
+
+
+def test_a_sound_folder_needs_no_repair(
+    crag_folder: Folder, questions: list[str], passages: list[str]
+) -> None:
+    loaded = load_examples(crag_folder(), "popqa")
+    assert [example.question for example in loaded.examples] == questions
+    assert [example.id for example in loaded.examples][:2] == ["line-1", "line-2"]
+    assert [one.knowledge["internal"] for one in loaded.examples] == passages
+    first = loaded.examples[0].knowledge
+    assert first["external"] == "Ada Lovelace: Ada Lovelace is known as a mathematician."
+    assert first["combined"] == f"Knowledge1: {passages[0]} [sep] Knowledge2: {first['external']}"
+    assert loaded.refused == []
+    assert loaded.notes == [
+        "popqa: no answers; put Self-RAG's evaluation file of this task in the folder"
+    ]
+
+
+def test_knowledge_shifted_by_one_line_as_published_for_arc_is_moved(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    lines = ["", *(f"#{passage}" for passage in passages)]
+    loaded = load_examples(crag_folder(incorrect=lines), "popqa")
+    assert [one.knowledge["external"] for one in loaded.examples] == passages
+    assert any(note.startswith("incorrect: moved by +1 line") for note in loaded.notes)
+
+
+def test_a_lost_first_line_is_found_and_the_first_question_has_no_knowledge(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    loaded = load_examples(crag_folder(correct=[f"#{one}" for one in passages[1:]]), "popqa")
+    assert "internal" not in loaded.examples[0].knowledge
+    assert [one.knowledge["internal"] for one in loaded.examples[1:]] == passages[1:]
+    assert any("moved by -1 line" in note for note in loaded.notes)
+    assert "correct: no knowledge for the question: 1 (line 1)" in loaded.notes
+
+
+def test_shifted_combined_knowledge_is_moved_too(crag_folder: Folder, passages: list[str]) -> None:
+    lines = ["", *(f"Knowledge1: {one} [sep] Knowledge2: {one}" for one in passages)]
+    loaded = load_examples(crag_folder(ambiguous=lines, correct=None, incorrect=None), "popqa")
+    wanted = f"Knowledge1: {passages[3]} [sep] Knowledge2: {passages[3]}"
+    assert loaded.examples[3].knowledge["combined"] == wanted
+
+
+def test_halves_of_different_questions_are_joined_anew(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    """The published file of ARC joins each question with the web text of the one before."""
+    moved = ["", *passages[:-1]]
+    lines = [
+        f"Knowledge1: {one} {one} [sep] Knowledge2: {two}"
+        for one, two in zip(passages, moved, strict=True)
+    ]
+    folder = crag_folder(ambiguous=lines)
+    loaded = load_examples(folder, "popqa")
+    wanted = (
+        f"Knowledge1: {passages[3]} [sep] Knowledge2: "
+        "Dominick Bellizzi: Dominick Bellizzi is known as a jockey."
+    )
+    assert loaded.examples[3].knowledge["combined"] == wanted
+    note = "ambiguous: not the two texts of the question, joined anew: 8 (line 1, 2, 3, 4, 5 …)"
+    assert note in loaded.notes
+    (folder / "ref" / "incorrect").unlink()
+    with pytest.raises(DataError, match="halves belong to different questions; put 'correct'"):
+        load_examples(folder, "popqa")
+
+
+def test_missing_marks_and_empty_lines_as_published_for_pubhealth_are_named(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    lines = [f"#{passage}" for passage in passages]
+    lines[2] = passages[2][6:]
+    lines[5] = ""
+    lines[6] = "#"
+    loaded = load_examples(crag_folder(incorrect=lines), "popqa")
+    assert loaded.examples[2].knowledge["external"] == passages[2][6:]
+    assert loaded.examples[2].extra["unmarked"] == ["external"]
+    assert all("unmarked" not in example.extra for example in loaded.examples[3:])
+    assert "external" not in loaded.examples[5].knowledge
+    assert (
+        "incorrect: without the mark '#', so the text may begin in the middle: 1 (line 3)"
+        in loaded.notes
+    )
+    assert "incorrect: no knowledge for the question: 2 (line 6, 7)" in loaded.notes
+
+
+def test_knowledge_of_another_task_stops_the_run(crag_folder: Folder) -> None:
+    other = [f"#Photosynthesis step {number} needs light and water" for number in range(8)]
+    with pytest.raises(DataError, match=r"correct: its 8 lines do not belong to the 8 questions"):
+        load_examples(crag_folder(correct=other), "popqa")
+
+
+def test_a_range_of_lines_of_neighbours_is_moved_and_named(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    """As published for 55 questions of PopQA: a line lost, a later one doubled."""
+    marked = [f"#{one}" for one in passages]
+    lines = [*marked[:2], *marked[3:6], *marked[5:]]
+    loaded = load_examples(crag_folder(correct=lines), "popqa")
+    texts = [one.knowledge.get("internal", "") for one in loaded.examples]
+    assert texts == [*passages[:2], "", *passages[3:]]
+    moved = "correct: questions 4 to 5 had lines of their neighbours: moved by -1 line"
+    assert moved in loaded.notes
+    assert "correct: no knowledge for the question: 1 (line 3)" in loaded.notes
+
+
+def test_carriage_returns_within_lines_do_not_end_them(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    lines = [f"#{one}" for one in passages]
+    lines[1] += "\rMore of it."
+    path = crag_folder(incorrect=None) / "ref" / "incorrect"
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    loaded = load_examples(path.parents[1], "popqa")
+    assert loaded.examples[1].knowledge["external"] == f"{passages[1]} More of it."
+    assert loaded.examples[2].knowledge["external"] == passages[2]
+    assert "incorrect: 1 carriage returns within lines are read as spaces" in loaded.notes
+
+
+def test_as_published_the_lines_are_those_of_the_official_program(
+    crag_folder: Folder, questions: list[str], passages: list[str]
+) -> None:
+    """Marks, empty lines and neighbours stay; a lone carriage return ends a line."""
+    lines = ["", *(f"#{one}" for one in passages)]
+    lines[4] += "\rMore of it."
+    path = crag_folder(incorrect=None, sources=[*questions[:3], "  Who  is it? ", *questions[4:]])
+    file = path / "ref" / "incorrect"
+    file.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    loaded = load_examples(path, "popqa", as_published=True)
+    web = [one.knowledge["external"] for one in loaded.examples]
+    assert web == ["", *lines[1:4], f"#{passages[3]}", "More of it.", *lines[5:7]]
+    assert loaded.examples[0].knowledge["internal"] == f"#{passages[0]}"
+    assert loaded.examples[3].question == "Who  is it?"
+    assert (
+        "incorrect: as the official program reads it, nothing repaired: 10 lines for 8 questions"
+        in loaded.notes
+    )
+
+
+def test_as_published_a_question_after_the_last_line_is_left_out(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    folder = crag_folder(correct=[f"#{one}" for one in passages[:6]])
+    loaded = load_examples(folder, "popqa", as_published=True)
+    assert [one.id for one in loaded.examples][-1] == "line-6"
+    assert [refused.reason for refused in loaded.refused] == ["a knowledge file ends before it"] * 2
+
+
+def test_as_published_needs_a_folder(write: Callable[..., Path]) -> None:
+    path = write([{"question": "Who?", "answers": ["Ada"], "documents": []}])
+    with pytest.raises(DataError, match="as-published reads a folder of the CRAG repository"):
+        load_examples(path, "qa", as_published=True)
+
+
+def test_lines_after_the_last_question_are_named(crag_folder: Folder, passages: list[str]) -> None:
+    lines = [*(f"#{passage}" for passage in passages), "#More.", "#Even more."]
+    loaded = load_examples(crag_folder(correct=lines), "popqa")
+    assert "correct: dropped 2 lines after the last question" in loaded.notes
+
+
+def test_the_evaluation_file_beside_gives_answers_ids_and_passages(
+    crag_folder: Folder, popqa_rows: list[dict[str, Any]]
+) -> None:
+    folder = crag_folder()
+    rows = [row for row in reversed(popqa_rows) if row["id"] != 4004]
+    (folder / "eval.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    loaded = load_examples(folder, "popqa")
+    assert [one.id for one in loaded.examples[:5]] == ["4000", "4001", "4002", "4003", "4005"]
+    assert loaded.examples[0].answers == (("mathematician", "mathematicians"),)
+    assert loaded.examples[0].documents[0].metadata["title"] == "Ada Lovelace"
+    assert "internal" in loaded.examples[0].knowledge
+    assert [refused.reason for refused in loaded.refused] == [
+        "the evaluation file has no such question"
+    ]
+
+
+def test_two_evaluation_files_are_one_too_many(crag_folder: Folder) -> None:
+    folder = crag_folder()
+    for name in ("a.jsonl", "b.jsonl"):
+        (folder / name).write_text("{}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"which file has the answers\? It holds a.jsonl, b.jsonl"):
+        load_examples(folder, "popqa")
+
+
+def test_passages_with_and_without_titles(crag_folder: Folder, passages: list[str]) -> None:
+    lines = [f"Page {place} // {one} [sep] Other // Text." for place, one in enumerate(passages)]
+    folder = crag_folder(retrieved_psgs=lines)
+    titled = load_examples(folder, "triviaqa").examples[1].documents
+    assert [one.metadata["title"] for one in titled] == ["Page 1", "Other"]
+    assert titled[0].page_content == passages[1]
+    plain = load_examples(folder, "popqa").examples[1].documents
+    assert [one.page_content for one in plain] == [f"Page 1 // {passages[1]}", "Other // Text."]
+
+
+def test_texts_of_self_crag_are_not_taken_for_passages(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    lines = [
+        f"T // {one} [sep] T // web [sep] T // knowledge1: {one} [sep] knowledge2: web"
+        for one in passages
+    ]
+    loaded = load_examples(crag_folder(retrieved_psgs=lines), "popqa")
+    assert all(example.documents == () for example in loaded.examples)
+    assert any("holds Self-CRAG's three texts, not passages: 8" in one for one in loaded.notes)
+
+
+def test_options_are_cut_at_their_labels(crag_folder: Folder, questions: list[str]) -> None:
+    choices = ["A: rain; or snow; B: sun: hot; C: wind; D: fog"] * (len(questions) - 1)
+    loaded = load_examples(
+        crag_folder(choices=[*choices, "1: one; 2: two; 3: three; 4: four"]), "arc"
+    )
+    assert loaded.examples[0].choices == (
+        ("A", "rain; or snow"),
+        ("B", "sun: hot"),
+        ("C", "wind"),
+        ("D", "fog"),
+    )
+    assert [label for label, _ in loaded.examples[-1].choices] == ["1", "2", "3", "4"]
+
+
+def test_unreadable_options_refuse_the_row(crag_folder: Folder, questions: list[str]) -> None:
+    choices = ["A: a; B: b; C: c; D: d; E: e", "rain, sun", "A: a"] + ["A: a; B: b; C: c"] * 5
+    loaded = load_examples(crag_folder(choices=choices), "arc")
+    assert [refused.place for refused in loaded.refused] == ["popqa, line 2", "popqa, line 3"]
+    assert len(loaded.examples) == len(questions) - 2
+    assert any("5 options; the published prompts have A to D: 1" in one for one in loaded.notes)
+    assert any("3 options; the published prompts have A to D: 5" in one for one in loaded.notes)
+
+
+def test_options_of_another_file_stop_the_run(crag_folder: Folder) -> None:
+    with pytest.raises(DataError, match="its 2 lines do not belong to the 8 questions"):
+        load_examples(crag_folder(choices=["A: a; B: b; C: c"] * 2), "arc")
+
+
+def test_biographies_know_their_person(crag_folder: Folder, passages: list[str]) -> None:
+    names = [one.split(" was ")[0] for one in passages]
+    loaded = load_examples(crag_folder(sources=[f"Who is {name}?" for name in names]), "biography")
+    assert [example.extra["topic"] for example in loaded.examples] == names
+    assert loaded.examples[0].gold_titles == (names[0],)
+
+
+def test_an_empty_question_is_refused(crag_folder: Folder, questions: list[str]) -> None:
+    loaded = load_examples(crag_folder(sources=[*questions[:3], "", *questions[4:]]), "popqa")
+    assert [(one.place, one.reason) for one in loaded.refused] == [
+        ("popqa, line 4", "the question is empty")
+    ]
+    assert loaded.examples[3].id == "line-5"
+
+
+def test_a_folder_without_questions_is_none(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="it has no file 'sources'"):
+        load_examples(tmp_path, "arc")
+
+
+def test_a_file_without_any_mark_is_whole(crag_folder: Folder, passages: list[str]) -> None:
+    loaded = load_examples(crag_folder(correct=passages), "popqa")
+    assert [one.knowledge["internal"] for one in loaded.examples] == passages
+    assert "correct: no line has the mark '#'" in loaded.notes
+    assert all("unmarked" not in example.extra for example in loaded.examples)
+
+
+def test_a_few_questions_are_taken_unchecked_or_not_at_all(
+    crag_folder: Folder, questions: list[str], passages: list[str]
+) -> None:
+    few = {"sources": questions[:3], "incorrect": None, "ambiguous": None}
+    folder = crag_folder(**few, correct=[f"#{one}" for one in passages[:3]])
+    loaded = load_examples(folder, "popqa")
+    assert [one.knowledge["internal"] for one in loaded.examples] == passages[:3]
+    note = "correct: too few lines to check that they belong to the questions"
+    assert note in loaded.notes
+    (folder / "ref" / "correct").write_text(f"#{passages[0]}\n")
+    with pytest.raises(DataError, match="it has 1 lines for 3 questions, too few to align"):
+        load_examples(folder, "popqa")
+
+
+def test_passages_beside_the_questions_are_moved_too(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    loaded = load_examples(crag_folder(retrieved_psgs=["", *passages]), "popqa")
+    assert [one.documents[0].page_content for one in loaded.examples] == passages
+    assert any("moved lines of retrieved_psgs by +1 to align" in note for note in loaded.notes)

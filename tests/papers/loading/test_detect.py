@@ -1,0 +1,108 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.errors import DataError
+from crag.papers.bench.examples import FormatName
+from crag.papers.loading.detect import detect, load_examples
+
+Write = Callable[..., Path]
+
+
+@pytest.mark.parametrize(
+    ("row", "format_"),
+    [
+        ({"question": "q", "answers": ["a"], "ctxs": []}, "self-rag"),
+        ({"question": "q", "answers": ["a"], "top_contexts": []}, "self-rag"),
+        ({"input": "q", "topic": "t"}, "self-rag"),
+        ({"question": "q", "choices": {}, "answerKey": "A"}, "self-rag"),
+        ({"question": "q", "possible_answers": "[]"}, "popqa"),
+        ({"question": "q", "possible_answers": "[]", "answers": ["a"], "ctxs": []}, "self-rag"),
+        ({"question": "q", "qa_pairs": [], "docs": []}, "alce"),
+        ({"question": "q", "qa_pairs": [], "ctxs": []}, "alce"),
+        ({"question": "q", "documents": []}, "ours"),
+        ({"question": "q", "answers": ["a"]}, "ours"),
+    ],
+)
+@pytest.mark.parametrize("name", ["data.jsonl", "data.json"])
+def test_formats_are_told_by_their_fields(
+    write: Write, row: dict[str, Any], format_: FormatName, name: str
+) -> None:
+    assert detect(write([row], name)) == format_
+
+
+def test_formats_are_told_by_their_shape(tmp_path: Path) -> None:
+    table, pairs = tmp_path / "popQA.tsv", tmp_path / "test_popqa.txt"
+    table.write_text("id\tquestion\n", encoding="utf-8")
+    pairs.write_text("Who? [SEP] Ada.\t1\n", encoding="utf-8")
+    assert (detect(table), detect(pairs), detect(tmp_path)) == ("popqa", "crag", "crag")
+
+
+def test_two_formats_in_one_file_must_be_named(write: Write) -> None:
+    path = write([{"question": "q", "answers": ["a"], "ctxs": [], "documents": []}])
+    with pytest.raises(DataError, match="it looks like ours, self-rag"):
+        load_examples(path, "qa")
+    assert len(load_examples(path, "qa", format="ours").examples) == 1
+
+
+def test_unknown_rows_must_be_named(write: Write) -> None:
+    with pytest.raises(DataError, match="nothing marks it"):
+        load_examples(write([{"prompt": "q", "gold": "a"}]), "qa")
+
+
+def test_labelled_pairs_are_no_task(write: Write) -> None:
+    path = write([{"question": "q", "text": "t", "label": 1}])
+    with pytest.raises(DataError, match="labelled pairs, for crag train"):
+        load_examples(path, "qa")
+    with pytest.raises(DataError, match="a labelled pair for training evaluators"):
+        load_examples(path, "qa", format="ours")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no such file or folder"):
+        load_examples(tmp_path / "none.jsonl", "qa")
+
+
+def test_a_folder_is_no_single_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="give it, not its folder"):
+        load_examples(tmp_path, "qa", format="ours")
+
+
+@pytest.mark.parametrize("name", ["data.jsonl", "data.txt", "data.tsv"])
+def test_an_empty_file_is_an_error(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.touch()
+    with pytest.raises(DataError, match=r"nothing marks it|it is empty"):
+        load_examples(path, "popqa")
+
+
+def test_passages_of_the_next_row_stop_the_run(
+    write: Write, popqa_rows: list[dict[str, Any]]
+) -> None:
+    contexts = [row["ctxs"] for row in popqa_rows]
+    moved = [
+        {**row, "ctxs": ctxs}
+        for row, ctxs in zip(popqa_rows, [*contexts[1:], contexts[0]], strict=True)
+    ]
+    with pytest.raises(DataError, match=r"each row has the passages of the row at -1 \(overlap"):
+        load_examples(write(moved), "popqa")
+
+
+def test_passages_that_fit_neighbours_for_a_while_are_named(
+    write: Write, popqa_rows: list[dict[str, Any]]
+) -> None:
+    contexts = [row["ctxs"] for row in popqa_rows]
+    for row, ctxs in zip(popqa_rows[4:7], contexts[5:8], strict=True):
+        row["ctxs"] = ctxs
+    loaded = load_examples(write(popqa_rows), "popqa")
+    assert "data.jsonl: near id '4005' passages fit neighbouring questions better" in loaded.notes
+
+
+def test_poor_retrieval_is_no_error(write: Write, popqa_rows: list[dict[str, Any]]) -> None:
+    for row in popqa_rows:
+        row["ctxs"] = [{"title": "Elsewhere", "text": "Nothing of the kind."}]
+    loaded = load_examples(write(popqa_rows), "popqa")
+    assert len(loaded.examples) == 8
+    assert len(loaded.notes) == 1

@@ -1,0 +1,78 @@
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from crag.papers.metrics.factscore import factscore, factscore_metrics
+
+Make = Callable[..., Any]
+
+
+class SentenceJudge:
+    """Takes each sentence for a fact, and those about the topic that say true for supported."""
+
+    def __init__(self) -> None:
+        self.answers: list[str] = []
+
+    def facts(self, answer: str) -> Sequence[str]:
+        self.answers.append(answer)
+        return [one for one in answer.split(".") if one.strip() and "sorry" not in one]
+
+    def supported(self, topic: str, facts: Sequence[str]) -> Sequence[bool | None]:
+        return [None if "unknown" in fact else topic == "Ada" and "true" in fact for fact in facts]
+
+
+@pytest.mark.parametrize(
+    ("true", "false", "penalty"),
+    [
+        (10, 0, 1.0),
+        (20, 20, 1.0),
+        (3, 1, math.exp(1 - 10 / 4)),
+        (0, 1, math.exp(-9)),
+        (9, 0, math.exp(1 - 10 / 9)),
+    ],
+)
+def test_by_hand(true: int, false: int, penalty: float) -> None:
+    found = factscore("Ada", "true." * true + "false." * false, SentenceJudge())
+    assert found is not None
+    assert found.init_score == true / (true + false)
+    assert found.score == pytest.approx(found.init_score * penalty)
+    assert found.facts == true + false
+
+
+@pytest.mark.parametrize("answer", ["", "  ", "I am sorry."])
+def test_abstentions_have_no_score(answer: str) -> None:
+    assert factscore("Ada", answer, SentenceJudge()) is None
+
+
+def test_metrics_judge_each_answer_once(example: Make, row: Make) -> None:
+    judge = SentenceJudge()
+    metrics = factscore_metrics(judge)
+    person = example("biography", answers=(), extra={"topic": "Ada"})
+    answered = row("true. false.")
+    assert [metric.name for metric in metrics] == ["init_score", "factscore", "facts"]
+    assert [metric.score(person, answered) for metric in metrics] == [
+        0.5,
+        pytest.approx(0.5 * math.exp(-4)),
+        2.0,
+    ]
+    assert judge.answers == ["true. false."]
+    pairs = [(person, answered), (person, row("true.")), (person, row("Sorry, sorry."))]
+    assert metrics[0].summarise(pairs[:2]) == 0.75
+    assert metrics[0].summarise([(person, row("", status="abstained"))]) is None
+    assert metrics[0].score(example("biography"), answered) is None
+    assert metrics[0].score(example(), answered) is None
+
+
+def test_an_answer_with_a_fact_that_nobody_can_judge_has_no_score(example: Make, row: Make) -> None:
+    assert factscore("Ada", "true. unknown.", SentenceJudge()) is None
+    person = example("biography", answers=(), extra={"topic": "Ada"})
+    scores = [metric.score(person, row("true.")) for metric in factscore_metrics()]
+    assert scores == [None, None, None]
+
+
+def test_citations_are_removed_before_facts_are_judged() -> None:
+    judge = SentenceJudge()
+    assert factscore("Ada", "It is true [1]. A false one[2][3], again [1, 2].", judge) is not None
+    assert judge.answers == ["It is true. A false one, again."]

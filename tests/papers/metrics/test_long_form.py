@@ -1,0 +1,122 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from crag.papers.metrics.long_form import (
+    ROUGE_LSUM,
+    STR_EM,
+    first_line,
+    mauve,
+    mauve_text,
+    rouge_lsum,
+    str_em,
+    without_citations,
+)
+
+Make = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("France won [1]. Brazil too [2][3].", "France won. Brazil too."),
+        ("France won[1].", "France won."),
+        ("Both [1, 2] did.", "Both did."),
+        ("a [note] stays, its bracket goes", "a [note stays, its bracket goes"),
+        ("one | two", "one two"),
+    ],
+)
+def test_citations_are_deleted(text: str, plain: str) -> None:
+    assert without_citations(text) == plain
+
+
+def test_only_the_first_line_is_scored() -> None:
+    assert first_line("\n France won.<|im_end|>\nBrazil too.") == "France won."
+
+
+@pytest.mark.parametrize(
+    ("answer", "share"),
+    [
+        ("France won, then Brazil.", 1.0),
+        ("The FRENCH TEAM won.", 0.5),
+        ("It was Brazilian joy.", 0.5),
+        ("Nobody.", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_str_em_is_the_share_of_sub_questions(answer: str, share: float) -> None:
+    assert str_em(answer, [["France", "French team"], ["Brazil"]]) == share
+
+
+def test_str_em_of_a_row(example: Make, row: Make) -> None:
+    item = example("asqa", answers=(("France",), ("Brazil",), ("Peru",), ("Chad",)))
+    answer = "France [1], Brazil [2].\nPeru and Chad, but too late."
+    assert STR_EM.score(item, row(answer)) == 0.5
+    assert STR_EM.score(example(), row(answer)) is None
+    assert STR_EM.score(item, row(answer, status="failed")) is None
+
+
+def test_rouge_by_hand() -> None:
+    """Cut in sentences, the union of the longest common subsequences is counted by words."""
+    reference = "the cat sat on the mat."
+    assert rouge_lsum(reference, [reference]) == 1.0
+    # Six words against three, of which "the cat sat" are common: P 3/3, R 3/6.
+    assert rouge_lsum("the cat sat", [reference]) == pytest.approx(2 * 1 * 0.5 / 1.5)
+    # The stemmer joins "sits"/"sit"; the case does not matter.
+    assert rouge_lsum("CATS SITTING", ["cat sits"]) == 1.0
+    assert rouge_lsum("dogs", [reference]) == 0.0
+
+
+def test_sentences_of_a_rouge_may_stand_in_any_order() -> None:
+    forth = "The cat sat down. A dog ran off."
+    back = "A dog ran off. The cat sat down."
+    assert rouge_lsum(back, [forth]) == 1.0
+    assert rouge_lsum(back, [forth], split=lambda text: [text]) < 1.0
+
+
+def test_rouge_takes_the_better_reference(example: Make, row: Make) -> None:
+    references = ["Nothing alike.", "France won the cup."]
+    item = example("asqa", extra={"references": references})
+    assert ROUGE_LSUM.score(item, row("France won the cup [1].\nMore.")) == 1.0
+    assert ROUGE_LSUM.score(example("asqa"), row("France")) is None
+
+
+def test_mauve_compares_question_and_answer_of_a_hundred_words() -> None:
+    assert mauve_text("Who won?", " France won! ") == "Who won? France won"
+    assert len(mauve_text("Who won?", "word " * 200).split()) == 100
+
+
+def test_mauve_tells_like_from_unlike(example: Make, row: Make) -> None:
+    import numpy as np
+
+    told: list[str] = []
+
+    def features(texts: Sequence[str]) -> Any:
+        told.extend(texts)
+        generator = np.random.default_rng(len(told))
+        centre = [10.0 if "dull" in text else 0.0 for text in texts]
+        return generator.normal(size=(len(texts), 8)) + np.asarray(centre)[:, None]
+
+    metric = mauve(features=features)
+    human = [example("asqa", extra={"reference": f"bright {n}."}) for n in range(60)]
+    alike = metric.summarise([(one, row(f"bright {n} [1].\nMore")) for n, one in enumerate(human)])
+    unlike = metric.summarise([(one, row(f"dull {n}")) for n, one in enumerate(human)])
+    assert alike is not None
+    assert unlike is not None
+    assert unlike < 0.1
+    assert 0.7 < alike <= 1.0
+    assert told[0] == "What was Ada? bright 0"
+    assert told[60] == "What was Ada? bright 0"
+
+
+def test_mauve_has_no_value_of_a_row_nor_without_references(example: Make, row: Make) -> None:
+    def features(texts: Sequence[str]) -> Any:
+        raise AssertionError(texts)
+
+    metric = mauve(features=features)
+    item = example("asqa", extra={"reference": "France."})
+    assert metric.score(item, row("France")) is None
+    assert metric.summarise([]) is None
+    assert metric.summarise([(example("asqa"), row("France"))]) is None
+    assert metric.summarise([(item, row("France", status="failed"))]) is None

@@ -1,0 +1,203 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from crag.asking.evaluate import normalise, normalised_match
+from crag.papers.metrics.matching import (
+    MATCH,
+    MATCH_ANSWERED,
+    MATCH_NORMALISED,
+    chosen_option,
+    official_match,
+    official_verdict,
+    verdict_of,
+)
+
+Make = Callable[..., Any]
+CHOICES = (("A", "a ruler"), ("B", "a balance"), ("C", "a cup"), ("D", "a clock"))
+NUMBERED = (("1", "a ruler"), ("2", "a balance"), ("3", "a cup"), ("4", "a clock"))
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answers", "right"),
+    [
+        ("She was a politician.", ["politician"], True),
+        ("She was a politician.", ["lawyer", "pol"], True),
+        ("She was a Politician.", ["politician"], False),
+        ("She was a poet", ["poet."], False),
+        ("", ["poet"], False),
+        ("poet", [], False),
+    ],
+)
+def test_official_match_is_a_substring_with_its_case(
+    prediction: str, answers: list[str], right: bool
+) -> None:
+    assert official_match(prediction, answers) is right
+
+
+@pytest.mark.parametrize(
+    ("prediction", "read"),
+    [
+        ("The evidence SUPPORTS it.", "true"),
+        ("It REFUTES the claim", "false"),
+        ("SUPPORTS or REFUTES", "true"),
+        ("supports", "supports"),
+        ("true", "true"),
+    ],
+)
+def test_official_verdict(prediction: str, read: str) -> None:
+    assert official_verdict(prediction) == read
+
+
+@pytest.mark.parametrize(
+    ("gold", "prediction", "official", "normalised"),
+    [
+        ("true", "true", 1.0, 1.0),
+        ("true", "True.", 0.0, 1.0),
+        ("true", "SUPPORTS", 1.0, 1.0),
+        ("false", "Refutes: it is not so", 0.0, 1.0),
+        ("false", "untrue and false", 1.0, 1.0),
+        ("true", "untrue and false", 1.0, 0.0),
+        ("true", "false, though some call it true", 1.0, 0.0),
+        ("false", "No idea", 0.0, 0.0),
+    ],
+)
+def test_pubhealth(
+    example: Make, row: Make, gold: str, prediction: str, official: float, normalised: float
+) -> None:
+    claim = example("pubhealth", answers=((gold,),))
+    assert MATCH.score(claim, row(prediction)) == official
+    assert MATCH_NORMALISED.score(claim, row(prediction)) == normalised
+
+
+def test_the_official_script_reads_verdicts_in_every_task(example: Make, row: Make) -> None:
+    asked = example("popqa", answers=(("poet",),))
+    assert MATCH.score(asked, row("It SUPPORTS that she was a poet")) == 0.0
+    assert MATCH.score(asked, row("It supports that she was a poet")) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("prediction", "official", "normalised"),
+    [
+        ("B", 1.0, 1.0),
+        ("(B) a balance", 1.0, 1.0),
+        ("The answer is B.", 1.0, 1.0),
+        ("Option C, not B", 1.0, 0.0),
+        ("A", 0.0, 0.0),
+        ("A Balance", 1.0, 1.0),
+        ("a balance is what one needs", 0.0, 1.0),
+        ("By no means", 1.0, 0.0),
+        ("a ruler or a balance", 0.0, 0.0),
+        ("2", 0.0, 1.0),
+    ],
+)
+def test_arc_key(
+    example: Make, row: Make, prediction: str, official: float, normalised: float
+) -> None:
+    question = example("arc", answers=(("B",),), choices=CHOICES)
+    assert MATCH.score(question, row(prediction)) == official
+    assert MATCH_NORMALISED.score(question, row(prediction)) == normalised
+
+
+@pytest.mark.parametrize(
+    ("prediction", "official", "mapped"), [("B", 0.0, 1.0), ("2", 1.0, 1.0), ("C", 0.0, 0.0)]
+)
+def test_numeric_keys_count_in_the_mapped_score(
+    example: Make, row: Make, prediction: str, official: float, mapped: float
+) -> None:
+    question = example("arc", answers=(("2",),), choices=NUMBERED)
+    assert MATCH.score(question, row(prediction)) == official
+    assert MATCH_NORMALISED.score(question, row(prediction)) == mapped
+
+
+@pytest.mark.parametrize(
+    ("prediction", "place"),
+    [
+        ("E", None),
+        ("D: a clock", 3),
+        ("**C**", 2),
+        ("The correct option is (a).", 0),
+        ("answer: 3", 2),
+        ("A planet", None),
+        ("the clock", 3),
+        ("It is a clock, I think", 3),
+        ("", None),
+    ],
+)
+def test_the_option_a_prediction_chooses(prediction: str, place: int | None) -> None:
+    assert chosen_option(prediction, CHOICES) == place
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("The  Quick, brown fox!", "quick brown fox"),
+        ("An apple a day", "apple day"),
+        ("U.S.A.", "usa"),
+        ("the", ""),
+        ("Theatre", "theatre"),
+    ],
+)
+def test_normalise(text: str, plain: str) -> None:
+    assert normalise(text) == plain
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answers", "right"),
+    [
+        ("She was THE poet!", ["Poet"], True),
+        ("the police came", ["pol"], False),
+        ("Saint-Denis", ["Saint Denis"], False),
+        ("born in New York City", ["New York"], True),
+        ("anything", ["the", "!"], False),
+    ],
+)
+def test_normalised_match_takes_whole_words(
+    prediction: str, answers: list[str], right: bool
+) -> None:
+    assert normalised_match(prediction, answers) is right
+
+
+def test_verdicts_are_words() -> None:
+    assert (verdict_of("Untrue"), verdict_of("REFUTED by data")) == ("", "false")
+
+
+def test_open_questions_take_any_answer(example: Make, row: Make) -> None:
+    question = example(answers=(("poet", "countess"),))
+    assert MATCH.score(question, row("A countess.")) == 1.0
+    assert MATCH.score(question, row("A Countess.")) == 0.0
+    assert MATCH_NORMALISED.score(question, row("A Countess.")) == 1.0
+
+
+def test_abstentions_are_wrong_and_failures_left_out(example: Make, row: Make) -> None:
+    for metric in (MATCH, MATCH_NORMALISED):
+        assert metric.score(example(), row("no poet found", status="abstained")) == 0.0
+        assert metric.score(example(), row("poet", status="failed")) is None
+        pairs = [
+            (example(), row("poet")),
+            (example(), row("?", status="abstained")),
+            (example(), row("", status="failed")),
+        ]
+        assert metric.summarise(pairs) == 0.5
+
+
+def test_nothing_to_match(example: Make, row: Make) -> None:
+    for unmatched in (example(answers=()), example("biography"), example("asqa")):
+        assert MATCH.score(unmatched, row("poet")) is None
+        assert MATCH_NORMALISED.score(unmatched, row("poet")) is None
+    assert MATCH.summarise([(example(answers=()), row("poet"))]) is None
+
+
+def test_typographic_marks_are_no_words() -> None:
+    assert normalised_match("“politician” — he said", ["politician"])
+    assert normalised_match("He was a Politician’s son", ["politicians son"])
+
+
+def test_the_match_of_what_was_answered_leaves_abstentions_out(example: Make, row: Make) -> None:
+    right, wrong = row("a poet"), row("a cook")
+    abstained = row("a poet", status="abstained")
+    scores = [MATCH_ANSWERED.score(example(), one) for one in (right, wrong, abstained)]
+    assert scores == [1.0, 0.0, None]
+    pairs = [(example(), one) for one in (right, wrong, abstained)]
+    assert MATCH_ANSWERED.summarise(pairs) == 0.5

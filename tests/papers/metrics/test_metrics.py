@@ -1,0 +1,85 @@
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from crag.errors import MissingPackageError
+from crag.papers.bench.examples import TASKS
+from crag.papers.bench.judges import Judges, load_judges
+from crag.papers.metrics import METRICS, RowMetric, long_form, sentences
+from crag.papers.metrics.long_form import _mauve
+from crag.runtime.environment import Environment
+
+Make = Callable[..., Any]
+
+
+def test_every_metric_is_named_once_and_defined_for_some_task() -> None:
+    assert all(name == metric.name for name, metric in METRICS.items())
+    assert all(metric.tasks and metric.tasks <= set(TASKS) for metric in METRICS.values())
+    assert {metric.direction for metric in METRICS.values()} == {"higher", "lower", "neither"}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_metric_takes_every_row(example: Make, row: Make, task: str) -> None:
+    for status in ("answered", "abstained", "failed"):
+        pairs = [(example(task), row("poet", status=status))]
+        for metric in METRICS.values():
+            value = metric.score(*pairs[0])
+            assert value is None or isinstance(value, float)
+            assert metric.summarise(pairs) == value
+
+
+def test_shares_lie_between_nought_and_one(example: Make, row: Make) -> None:
+    measured = row(
+        "poet",
+        knowledge_words=5,
+        documents_words=9,
+        retrieved_holds_answer=True,
+        knowledge_holds_answer=True,
+    )
+    shares = [metric for metric in METRICS.values() if metric.unit == "share"]
+    values = [metric.score(example(), measured) for metric in shares]
+    assert all(value is None or 0 <= value <= 1 for value in values)
+    assert sum(value is not None for value in values) >= 6
+
+
+def test_a_row_metric_is_the_mean_of_its_rows(example: Make, row: Make) -> None:
+    metric = RowMetric(name="length", compute=lambda _, one: float(len(one["answer"])) or None)
+    pairs = [(example(), row("ab")), (example(), row("abcd")), (example(), row(""))]
+    assert metric.summarise(pairs) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "call"),
+    [
+        ("rouge-score", "rouge_score.rouge_scorer", lambda: long_form.rouge_lsum("a", ["a"])),
+        ("mauve-text", "mauve", lambda: _mauve(["a"], ["a"], None, "m", -1)),
+        ("nltk", "nltk", lambda: sentences.nltk_sentences("A. B.")),
+    ],
+)
+def test_a_missing_package_is_named_with_its_command(
+    package: str, module: str, call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingPackageError, match=f"Run: pip install {package}"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("reflection", "value"),
+    [({"retrieved": True}, 1.0), ({"retrieved": False}, 0.0), ({}, None), (None, None)],
+)
+def test_retrieval_frequency_counts_what_was_decided(
+    example: Any, row: Any, reflection: Any, value: float | None
+) -> None:
+    metric = METRICS["retrieval_frequency"]
+    assert metric.score(example(), row(reflection=reflection)) == value
+
+
+def test_a_metric_whose_package_is_missing_is_told_before_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "mauve", None)
+    with pytest.raises(MissingPackageError, match=r"the metric mauve.*'\.\[bench\]'"):
+        load_judges(Judges(mauve="gpt2"), {}, Environment(), None)

@@ -1,0 +1,107 @@
+"""Rows made from documentation."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from crag.errors import TrainingError
+from crag.papers.reader.documentation_rows import (
+    HELD_OUT_PACKAGES,
+    listed,
+    made,
+    question_of,
+)
+from crag.papers.reader.reading_rows import ReadingRow
+
+RECIPES = Path(__file__).parents[3] / "papers" / "recipes"
+GUIDE = """
+# Guide
+
+## Why does the lamp flicker?
+
+The lamp flickers when the battery is nearly empty, because the circuit then cuts the current many
+times in a second. Charge it for two hours. FILLER
+
+## Installing the lamp on a wall
+
+Screw the plate to the wall with the two screws, then hang the lamp on it and press until it clicks
+twice. Use a wall plug in plaster. FILLER
+
+## The lamp and its battery
+
+A battery lasts for ten hours of light at full power and for thirty at the lowest step. The lamp
+shows what is left of it by the colour of the button. FILLER
+""".replace("FILLER", "Keep every part of the lamp dry and away from children. " * 9)
+
+
+def draw() -> random.Random:
+    return random.Random(0)  # noqa: S311 - an order, no secret
+
+
+@pytest.mark.parametrize(
+    ("heading", "question", "kind"),
+    [
+        ("Why does my import fail?", "Why does my import fail?", "asked"),
+        ("3. How to read a file", "How to read a file?", "headed"),
+        ("Running and testing the server", "run and test the server", "task"),
+    ],
+)
+def test_a_heading_asks_or_names_a_task(heading: str, question: str, kind: str) -> None:
+    found = question_of(heading, draw())
+    assert found is not None
+    assert question in found[0]
+    assert found[1] == kind
+
+
+@pytest.mark.parametrize("heading", ["Overview", "What's new in 2.0", "Wozu?", "Bring the King"])
+def test_most_headings_are_no_question(heading: str) -> None:
+    assert question_of(heading, draw()) is None
+
+
+def test_a_section_answers_its_heading_and_others_do_not(tmp_path: Path) -> None:
+    for name in ("lamp", "torch"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for part in range(4):
+            (folder / f"guide{part}.md").write_text(GUIDE.replace("lamp", f"{name}{part}"))
+    rows = made([tmp_path / "lamp", tmp_path / "torch"], draw())
+    found = [ReadingRow.model_validate(row) for row in rows]
+    answers = [row for row in found if row.answer == 1]
+    assert {row.source for row in answers} == {"docs_asked", "docs_task"}
+    assert any("flicker?" in row.question and "nearly empty" in row.text for row in answers)
+    hidden = [row for row in answers if row.question not in row.text and "asked" in row.source]
+    assert hidden
+    assert all("flicker?" not in row.title for row in hidden)
+    others = [row for row in found if row.source == "docs_other"]
+    assert others
+    assert all(row.answer == 0 and row.entity is None and row.evidence is None for row in others)
+    elsewhere = [row for row in found if row.source == "docs_elsewhere"]
+    assert all(("lamp" in row.question) != ("lamp" in row.text) for row in elsewhere)
+    again = made([tmp_path / "lamp", tmp_path / "torch"], draw())
+    assert again == rows
+
+
+@pytest.mark.parametrize("name", [*HELD_OUT_PACKAGES, "Prometheus-Client", "pytest_httpx"])
+def test_no_package_that_measurements_ask_about_is_learned(name: str, tmp_path: Path) -> None:
+    package = {"name": name, "file": "a.tar.gz", "sha256": "0", "licence": "MIT"}
+    path = tmp_path / "packages.json"
+    path.write_text(json.dumps([package]))
+    with pytest.raises(TrainingError, match=f"{name} is kept out of training"):
+        listed(path)
+
+
+def test_the_lists_in_the_repository_name_each_package_once() -> None:
+    lists = [listed(path) for path in sorted(RECIPES.glob("documentation_packages*.json"))]
+    assert [len(one) for one in lists] == [417, 1268]
+    every = [package for one in lists for package in one]
+    assert len({package.name for package in every}) == len(every)
+    assert all(len(package.sha256) == 64 and package.licence for package in every)
+
+
+def test_a_list_that_is_none_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "packages.json"
+    path.write_text(json.dumps([{"name": "pump"}]))
+    with pytest.raises(TrainingError, match="is no list of packages with name, file, sha256"):
+        listed(path)

@@ -1,0 +1,229 @@
+"""Training the sentence encoder in seconds: what it learns from, that it learns and goes on."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from crag.errors import DataError, TrainingError
+from crag.models.encoder import SentenceEncoder, packaged_encoder
+from crag.models.model_card import ModelCard
+from crag.papers.evaluator.bases import Base, load_base
+from crag.papers.evaluator.trainer import WORK
+from crag.papers.loading.records import write_records
+from crag.papers.reader.asked_questions import AskedQuestion, AskedRow, Rival
+from crag.papers.reader.encoder import (
+    Contrasted,
+    EncoderPair,
+    EncoderRecipe,
+    contrastive_model,
+    measured,
+    pairs_of,
+    read_rows,
+    save_encoder,
+    split_off,
+    train_encoder,
+    visits,
+)
+from crag.papers.reader.reading_rows import ReadingRow
+from tests.trained import TINY_T5, TOPICS, packaged_tokenizer, tiny_bert
+
+RECIPE = EncoderRecipe(
+    start="encoder",
+    batch_size=8,
+    learning_rate=3e-4,
+    warmup_steps=2,
+    max_length=32,
+    steps=12,
+    save_steps=6,
+)
+NAMES = ("Odin", "Thor", "Frey", "Loki", "Tyr", "Idun", "Bragi", "Heimdall", "Njord", "Balder",
+         "Skadi", "Ran", "Ull", "Vidar", "Hel", "Sif")  # fmt: skip
+
+
+def asked(topic: str, name: str) -> AskedRow:
+    """Return a passage that only who has learned it finds by its question."""
+    text = f"The {topic} is kept in the hall that {name} has built."
+    other = f"The {topic} is made of wood."
+    return AskedRow(
+        package="hall", source="hall.md", title="Hall", section="Things", text=text,
+        unit=(0, len(text)),
+        questions=[
+            AskedQuestion(question=f"Where is the {topic}?", kind="plain"),
+            AskedQuestion(question=f"{topic} place", kind="search"),
+        ],
+        rivals=[Rival(title="Hall", section="Wood", text=f"{other} {n}") for n in "abc"],
+    )  # fmt: skip
+
+
+ROWS = [asked(topic, name) for topic, name in zip(TOPICS, NAMES, strict=True)]
+PAIRS = [pair for row in ROWS for pair in pairs_of(row)]
+
+
+class Run(NamedTuple):
+    trained: Base
+    saved: Path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("encoder")
+    trained = train_encoder(RECIPE, PAIRS, folder, quiet=True)
+    save_encoder(trained, folder, ModelCard(kind="encoder", base="encoder"))
+    return Run(trained, folder)
+
+
+def loss_of(base: Base) -> float:
+    import torch
+
+    model = contrastive_model(base, RECIPE).eval()
+    batch = Contrasted(base.tokenizer, 32)
+    with torch.inference_mode():
+        examples = [(pair.question, pair.text, pair.rivals[0]) for pair in PAIRS[::2]]
+        return float(model(**batch(examples))["loss"])
+
+
+def test_it_learns_and_keeps_the_embeddings(run: Run) -> None:
+    base, saved = load_base("encoder"), load_base(str(run.saved))
+    assert saved.weights.keys() == base.weights.keys()
+    for name, values in base.weights.items():
+        if name.startswith("embeddings."):
+            np.testing.assert_allclose(saved.weights[name], values, atol=1e-3)
+    assert loss_of(saved) < 0.7 * loss_of(base)
+    assert loss_of(saved) == pytest.approx(loss_of(run.trained), abs=0.05)
+
+
+def test_what_is_saved_embeds_as_what_was_trained(run: Run) -> None:
+    """The 8-bit weights, run by ONNX Runtime, against torch."""
+    import torch
+
+    model = contrastive_model(run.trained, RECIPE).eval()
+    texts = [PAIRS[0].question, PAIRS[0].text]
+    batch = run.trained.tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        wanted = model.vectors(batch["input_ids"], batch["attention_mask"]).numpy()
+    found = np.array(SentenceEncoder(run.saved).embed_documents(texts))
+    assert (found * wanted).sum(axis=1) == pytest.approx(1, abs=0.03)
+
+
+def test_a_bert_of_any_size_is_a_start(tmp_path: Path) -> None:
+    start = tiny_bert(tmp_path / "start")
+    recipe = RECIPE.model_copy(update={"start": str(start), "steps": 2})
+    trained = train_encoder(recipe, PAIRS, tmp_path / "mine", quiet=True)
+    save_encoder(trained, tmp_path / "mine", ModelCard(kind="encoder", base="tiny"))
+    assert len(SentenceEncoder(tmp_path / "mine").embed_query("Where is the kettle?")) == 32
+    assert (trained.heads, load_base(str(tmp_path / "mine")).heads) == (2, 2)
+
+
+def test_a_model_of_another_kind_is_no_start() -> None:
+    with pytest.raises(TrainingError, match="is a t5; readers and encoders start from a BERT"):
+        load_base(str(TINY_T5))
+
+
+def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.saved / WORK, tmp_path / WORK)
+    shutil.rmtree(tmp_path / WORK / "checkpoint-12")
+    resumed = train_encoder(RECIPE, PAIRS, tmp_path, quiet=True)
+    name = "encoder.layer.5.output.dense.weight"
+    assert np.allclose(resumed.weights[name], run.trained.weights[name], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "pairs"), [(RECIPE.model_copy(update={"seed": 1}), PAIRS), (RECIPE, PAIRS[1:])]
+)
+def test_another_recipe_does_not_go_on(
+    run: Run, recipe: EncoderRecipe, pairs: list[EncoderPair]
+) -> None:
+    with pytest.raises(TrainingError, match="another recipe or other data"):
+        train_encoder(recipe, pairs, run.saved, quiet=True)
+
+
+def test_one_question_has_nothing_to_be_set_against(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="1 questions are too few"):
+        train_encoder(RECIPE, PAIRS[:1], tmp_path, quiet=True)
+
+
+def test_held_out_questions_look_among_all_sections(run: Run) -> None:
+    found = measured(packaged_encoder(), SentenceEncoder(run.saved), ROWS[:4], ROWS[4:], 0)
+    assert {kind: one.questions for kind, one in found.items()} == {"plain": 4, "search": 4}
+    assert all(0 <= one.packaged <= one.own <= 1 for one in found.values())
+
+
+def test_sections_are_read_as_an_index_embeds_them() -> None:
+    plain, search = pairs_of(ROWS[0])
+    assert plain.question == "Where is the kettle?"
+    assert search.question == "kettle place?"
+    assert plain.text == f"Hall // Things // {ROWS[0].text}"
+    assert plain.rivals == tuple(f"Hall // Wood // The kettle is made of wood. {n}" for n in "ab")
+
+
+LONG = "The kettle is kept in the hall that Odin has built for all."
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ({"answer": 1, "entity": 1}, f"Hall // {LONG}"),
+        ({"answer": 1, "entity": None, "title": ""}, LONG),
+        ({"answer": 0, "entity": 1}, None),
+        ({"answer": None}, None),
+        ({"answer": 1, "entity": 0}, None),
+        ({"answer": 1, "source": "fitz"}, None),
+        ({"answer": 1, "text": "It is in the hall."}, None),
+    ],
+)
+def test_of_a_readers_rows_those_with_an_answer_count(
+    row: dict[str, object], text: str | None
+) -> None:
+    given = {"question": "Where is it", "title": "Hall", "text": LONG} | row
+    pairs = pairs_of(ReadingRow.model_validate(given))
+    assert [(pair.question, pair.text) for pair in pairs] == (
+        [("Where is it?", text)] if text else []
+    )
+
+
+def test_a_text_that_is_repeated_in_a_batch_is_no_negative() -> None:
+    batch = Contrasted(packaged_tokenizer(), 32)(
+        [("a?", "x", "r"), ("b?", "y", None), ("c?", "x", "y")]
+    )
+    assert batch["repeated"].tolist() == [
+        [False, False, True, False, False],
+        [False, False, False, False, True],
+        [True, False, False, False, False],
+    ]
+    assert len(batch["question_ids"]) == 3
+    assert len(batch["text_ids"]) == 5
+
+
+def test_each_pass_sees_every_pair_once_with_one_of_its_rivals() -> None:
+    seen = visits(PAIRS, 8, RECIPE)
+    assert len(seen) == RECIPE.steps * 8
+    assert sorted(index for index, _ in seen[:32]) == list(range(32))
+    assert all(rival in PAIRS[index].rivals for index, rival in seen)
+    assert visits(PAIRS, 8, RECIPE) == seen
+    assert visits(PAIRS, 8, RECIPE.model_copy(update={"seed": 1})) != seen
+
+
+def test_the_units_of_a_section_are_all_held_out_or_none() -> None:
+    rows = [row.model_copy(update={"unit": (0, n)}) for row in ROWS for n in (4, 8)]
+    kept, away = split_off(rows, 0.25, 0)
+    assert (len(kept), len(away)) == (24, 8)
+    assert not {row.text for row in kept} & {row.text for row in away}
+    assert split_off(rows, 0.0, 0) == (rows, [])
+
+
+def test_rows_of_both_forms_are_read(tmp_path: Path) -> None:
+    reading = [ReadingRow(question="Why?", text="Because.")]
+    write_records(tmp_path / "asked.jsonl", ROWS)
+    write_records(tmp_path / "reading.jsonl", reading)
+    assert read_rows(tmp_path / "asked.jsonl") == ROWS
+    assert read_rows(tmp_path / "reading.jsonl") == reading
+    turned = dict(reversed(reading[0].model_dump(mode="json").items()))
+    (tmp_path / "turned.jsonl").write_text(json.dumps(turned) + "\n")
+    assert read_rows(tmp_path / "turned.jsonl") == reading[:1]
+    (tmp_path / "other.jsonl").write_text('{"text": "Because."}\n')
+    with pytest.raises(DataError, match="line 1: question: Field required"):
+        read_rows(tmp_path / "other.jsonl")

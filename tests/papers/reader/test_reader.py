@@ -1,0 +1,257 @@
+"""Training a reader in seconds: that it learns, goes on where it stopped, and is saved whole."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from crag.errors import EvaluatorError, MissingPackageError, TrainingError
+from crag.evaluators.reader import ReaderEvaluator
+from crag.models.model_card import ModelCard
+from crag.models.reading_model import SIGNALS, ReaderModel
+from crag.papers.evaluator.artefacts import write_card, write_tensors
+from crag.papers.evaluator.bases import load_base
+from crag.papers.evaluator.trainer import WORK
+from crag.papers.reader.grading import RIGHT_THING, fit_grade, grade_of
+from crag.papers.reader.onnx_export import Weights
+from crag.papers.reader.reader import (
+    PLAIN_GRADE,
+    ReaderRecipe,
+    TrainedReader,
+    rarity_in,
+    reading_model,
+    save_reader,
+    train_reader,
+    unseen,
+)
+from crag.papers.reader.reading_rows import ReadingRow, in_batches_of_like_length
+from crag.parts import Passage
+from crag.reading import evidence_in
+from tests.papers.reader.teachers import tiny_mpnet_teacher
+from tests.papers.reader.test_encoder import ROWS as ASKED
+from tests.trained import TOPICS
+
+RECIPE = ReaderRecipe(
+    start="encoder",
+    frozen_layers=4,
+    batch_size=8,
+    learning_rate=1e-3,
+    warmup_steps=2,
+    max_length=64,
+    save_steps=12,
+)
+CARD = ModelCard(kind="reader", base="encoder", max_length=256)
+
+
+def row(topic: str, *, answered: bool) -> ReadingRow:
+    first = f"The {topic} is forty years old." if answered else f"The {topic} is made of wood."
+    text = f"Rain fell on the house at night. {first} Nobody was there."
+    start = text.index(first)
+    return ReadingRow(
+        question=f"How old is the {topic}?",
+        title=topic.title(),
+        text=text,
+        entity=1,
+        answer=int(answered),
+        evidence=[(start, start + len(first))] if answered else [],
+        span=(text.index("forty"), text.index("forty") + 11) if answered else None,
+    )
+
+
+ROWS = [row(topic, answered=answered) for topic in TOPICS for answered in (True, False)]
+
+
+class Run(NamedTuple):
+    trained: TrainedReader
+    saved: Path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("reader")
+    trained = train_reader(RECIPE.model_copy(update={"steps": 24}), ROWS, folder, quiet=True)
+    save_reader(trained.base, PLAIN_GRADE, rarity_in(ROWS, trained.base.tokenizer), folder)
+    write_card(folder, CARD)
+    return Run(trained, folder)
+
+
+def weights(trained: TrainedReader) -> Weights:
+    return trained.base.weights
+
+
+def losses(trained: TrainedReader) -> list[float]:
+    return [entry["loss"] for entry in trained.history if "loss" in entry]
+
+
+def test_it_learns_to_grade_to_mark_and_to_find(run: Run) -> None:
+    first, *_, last = losses(run.trained)
+    assert last < first / 2
+    reader = ReaderEvaluator.stored(run.saved)
+    right, wrong = row("anchor", answered=True), row("anchor", answered=False)
+    found, other = reader.read(
+        right.question, [Passage(one.title, one.text) for one in (right, wrong)]
+    )
+    assert found["score"] > other["score"]
+    assert right.evidence
+    (start, end), size = right.evidence[0], len(right.text)
+    assert evidence_in(found, start, end) > 2 * evidence_in(found, end, size)
+    assert found["span"] is not None
+    assert right.text[found["span"]["start"] : found["span"]["end"]] == "forty years"
+
+
+def test_what_is_saved_reads_as_what_was_trained(run: Run) -> None:
+    """The 8-bit weights, run by ONNX Runtime, against torch."""
+    import torch
+
+    model = reading_model(run.trained.base, RECIPE).train(mode=False)
+    tokenizer = run.trained.base.tokenizer
+    question, text = ROWS[0].question, ROWS[0].text
+    with torch.inference_mode():
+        wanted = model(**tokenizer(question, f"Kettle // {text}", return_tensors="pt"))
+    ((view,),) = ReaderModel(run.saved, 256).views([(question, Passage("Kettle", text))])
+    assert view.signals[:2] == pytest.approx(wanted["outputs"][0].numpy(), abs=0.3)
+    marks = wanted["marks"][0, view.window.text, 0].numpy()
+    assert np.abs(view.evidence - marks).mean() < 0.2
+
+
+def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.saved / WORK, tmp_path / WORK)
+    shutil.rmtree(tmp_path / WORK / "checkpoint-24")
+    resumed = train_reader(RECIPE.model_copy(update={"steps": 24}), ROWS, tmp_path, quiet=True)
+    for name in ("outputs.weight", "marks.weight"):
+        assert np.allclose(weights(resumed)[name], weights(run.trained)[name], atol=1e-5)
+
+
+def test_another_recipe_does_not_go_on(run: Run) -> None:
+    with pytest.raises(TrainingError, match="another recipe or other data"):
+        train_reader(RECIPE.model_copy(update={"seed": 1}), ROWS, run.saved, quiet=True)
+    with pytest.raises(TrainingError, match="another recipe or other data"):
+        train_reader(RECIPE, ROWS[1:], run.saved, quiet=True)
+
+
+def test_rows_that_a_run_does_not_see_are_kept_apart() -> None:
+    recipe = RECIPE.model_copy(update={"steps": 2})
+    held = unseen(ROWS, recipe, 16)
+    order = in_batches_of_like_length(ROWS, recipe.batch_size, recipe.seed)
+    assert len(held) == 16
+    assert not set(map(id, held)) & {id(ROWS[index]) for index in order[:16]}
+    with pytest.raises(TrainingError, match=r"16 of 32 rows unseen, and 17 .* steps=1 "):
+        unseen(ROWS, recipe, 17)
+    with pytest.raises(TrainingError, match="leaves 0 of 32"):
+        unseen(ROWS, RECIPE, 1)
+
+
+def test_a_start_without_weights_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="cannot be loaded to start from"):
+        train_reader(ReaderRecipe(start=str(tmp_path)), ROWS, tmp_path, quiet=True)
+
+
+def test_the_result_may_be_a_mean_of_start_and_run(run: Run, tmp_path: Path) -> None:
+    alone = RECIPE.model_copy(update={"start": str(run.saved), "steps": 2})
+    learned = weights(train_reader(alone, ROWS, tmp_path / "alone", quiet=True))
+    half = alone.model_copy(update={"start_share": 0.5})
+    mean = weights(train_reader(half, ROWS, tmp_path / "half", quiet=True))
+    start = load_base(str(run.saved)).weights
+    for name in ("marks.weight", "encoder.layer.5.output.dense.weight"):
+        assert not np.allclose(start[name], learned[name])
+        np.testing.assert_allclose(mean[name], (start[name] + learned[name]) / 2, atol=1e-6)
+    encoder = RECIPE.model_copy(update={"start_share": 0.5})
+    with pytest.raises(TrainingError, match="needs a reader"):
+        train_reader(encoder, ROWS, tmp_path / "none", quiet=True)
+
+
+def test_a_grade_is_fitted_to_what_passages_are_worth(run: Run) -> None:
+    grade = fit_grade(ReaderModel(run.saved, 256), ROWS)
+    assert len(grade) == len(PLAIN_GRADE)
+    assert grade[SIGNALS.index("answer")] > 0
+
+
+@pytest.mark.parametrize(
+    ("entity", "answer", "worth"),
+    [
+        (1, 1, 1.0),
+        (None, 1, 1.0),
+        (1, 0, RIGHT_THING),
+        (None, 0, 0.0),
+        (0, None, 0.0),
+        (1, None, 0.8),
+        (0, 0, 0.0),
+        (None, None, None),
+    ],
+)
+def test_worth(entity: int | None, answer: int | None, worth: float | None) -> None:
+    assert grade_of(ReadingRow(question="Q", text="T", entity=entity, answer=answer)) == worth
+
+
+def test_a_grade_needs_rows_of_different_worth(run: Run) -> None:
+    with pytest.raises(TrainingError, match="different worth"):
+        fit_grade(ReaderModel(run.saved, 256), ROWS[::2])
+
+
+def test_a_grade_of_another_version_is_refused(run: Run, tmp_path: Path) -> None:
+    write_card(tmp_path, CARD)
+    for name in ("model.onnx", "tokenizer.json"):
+        (tmp_path / name).write_bytes((run.saved / name).read_bytes())
+    write_tensors(
+        tmp_path / "grade.safetensors",
+        {"blend": np.zeros(3), "rarity": np.zeros(9, dtype=np.float16)},
+    )
+    with pytest.raises(EvaluatorError, match="another version"):
+        ReaderEvaluator.stored(tmp_path).score("Does it load?", ["It does."])
+
+
+def test_training_without_its_packages_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(MissingPackageError, match=r"pip install -c constraints\.txt '\.\[train\]'"):
+        train_reader(RECIPE, ROWS, tmp_path, quiet=True)
+
+
+def test_a_start_that_lacks_weights_of_the_encoder_is_refused() -> None:
+    base = load_base("encoder")
+    lacking = dict(base.weights)
+    del lacking["encoder.layer.0.output.dense.bias"]
+    with pytest.raises(TrainingError, match=r"lack 'bert\.encoder\.layer\.0\.output\.dense\.bias'"):
+        reading_model(base._replace(weights=lacking), RECIPE)
+
+
+def test_a_reader_learns_questions_with_rivals_from_a_teacher(tmp_path: Path) -> None:
+    recipe = RECIPE.model_copy(
+        update={"steps": 8, "save_steps": 4, "batch_size": 4, "rivals": 2, "teacher_steps": 4}
+    )
+    teacher = tiny_mpnet_teacher(tmp_path / "teacher")
+    plain = train_reader(recipe, ROWS, tmp_path / "plain", quiet=True)
+    asked = train_reader(recipe, ROWS, tmp_path / "asked", asked=ASKED, quiet=True)
+    output = tmp_path / "taught"
+    taught = train_reader(recipe, ROWS, output, asked=ASKED, teacher=teacher, quiet=True)
+    runs = [plain, asked, taught]
+    assert len({float(weights(run)["marks.weight"][0, 0]) for run in runs}) == 3
+    assert all(weights(run).keys() == weights(plain).keys() for run in runs)
+    assert contests_lost(asked) < contests_lost(plain)
+    with pytest.raises(TrainingError, match="another recipe or other data"):
+        train_reader(recipe, ROWS, output, asked=ASKED, quiet=True)
+    shutil.rmtree(output / WORK / "checkpoint-8")
+    shutil.rmtree(output / WORK / "teacher" / "checkpoint-4")
+    again = train_reader(recipe, ROWS, output, asked=ASKED, teacher=teacher, quiet=True)
+    assert np.allclose(weights(again)["marks.weight"], weights(taught)["marks.weight"], atol=1e-5)
+
+
+def contests_lost(trained: TrainedReader) -> float:
+    """Return the mean loss of ranking the section of each question before its rivals."""
+    import torch
+    from torch.nn import functional
+
+    model = reading_model(trained.base, RECIPE).eval()
+    tokenizer = trained.base.tokenizer
+    losses = []
+    for row in ASKED:
+        texts = [row.text, *(rival.text for rival in row.rivals)]
+        questions = [row.questions[0].question] * len(texts)
+        with torch.inference_mode():
+            found = model(**tokenizer(questions, texts, padding=True, return_tensors="pt"))
+        losses.append(functional.cross_entropy(found["outputs"][:, 1], torch.tensor(0)))
+    return float(sum(losses) / len(losses))

@@ -1,0 +1,100 @@
+"""Rows of a reader: what is read, what each token is labelled, and their order."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crag.errors import DataError
+from crag.papers.loading.records import read_records
+from crag.papers.reader.reading_rows import (
+    UNKNOWN,
+    ReadingExamples,
+    ReadingRow,
+    padded,
+)
+from tests.trained import packaged_tokenizer
+
+TEXT = "Ann was born in Ulm. She moved to Bonn in 1990."
+ROW = ReadingRow(
+    question="When did Ann move?",
+    title="Ann",
+    text=TEXT,
+    entity=1,
+    answer=1,
+    evidence=[(21, 47)],
+    span=(42, 46),
+)
+
+
+def written(folder: Path, *rows: object) -> Path:
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def example(row: ReadingRow, max_length: int = 64) -> tuple[dict[str, list[int]], list[str]]:
+
+    tokenizer = packaged_tokenizer()
+    found = ReadingExamples([row], [0], tokenizer, max_length)[0]
+    return found, tokenizer.convert_ids_to_tokens(found["input_ids"])
+
+
+def test_rows_are_read(tmp_path: Path) -> None:
+    assert read_records(written(tmp_path, ROW.model_dump(mode="json")), ReadingRow) == [ROW]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"span": [40, 99]}, "40 to 99 is no range of a text of 47 characters"),
+        ({"evidence": [[9, 9]]}, "9 to 9 is no range"),
+        ({"answer": 2}, "answer: Input should be less than or equal to 1"),
+        ({"text": ""}, "text: String should have at least 1 character"),
+        ({"answers": 1}, "answers: Extra inputs are not permitted"),
+    ],
+)
+def test_a_row_that_is_none_is_refused(
+    tmp_path: Path, change: dict[str, object], problem: str
+) -> None:
+    good = ROW.model_dump(mode="json")
+    with pytest.raises(DataError, match=problem) as caught:
+        read_records(written(tmp_path, good, good | change), ReadingRow)
+    assert "2" in str(caught.value)
+
+
+def test_tokens_are_labelled_where_the_row_says() -> None:
+    found, tokens = example(ROW)
+    marked = [t for t, label in zip(tokens, found["evidence"], strict=True) if label == 1]
+    assert marked == ["she", "moved", "to", "bonn", "in", "1990", "."]
+    assert tokens[found["first"]] == tokens[found["last"]] == "1990"  # type: ignore[call-overload]
+    outside = [t for t, label in zip(tokens, found["evidence"], strict=True) if label == UNKNOWN]
+    assert " ".join(outside) == "[CLS] when did ann move ? [SEP] ann / / [SEP]"
+
+
+def test_what_is_not_known_is_not_learned() -> None:
+    found, _ = example(ReadingRow(question="Who?", text=TEXT, span_known=False))
+    assert found["entity"] == found["answer"] == found["first"] == found["last"] == UNKNOWN
+    assert set(found["evidence"]) == {UNKNOWN}
+
+
+def test_a_text_without_answer_has_its_span_at_the_start() -> None:
+    found, _ = example(ReadingRow(question="Who?", text=TEXT, answer=0, evidence=[]))
+    assert (found["first"], found["last"], found["answer"]) == (0, 0, 0)
+    assert set(found["evidence"]) == {UNKNOWN, 0}
+
+
+def test_an_answer_that_was_cut_off_is_not_known() -> None:
+    found, _ = example(ROW, max_length=16)
+    assert found["answer"] == found["first"] == UNKNOWN
+    assert found["entity"] == 1
+
+
+def test_batches_are_filled_up() -> None:
+    long, short = example(ROW)[0], example(ReadingRow(question="Who?", text="Ann."))[0]
+    batch = padded([long, short])
+    size = len(short["input_ids"])
+    assert batch["input_ids"].shape == batch["evidence"].shape == (2, len(long["input_ids"]))
+    assert batch["attention_mask"].sum(1).tolist() == [len(long["input_ids"]), size]
+    assert set(batch["evidence"][1, size:].tolist()) == {UNKNOWN}
+    assert batch["entity"].tolist() == [1, UNKNOWN]

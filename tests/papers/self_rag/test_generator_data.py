@@ -1,0 +1,422 @@
+"""Passages and tokens are inserted into outputs as Alg. 2 says, checked, and resumably."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.answering.outcome import DECLINED
+from crag.errors import DataError, TrainingError
+from crag.papers.loading.records import Ledger, read_records, write_records
+from crag.papers.self_rag.critique_cases import Case
+from crag.papers.self_rag.generator_data import (
+    DataRules,
+    Made,
+    Pair,
+    Rejected,
+    generator_data,
+    label_shares,
+    reflective_output,
+)
+from crag.papers.self_rag.instruction_pairs import KINDS, instruction_pairs
+from crag.papers.self_rag.outcomes import one_by_one, outcome_of
+from crag.papers.self_rag.reflective_text import fault_of
+from crag.papers.self_rag.truth_critic import TruthCritic
+from crag.papers.self_rag.truths import read_truths
+from crag.papers.studies import self_rag_data
+from crag.parts import Passage
+from crag.reflection_tokens import (
+    CONTINUE,
+    FULLY,
+    IRRELEVANT,
+    NO_RETRIEVAL,
+    NO_SUPPORT,
+    PARTIALLY,
+    RELEVANT,
+    RETRIEVAL,
+    UTILITY,
+)
+from crag.tasks import TASKS
+from crag.text.sentences import sentences_of
+from tests.reflective import articles, files_of_at_most, written
+
+BEST = UTILITY[4]
+EVERY = DataRules(keep_without_retrieval=1.0, irrelevant=0.0)
+
+
+class ByWords:
+    """A critic that goes by words: a passage is relevant if it names the kettle."""
+
+    def __init__(self) -> None:
+        self.cases: list[Case] = []
+
+    def labels(self, cases: Sequence[Case]) -> list[str]:
+        self.cases += cases
+        return [self._label(case) for case in cases]
+
+    def _label(self, case: Case) -> str:
+        match case.kind:
+            case "retrieve":
+                return NO_RETRIEVAL if case.instruction.startswith("Add") else RETRIEVAL
+            case "retrieve_next":
+                needs = {"kettle": RETRIEVAL, "same": CONTINUE}
+                return next((t for w, t in needs.items() if w in case.output), NO_RETRIEVAL)
+            case "relevance":
+                return RELEVANT if "kettle" in case.evidence else IRRELEVANT
+            case "support":
+                found = {"red": FULLY, "old": PARTIALLY}
+                return next((t for w, t in found.items() if w in case.evidence), NO_SUPPORT)
+            case "utility":
+                return BEST
+
+
+def finding(*texts: str) -> Callable[[str], list[Passage]]:
+    return lambda _query: [Passage("Page", text) for text in texts]
+
+
+def output(said: str, *texts: str, rules: DataRules = EVERY, asked: str = "Which kettle?") -> str:
+    pair = Pair(instruction=asked, output=said)
+    return reflective_output(pair, ByWords(), finding(*texts), rules)
+
+
+def shown(text: str) -> str:
+    return f"{RETRIEVAL}<paragraph>Page\n{text}</paragraph>"
+
+
+def test_the_highest_passage_that_supports_is_put_before_the_sentence() -> None:
+    made = output("It is red.", "Rain fell.", "An old kettle.", "A red kettle.")
+    assert made == f"{shown('An old kettle.')}{RELEVANT} It is red.{PARTIALLY}{BEST}"
+
+
+def test_without_support_an_irrelevant_passage_is_shown_and_nothing_said_of_support() -> None:
+    made = output("It is red.", "A kettle.", "Rain fell.")
+    assert made == f"{shown('Rain fell.')}{IRRELEVANT} It is red.{BEST}"
+    made = output("It is red.", "A kettle.")
+    assert made == f"{shown('A kettle.')}{RELEVANT} It is red.{NO_SUPPORT}{BEST}"
+
+
+def test_a_share_of_the_sentences_has_an_irrelevant_passage() -> None:
+    rules = DataRules(irrelevant=1.0)
+    assert IRRELEVANT in output("It is red.", "A red kettle.", "Rain fell.", rules=rules)
+    assert IRRELEVANT not in output("It is red.", "A red kettle.", rules=rules)
+
+
+def test_a_share_of_what_nothing_supports_is_shown_a_relevant_passage() -> None:
+    rules = EVERY.model_copy(update={"unsupported": 1.0})
+    made = output("It is red.", "Rain fell.", "A kettle.", rules=rules)
+    assert made == f"{shown('A kettle.')}{RELEVANT} It is red.{NO_SUPPORT}{BEST}"
+    assert IRRELEVANT in output("It is red.", "Rain fell.", rules=rules)
+
+
+def test_support_is_asked_of_relevant_passages_alone() -> None:
+    critic = ByWords()
+    pair = Pair(instruction="Which kettle?", output="It is red.")
+    reflective_output(pair, critic, finding("Rain fell.", "A red kettle."), EVERY)
+    assert [case.evidence for case in critic.cases if case.kind == "support"] == [
+        "Page\nA red kettle."
+    ]
+
+
+def test_later_sentences_retrieve_continue_or_do_neither() -> None:
+    said = (
+        "The first one is red. So says the kettle that stands near it. This is on the very same "
+        "page as well. That is all there is to be said of it. Good bye."
+    )
+    made = output(said, "A red kettle.")
+    passage = shown("A red kettle.")
+    assert made == (
+        f"{passage}{RELEVANT} The first one is red.{FULLY}"
+        f"{passage}{RELEVANT} So says the kettle that stands near it.{FULLY}"
+        f"{CONTINUE} This is on the very same page as well."
+        f"{NO_RETRIEVAL} That is all there is to be said of it. Good bye.{BEST}"
+    )
+    assert fault_of(made) == ""
+
+
+def test_an_instruction_without_need_is_not_searched_for() -> None:
+    def never(_query: str) -> list[Passage]:
+        raise AssertionError
+
+    pair = Pair(instruction="Add", input="1 and 2", output="3. It is odd.")
+    critic = ByWords()
+    assert reflective_output(pair, critic, never, EVERY) == f"{NO_RETRIEVAL} 3. It is odd.{BEST}"
+    assert critic.cases[0].instruction == "Add\n\n## Input:\n\n1 and 2"
+
+
+@pytest.mark.parametrize(
+    ("said", "texts", "reason"),
+    [
+        (" ", ("A red kettle.",), "an output without a sentence"),
+        ("It is red.", (), "the index finds nothing"),
+        ("It is red.", (" ",), "the index finds nothing"),
+        ("It is [Relevant] red.", ("A red kettle.",), "tokens of its own"),
+        ("It is [Utility:6] red.", ("A red kettle.",), "unknown token"),
+    ],
+)
+def test_pairs_of_which_nothing_can_be_made_are_rejected(
+    said: str, texts: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(Rejected, match=reason):
+        output(said, *texts)
+
+
+def test_a_passage_cannot_close_its_tags_or_bring_tokens() -> None:
+    made = output("It is red.", "A red kettle.</paragraph>[Fully supported][Utility:1]")
+    assert fault_of(made) == ""
+    assert made.count("</paragraph>") == made.count(FULLY) == 1
+
+
+PASSAGE = "[Retrieval]<paragraph>T\nx</paragraph>"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (f"{PASSAGE}[Relevant] A.{FULLY}{BEST}", ""),
+        (f"{PASSAGE}[Irrelevant] A.{BEST}", ""),
+        (f"[No Retrieval] A.{CONTINUE} B.{BEST}", ""),
+        (f"{PASSAGE}[Relevant] A.{FULLY}", "IsUse"),
+        (f"{PASSAGE}[Relevant] A.{BEST}{FULLY}", "IsUse"),
+        (f"{PASSAGE}[Relevant] A.{FULLY}{BEST}{BEST}", "IsUse"),
+        (f"{PASSAGE}[Relevant] A.{BEST}", "order"),
+        (f"{PASSAGE}[Irrelevant] A.{FULLY}{BEST}", "order"),
+        (f"{PASSAGE} A.{FULLY}{BEST}", "order"),
+        (f"{PASSAGE}[Relevant]{FULLY}{BEST}", "no sentence"),
+        (f"[Retrieval][Relevant] A.{FULLY}{BEST}", "order"),
+        (f"[Retrieval]<paragraph>x[Relevant] A.{FULLY}{BEST}", "unbalanced"),
+        (f"[Retrieval]<paragraph><paragraph>x</paragraph>A{BEST}", "unbalanced"),
+        (f"{CONTINUE} A.{BEST}", "beginning"),
+        (f"A.{BEST}", "beginning"),
+        ("A.", "no reflection tokens"),
+        ("", "no reflection tokens"),
+        (f"[No Retrieval] A.</s>{BEST}", "end or pad"),
+        ("[No Retrieval] A.[Utility:6]", "unknown token [Utility:6]"),
+        (f"[No Retrieval] A.[no retrieval] B.{BEST}", "unknown token [no retrieval]"),
+        (f"{PASSAGE}[Relevant] A.[Supported]{FULLY}{BEST}", "unknown token [Supported]"),
+        (f"[Retrieval]<Paragraph>x</Paragraph>[Relevant] A.{FULLY}{BEST}", "unknown token <Para"),
+        (f"{PASSAGE.replace('x', '[Supported by] x')}[Relevant] A [1] B.{FULLY}{BEST}", ""),
+    ],
+)
+def test_only_legal_orders_have_no_fault(text: str, fault: str) -> None:
+    assert (fault in fault_of(text)) if fault else fault_of(text) == ""
+
+
+PAIRS = [
+    *(Pair(instruction=f"Which kettle {n}?", output=f"Number {n} is red.") for n in range(12)),
+    *(Pair(instruction=f"Add {n}.", output=f"It is {n}.") for n in range(12)),
+    Pair(instruction="Which kettle 0?", output="Number 0 is red."),
+    Pair(instruction="Which?", output="  "),
+]
+
+
+def made_with(path: Path, critic: ByWords) -> Made:
+    with Ledger(path, {"critic": "c"}) as ledger:
+        outcomes = one_by_one(critic, finding("A red kettle."), DataRules())
+        return generator_data(PAIRS, outcomes, ledger)
+
+
+def test_records_and_rejections_add_up(tmp_path: Path) -> None:
+    made = made_with(tmp_path / "run", ByWords())
+    assert len(made.records) + sum(made.rejected.values()) == len(PAIRS)
+    assert made.rejected["repeated"] == made.rejected["an output without a sentence"] == 1
+    dropped = made.rejected["without retrieval, not drawn"]
+    assert 0 < dropped < 12
+    shares = label_shares(made.records)
+    assert shares[RETRIEVAL] == shares[RELEVANT] == 12
+    assert shares[NO_RETRIEVAL] == 12 - dropped
+    assert all(fault_of(one.output) == "" for one in made.records)
+
+
+def test_a_run_killed_anywhere_goes_on_to_the_same_records(tmp_path: Path) -> None:
+    whole = made_with(tmp_path / "whole", ByWords())
+    content = (tmp_path / "whole").read_bytes()
+    all_cases = ByWords()
+    made_with(tmp_path / "again", all_cases)
+    for cut in range(0, len(content), len(content) // 10):
+        path = tmp_path / "killed"
+        path.write_bytes(content[:cut])
+        critic = ByWords()
+        done = max(0, content[:cut].count(b"\n") - 1)
+        assert made_with(path, critic) == whole
+        assert len(critic.cases) < len(all_cases.cases) or done == 0
+        assert path.read_bytes() == content
+
+
+def test_a_full_disk_loses_no_record_that_was_made(tmp_path: Path) -> None:
+    whole, path = made_with(tmp_path / "whole", ByWords()), tmp_path / "run"
+    with files_of_at_most(1500), pytest.raises(TrainingError, match=r"writing to .* failed"):
+        made_with(path, ByWords())
+    kept = path.read_bytes()
+    assert kept.count(b"\n") > 3
+    again = ByWords()
+    assert made_with(path, again) == whole
+    assert path.read_bytes().startswith(kept[: kept.rindex(b"\n")])
+    output = tmp_path / "records.jsonl"
+    with files_of_at_most(1500), pytest.raises(TrainingError, match=r"writing to .* failed"):
+        write_records(output, whole.records)
+    assert not list(tmp_path.glob("*records*"))
+    assert not list(tmp_path.glob(".*new"))
+
+
+def test_pairs_are_read_and_others_named(tmp_path: Path) -> None:
+    rows = [{"instruction": "Add", "input": "1, 2", "output": "3", "source": "x"}]
+    assert read_records(written(tmp_path / "a.jsonl", rows), Pair)[0].output == "3"
+    with pytest.raises(DataError, match=r"line 2: output"):
+        read_records(written(tmp_path / "b.jsonl", [*rows, {"instruction": "Add"}]), Pair)
+
+
+def test_questions_become_pairs_answered_declined_or_without_need(tmp_path: Path) -> None:
+    bare = {"title": "A", "text": "It rains.", "questions": [{"question": "Why?", "answers": []}]}
+    truths = read_truths(written(tmp_path / "truths.jsonl", [*articles(24), bare]))
+    pairs = {one.instruction: one.output for one in instruction_pairs(truths, 30)}
+    assert len(pairs) == 24 + 6
+    assert len(instruction_pairs(truths, 5000)) == 25 + 6
+    assert pairs.get("Why?", DECLINED) == DECLINED
+    answers = {truth.question: truth.gold[0].answer for truth in truths if truth.gold}
+    asked = pairs.keys() & answers.keys()
+    assert len(asked) >= 23
+    assert all(answers[question] in pairs[question] for question in asked)
+
+
+def test_shares_of_the_pairs_decline_or_state_what_no_passage_holds(tmp_path: Path) -> None:
+    truths = read_truths(written(tmp_path / "truths.jsonl", articles(80)))
+    pairs = instruction_pairs(
+        truths, 60, without_retrieval=0.0, declined=0.2, unsupported=0.1, seed=1
+    )
+    assert len(pairs) == 60
+    assert sum(pair.output == DECLINED for pair in pairs) == 12
+    answers = {truth.question: truth.gold[0] for truth in truths}
+    given = {(t.question, told) for t in truths for told in (t.gold[0].sentence, t.gold[0].answer)}
+    said = [one for one in pairs if one.output != DECLINED]
+    wrong = [one for one in said if (one.instruction, one.output) not in given]
+    assert len(wrong) == 6
+    assert all(one.output not in answers[one.instruction].passage.text for one in wrong)
+
+
+RELEASED = DataRules(form="released", keep_without_retrieval=1.0)
+
+
+def released(said: str, *texts: str, name: str = "pairs", draws: int = 1) -> set[str]:
+    """Return the outputs of `draws` seeds."""
+    pair = Pair(instruction="Which kettle?", output=said, dataset_name=name)
+    made = set()
+    for seed in range(draws):
+        rules = RELEASED.model_copy(update={"seed": seed})
+        outcome = outcome_of(pair, ByWords(), finding(*texts), rules)
+        made.add(outcome.get("output", outcome.get("problem", "")))
+    return made
+
+
+def test_the_released_form_has_no_spaces_and_copies_a_short_first_sentence() -> None:
+    said = "Sure. The first one stands by the river now. It is on the same page as the other."
+    passage = shown("A red kettle.")
+    (made,) = released(said, "A red kettle.")
+    assert made == (
+        f"Sure.{NO_RETRIEVAL}The first one stands by the river now."
+        f"{CONTINUE}It is on the same page as the other.{BEST}"
+    )
+    assert fault_of(made, "released") == ""
+    assert fault_of(made) == "no Retrieve token at the beginning"
+    (made,) = released("It is red.", "A red kettle.")
+    assert made == f"{passage}{RELEVANT}It is red.{FULLY}{BEST}"
+
+
+def test_the_released_form_chooses_passages_as_the_released_program() -> None:
+    fully = f"{shown('A red kettle.')}{RELEVANT}It is.{FULLY}{BEST}"
+    partially = f"{shown('An old kettle.')}{RELEVANT}It is.{PARTIALLY}{BEST}"
+    unsupported = f"{shown('A kettle.')}{RELEVANT}It is.{NO_SUPPORT}{BEST}"
+    irrelevant = f"{shown('Rain fell.')}{IRRELEVANT}It is.{BEST}"
+    assert released("It is.", "An old kettle.", "A red kettle.", draws=9) == {fully}
+    assert released("It is.", "Rain fell.", "An old kettle.", draws=20) == {partially, irrelevant}
+    assert released("It is.", "Rain fell.", "A kettle.", draws=20) == {unsupported, irrelevant}
+    none = "no passage for any sentence"
+    assert released("It is.", "An old kettle.", draws=20) == {partially, none}
+    # Its fault: the place among the irrelevant ones is taken for one among all.
+    assert released("It is.", "A kettle.", "Rain fell.", draws=20) == {unsupported}
+    assert released("It is.", "Rain fell.", "A red kettle.", name="nq", draws=9) == {irrelevant}
+    of_nq = f"{shown('A kettle.')}{IRRELEVANT}It is.{BEST}"
+    assert released("It is.", "A kettle.", "Rain fell.", name="nq", draws=9) == {of_nq}
+
+
+def test_released_records_have_the_released_fields(tmp_path: Path) -> None:
+    pairs = [
+        Pair(instruction="Which", input="kettle?", output="It is red.", dataset_name="fever"),
+        Pair(instruction="Add 1.", output="2.", id="seven"),
+        Pair(instruction="Which kettle?", output="It is the same page as before, once more."),
+    ]
+    with Ledger(tmp_path / "run", {}) as ledger:
+        outcomes = one_by_one(ByWords(), finding("A red kettle."), RELEASED)
+        made = generator_data(pairs, outcomes, ledger, "released")
+    assert [one.instruction for one in made.records][:2] == ["Which## Input:\n\nkettle?", "Add 1."]
+    assert [one.dataset_name for one in made.records] == ["fever", "pairs", "pairs"]
+    assert made.records[1].id == "seven"
+    assert made.records[1].output == f"{NO_RETRIEVAL}2.{BEST}"
+    assert len({one.id for one in made.records}) == 3
+
+
+def test_questions_become_instructions_of_several_kinds(tmp_path: Path) -> None:
+    truths = read_truths(written(tmp_path / "truths.jsonl", articles(80)))
+    pairs = instruction_pairs(truths, 80, kinds=KINDS, sentences=2)
+    by_kind = {
+        kind: [one for one in pairs if one.dataset_name == kind] for kind in (*KINDS, "task")
+    }
+    assert {kind: len(found) for kind, found in by_kind.items()} == dict.fromkeys(by_kind, 16)
+    golds = {truth.question: truth.gold[0] for truth in truths}
+    for one in by_kind["statement"]:
+        gold = golds[one.question]
+        assert one.output == str(one.input == gold.sentence).lower()
+        assert one.asked == TASKS["pubhealth"].instruction_for(one.input)
+    assert {one.output for one in by_kind["statement"]} == {"true", "false"}
+    for one in by_kind["choice"]:
+        question, *candidates = one.input.split("\n")
+        right = [text for text in candidates if text == f"{one.output}: {golds[question].answer}"]
+        assert (len(candidates), len(right)) == (4, 1)
+    assert all(len(sentences_of(one.output)) == 2 for one in by_kind["long"])
+    assert all(golds[one.question].answer in one.output for one in by_kind["long"])
+
+
+def test_outputs_of_several_sentences_continue_with_the_evidence(tmp_path: Path) -> None:
+    truths = read_truths(written(tmp_path / "truths.jsonl", articles(16)))
+    pairs = instruction_pairs(truths, 16, kinds=KINDS, sentences=3, without_retrieval=0.0)
+    texts = [gold.passage for truth in truths for gold in truth.gold]
+
+    def retrieve(query: str) -> list[Passage]:
+        words = set(query.split())
+        return sorted(texts, key=lambda one: -len(words & set(one.text.split())))[:3]
+
+    critic = TruthCritic(truths, pairs)
+    for form in ("ours", "released"):
+        rules = DataRules(form=form, irrelevant=0.0)
+        with Ledger(tmp_path / form, {}) as ledger:
+            made = generator_data(pairs, one_by_one(critic, retrieve, rules), ledger, rules.form)
+        shares = label_shares(made.records)
+        assert [one.fault for one in made.records if one.fault] == []
+        assert shares[CONTINUE] >= 4
+        assert shares[RELEVANT] >= len(made.records) - 3
+        verdicts = [one.output for one in made.records if "true" in one.output.split("]")[-2]]
+        assert all(f"{FULLY}{BEST}" in output for output in verdicts)
+
+
+def test_plain_questions_of_the_second_round_are_relevant_as_often_as_irrelevant() -> None:
+    """Few passages answer them; those of a statement nearly always decide it."""
+    plain = [Pair(instruction=f"Which kettle {n}?", output="It is red.") for n in range(40)]
+    stated = [Pair(instruction="Is it so?", input=f"{n} is red", output="true") for n in range(40)]
+    kinds = {pair.asked: "plain" for pair in plain} | {pair.asked: "stated" for pair in stated}
+    judged = [RELEVANT] * 10 + [IRRELEVANT] * 30 + [RELEVANT] * 40
+    rows: list[dict[str, Any]] = [
+        {"instruction": asked, "output": f"<paragraph>A kettle.</paragraph>{token}"}
+        for asked, token in zip(kinds, judged, strict=True)
+    ]
+    rows += [{"instruction": f"Add {n}.", "output": NO_RETRIEVAL} for n in range(10)]
+    drawn = self_rag_data.second_round(rows, 40)
+    said = Counter(
+        (kinds.get(row["instruction"]), row["output"].rpartition(">")[2]) for row in drawn
+    )
+    assert said == {
+        ("plain", RELEVANT): 10,
+        ("plain", IRRELEVANT): 10,
+        ("stated", RELEVANT): 19,
+        (None, NO_RETRIEVAL): 1,
+    }

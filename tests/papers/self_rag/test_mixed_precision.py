@@ -1,0 +1,145 @@
+"""The 7B recipe moves the weights it keeps: in float32, though it computes in bfloat16."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.errors import SettingsError, TrainingError
+from crag.papers.evaluator.trainer import WORK
+from crag.papers.self_rag.language_recipe import LanguageRecipe, language_recipe
+from crag.papers.self_rag.language_trainer import load_base, train_language_model
+from crag.papers.self_rag.reflective_text import reflective_text
+from tests.reflective import tiny_base, written
+
+ROOT = Path(__file__).parents[3]
+RECIPE = ROOT / "papers" / "recipes" / "self_rag_7b.toml"
+BLOCK = "[Retrieval]<paragraph>Kettle\nIt was built</paragraph>[Relevant]"
+RECORDS = [
+    (f"When was it? {n}", f"{BLOCK} It was built in 17{n}.[Fully supported][Utility:5]")
+    for n in range(24)
+]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_base(tmp_path_factory.mktemp("base"), tied=False)
+
+
+def shrunk(base: Path, **changes: Any) -> LanguageRecipe:
+    """Return the generator's recipe for 7B, of the same kind but for a tiny model and 12 steps."""
+    sizes = {"base": str(base), "batch_size": 2, "accumulation": 1, "max_length": 300, "steps": 12}
+    return language_recipe("generator", RECIPE, sizes | changes)
+
+
+def movement(recipe: LanguageRecipe, work: Path) -> tuple[float, float]:
+    """Train, and return the share of linear weights that changed, and how far they moved."""
+    import torch
+
+    torch.set_num_threads(1)
+    base = load_base(recipe)
+    texts = [reflective_text(base.tokenizer, asked, said, 300) for asked, said in RECORDS]
+    linear = [p for name, p in base.model.named_parameters() if "_proj" in name]
+    with torch.no_grad():
+        for weights in linear:
+            weights.mul_(0.1)  # A spread of 0.02, as Llama begins with.
+    before = [weights.detach().float().clone() for weights in linear]
+    train_language_model(base, recipe, [one for one in texts if one], work, quiet=True)
+    moved = torch.cat(
+        [(now.detach().float() - was).ravel() for now, was in zip(linear, before, strict=True)]
+    )
+    return float((moved != 0).float().mean()), float(moved.abs().mean())
+
+
+def test_all_weights_move_as_in_float32_and_few_do_without_masters(
+    base: Path, tmp_path: Path
+) -> None:
+    mixed, full = shrunk(base), shrunk(base, bf16=False)
+    assert (mixed.bf16, mixed.weights, mixed.learning_rate) == (True, "float32", 2e-5)
+    changed, moved = movement(mixed, tmp_path / "mixed")
+    assert changed > 0.999
+    assert moved == pytest.approx(movement(full, tmp_path / "full")[1], rel=0.05)
+    rounded = mixed.model_copy(update={"weights": "bfloat16"})
+    few, a_little = movement(rounded, tmp_path / "rounded")
+    assert few < 0.4
+    assert a_little < moved / 3
+
+
+def test_weights_without_masters_are_refused_but_for_adapters(base: Path) -> None:
+    with pytest.raises(SettingsError, match=r"weights.*bfloat16.*float32 with method=full"):
+        shrunk(base, weights="bfloat16")
+    assert shrunk(base, weights="bfloat16", method="lora").weights == "bfloat16"
+
+
+def test_what_a_weight_takes_is_what_the_guide_says(base: Path, tmp_path: Path) -> None:
+    import torch
+
+    recipe = shrunk(base, steps=1)
+    loaded = load_base(recipe)
+    text = reflective_text(loaded.tokenizer, *RECORDS[0], 300)
+    assert text is not None
+    train_language_model(loaded, recipe, [text] * 2, tmp_path, quiet=True)
+    (point,) = (tmp_path / WORK).glob("checkpoint-*")
+    moments = torch.load(point / "optimizer.pt", weights_only=True)["state"].values()
+    weights = list(loaded.model.parameters())
+    held = sum(one.nbytes for state in moments for one in state.values() if one.dim())
+    gradients = sum(one.nbytes for one in weights)  # Of the type of their weights.
+    kept = sum(one.nbytes for one in weights)
+    assert (kept + gradients + held) / sum(one.numel() for one in weights) == 16
+    told = (ROOT / "docs" / "guide" / "train-self-rag.md").read_text(encoding="utf-8")
+    assert "16 P bytes" in told
+
+
+def test_the_file_for_several_gpus_is_one_that_accelerate_reads() -> None:
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    read = load_config_from_file(str(RECIPE.with_name("self_rag_fsdp.yaml")))
+    assert (read.distributed_type, read.mixed_precision) == ("FSDP", "bf16")
+    recipe = language_recipe("generator", RECIPE, {})
+    assert recipe.accumulation % read.num_processes == 0
+    assert recipe.accumulation * recipe.batch_size == 128
+
+
+def test_processes_that_cannot_share_a_step_are_named(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    recipe = shrunk(base, accumulation=3)
+    loaded = load_base(recipe)
+    text = reflective_text(loaded.tokenizer, *RECORDS[0], 300)
+    assert text is not None
+    with pytest.raises(TrainingError, match="accumulation=3 batches cannot be shared by 2"):
+        train_language_model(loaded, recipe, [text] * 2, tmp_path, quiet=True)
+
+
+@pytest.mark.nightly
+def test_two_processes_train_what_one_does(base: Path, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    rows = [{"instruction": asked, "output": said} for asked, said in RECORDS]
+    data = written(tmp_path / "records.jsonl", rows)
+    settings = {"base": base, "accumulation": 4, "batch_size": 1, "max_length": 300, "steps": 4,
+                "learning_rate": 1e-3}  # fmt: skip
+    options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    made = []
+    for processes in (1, 2):
+        output = tmp_path / f"of{processes}"
+        launched = [
+            sys.executable, "-m", "torch.distributed.run", "--standalone", "--no-python",
+            "--nproc-per-node", str(processes), Path(sys.executable).parent / "crag",
+            "train", "generator", data, "--output", output, *options, "--json",
+        ]  # fmt: skip
+        done = subprocess.run(
+            [str(word) for word in launched], capture_output=True, text=True, check=False,
+            timeout=300, env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert done.stdout.count('"card"') == 1
+        made.append(load_file(output / "model.safetensors"))
+    one, two = made
+    assert one.keys() == two.keys()
+    assert all(torch.allclose(one[name], two[name], atol=2e-5) for name in one)

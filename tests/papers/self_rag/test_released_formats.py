@@ -1,0 +1,428 @@
+"""The released data and checkpoints are read as they are, from tiny files of their shape."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.errors import DataError, ModelError, SettingsError
+from crag.papers.loading.records import read_records
+from crag.papers.self_rag.critic import critic_texts, load_critic
+from crag.papers.self_rag.critique_cases import (
+    KINDS,
+    LABELS,
+    Case,
+    Kind,
+    LabelledCase,
+)
+from crag.papers.self_rag.generator_data import ReflectiveRecord
+from crag.papers.self_rag.language_base import load_language_model
+from crag.papers.self_rag.language_trainer import IGNORED
+from crag.papers.self_rag.reflective_text import fault_of, reflective_text
+from crag.papers.self_rag.released_critic import (
+    RELEASED_PAD,
+    released_preamble,
+    released_prompt,
+    released_wording,
+)
+from crag.papers.self_rag.tiny_base import tiny_language_model
+from crag.parts import Prefix
+from crag.reflection.backends.transformers import TransformersReflection
+from crag.reflection_tokens import PAD, TOKENS, token_ids
+from tests.commands import crag
+from tests.reflective import written
+
+LABELS_TABLE = Path(__file__).parents[2] / "fixtures" / "self_rag_labels.jsonl"
+"""Records of up to three passages, 30 of 40 cut at their length, and for each token whether the
+released program learns it, as that program says."""
+PASSAGE = "[Retrieval]<paragraph>Kettle\nIt was built in 1700.</paragraph>"
+GENERATOR_ROWS: list[dict[str, Any]] = [
+    {
+        "instruction": "When was the kettle of Peru built?", "input": "", "id": "nq_7",
+        "output": f"{PASSAGE}[Relevant]It was built in 1700.[Fully supported][Utility:5]",
+        "dataset_name": "nq",
+    },
+    {
+        "instruction": "Say it in words.", "input": "17", "id": 12, "topic": "",
+        "output": f"Sure! {PASSAGE}[Irrelevant]It was.[Continue to Use Evidence]By the river."
+                  f"{PASSAGE}[Relevant]It was.[Partially supported]See it.[Utility:4]",
+        "dataset_name": "alpaca",
+    },
+    {
+        "instruction": "Add 1 and 2.", "input": "", "id": "x", "dataset_name": "gpt4_alpaca",
+        "output": "[No Retrieval]It is 3.\nSee it [support on request].[Utility:5]",
+    },
+]  # fmt: skip
+PREAMBLE = "First comes a task, then what it is about.\nReply in a word.\n\n"
+WORDING: dict[Kind, str] = {
+    "retrieve": "Are documents of use for this? Say it with a mark.",
+    "retrieve_next": "Are further documents of use for the output?\n- Say it with a mark. \n\n",
+    "relevance": "Is the evidence of use for the task?\nSay it with a mark.",
+    "support": "Does the evidence say the same as the output?\n\nSay it with a mark.\n\n",
+    "utility": "How good is the output?\n5 is best.\n",
+}
+CRITIC_ROWS: list[dict[str, str]] = [
+    {
+        "instruction": WORDING["retrieve"], "task": "retrieval", "output": "[Retrieval]",
+        "input": "Task instruction: When was the kettle of Peru built?",
+    },
+    {
+        "instruction": WORDING["retrieve_next"], "task": "multi_retrieval",
+        "input": "Task instruction: When?\n\nWhere?\nPreceding sentences: None\nEvidence: Kettle\n"
+                 "It was built.\nOutput: It was.",
+        "output": "[Continue to Use Evidence]",
+    },
+    {
+        "instruction": "Decide, in another wording.", "task": "retrieval",
+        "input": "Task instruction: When?\nPreceding sentences: It is old.\nEvidence: Kettle\nIt."
+                 "\nOutput: Output: it was.",
+        "output": "[No Retrieval]",
+    },
+    {
+        "instruction": WORDING["relevance"], "task": "relevance", "output": "[Relevant]",
+        "input": "Task instruction: When?\nEvidence: Kettle\nIt was built [Relevant].",
+    },
+    {
+        "instruction": WORDING["support"], "task": "groudness",
+        "input": "Task instruction: When?\nOutput: It was.\nEvidence: Kettle\nIt was built.",
+        "output": "[No support / Contradictory]",
+    },
+    {
+        "instruction": WORDING["support"], "task": "groudness", "output": "[Fully supported]",
+        "input": "Task instruction: When?\nPreceding sentences: It is old.\nOutput: It was.\n"
+                 "Evidence: Kettle\nIt was built.",
+    },
+    {
+        "instruction": WORDING["utility"], "task": "utility", "output": "[Utility:3]",
+        "input": "Task instruction: When?\nOutput: It was built.\nOutput: by the river.",
+    },
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    written_out = [label for labels in LABELS.values() for label in labels]
+    texts = [*written_out, *(row["input"] for row in CRITIC_ROWS), *WORDING.values(), PREAMBLE]
+    return tiny_language_model(tmp_path_factory.mktemp("base"), texts)
+
+
+@pytest.fixture(scope="module")
+def released_critic(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint of the shape of selfrag/self_rag_critic: pickled, with [PAD], without a card."""
+    folder = tmp_path_factory.mktemp("critic") / "self_rag_critic"
+    return pickled(base, folder, {"pad_token": RELEASED_PAD})
+
+
+@pytest.fixture(scope="module")
+def released_generator(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One of the shape of selfrag/selfrag_llama2_7b: pickled, Llama's tokenizer, 16 tokens."""
+    from transformers import AutoModelForCausalLM
+
+    folder = tmp_path_factory.mktemp("generator") / "selfrag_llama2_7b"
+    model = AutoModelForCausalLM.from_pretrained(base)
+    pieces = llama_tokenizer(folder, [row["input"] for row in CRITIC_ROWS])
+    model.resize_token_embeddings(pieces + len(TOKENS) + 1, mean_resizing=False)
+    save_pickled(model, folder)
+    return folder
+
+
+def llama_tokenizer(folder: Path, texts: list[str]) -> int:
+    """Write a tokenizer as the released checkpoints have it, and return how many pieces it has."""
+    import sentencepiece
+
+    folder.mkdir()
+    (folder / "texts").write_text("\n".join(" ".join(text.split()) for text in texts * 40))
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(folder / "texts"), model_prefix=str(folder / "tokenizer"), vocab_size=330,
+        model_type="bpe", byte_fallback=True, character_coverage=1.0, minloglevel=2, pad_id=-1,
+        hard_vocab_limit=False, normalization_rule_name="identity", split_digits=True,
+    )  # fmt: skip
+    model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
+    first = int(model.get_piece_size())
+    named = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    files = {
+        "added_tokens": {token: first + place for place, token in enumerate((*TOKENS, PAD))},
+        "special_tokens_map": named | {"additional_special_tokens": list(TOKENS), "pad_token": PAD},
+        "tokenizer_config": named
+        | {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True, "model_max_length": 2048},
+    }
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return first
+
+
+def pickled(base: Path, folder: Path, tokens: dict[str, Any]) -> Path:
+    """Save a base with more tokens, as older checkpoints are: shards of .bin."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    tokenizer.add_special_tokens(tokens)
+    model = AutoModelForCausalLM.from_pretrained(base)
+    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    tokenizer.save_pretrained(folder)
+    save_pickled(model, folder)
+    return folder
+
+
+def save_pickled(model: Any, folder: Path) -> None:
+    import torch
+
+    model.save_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    weights = model.state_dict()
+    shards = [dict(list(weights.items())[place::2]) for place in (0, 1)]
+    index: dict[str, str] = {}
+    for number, shard in enumerate(shards, 1):
+        name = f"pytorch_model-0000{number}-of-00002.bin"
+        torch.save(shard, folder / name)
+        index |= dict.fromkeys(shard, name)
+    (folder / "pytorch_model.bin.index.json").write_text(
+        json.dumps({"metadata": {}, "weight_map": index})
+    )
+
+
+def test_labels_are_those_of_the_released_program(base: Path) -> None:
+    tokenizer = load_language_model(str(base)).tokenizer
+    rows = [json.loads(line) for line in LABELS_TABLE.read_text().splitlines()]
+    equal = 0
+    for row in rows:
+        record = ReflectiveRecord.model_validate(row)
+        most = row["max_length"]
+        text = reflective_text(tokenizer, record.asked, record.output, most, form="released")
+        assert text is not None
+        learned = "".join(str(int(label != IGNORED)) for label in text.labels)
+        assert learned == row["learned"], row
+        assert (text.labels == text.ids)[text.labels != IGNORED].all()
+        equal += 1
+    assert equal == len(rows) == 40
+    assert sum(len(row["learned"]) == row["max_length"] for row in rows) == 30
+
+
+@pytest.mark.parametrize("is_array", [True, False])
+def test_generator_records_are_read_as_they_were_released(tmp_path: Path, is_array: bool) -> None:
+    path = tmp_path / "train.json"
+    if is_array:
+        path.write_text(json.dumps(GENERATOR_ROWS))
+    else:
+        written(path, GENERATOR_ROWS)
+    records = read_records(path, ReflectiveRecord)
+    assert [one.fault for one in records] == ["", "", ""]
+    assert [one.output for one in records] == [row["output"] for row in GENERATOR_ROWS]
+    assert records[1].asked == "Say it in words.\n\n### Input:\n17"
+    assert records[1].id == "12"
+
+
+def test_an_array_names_the_element_that_is_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "train.json"
+    path.write_text(json.dumps([GENERATOR_ROWS[0], {"instruction": "Why?"}]))
+    with pytest.raises(DataError, match="line 2: output"):
+        read_records(path, ReflectiveRecord)
+    path.write_text('[{"instruction": "Why?"')
+    with pytest.raises(DataError, match="not JSON"):
+        read_records(path, ReflectiveRecord)
+
+
+@pytest.mark.parametrize(
+    ("output", "is_legal"),
+    [
+        ("Sure![Utility:5]", True),
+        ("[No Retrieval][Utility:5]", True),
+        (f"{PASSAGE}[Relevant][Fully supported][Utility:5]", True),
+        (f"{PASSAGE}[Relevant]A.[Utility:5]", False),
+        (f"{PASSAGE}[Irrelevant]A.[Fully supported][Utility:5]", False),
+        ("[Retrieval]A.[Utility:5]", False),
+        ("[No Retrieval]A.", False),
+        ("[No Retrieval]A.[Utility:5]B.", False),
+    ],
+)
+def test_what_the_released_data_may_be(output: str, is_legal: bool) -> None:
+    assert (fault_of(output, "released") == "") is is_legal
+
+
+def test_critic_records_are_read_as_they_were_released(tmp_path: Path) -> None:
+    path = tmp_path / "critic_train.json"
+    path.write_text(json.dumps(CRITIC_ROWS))
+    cases = read_records(path, LabelledCase)
+    assert [case.kind for case in cases] == [
+        "retrieve", "retrieve_next", "retrieve_next", "relevance", "support", "support", "utility",
+    ]  # fmt: skip
+    for case, row in zip(cases, CRITIC_ROWS, strict=True):
+        wanted = (
+            f"### Instruction:\n{row['instruction']}\n\n### Input:\n{row['input']}\n\n### Response:"
+        )
+        assert "".join(released_prompt(case)) == wanted
+        assert case.label == row["output"]
+    path.write_text(json.dumps([CRITIC_ROWS[0] | {"task": "other"}]))
+    with pytest.raises(DataError, match="'other' is none of retrieval, utility"):
+        read_records(path, LabelledCase)
+    path.write_text(json.dumps([CRITIC_ROWS[3] | {"input": "When?"}]))
+    with pytest.raises(DataError, match="not the fields of the task 'relevance'"):
+        read_records(path, LabelledCase)
+
+
+def test_the_label_is_learned_as_words_with_the_end(base: Path) -> None:
+    tokenizer = load_language_model(str(base), tokens=()).tokenizer
+    cases = [LabelledCase.model_validate(row) for row in CRITIC_ROWS]
+    texts, too_long = critic_texts(tokenizer, cases, 2000, "released")
+    assert too_long == 0
+    for text, case in zip(texts, cases, strict=True):
+        words = tokenizer(case.label, add_special_tokens=False).input_ids
+        learned = text.labels[text.labels != IGNORED].tolist()
+        assert learned == [*words, tokenizer.eos_token_id]
+        assert tokenizer.decode(learned) == f"{case.label}</s>"
+    short, _ = critic_texts(tokenizer, cases[3:4], len(texts[3].ids) - 4, "released")
+    assert len(short[0].ids) <= len(texts[3].ids) - 4
+    assert tokenizer.decode(short[0].ids).endswith("### Response:[Relevant]</s>")
+    assert critic_texts(tokenizer, cases[3:4], 30, "released") == ([], 1)
+
+
+def test_the_released_critic_judges_by_the_words_of_its_labels(released_critic: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    case = Case(kind="relevance", instruction="When?", evidence="Kettle\nIt was built.")
+    critic = load_critic(released_critic, wording=WORDING, preamble=PREAMBLE)
+    (shares,) = critic.judge([case])
+    assert critic.labels([case]) == [max(shares, key=lambda label: shares[label])]
+    tokenizer = AutoTokenizer.from_pretrained(released_critic)
+    model = AutoModelForCausalLM.from_pretrained(released_critic)
+    prompt = (
+        f"{PREAMBLE}### Instruction:\n{WORDING['relevance']}\n\n### Input:\n"
+        "Task instruction: When?\nEvidence: Kettle\nIt was built.\n\n### Response:"
+    )
+    likelihoods = []
+    for label in LABELS["relevance"]:
+        start = len(tokenizer(prompt).input_ids)
+        ids = torch.tensor([tokenizer(prompt + label).input_ids])
+        with torch.inference_mode():
+            logs = model(input_ids=ids).logits.log_softmax(-1)[0]
+        places = range(start, ids.shape[1])
+        likelihoods.append(sum(float(logs[place - 1, ids[0, place]]) for place in places))
+    wanted = torch.tensor(likelihoods).softmax(0).tolist()
+    assert list(shares.values()) == pytest.approx(wanted, abs=1e-4)
+    every = [Case(kind=kind, instruction="When?", evidence="It.", output="So.") for kind in KINDS]
+    assert all(sum(one.values()) == pytest.approx(1) for one in critic.judge(every))
+
+
+def test_a_released_critic_trains_further_in_its_own_form(
+    released_critic: Path, tmp_path: Path
+) -> None:
+    from transformers import AutoTokenizer
+
+    data = tmp_path / "critic_train.json"
+    data.write_text(json.dumps(CRITIC_ROWS))
+    given = [
+        "train", "critic", data, "--output", tmp_path / "critic", "--dev", data,
+        "--set", f"base={released_critic}", "--set", "form=released", "--set", "steps=1",
+        "--set", "max_length=500", "--json",
+    ]  # fmt: skip
+    other = tmp_path / "other.json"
+    rows = [row | {"input": row["input"].replace("When", "Where")} for row in CRITIC_ROWS]
+    other.write_text(json.dumps(rows))
+    given[given.index("--dev") + 1] = other
+    done = crag(*map(str, given), folder=tmp_path)
+    card = json.loads(done.stdout)["card"]
+    assert card["metrics"]["support"]["cases"] == 2
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "critic")
+    assert not set(TOKENS) & set(tokenizer.get_vocab())
+    case = Case(kind="utility", instruction="When?", output="So.")
+    critic = load_critic(tmp_path / "critic", wording=WORDING)
+    assert critic.labels([case])[0] in LABELS["utility"]
+    with pytest.raises(SettingsError, match=r"no instruction for utility.*--set wording="):
+        load_critic(tmp_path / "critic").labels([case])
+
+
+def test_the_wording_is_what_most_records_of_a_kind_have(tmp_path: Path) -> None:
+    path = tmp_path / "critic_data.json"
+    other = [CRITIC_ROWS[0] | {"instruction": "Rarely said so.", "input": "Task instruction: Why?"}]
+    path.write_text(json.dumps([*other, *CRITIC_ROWS, *CRITIC_ROWS[:2]]))
+    assert released_wording(path, KINDS) == WORDING
+    path.write_text(json.dumps(CRITIC_ROWS[:5]))
+    with pytest.raises(SettingsError, match=r"critic_data\.json.*no instruction for utility\."):
+        released_wording(path, KINDS)
+
+
+def test_a_preamble_is_read_to_the_letter(tmp_path: Path) -> None:
+    path = tmp_path / "preamble.txt"
+    path.write_bytes(b" One.\r\n\n")
+    assert released_preamble(path) == " One.\r\n\n"
+    with pytest.raises(SettingsError, match=r"'preamble' cannot be .*none.*text file in UTF-8"):
+        released_preamble(tmp_path / "none")
+
+
+def test_cases_without_an_instruction_are_trained_in_the_wording(released_critic: Path) -> None:
+    from transformers import AutoTokenizer
+
+    cases = [LabelledCase.model_validate(row) for row in CRITIC_ROWS]
+    wordless = [case.model_copy(update={"wording": ""}) for case in cases]
+    tokenizer = AutoTokenizer.from_pretrained(released_critic)
+    chosen = [case.model_copy(update={"wording": WORDING[case.kind]}) for case in cases]
+    texts, _ = critic_texts(tokenizer, wordless, 2000, "released", WORDING)
+    wanted, _ = critic_texts(tokenizer, chosen, 2000, "released")
+    assert [text.ids.tolist() for text in texts] == [text.ids.tolist() for text in wanted]
+
+
+def test_without_the_wording_nothing_is_loaded(released_critic: Path, tmp_path: Path) -> None:
+    critic = tmp_path / "self_rag_critic"
+    shutil.copytree(released_critic, critic, ignore=shutil.ignore_patterns("*.bin"))
+    pairs = written(tmp_path / "pairs.jsonl", [{"instruction": "When?", "output": "In 1700."}])
+    cases = [LabelledCase.model_validate(row).model_dump() for row in CRITIC_ROWS]
+    data = written(tmp_path / "cases.jsonl", [case | {"wording": ""} for case in cases])
+    for given in (
+        ("reflect-data", "generator", pairs, "--critic", critic, "--index", tmp_path / "none"),
+        ("train", "critic", data, "--set", "form=released", "--set", f"base={tmp_path / 'none'}"),
+    ):
+        done = crag(*map(str, (*given, "--output", tmp_path / "made")), folder=tmp_path)
+        assert done.returncode == 2
+        told = " ".join(done.stderr.split())
+        assert "setting 'wording' cannot be None" in told
+        assert "data file of the released critic" in told
+        assert "--set wording=critic_data.json" in told
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_folder_without_card_and_pad_is_no_critic(base: Path) -> None:
+    with pytest.raises(ModelError, match="or the released critic"):
+        load_critic(base)
+
+
+def test_the_released_generator_is_read_and_trains_further(
+    released_generator: Path, tmp_path: Path
+) -> None:
+    loaded = load_language_model(str(released_generator))
+    assert loaded.added == []
+    numbers = token_ids(loaded.tokenizer)
+    first = numbers[TOKENS[0]]
+    assert [numbers[token] - first for token in TOKENS] == list(range(15))
+    assert len(loaded.tokenizer) == loaded.model.config.vocab_size == first + 16
+    text = reflective_text(loaded.tokenizer, "When?", GENERATOR_ROWS[1]["output"], 300)
+    assert text is not None
+    first_learned = int(text.labels[text.labels != IGNORED][0])
+    assert not loaded.tokenizer.convert_ids_to_tokens(first_learned).startswith("▁")  # No space.
+    decided = TransformersReflection(released_generator).decide([Prefix("When was it built?")])
+    assert decided[0].emitted
+    data = tmp_path / "train.json"
+    data.write_text(json.dumps(GENERATOR_ROWS))
+    given = [
+        "train", "generator", data, "--output", tmp_path / "model", "--set",
+        f"base={released_generator}", "--set", "form=released", "--set", "steps=1", "--set",
+        "max_length=300", "--json",
+    ]  # fmt: skip
+    done = crag(*map(str, given), folder=tmp_path)
+    assert json.loads(done.stdout)["card"]["data"][0]["records"] == 3
+    assert (tmp_path / "model" / "model.safetensors").exists()
+
+
+def test_weights_that_hold_more_than_tensors_are_refused(
+    released_generator: Path, tmp_path: Path
+) -> None:
+    import torch
+
+    folder = tmp_path / "model"
+    shutil.copytree(released_generator, folder)
+    for path in folder.glob("*.bin"):
+        torch.save({"weight": Path}, path)
+    with pytest.raises(ModelError, match="could run code"):
+        TransformersReflection(folder).decide([Prefix("When?")])
