@@ -2,9 +2,9 @@
 
 import time
 from collections import Counter
-from typing import Any
+from typing import Annotated, Any
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START, StateGraph, add_messages
 from typing_extensions import TypedDict
 
 BEGUN: Counter[str] = Counter()
@@ -12,7 +12,7 @@ BEGUN: Counter[str] = Counter()
 
 
 class Slow(TypedDict, total=False):
-    messages: list[Any]
+    messages: Annotated[list[Any], add_messages]
     question: str
     answer: str
 
@@ -22,7 +22,7 @@ def slow(seconds: float) -> Any:
 
     def node(name: str) -> Any:
         def run(state: Slow) -> Slow:
-            question = state["messages"][-1]["content"]
+            question = state["messages"][-1].content
             BEGUN[f"{question} {name}"] += 1
             time.sleep(seconds)
             return {"answer": question, "question": question}

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ import pytest
 
 from crag.testing import FakeEvaluator, FakeSearcher
 from tests.conftest import HITS
+from tests.repeating import times
 from tests.serve.conftest import graphs
 from tests.serve.events import answer_of, asked, events
 from tests.serve.serving import serving
 from tests.serve.slow import BEGUN, slow
+
+STOPPED = times(30, 300)
+"""Questions that are stopped, some of them at once."""
 
 
 def turns(client: httpx.Client, thread: str) -> list[dict[str, Any]]:
@@ -124,23 +129,28 @@ def test_a_newer_question_on_a_conversation_takes_the_place_of_the_older(
 
 def test_closing_the_connection_stops_the_run(slow_client: httpx.Client) -> None:
     """No node begins after the one that runs, and what was stopped leaves no turn."""
-    threads = []
-    for number in range(12):
+    threads, lock = [], threading.Lock()
+
+    def stop(number: int) -> None:
         body = {"question": f"stopped {number}"}
         with slow_client.stream("POST", "/api/ask", json=body) as response:
             for name, data in events(response):
-                threads += [data] if name == "thread" else []
+                if name == "thread":
+                    with lock:
+                        threads.append(data)
                 if name == "tasks" and data["name"] == f"node{number % 3}":
                     break
-    time.sleep(0.5)
+
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(stop, range(STOPPED)))
+    time.sleep(1)
     begun = {key: count for key, count in BEGUN.items() if key.startswith("stopped")}
+    assert len(threads) == STOPPED
     assert not any(key.endswith("node4") for key in begun)
     assert all(turns(slow_client, thread) == [] for thread in threads)
-    told = asked(slow_client, "again", thread=threads[0])
-    assert told[-1][0] == "end"
-    assert [one["values"]["messages"] for one in turns(slow_client, threads[0])] == [
-        [{"role": "user", "content": "again"}]
-    ]
+    assert asked(slow_client, "again", thread=threads[0])[-1][0] == "end"
+    (turn,) = turns(slow_client, threads[0])
+    assert [one["content"] for one in turn["values"]["messages"]] == ["again"]
 
 
 def test_conversations_outlive_the_server(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Where conversations are kept: LangGraph's checkpointer and store, on SQLite or PostgreSQL."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
@@ -11,6 +12,8 @@ from langgraph.store.base import BaseStore
 _SAVING, _ANSWERING = 8, 64
 """Connections of one process to PostgreSQL. Of two kinds: questions that held all connections
 could not save their answers."""
+_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0)) AS taken"
+_UNLOCK = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 
 
 class Storage(NamedTuple):
@@ -64,11 +67,17 @@ async def _postgres(url: str) -> AsyncIterator[Storage]:
 
         @asynccontextmanager
         async def turn(key: str) -> AsyncIterator[None]:
-            # The lock ends with the transaction, and that with the process, however it ends.
-            async with locks.connection(timeout=600) as connection, connection.transaction():
-                lock = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-                await connection.execute(lock, (key,))
-                yield
+            # It ends with the connection, and that with the process, however it ends. It is asked
+            # for again and again, outside of a transaction: both keep no index from being made.
+            async with locks.connection(timeout=600) as connection:
+                taken = False
+                while not taken:
+                    cursor = await connection.execute(_LOCK, (key,))
+                    taken = (await cursor.fetchone())["taken"] or await asyncio.sleep(0.05)
+                try:
+                    yield
+                finally:
+                    await connection.execute(_UNLOCK, (key,))
 
         saver, store = AsyncPostgresSaver(connections), AsyncPostgresStore(connections)
         async with turn("setup"):  # Of processes that begin together, one makes the tables.
