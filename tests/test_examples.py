@@ -1,6 +1,6 @@
 """The examples run as a user runs them: offline, without a key.
 
-Those that need a server are run in `tests/server/test_remote.py` and, with each store, in
+Those that need a server are run in `tests/serve/test_studio.py` and, with each store, in
 `tests/index/test_backends.py`.
 """
 

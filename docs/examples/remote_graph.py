@@ -1,7 +1,7 @@
 """A served graph as a Runnable: in a chain, and as the tool of an agent.
 
-make serve                                    # in another terminal; prints a token
-CRAG_SERVE_TOKEN=… python docs/examples/remote_graph.py [--url http://127.0.0.1:2024] [QUESTION]
+langgraph dev --no-browser                    # in another terminal
+python docs/examples/remote_graph.py [--url http://127.0.0.1:2024] [QUESTION]
 """
 
 import argparse
@@ -33,7 +33,7 @@ def main() -> None:
     reply = tool.invoke({**call, "type": "tool_call"})
     print(f"{tool.name} ({reply.status}):\n{reply.text}")
     if reply.status == "error":
-        raise SystemExit(f"Is the server up at {arguments.url}? Start it with: make serve")
+        raise SystemExit(f"Is the server up at {arguments.url}? Start it with: langgraph dev")
 
     steps = graph.stream({"question": arguments.question}, stream_mode="updates")
     print("steps:", " ".join(name for step in steps for name in step))

@@ -25,7 +25,7 @@ from tests.serve.serving import free_port
 USERS, PROCESSES, KILLS = 20, 3, times(3, 30)
 KEYS = {f"user{number}": f"key-of-user-{number}-0123456789" for number in range(USERS)}
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.slow, pytest.mark.thorough]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 
 class Processes:
