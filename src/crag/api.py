@@ -1,5 +1,6 @@
 """`crag.open`: ask documents from a Python program."""
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from crag.parts import Parts
 from crag.runtime.environment import Environment
 from crag.settings import Settings, settings_from
 from crag.state import Action, Citation, Outcome, Strip, Usage, values_of
+from crag.text.thoughts import AnswerStream
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Question = str | Sequence[AnyMessage]
@@ -80,6 +82,7 @@ class Streamed:
         """The state so far; with `INTERRUPT` if the run waits for a human."""
         self._path: Any = None
         """Of the run itself: not empty if it runs inside a node of another graph."""
+        self._replies: defaultdict[str | None, AnswerStream] = defaultdict(AnswerStream)
 
     def read(self, path: Any, mode: str, chunk: Any) -> Iterator[Token | Step]:
         """Read one item that a graph streamed with `MODES` and its subgraphs."""
@@ -90,8 +93,9 @@ class Streamed:
                 self.state |= chunk
         elif mode == "messages":
             message, metadata = chunk
-            if metadata.get("langgraph_node") == "generate":  # Others ask for a query or a score.
-                yield Token(message.text, message.id)
+            is_answer = metadata.get("langgraph_node") == "generate"  # Not a query or a score.
+            if is_answer and (text := self._replies[message.id].add(message.text)):
+                yield Token(text, message.id)
         else:
             for node, update in chunk.items():
                 if node == INTERRUPT:

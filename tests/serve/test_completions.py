@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage
 
 from crag.testing import FakeChatModel
 from tests.serve.conftest import graphs
@@ -124,3 +126,31 @@ def test_a_client_that_leaves_ends_its_run(tmp_path: Path, *, stream: bool) -> N
         time.sleep(5)
     assert BEGUN[f"{question} node0"]
     assert not BEGUN[f"{question} node4"]
+
+
+def test_an_answer_that_was_cut_off_ends_by_its_length(tmp_path: Path) -> None:
+    said = "Ada did [1]. It was changed every"
+    message = AIMessage(said, response_metadata={"finish_reason": "length"})
+    model = FakeMessagesListChatModel(responses=[message])
+    with (
+        serving(graphs(model=model), tmp_path) as url,
+        openai.OpenAI(base_url=f"{url}/v1", api_key="unused", max_retries=0) as client,
+    ):
+        (choice,) = client.chat.completions.create(model="crag", messages=ASKED).choices
+    assert (choice.message.content, choice.finish_reason) == ("Ada did [1].", "length")
+
+
+@pytest.mark.parametrize(
+    "chore",
+    [
+        "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.",
+        "### Task:\nSuggest 3-5 relevant follow-up questions",
+        "Provide a concise, 5-word-or-less title for the conversation, using title case.",
+    ],
+)
+def test_chores_of_chat_clients_ask_no_documents(chatting: openai.OpenAI, chore: str) -> None:
+    asked: list[Any] = [{"role": "user", "content": chore}]
+    reply = chatting.chat.completions.create(model="crag", messages=asked)
+    assert reply.choices[0].message.content == "Untitled"
+    assert reply.usage
+    assert reply.usage.total_tokens == 0

@@ -28,6 +28,12 @@ from crag.serve.conversations import as_json
 
 HEARTBEAT = 10
 """Seconds between the comments that keep a waiting stream open."""
+_CHORE = re.compile(
+    r"\A\s*#{1,3} Task:|\b(?:title|tags?|follow-?up questions?|emoji)\b.{0,80}"
+    r"\b(?:this|the) (?:chat|conversation)\b|\bconcise,? \S+ title\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What chat clients ask a model by themselves: to name, tag or continue the conversation."""
 _BESIDES = ("action", "outcome", "citations", "sentences", "events")
 """What of the state the protocol has no place for."""
 
@@ -87,7 +93,12 @@ async def models(request: Request) -> Response:
 async def chat_completions(request: Request) -> Response:
     """Answer the last message of a chat."""
     asked, base = ChatRequest.model_validate_json(await request.body()), str(request.base_url)
-    running = final_state(_graph(request, asked.model), {"messages": asked.chat()})
+    graph, chat = _graph(request, asked.model), asked.chat()
+    running = (
+        _declined()
+        if _CHORE.search(chat[-1]["content"])
+        else final_state(graph, {"messages": chat})
+    )
     answering = asyncio.create_task(running)
     if asked.stream:
         return EventSourceResponse(_streamed(asked, answering, base), ping=HEARTBEAT)
@@ -100,7 +111,7 @@ async def chat_completions(request: Request) -> Response:
         answering.cancel()  # Once, and does nothing to one that has ended.
     message = {"role": "assistant", "content": state["answer"], "refusal": None}
     choice = {"message": message | {"annotations": annotations(state, base)}}
-    return JSONResponse(_reply(asked, "chat.completion", choice, "stop", _rest(state)))
+    return JSONResponse(_reply(asked, "chat.completion", choice, _reason(state), _rest(state)))
 
 
 ROUTES = [
@@ -123,6 +134,11 @@ async def final_state(graph: Any, asked: Mapping[str, Any]) -> Mapping[str, Any]
     if "__interrupt__" in state or state.get("answer") is None:
         raise HTTPException(409, "the run waits for a human, whom this protocol cannot ask")
     return state
+
+
+async def _declined() -> Mapping[str, Any]:
+    """Return the state for a chore of a chat client, which documents cannot do."""
+    return {"answer": "Untitled", "outcome": "nothing_asked"}
 
 
 def sources_of(state: Mapping[str, Any], base: str) -> dict[int, tuple[str, str]]:
@@ -172,7 +188,8 @@ async def _streamed(
         for piece in re.findall(r"\s*\S+", state["answer"]):
             yield chunk({"content": piece})
         rest = _rest(state)
-        yield chunk({"annotations": annotations(state, base)}, "stop", crag=rest["crag"])
+        notes = {"annotations": annotations(state, base)}
+        yield chunk(notes, _reason(state), crag=rest["crag"])
         if asked.stream_options and asked.stream_options.include_usage:
             yield chunk({}, choices=[], usage=rest["usage"])
     except (CragError, HTTPException) as error:  # The answer has begun: no status can tell it.
@@ -190,6 +207,12 @@ def _reply(
     choices = [{"index": 0, "logprobs": None, "finish_reason": reason, **choice}]
     head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": int(time.time())}
     return {**head, "model": asked.model, "choices": choices, **more}
+
+
+def _reason(state: Mapping[str, Any]) -> str:
+    """Return why the answer ends: a model's reply may have been cut off."""
+    was_cut = any(event["kind"] == "reply_cut" for event in state.get("events") or [])
+    return "length" if was_cut else "stop"
 
 
 def _rest(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import logging
 import uuid
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -23,6 +24,7 @@ from starlette.exceptions import HTTPException
 
 from crag.plain import said, without_credentials
 from crag.serve.storage import Storage
+from crag.text.thoughts import AnswerStream
 
 SECONDS = 900
 """Longest time that an answer may take."""
@@ -150,8 +152,14 @@ class Conversations:
             given, config, context=asked.settings, subgraphs=True,
             stream_mode=["tasks", "messages"], durability="exit",
         )  # fmt: skip
+        replies: defaultdict[str | None, AnswerStream] = defaultdict(AnswerStream)
         async for space, mode, chunk in stream:
-            tell("|".join([mode, *space]), chunk)
+            part = chunk
+            if mode == "messages":  # What a model writes to itself is shown to nobody.
+                message, metadata = chunk
+                text = replies[message.id].add(message.text)
+                part = message.model_copy(update={"content": text}), metadata
+            tell("|".join([mode, *space]), part)
         state = await graph.aget_state(place.config())
         waits = bool(state.interrupts)
         tell("end", {"checkpoint": _checkpoint(state.config), "waits": waits})
