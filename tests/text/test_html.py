@@ -40,7 +40,7 @@ Read = Callable[[str], str]
 
 
 def as_web_page(html: str) -> str:
-    return " ".join(read_html(html, "https://example.org/")[1])
+    return " ".join(read_html(html)[1])
 
 
 def as_file(html: str) -> str:
@@ -128,10 +128,7 @@ def test_code_of_a_file_keeps_its_lines() -> None:
 
 def test_paragraphs_and_lists_within_a_quotation_stay_apart() -> None:
     quoted = f"<p>{FILLER}</p><ul><li>a wheel</li><li>a dam</li></ul>"
-    _, found = read_html(
-        f"<article><blockquote>{quoted}</blockquote><p>{FILLER * 4}</p></article>",
-        "https://example.org/",
-    )
+    _, found = read_html(f"<article><blockquote>{quoted}</blockquote><p>{FILLER * 4}</p></article>")
     assert found == [FILLER.strip(), "a wheel; a dam", (FILLER * 4).strip()]
 
 

@@ -12,7 +12,6 @@ TEXTS = [
     "The harbour of Quellmoor was dug in 1731, and its keeper was Ilse Brandt.",
     "Lemons infuse for six days. Set the default of `websockets` in the configuration.",
     "The grade of redis is a sorrow and a morrow.",
-    "Call `send_push(flag_value=None, utf_18)` or start it with `--no-reload`.",
 ]
 
 
@@ -26,8 +25,6 @@ TEXTS = [
         ("Which confguration is the deafult?", "Which configuration is the default?"),
         ("How long do leons infuse in the harbor?", "How long do lemons infuse in the harbor?"),
         ("How deep is Quelmoor?", "How deep is Quellmoor?"),
-        ("What does send_psuh(flag_vaule=1) do?", "What does send_push(flag_value=1) do?"),
-        ("What is --no-relaod for?", "What is --no-reload for?"),
         ("How long must I wiat for the reciept?", "How long must I wiat for the receipt?"),
     ],
 )
@@ -44,7 +41,6 @@ def test_what_neither_documents_nor_english_have_is_corrected(typed: str, meant:
         'What does "harbuor" mean?',  # a quotation,
         "What does harbuor.keeper(lemnos) do with --defualt=qeullmoor and /etc/harbuor?",
         "What does utf_81 do?",  # a number is no word.
-        "Is there send_pull, send_pushs, flag_value_, --no-load or `flag_vaule`?",
         "Can guacamole be made of tulips?",  # and words of everyday English.
         "Shouldn't it be there?",
         "Does it build with gradle and redix?",
@@ -83,5 +79,4 @@ def test_only_words_change_and_by_one_error_each(question: str) -> None:
 
 
 def test_long_words_of_documents_are_read_once() -> None:
-    texts = ["a" * 1_000_000, "Start it with --no-reload."]
-    assert respelled("What is --no-relaod for?", texts) == "What is --no-reload for?"
+    assert respelled("What is reloda?", ["a" * 1_000_000, "reload"]) == "What is reload?"

@@ -59,7 +59,7 @@ def test_a_page_that_is_mostly_links() -> None:
     [
         ("<title>Bees | Hive</title>", "<h1>Winter <i>bees</i></h1>", "Winter bees"),
         ("<meta property='og:title' content=' On\n bees '><title>x</title>", "", "On bees"),
-        ("<title>Bees — Hive Letter</title>", "", "Bees"),
+        ("<title>Bees · Hive Letter</title>", "", "Bees"),
         ("<title>Mozart – Requiem</title>", "", "Mozart – Requiem"),
         ("", "", ""),
         (f"<title>{'long ' * 1000}</title>", "", ("long " * 1000)[:LONGEST_TITLE]),

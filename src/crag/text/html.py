@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from crag.text.blocks import HARD_BREAK, Block, Item, Row, escaped, placed, with_title
 from crag.text.tables import Cell, one_head, spread
@@ -307,10 +306,15 @@ def _paragraphs(words: str, place: tuple[int, int]) -> Iterator[Block]:
 
 def _line(element: "HtmlElement", *, marked: bool = True) -> str:
     """Write what stands within an element on one line; items begin with their marks."""
+    words = _ALTERNATIVE.sub(r"\1", _words(element, marked=marked))
+    return " ".join(words.replace(_BREAK, " ").split())
+
+
+def _words(element: "HtmlElement", *, marked: bool) -> str:
     words = escaped(element.text or "")
     for child in element:
         words += _inline(child, marked=marked) + escaped(child.tail or "")
-    return " ".join(_ALTERNATIVE.sub(r"\1", words).replace(_BREAK, " ").split())
+    return words
 
 
 def _inline(element: "HtmlElement", *, marked: bool = True) -> str:  # noqa: PLR0911 - as above
@@ -324,9 +328,7 @@ def _inline(element: "HtmlElement", *, marked: bool = True) -> str:  # noqa: PLR
             text = " ".join("".join(map(str, element.itertext())).split())
             ticks = "``" if "`" in text else "`"
             return f"{ticks}{text}{ticks}" if text else ""
-    words = escaped(element.text or "")
-    for child in element:
-        words += _inline(child, marked=marked) + escaped(child.tail or "")
+    words = _words(element, marked=marked)
     core = words.strip()
     if tag == "a":
         address = element.get("href", "")
@@ -429,7 +431,7 @@ def _menus(tree: "HtmlElement") -> list["HtmlElement"]:
     return []  # Such as a page that is nothing but a list of pages.
 
 
-def read_html(text: str, url: str) -> tuple[str, list[str]]:
+def read_html(text: str) -> tuple[str, list[str]]:
     """Return the title and the paragraphs of a page's main content, as its readers see it.
 
     Where trafilatura finds no main content, every `p` is taken, as the official code does. A list
@@ -437,7 +439,7 @@ def read_html(text: str, url: str) -> tuple[str, list[str]]:
     """
     tree = visible_tree(text)
     _mark_powers(tree)
-    title = _title(tree, url)
+    title = _title(tree)
     paragraphs = _main_content(tree) or [_text(element) for element in tree.iter("p")]
     return title, paragraphs
 
@@ -485,17 +487,16 @@ def _text(element: "_Element") -> str:
     return " ".join("".join(parts).split())
 
 
-def _title(tree: "HtmlElement", url: str) -> str:
+def _title(tree: "HtmlElement") -> str:
     """Return the heading, the title given for sharing, or the page's title without its site's."""
     named = _text(element) if (element := tree.find(".//title")) is not None else ""
     headings = [heading for element in tree.iter("h1") if (heading := _text(element))]
-    shared = _property(tree, "og:title")
     for heading in headings:
         if heading.casefold() in named.casefold():
             return heading
     if headings:
         return headings[0]
-    return shared or _without_site(named, _property(tree, "og:site_name"), url)
+    return _property(tree, "og:title") or _without_site(named)
 
 
 def _property(tree: "HtmlElement", name: str) -> str:
@@ -505,17 +506,9 @@ def _property(tree: "HtmlElement", name: str) -> str:
     return ""
 
 
-def _without_site(title: str, site: str, url: str) -> str:
-    """Cut the last part of a title where it plainly names the site."""
+def _without_site(title: str) -> str:
+    """Cut the last part of a title, which names the site, where a bar or the like stands before."""
     *_, last = [None, *_SEPARATOR.finditer(title)]
-    if last is None or len(title[: last.start()].strip()) < _FEWEST_LETTERS:
-        return title
-    ending = _letters(title[last.end() :])
-    host = _letters(urlsplit(url).hostname or "")
-    names_site = ending and (ending == _letters(site) or ending in host)
-    is_sure = last[0].strip() in _SURE_SEPARATORS
-    return title[: last.start()].strip() if names_site or is_sure else title
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
+    is_sure = last is not None and last[0].strip() in _SURE_SEPARATORS
+    start = title[: last.start()].strip() if last is not None else ""
+    return start if is_sure and len(start) >= _FEWEST_LETTERS else title

@@ -34,7 +34,8 @@ _NO_TITLES = frozenset({"untitled", "(anonymous)", "(unspecified)"})
 _ENCRYPTED = "an encrypted PDF: save a copy without password"
 _DAMAGED = "a damaged PDF"
 _NUMBER = re.compile(r"(?<!\S)\d{1,4}(?!\S)")
-_BESIDE = re.compile(r"(?P<first>#-?\d+)(?: .*)?|.* (?P<last>#-?\d+)")
+_NUMBERED = re.compile(r":(?:#-?\d+(?: |$)|.* #-?\d+$)")
+"""A line that begins or ends with the number of its page, as `_keys` writes it."""
 _FEWEST_HEADS, _MOST_HEADS, _MOST_BEFORE = 3, 2, 20
 """Pages that a running head stands on at least, lines of one at the top or bottom of a page, and
 pages before the first one that has a number."""
@@ -137,8 +138,8 @@ def _blocks(pages: Iterable[_Page]) -> Iterator[Block]:
 def running_heads(pages: Sequence[Sequence[Segment]]) -> Iterator[tuple[int, int]]:
     """Yield how many lines most pages begin and end with at one height, the page's number apart.
 
-    Where most pages have their number beside a title, as books do that name book and chapter by
-    turns, such a line counts if two pages have it. A page of such lines alone has none.
+    Where most pages have their number beside a title, two pages with that are enough, since books
+    name book and chapter by turns. A page of such lines alone has none.
     """
     keys = [[_keys(line, at) for line in page] or [set()] for at, page in enumerate(pages)]
     edges = Counter(
@@ -147,16 +148,11 @@ def running_heads(pages: Sequence[Sequence[Segment]]) -> Iterator[tuple[int, int
         for key in frozenset[str]().union(*page[:_MOST_HEADS], *page[-_MOST_HEADS:])
     )
     fewest = max(_FEWEST_HEADS, len(pages) // 2 + 1)
-    numbers = Counter(
-        number
-        for page in keys
-        for number in {_number_beside(key) for key in page[0] | page[-1]}
-        if number
-    )
+    numbered = sum(any(map(_NUMBERED.search, page[0] | page[-1])) for page in keys)
     running = {
         key
         for key, count in edges.items()
-        if key and (count >= fewest or (count > 1 and numbers[_number_beside(key)] >= fewest))
+        if count >= (2 if numbered >= fewest and _NUMBERED.search(key) else fewest)
     }
     for page, (first, last) in zip(keys, _edges(keys, running), strict=True):
         yield (first, last) if first + last < len(page) else (0, 0)
@@ -174,12 +170,6 @@ def _keys(line: Segment, page: int) -> set[str]:
         if abs(distance) <= _MOST_BEFORE:
             keys.add(f"{height}:{text[: number.start()]}#{distance}{text[number.end() :]}")
     return keys
-
-
-def _number_beside(key: str) -> str:
-    """Return the number of the page that a line begins or ends with, as `_keys` writes it."""
-    found = _BESIDE.fullmatch(key.partition(":")[2])
-    return (found["first"] or found["last"]) if found else ""
 
 
 def _edges(

@@ -6,7 +6,7 @@ a question, hardly any of the documentation questions is still answered.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -31,12 +31,6 @@ _TYPED = re.compile(
     r"(?![\w@/\\#$%&*=<>(\[{`'’\"”-]|[.:]\w)"
 )
 """A word that is no part of a name, an address, a piece of code or a quotation."""
-_NAME = re.compile(
-    rf"--[a-z][\w-]{{{FEWEST_LETTERS - 1},}}|(?<![a-z\d])[a-z]\w*_\w+", re.ASCII | re.IGNORECASE
-)
-"""An option of a command, or a name whose words underscores join."""
-_TYPED_NAME = re.compile(rf"(?<![\w@/\\`'’\"“-])(?>{_NAME.pattern})(?![\w/\\`'’\"”-])", _NAME.flags)
-"""One that is no part of an address or a quotation."""
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -54,21 +48,8 @@ def respelled(question: str, texts: Sequence[str]) -> str:
     there = Counter(word.casefold() for text in texts for word in _WORD.findall(text))
     if not there or language not in {ENGLISH, ""}:
         return question
-    names = {name for text in texts for name in _NAME.findall(text)}
-    question = _TYPED_NAME.sub(lambda typed: _named(typed[0], names), question)
     is_english = language == ENGLISH
     return _TYPED.sub(lambda typed: _corrected(typed[0], there, is_english=is_english), question)
-
-
-def _named(typed: str, names: Collection[str]) -> str:
-    """Return the only name in which two neighbouring letters of `typed` have changed places."""
-    swapped = (
-        typed[:at] + pair[::-1] + typed[at + 2 :]
-        for at in range(len(typed) - 1)
-        if (pair := typed[at : at + 2]).isalpha()
-    )
-    meant = set() if typed in names else {name for name in swapped if name in names}
-    return meant.pop() if len(meant) == 1 else typed
 
 
 def _corrected(typed: str, there: Mapping[str, int], *, is_english: bool) -> str:
@@ -85,17 +66,10 @@ def _corrected(typed: str, there: Mapping[str, int], *, is_english: bool) -> str
     is_long = len(word) >= LONG and not english[word]
     if english[word]:  # A rare word is meant, but for one slip of the fingers.
         likely = [known_word for known_word in likely if len(known_word) == len(word)]
-    known = Counter({known_word: there[known_word] for known_word in (near if is_long else likely)})
-    if not +known and is_english:
-        known = Counter({known_word: english[known_word] for known_word in likely})
-        known = Counter(
-            {known_word: n for known_word, n in known.items() if n >= FEWEST_OCCURRENCES}
-        )
-    best = max(
-        +known,
-        key=lambda known_word: (known_word in likely, known[known_word], known_word),
-        default=word,
-    )
+    known = {one: there[one] for one in (near if is_long else likely) if there[one]}
+    if not known and is_english:
+        known = {one: english[one] for one in likely if english[one] >= FEWEST_OCCURRENCES}
+    best = max(known, key=lambda one: (one in likely, known[one], one), default=word)
     return best.capitalize() if typed[0].isupper() else best
 
 

@@ -35,7 +35,7 @@ def transcribe(body: bytes, content_type: str, url: str) -> tuple[str, tuple[str
         PageError: the body is damaged, or it has no text.
     """
     try:
-        title, texts = _title_and_texts(body, content_type, url)
+        title, texts = _title_and_texts(body, content_type)
     except ContentError as error:
         raise PageError(url, "unreadable", error.problem) from error
     title = " ".join(title.split())[:LONGEST_TITLE]
@@ -55,7 +55,7 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def _title_and_texts(body: bytes, content_type: str, url: str) -> tuple[str, Iterable[str]]:
+def _title_and_texts(body: bytes, content_type: str) -> tuple[str, Iterable[str]]:
     name, start = media_type(content_type), body[:1024].lstrip()
     if name == "application/pdf" or start.startswith(b"%PDF-"):
         title, pages = read_web_pdf(
@@ -64,7 +64,7 @@ def _title_and_texts(body: bytes, content_type: str, url: str) -> tuple[str, Ite
         return title, chain.from_iterable(map(paragraphs_of, pages))
     text = decoded(body, content_type)
     if name in ("text/html", "application/xhtml+xml") or (not name and _HTML.search(start)):
-        return read_html(text, url)
+        return read_html(text)
     return "", paragraphs_of(text)
 
 
