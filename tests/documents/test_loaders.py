@@ -14,7 +14,7 @@ from crag.documents.sources import SourceText
 from crag.documents.texts import MOST_BYTES
 from crag.errors import DocumentIndexError
 from crag.index import DocumentIndex
-from crag.index.ingest import index_paths
+from crag.index.update import index_paths
 from crag.text.blocks import Block
 from tests.documents.reading import refusal
 

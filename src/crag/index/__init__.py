@@ -11,11 +11,9 @@ if TYPE_CHECKING:
     from crag.documents.isolated import Limits
     from crag.documents.named_loaders import loaders_with
     from crag.documents.sources import Skipped
-    from crag.index.ingest import index_paths
-    from crag.index.report import IndexReport, Progress
     from crag.index.retriever import IndexRetriever
     from crag.index.store import DocumentIndex
-    from crag.index.update import reader_within
+    from crag.index.update import IndexReport, Progress, index_paths, reader_within
 
 __all__ = [
     "DocumentIndex", "IndexReport", "IndexRetriever", "Limits", "Progress", "Skipped",
@@ -23,12 +21,12 @@ __all__ = [
 ]  # fmt: skip
 _MODULES = {
     "DocumentIndex": "crag.index.store",
-    "IndexReport": "crag.index.report",
+    "IndexReport": "crag.index.update",
     "IndexRetriever": "crag.index.retriever",
     "Limits": "crag.documents.isolated",
-    "Progress": "crag.index.report",
+    "Progress": "crag.index.update",
     "Skipped": "crag.documents.sources",
-    "index_paths": "crag.index.ingest",
+    "index_paths": "crag.index.update",
     "loaders_with": "crag.documents.named_loaders",
     "reader_within": "crag.index.update",
 }

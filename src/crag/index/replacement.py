@@ -13,9 +13,8 @@ from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import Found
 from crag.documents.sources import SourceText
 from crag.errors import SourceError
-from crag.index.report import IndexReport, Progress, quiet
 from crag.index.store import DocumentIndex
-from crag.index.update import FromFile, Held, Made, Update
+from crag.index.update import FromFile, Held, IndexReport, Made, Progress, Update, quiet
 from crag.index.writer import embedded_parts
 
 

@@ -1,19 +1,22 @@
-"""One indexing run: compare the files with the index, write changes, remove deleted files."""
+"""Bring the index up to date: compare files with it, write changes, remove deleted files."""
 
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from langchain_core.documents import Document
 
 from crag.documents.chunks import split
 from crag.documents.isolated import IsolatedReader, Limits
-from crag.documents.loaders import Found
-from crag.documents.sources import Loaded, Skipped, SourceText, file_of
-from crag.index.report import IndexReport, Progress
+from crag.documents.loaders import LOADERS, Found, find_files
+from crag.documents.sources import Loaded, Loader, Skipped, SourceText, file_of
+from crag.errors import IndexNotFoundError
+from crag.index.store import DocumentIndex
 from crag.index.writer import Entry, IndexWriter
 from crag.text.language import LANGUAGES, unread_language
 
@@ -26,6 +29,48 @@ WINDOW = 1024
 _UNREAD_SHARE = 0.01
 """Of documents; fewer in other languages may be mistaken, such as one line full of names."""
 _NAMED = 5
+
+
+class Progress(Protocol):
+    """Called when documents are finished."""
+
+    def __call__(self, done: int, total: int | None, source: str, /) -> None:
+        """Receive the number of finished documents, and the total if known.
+
+        `total` is an estimate if cells of a CSV file contain line breaks; it is exact in the last
+        call. `source` is the current document, empty at the end.
+        """
+
+
+def quiet(_done: int, _total: int | None, _source: str, /) -> None:
+    """Show no progress."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexReport:
+    """The result of a run; every document counts once in `added`, `changed` or `unchanged`."""
+
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    """Documents that no longer exist."""
+    chunks: int = 0
+    """Chunks embedded and written."""
+    skipped: tuple[Skipped, ...] = ()
+    """Sources that were not indexed, and why."""
+    unsupported: tuple[str, ...] = ()
+    """Files in the folders with an unsupported format."""
+    languages: Mapping[str, int] = field(default_factory=dict)
+    """Added and changed documents in a language that the embedding model does not read, by ISO
+    639-1 code, most first; code and very short texts do not count."""
+    language_warning: str = ""
+    """Set if these are at least one in a hundred documents."""
+    seconds: float = 0.0
+
+    def finished(self, started: float) -> Self:
+        """Return the report with the time since `started`, a value of `time.monotonic`."""
+        return replace(self, seconds=time.monotonic() - started)
 
 
 class Made(NamedTuple):
@@ -62,6 +107,54 @@ def reader_within(limits: Limits | None = None) -> Reader:
                     yield FromFile(file, str(root), loaded)
 
     return read
+
+
+def index_paths(  # noqa: PLR0913 - one parameter for each choice
+    paths: Iterable[str | Path],
+    index: DocumentIndex,
+    *,
+    progress: Progress | None = None,
+    remove: bool = False,
+    reader: Reader | None = None,
+    loaders: Mapping[str, Loader] = LOADERS,
+) -> IndexReport:
+    """Index files and folders, writing only what is new or has changed.
+
+    Documents from these paths that no longer exist are removed; a source that has become unreadable
+    keeps its chunks. Every document is replaced as a whole, and the next run completes a killed
+    one. With `remove`, everything that was indexed under `paths` is removed instead, whether it
+    still exists or not. `loaders` read files by suffix: `crag.documents.loaders_with` adds to them.
+    The default `reader`, `reader_within(Limits())`, reads in a process of its own; what exceeds its
+    limits is skipped. A `reader` of your own may read, split and embed elsewhere.
+
+    Raises:
+        DocumentIndexError: a path does not exist, a folder holds no supported file, or the index
+            cannot be written.
+    """
+    started = time.monotonic()
+    targets = list(dict.fromkeys(Path(path).expanduser().resolve() for path in paths))
+    if remove:
+        return _removed(targets, index, started)
+    found = find_files(targets, loaders)
+    if not found.files:
+        return IndexReport(skipped=tuple(found.refused)).finished(started)
+    with index.writing() as writer:
+        reader = reader or reader_within()
+        report = Update(writer, found, targets, progress or quiet, reader).run()
+    return report.finished(started)
+
+
+def _removed(targets: list[Path], index: DocumentIndex, started: float) -> IndexReport:
+    if not index.exists():
+        raise IndexNotFoundError(index.location)
+    with index.writing() as writer:
+        going = [
+            entry
+            for source, entry in writer.entries(targets).items()
+            if any(Path(file_of(source, entry.position)).is_relative_to(path) for path in targets)
+        ]
+        writer.write((), removed=[identifier for entry in going for identifier in entry.ids])
+    return IndexReport(removed=len(going)).finished(started)
 
 
 class Update:
