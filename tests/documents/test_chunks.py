@@ -25,7 +25,7 @@ from crag.documents.sources import SourceText, of_blocks
 from crag.text.blocks import Block, Item, Row, text_of
 from crag.text.html import blocks_of_html
 from crag.text.places import line_places, lines_written
-from crag.text.sentences import sentences_of, split_sentences
+from crag.text.sentences import split_sentences
 from tests.conftest import CORPORA
 
 HERE = Path(__file__).parents[2]
@@ -230,18 +230,6 @@ def test_the_title_and_all_headings_above_are_embedded_with_the_text() -> None:
     assert embedded("Text.", title="") == "Text."
     assert embedded("It **is**.", title="T", section="A > B") == "T // A > B // It is."
     assert embedded("## B\n\nIt is.", title="T", section="A > B") == "T // A // B It is."
-
-
-def test_names_versions_and_abbreviations_end_no_sentence() -> None:
-    text = (
-        "It raises httpx.ProxyError if the proxy of Python 3.11.2 fails. Set --no-cache.dir, e.g. "
-        "for No. 5. See click.Option. Done."
-    )
-    assert sentences_of(text) == [
-        "It raises httpx.ProxyError if the proxy of Python 3.11.2 fails.",
-        "Set --no-cache.dir, e.g. for No. 5.", "See click.Option.", "Done.",
-    ]  # fmt: skip
-    assert "".join(split_sentences(text)) == text
 
 
 @given(

@@ -16,7 +16,6 @@ from docx.opc.packuri import PackURI
 from docx.opc.part import Part
 from docx.oxml import parse_xml
 from pptx import Presentation
-from pptx.enum.shapes import MSO_CONNECTOR
 from pypdf import PdfReader, PdfWriter
 from xlsxwriter import Workbook
 
@@ -70,15 +69,6 @@ def test_texts_and_pages(folder: Path, name: str, body: bytes, title: str, text:
     assert text in loaded.text
     assert "Secret" not in loaded.text
     assert loaded.url == ("https://example.org/page" if body == PAGE.encode() else "")
-
-
-def test_source_code_is_code(folder: Path) -> None:
-    (folder / "mill.py").write_text('\n"""The mill."""\n\n\ndef grind():\n    return 1\n')
-    loaded = only(folder / "mill.py")
-    ((code,),) = [loaded.blocks]
-    assert (code.kind, code.first, code.last, code.info) == ("code", 2, 6, "py")
-    (chunk,) = split(loaded, "/")
-    assert (chunk.metadata["kind"], chunk.metadata["position"]) == ("code", "line 2")
 
 
 def test_lines_of_a_text_are_joined_where_they_were_wrapped(folder: Path) -> None:
@@ -238,18 +228,6 @@ def test_presentation(folder: Path) -> None:
     assert [block.first for block in loaded.blocks] == [1, 1, 1, 3]
 
 
-def test_grouped_shapes_and_lines_of_a_slide(folder: Path) -> None:
-    deck = Presentation()
-    shapes = deck.slides.add_slide(deck.slide_layouts[6]).shapes
-    shapes.add_connector(MSO_CONNECTOR.STRAIGHT, 0, 0, 9, 9)
-    group = shapes.add_group_shape()
-    group.shapes.add_textbox(0, 0, 9, 9).text_frame.text = "The wheel"
-    inner = group.shapes.add_group_shape()
-    inner.shapes.add_textbox(0, 0, 9, 9).text_frame.text = "its axle"
-    deck.save(str(folder / "a.pptx"))
-    assert only(folder / "a.pptx").text == "The wheel\n\nits axle"
-
-
 def test_items_of_a_slide_stand_below_those_they_belong_to(folder: Path) -> None:
     deck = Presentation()
     frame = deck.slides.add_slide(deck.slide_layouts[1]).placeholders[1].text_frame
@@ -287,21 +265,6 @@ def test_workbook(folder: Path) -> None:
     )
     chunks = split(loaded, "/")
     assert [chunk.metadata["position"] for chunk in chunks] == ["sheet 1"]
-
-
-def test_hidden_sheets_are_left_out_and_counted(folder: Path) -> None:
-    with Workbook(folder / "a.xlsx") as workbook:
-        workbook.add_worksheet("Parts").write(0, 0, "mill")
-        for hide in ("hide", "very_hidden"):
-            sheet = workbook.add_worksheet(hide)
-            sheet.write(0, 0, "Secret")
-            getattr(sheet, hide)()
-        workbook.add_worksheet("People").write(0, 0, "Ada")
-    loaded = only(folder / "a.xlsx")
-    assert loaded.text.split("\n\n") == [
-        "## Parts", "mill", "## People", "Ada"
-    ]  # fmt: skip
-    assert [block.first for block in loaded.blocks] == [1, 1, 4, 4]
 
 
 def test_titles_above_the_table_of_a_sheet_are_not_its_head(folder: Path) -> None:
@@ -366,14 +329,6 @@ def test_mail(folder: Path, subtype: str) -> None:
     loaded = only(folder / "a.eml")
     assert loaded.title == "The mill"
     assert loaded.text == f"From: ada@example.org  \nTo: max@example.org\n\n{text}"
-
-
-def test_a_mail_of_attachments_alone_has_its_head(folder: Path) -> None:
-    message = EmailMessage()
-    message["Subject"], message["To"] = "The plan", "ada@example.org"
-    message.add_attachment(b"\0\1", maintype="application", subtype="zip", filename="a.zip")
-    (folder / "a.eml").write_bytes(bytes(message))
-    assert only(folder / "a.eml").text == "To: ada@example.org"
 
 
 def truncated_pdf(path: Path) -> None:

@@ -12,13 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 from docx import Document as WordDocument
-from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from crag.documents.isolated import HARMLESS, IsolatedReader
 from crag.documents.loaders import LOADERS, load
 from crag.documents.sources import SourceText, Unusable
 from crag.errors import ContentError
-from crag.index import DocumentIndex, Limits, index_paths, reader_within
+from crag.index import Limits
 from crag.text.blocks import Block
 from tests.commands import heeds_ctrl_c
 from tests.documents.workbooks import workbook_of
@@ -131,13 +130,6 @@ def test_a_file_has_its_memory(tmp_path: Path) -> None:
     assert "takes more memory than CRAG_READ_MEGABYTES allows" in last.reason
 
 
-def test_a_file_does_not_become_many_times_itself(reader: IsolatedReader, tmp_path: Path) -> None:
-    names = ",".join("n" * 1_000 + str(n) for n in range(20))
-    rows = ",".join("1" for _ in range(20)) + "\n"
-    (tmp_path / "wide.csv").write_text(f"{names}\n{rows * 5_000}")
-    assert reason(reader, tmp_path / "wide.csv").startswith("it says too much for its size")
-
-
 def test_a_reader_that_stops_in_a_file_gets_the_next_one_right(
     reader: IsolatedReader, page: Path, tmp_path: Path
 ) -> None:
@@ -203,23 +195,3 @@ def _first_child(process: psutil.Process) -> psutil.Process:
             return found[0]
         time.sleep(0.05)
     raise AssertionError("no process was started")
-
-
-def test_the_rest_of_a_folder_is_indexed_and_old_chunks_stay(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "a.xlsx").write_bytes(workbook_of({"A1": "Kettles boil"}))
-    (folder / "b.html").write_text(PAGE)
-    with DocumentIndex(tmp_path / "index", DeterministicFakeEmbedding(size=8)) as index:
-        assert index_paths([folder], index).added == 2
-        far_apart(folder / "a.xlsx")
-        (folder / "b.html").write_text(PAGE.replace("Edith", "Ada"))
-        report = index_paths([folder], index, reader=reader_within(Limits(seconds=30)))
-        assert (report.changed, report.removed) == (1, 0)
-        ((source, told),) = report.skipped
-        assert source == str(folder / "a.xlsx")
-        assert "CRAG_READ_MEGABYTES" in told
-        kept = {one.metadata["source"] for one in index.stored()}
-        assert kept == {str(folder / "a.xlsx"), str(folder / "b.html")}
-        (folder / "a.xlsx").unlink()
-        assert index_paths([folder], index).removed == 1

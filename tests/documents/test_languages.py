@@ -30,12 +30,6 @@ def test_a_model_that_does_not_read_the_documents_is_warned_about(
     assert (again.unchanged, again.languages, again.language_warning) == (6, {}, "")
 
 
-def test_a_model_of_unknown_languages_is_not(folder: Path, index: DocumentIndex) -> None:
-    (folder / "a.txt").write_text(GERMAN)
-    report = index_paths([folder], index)
-    assert (report.added, report.languages, report.language_warning) == (1, {}, "")
-
-
 def test_one_mistaken_document_in_many_is_no_reason_to_warn(
     folder: Path, index: DocumentIndex, embeddings: CountingEmbeddings
 ) -> None:

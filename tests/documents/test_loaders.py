@@ -51,20 +51,6 @@ def test_links_in_a_circle_are_followed_once(folder: Path) -> None:
     assert [source for source, _ in found.refused] == [str(folder / "self.txt")]
 
 
-def test_a_named_file_of_unknown_format_is_told(folder: Path) -> None:
-    path = folder / "a.xyz"
-    path.write_text("x")
-    found = find_files([path])
-    assert not found.files
-    assert found.refused[0].source == str(path)
-    assert "unsupported format .xyz" in found.refused[0].reason
-
-
-def test_a_path_that_does_not_exist(folder: Path) -> None:
-    with pytest.raises(DocumentIndexError, match="no such file"):
-        find_files([folder / "nothing"])
-
-
 def test_a_folder_without_anything_to_read_names_what_it_holds(folder: Path) -> None:
     for name in ("a.djvu", "b.djvu", "c.zip"):
         (folder / name).write_bytes(b"x")
@@ -98,13 +84,6 @@ def test_a_folder_that_may_not_be_entered_is_told(
     (refused,) = found.refused
     assert refused.source == str(folder / "private")
     assert refused.reason == "cannot be read: Permission denied"
-
-
-def test_many_tiny_files(folder: Path, index: DocumentIndex) -> None:
-    for number in range(500):
-        (folder / f"{number}.txt").write_text(f"Note {number}.")
-    report = index_paths([folder], index)
-    assert (report.added, report.chunks, report.skipped) == (500, 500, ())
 
 
 def test_a_file_that_changes_while_it_is_read(

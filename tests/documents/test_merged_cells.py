@@ -6,7 +6,6 @@ from pathlib import Path
 
 import docx
 import pytest
-from docx.oxml import parse_xml
 from pptx import Presentation
 from xlsxwriter import Workbook
 
@@ -136,16 +135,3 @@ def test_a_merged_cell_labels_each_row_and_column(kind: str, folder: Path) -> No
         assert lines[-4:] == READ[-4:]
     else:
         assert lines == READ
-
-
-def test_hidden_runs_within_cells_are_left_out(folder: Path) -> None:
-    names = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-    document = docx.Document()
-    cell = document.add_table(1, 2).cell(0, 0)
-    cell.text = "North"
-    hidden = f"<w:r {names}><w:rPr><w:vanish/></w:rPr><w:t> Secret</w:t></w:r>"
-    shown = f"<w:r {names}><w:rPr><w:vanish w:val='0'/></w:rPr><w:t> pole</w:t></w:r>"
-    for run in (hidden, shown):
-        cell.paragraphs[0]._p.append(parse_xml(run))  # noqa: SLF001
-    document.save(str(folder / "a.docx"))
-    assert only(folder / "a.docx").text == "| North pole |  |\n| --- | --- |"

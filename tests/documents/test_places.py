@@ -1,7 +1,7 @@
 """A citation from a presentation, a PDF or a book names the slide, page or chapter it is from."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import docx
@@ -10,14 +10,9 @@ from langchain_core.documents import Document
 from pptx import Presentation
 
 from crag.correction.provenance import source_of, source_within
-from crag.correction.strips import decompose, located
 from crag.documents.chunks import split
 from crag.documents.loaders import load
 from crag.documents.sources import SourceText
-from crag.graph import build_crag
-from crag.parts import Parts
-from crag.state import Source
-from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 from crag.text.places import line_places, lines_written
 from tests.documents.reading import make_pdf, write_epub, write_notebook
 
@@ -80,20 +75,6 @@ def chunked(
     return request.param, split(loaded, str(folder))
 
 
-def numbered(text: str) -> int | None:
-    found = re.search(r"Lighthouse (\d+) stands", text)
-    return int(found[1]) if found else None
-
-
-def strips_of(chunks: Sequence[Document]) -> list[tuple[str, Source]]:
-    return [
-        (text[start:end], source_within(source_of(chunk, 0), text, start, end))
-        for chunk in chunks
-        for text in [chunk.page_content]
-        for start, end in located(text, decompose(text))
-    ]
-
-
 SPLIT_BOOKS = {
     "a title page": ["<h1>Lights</h1>", "<h1>1. Oil</h1><p>A</p>", "<h1>2. Gas</h1><p>B</p>"],
     "two chapters in a file": ["<h1>Oil</h1><p>A</p><h1>Gas</h1><p>B</p>", "<h1>End</h1>"],
@@ -122,12 +103,6 @@ def test_chapters_are_counted_as_their_headings_do(files: list[str], tmp_path: P
     assert chapters.get("C", 3) == 3
 
 
-def test_files_are_the_chapters_of_a_book_without_headings(tmp_path: Path) -> None:
-    (loaded,) = load(write_epub(tmp_path / "a.epub", ["<p>A</p>", "<p>B</p>"]))
-    assert isinstance(loaded, SourceText)
-    assert [block.first for block in loaded.blocks] == [1, 2]
-
-
 def test_each_of_fifty_quotations_names_its_place(chunked: tuple[str, list[Document]]) -> None:
     unit, chunks = chunked
     assert len(chunks) < NUMBER, "places are those of the chunk's parts, not of the chunk"
@@ -142,17 +117,6 @@ def test_each_of_fifty_quotations_names_its_place(chunked: tuple[str, list[Docum
     assert found == set(range(1, NUMBER + 1))
 
 
-def test_a_strip_names_all_places_that_it_is_from(chunked: tuple[str, list[Document]]) -> None:
-    unit, chunks = chunked
-    for text, source in strips_of(chunks):
-        held = [int(number) for number in re.findall(r"Lighthouse (\d+) stands", text)]
-        position = source["position"]
-        if len(held) > 1:
-            assert position == f"{unit}s {held[0]}-{held[-1]}"
-        elif held:
-            assert re.fullmatch(rf"{unit}s? (\d+-)?{held[0]}(-{held[0] + 1})?", position)
-
-
 def test_what_leads_in_a_part_of_a_list_is_not_its_place(tmp_path: Path) -> None:
     items = "".join(f"- **-{n}**: {'The light turns. ' * 6}\n" for n in range(40))
     (tmp_path / "a.md").write_text(f"# Lights\n\nThe options are:\n\n{items}")
@@ -163,26 +127,6 @@ def test_what_leads_in_a_part_of_a_list_is_not_its_place(tmp_path: Path) -> None
         assert text.startswith("The options are:")
         source = source_within(source_of(chunk, 0), text, 0, text.index("turns"))
         assert source["position"] == f"line {int(re.findall('- [*][*]-([0-9]+)', text)[0]) + 5}"
-
-
-def test_an_answer_cites_the_place(chunked: tuple[str, list[Document]]) -> None:
-    unit, chunks = chunked
-    parts = Parts(
-        retriever=FakeRetriever(documents=chunks),
-        evaluator=FakeEvaluator(lambda _, text: 0.9 if "Lighthouse 31 " in text else -0.9),
-        quoter=FakeQuoter(),
-    )
-    state = build_crag(parts).invoke({"question": "Where does lighthouse 31 stand?"})
-    kept = [strip for strip in state["internal"] if "Lighthouse 31 " in strip["text"]]
-    assert kept
-    for strip in kept:
-        assert "31" in strip["source"]["position"]
-        assert strip["source"]["position"].startswith(unit)
-    assert all(
-        "31" in one["source"]["position"]
-        for one in state["citations"]
-        if "Lighthouse 31 " in one["text"]
-    )
 
 
 def test_places_of_others_may_be_any_number() -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from crag.documents.loaders import LOADERS, load
 from crag.documents.pages import load_text
-from crag.documents.records import count_lines
-from crag.documents.sources import SourceText, Unusable, file_of
+from crag.documents.sources import SourceText, Unusable
 from crag.index import DocumentIndex, index_paths
 
 
@@ -68,18 +67,6 @@ def test_other_json_files_count_as_files_that_no_loader_reads(
     assert index_paths([folder], index).removed == 1
 
 
-@pytest.mark.parametrize("body", ["[]", '[{"text": ""}]'])
-def test_an_empty_list_of_records_removes_those_that_it_had(
-    folder: Path, index: DocumentIndex, body: str
-) -> None:
-    path = folder / "a.json"
-    path.write_text('[{"text": "One."}]')
-    index_paths([folder], index)
-    path.write_text(body)
-    report = index_paths([folder], index)
-    assert (report.removed, report.unsupported) == (1, ())
-
-
 @pytest.mark.parametrize("body", ['[{"text": "cut o', "[" * 100_000])
 def test_a_damaged_json_file_keeps_what_was_indexed(
     folder: Path, index: DocumentIndex, body: str
@@ -108,23 +95,11 @@ def test_bad_lines_are_told_and_the_rest_is_kept(folder: Path) -> None:
     }
 
 
-def test_a_torn_line_is_known_by_the_id_it_still_shows(folder: Path) -> None:
-    path = folder / "a.jsonl"
-    path.write_text('{"id": "x1", "text": "cut o')
-    assert list(refusals(path)) == ["#x1"]
-
-
 def test_what_no_database_takes_is_replaced_in_ids_and_addresses_too(folder: Path) -> None:
     path = folder / "a.jsonl"
     path.write_text(json.dumps({"id": "x\0", "text": "a", "url": "https://e.org/\ud800"}))
     (document,) = texts(path)
     assert (document.source, document.url) == (f"{path}#x\ufffd", "https://e.org/?")
-
-
-def test_an_id_used_twice_stays_two_documents(folder: Path) -> None:
-    path = folder / "a.jsonl"
-    path.write_text('{"id": "x", "text": "a"}\n{"id": "x", "text": "b"}\n')
-    assert [document.source for document in texts(path)] == [f"{path}#x", f"{path}#x@2"]
 
 
 def test_an_id_that_looks_like_the_name_of_another_record_stays_one_of_its_own(
@@ -136,15 +111,6 @@ def test_an_id_that_looks_like_the_name_of_another_record_stays_one_of_its_own(
     sources = [loaded.source for loaded in load(path)]
     assert len(set(sources)) == len(ids)
     assert sources[:2] == [f"{path}#3", f"{path}#3@3"]
-
-
-@pytest.mark.parametrize("identifier", ["plain", "with#hash", "a/b c"])
-def test_the_file_of_a_record_is_known(folder: Path, identifier: str) -> None:
-    path = folder / "a#1.jsonl"
-    path.write_text(json.dumps({"id": identifier, "text": "x"}))
-    (document,) = texts(path)
-    assert file_of(document.source, document.unit) == str(path)
-    assert file_of(str(path), "line") == str(path)
 
 
 def test_other_fields_of_a_record_are_lines_below_its_text(folder: Path) -> None:
@@ -246,21 +212,6 @@ def test_a_long_cell_of_csv_is_read_and_the_limit_of_the_process_stays(
         texts_seen.append(loaded.text)
     assert [len(text) > 200_000 - 1 for text in texts_seen] == [False, True, False]
     assert texts_seen[1].endswith("x" * 200_000)
-
-
-def test_csv_in_an_older_encoding(folder: Path) -> None:
-    path = folder / "a.csv"
-    row = "Die Maschine läuft für Königin und Käufer;so heißt es in der Straße"
-    path.write_bytes("\n".join(["Gerät;Zweck", *[row] * 9]).encode("cp1252"))
-    assert texts(path)[0].text == (
-        "Gerät: Die Maschine läuft für Königin und Käufer  \nZweck: so heißt es in der Straße"
-    )
-
-
-def test_lines_are_counted_where_they_can_be_read(folder: Path) -> None:
-    (folder / "a.jsonl").write_text('{"text": "a"}\n{"text": "b"}\n')
-    assert count_lines(folder / "a.jsonl") == 2
-    assert count_lines(folder / "missing.jsonl") == 1
 
 
 def test_a_csv_file_that_is_none(folder: Path) -> None:

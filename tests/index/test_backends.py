@@ -4,7 +4,6 @@ import random
 import runpy
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -158,14 +157,6 @@ def test_what_was_added_is_stored(filled: Index) -> None:
     assert not known
 
 
-def test_it_opens_again(filled: Index, location: str) -> None:
-    filled.close()
-    assert filled.count() == 5
-    with closing(open_backend(location)) as other:
-        assert said(other, "proxy", 1) == ["beta"]
-        assert near(other, [0, 0, 1, 0], 1) == ["gamma"]
-
-
 def test_the_nearest_come_first(filled: Index) -> None:
     assert near(filled, [0.1, 1, 0.5, 0], 3) == ["beta", "gamma", "alpha"]
     assert near(filled, [1, 0, 0, 0], 1) == ["alpha"]
@@ -192,15 +183,6 @@ def test_words(filled: Index) -> None:
     """In one index, because a new one for each question takes most of the time."""
     found = {asked: sorted(said(filled, asked, 10)) for asked in BY_WORDS}
     assert found == BY_WORDS
-
-
-def test_a_rare_word_counts_more_than_frequent_ones(backend: Index) -> None:
-    texts = [f"the server starts slowly {number}" for number in range(30)] + ["the zebra sleeps"]
-    chunks = [chunk(str(number), text) for number, text in enumerate(texts)]
-    with backend.writing():
-        backend.create(STAMP)
-        backend.write(Change(chunks, np.ones((31, 4), dtype=np.float32)))
-    assert said(backend, "does the zebra start the server?", 1) == ["30"]
 
 
 def test_a_change_replaces_text_words_and_vector(filled: Index) -> None:
@@ -284,34 +266,6 @@ def test_a_folder_of_files(location: str, folder: Path, embeddings: Any) -> None
         assert index_paths([folder], index).removed == 1
         assert index.count() == 1
         assert index_paths([folder], index, remove=True).removed == 1
-
-
-def test_threads_ask_while_another_one_writes(location: str, folder: Path, embeddings: Any) -> None:
-    (folder / "a.md").write_text("# Engines\n\nThey compute.")
-    with (
-        DocumentIndex(location, embeddings) as index,
-        DocumentIndex(location, embeddings) as asked,
-        ThreadPoolExecutor(3) as pool,
-    ):
-        index_paths([folder], index)
-        written = threading.Event()
-
-        def ask() -> int:
-            answered = 0
-            while not written.is_set() or not answered:
-                assert asked.search("engines")
-                assert asked.files()
-                answered += 1
-            return answered
-
-        answers = [pool.submit(ask) for _ in range(3)]
-        try:
-            for number in range(8):
-                (folder / f"{number}.txt").write_text(f"Text {number}.")
-                index_paths([folder], index)
-        finally:
-            written.set()
-        assert all(answer.result() for answer in answers)
 
 
 def test_it_does_what_a_model_in_memory_does(backend: Index) -> None:
@@ -507,14 +461,6 @@ def postgres_index(postgres_server: str) -> Iterator[tuple[Index, Any]]:
     drop_tables(postgres_server)
 
 
-def test_vectors_too_long_for_a_graph_are_compared(postgres_index: tuple[Index, Any]) -> None:
-    index, _ = postgres_index
-    with index.writing():
-        index.create(STAMP._replace(dimension=2001))
-        index.write(Change(CHUNKS, np.eye(5, 2001)))
-    assert near(index, [0, 1] + [0] * 1999, 1) == ["beta"]
-
-
 def test_a_second_writer_of_postgresql_is_told_to_wait(
     postgres_index: tuple[Index, Any], postgres_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -525,29 +471,6 @@ def test_a_second_writer_of_postgresql_is_told_to_wait(
         other.writing().__enter__()
     with other.writing():
         assert other.stamp() is None
-
-
-def test_what_postgresql_lacks_is_told(
-    postgres_index: tuple[Index, Any], postgres_server: str
-) -> None:
-    index, connection = postgres_index
-    connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    known = "UPDATE pg_extension SET extversion = %s WHERE extname = 'vector' RETURNING extversion"
-    query = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-    (version,) = connection.execute(query).fetchone()
-    connection.execute(known, ["0.7.4"])
-    try:
-        with pytest.raises(
-            DocumentIndexError, match=r"has pgvector 0\.7\.4; 0\.8 or newer is needed"
-        ):
-            index.create(STAMP)
-    finally:
-        connection.execute(known, [version])
-    connection.execute("DROP EXTENSION vector; CREATE ROLE guest LOGIN")
-    guest = open_backend(postgres_server.replace("//postgres:", "//guest:"))
-    told = 'permission denied to create extension "vector".*administrator.*CREATE EXTENSION vector'
-    with closing(guest), pytest.raises(DocumentIndexError, match=told):
-        guest.create(STAMP)
 
 
 @pytest.mark.parametrize("address", [one.address for one in STORES if "HOST" in one.address])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crag.errors import DocumentIndexError, EmbeddingMismatchError, IndexNotFoundError
+from crag.errors import DocumentIndexError, EmbeddingMismatchError
 from crag.index import DocumentIndex, IndexReport, index_paths
 from crag.index.backends import open_backend
 from crag.index.contract import filter_of
@@ -58,14 +58,6 @@ def test_a_changed_file_replaces_its_chunks(folder: Path, index: DocumentIndex) 
     assert sorted(text for text, _ in content(index).values()) == ["Now short.", "Stays."]
 
 
-def test_a_new_title_is_a_change(folder: Path, index: DocumentIndex) -> None:
-    path = write_records(folder / "a.jsonl", [{"id": 1, "text": "x", "title": "Old"}])
-    index_paths([path], index)
-    write_records(path, [{"id": 1, "text": "x", "title": "New"}])
-    assert numbers(index_paths([path], index)) == (0, 1, 0, 0)
-    assert [metadata["title"] for _, metadata in content(index).values()] == ["New"]
-
-
 def test_a_removed_file_goes_and_comes_back(folder: Path, index: DocumentIndex) -> None:
     (folder / "a.txt").write_text("Stays.")
     (folder / "b.txt").write_text(LONG)
@@ -110,16 +102,6 @@ def test_what_is_unreadable_keeps_what_was_indexed(folder: Path, index: Document
         ("a.txt", "its content looks binary, not like a text"),
         ("b.jsonl#y", "line 2: not JSON in UTF-8"),
     ]
-
-
-def test_an_emptied_file_goes(folder: Path, index: DocumentIndex) -> None:
-    (folder / "a.txt").write_text("Text.")
-    (folder / "b.txt").write_text("Stays.")
-    index_paths([folder], index)
-    (folder / "a.txt").write_text(" \n")
-    report = index_paths([folder], index)
-    assert numbers(report) == (0, 0, 1, 1)
-    assert report.skipped[0].reason == "empty"
 
 
 def test_a_text_in_several_places_is_stored_once_and_found_in_each(
@@ -180,15 +162,6 @@ def test_a_link_that_leads_to_no_file_of_the_folder_any_more_goes(
     assert sources(index) == {"stays.txt"}
 
 
-def test_other_folders_stay(tmp_path: Path, index: DocumentIndex) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"{name}.txt").write_text(name)
-    index_paths([tmp_path / "one"], index)
-    assert numbers(index_paths([tmp_path / "two"], index)) == (1, 0, 0, 0)
-    assert sources(index) == {"one.txt", "two.txt"}
-
-
 def test_a_folder_within_an_indexed_one_is_followed_too(folder: Path, index: DocumentIndex) -> None:
     (folder / "sub").mkdir()
     for name in ("top.txt", "sub/a.txt", "sub/b.txt"):
@@ -215,12 +188,6 @@ def test_remove(folder: Path, index: DocumentIndex) -> None:
     assert index.exists()
 
 
-def test_remove_from_an_index_that_is_not_there(folder: Path, index: DocumentIndex) -> None:
-    with pytest.raises(IndexNotFoundError):
-        index_paths([folder], index, remove=True)
-    assert not Path(index.location).exists()
-
-
 def test_nothing_to_index_creates_nothing(folder: Path, index: DocumentIndex) -> None:
     with pytest.raises(DocumentIndexError, match="nothing to index"):
         index_paths([folder], index)
@@ -229,16 +196,6 @@ def test_nothing_to_index_creates_nothing(folder: Path, index: DocumentIndex) ->
     assert numbers(report) == (0, 0, 0, 0)
     assert "unsupported" in report.skipped[0].reason
     assert not Path(index.location).exists()
-
-
-def test_the_report_is_plain_data(folder: Path, index: DocumentIndex) -> None:
-    from dataclasses import asdict
-
-    (folder / "a.txt").write_text("x")
-    (folder / "b.bin").write_text("x")
-    report = index_paths([folder], index)
-    assert json.loads(json.dumps(asdict(report)))["unsupported"] == [str(folder / "b.bin")]
-    assert report.seconds > 0
 
 
 def test_progress_runs_from_none_to_all(folder: Path, index: DocumentIndex) -> None:

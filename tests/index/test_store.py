@@ -1,19 +1,14 @@
 """Opening an index: what is there, what is not, and what is something else."""
 
 import sqlite3
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import chromadb
-import numpy as np
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from crag.documents.chunks import split
 from crag.errors import (
     DocumentIndexError,
     EmbeddingMismatchError,
@@ -22,12 +17,8 @@ from crag.errors import (
     SettingsError,
 )
 from crag.index import DocumentIndex, IndexRetriever, index_paths
-from crag.index.backends import open_backend
 from crag.index.backends.sqlite_file import FILE
 from crag.index.contract import checked_way, filter_of
-from crag.index.retriever import IndexStore
-from crag.index.store import embedding_name
-from tests.documents.reading import plain_document
 
 
 @pytest.fixture
@@ -45,12 +36,6 @@ def test_a_missing_index_is_told_and_not_created(index: DocumentIndex) -> None:
             use()
         assert str(told.value).endswith(f"crag index PATH… --index {index.location}")
     assert not Path(index.location).exists()
-
-
-def test_an_existing_folder_without_index_is_left_alone(tmp_path: Path, embeddings: Any) -> None:
-    with pytest.raises(IndexNotFoundError):
-        DocumentIndex(tmp_path, embeddings).open()
-    assert not list(tmp_path.iterdir())
 
 
 def test_an_empty_index(filled: DocumentIndex, folder: Path) -> None:
@@ -117,11 +102,6 @@ def test_a_damaged_index_is_told(filled: DocumentIndex, damage: Callable[[Path],
         filled.open().search("Text 3.")
 
 
-def test_an_index_is_filled_from_files_alone(embeddings: Any) -> None:
-    with pytest.raises(NotImplementedError, match=r"crag\.index\.index_paths"):
-        IndexStore.from_texts(["A text."], embeddings)
-
-
 @pytest.mark.parametrize(
     ("use", "told"),
     [
@@ -142,20 +122,6 @@ def test_an_index_is_filled_from_files_alone(embeddings: Any) -> None:
 def test_what_chunks_are_found_by_is_checked(use: Callable[[], object], told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         use()
-
-
-def test_vectors_that_were_made_elsewhere_are_not_made_again(
-    filled: DocumentIndex, embeddings: Any
-) -> None:
-    made = [split(plain_document(name, name), "/") for name in "ab"]
-    with filled.writing() as writer:
-        asked = len(embeddings.embedded)
-        writer.write(made, vectors=np.eye(8, dtype=np.float32)[:2])
-        assert len(embeddings.embedded) == asked
-    with closing(open_backend(filled.location)) as opened:
-        hits = opened.by_vector(np.eye(8)[1].tolist(), 1)
-        (nearest,) = opened.documents([hit.number for hit in hits])
-        assert nearest.page_content == "b"
 
 
 def test_a_file_is_no_index(tmp_path: Path, folder: Path, embeddings: Any) -> None:
@@ -195,36 +161,9 @@ def test_k(filled: DocumentIndex) -> None:
     ]
 
 
-async def test_async(filled: DocumentIndex) -> None:
-    assert len(await IndexRetriever(filled).ainvoke("a", k=2)) == 2
-
-
-def test_eight_threads_ask_at_once(filled: DocumentIndex) -> None:
-    filled.close()
-    retriever = IndexRetriever(filled, k=4)
-    together = threading.Barrier(8)
-
-    def ask(number: int) -> list[str | None]:
-        together.wait()
-        return [found.id for found in retriever.invoke(f"question {number % 4}")]
-
-    with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(ask, range(8)))
-    assert answers == [ask_alone(retriever, number) for number in range(8)]
-
-
-def ask_alone(retriever: IndexRetriever, number: int) -> list[str | None]:
-    return [found.id for found in retriever.invoke(f"question {number % 4}")]
-
-
 def test_an_index_of_another_program(tmp_path: Path, embeddings: Any) -> None:
     client = chromadb.PersistentClient(tmp_path)
     client.create_collection("crag", embedding_function=None).add(ids=["x"], embeddings=[[1.0]])
     client.close()
     with pytest.raises(DocumentIndexError, match="another version of crag"):
         DocumentIndex(tmp_path, embeddings).open()
-
-
-def test_names_of_embedding_models(make_embeddings: Callable[..., Any]) -> None:
-    assert embedding_name(make_embeddings("a")) == "a"
-    assert embedding_name(DeterministicFakeEmbedding(size=3)) == "DeterministicFakeEmbedding"

@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from crag.errors import DocumentIndexError
 from crag.index.backends import open_backend
 from crag.index.backends.sqlite_file import FILE, FileIndex
-from crag.index.backends.vector_store import MadeVectors, StoreOfVectors
+from crag.index.backends.vector_store import StoreOfVectors
 from crag.index.contract import SCHEMA, Change, Index, Stamp, unit
 from tests.index.test_backends import near
-from tests.loopback import serving
 from tests.repeating import times
 
 STAMP = Stamp(schema=SCHEMA, embeddings="fake", dimension=4)
@@ -46,23 +45,8 @@ class Forgetful(InMemoryVectorStore):
         return added
 
 
-class Deaf(InMemoryVectorStore):
-    """A store that removes nothing, and says so."""
-
-    def delete(self, *_given: Any, **_options: Any) -> Any:
-        return False
-
-
 def forgetful(embeddings: Embeddings) -> InMemoryVectorStore:
     return Forgetful(embeddings)
-
-
-def deaf(embeddings: Embeddings) -> InMemoryVectorStore:
-    return Deaf(embeddings)
-
-
-def no_store(_embeddings: Embeddings) -> str:
-    return "nothing"
 
 
 def at(name: str, folder: Path) -> str:
@@ -190,18 +174,6 @@ def test_a_store_that_lost_everything_is_filled_again(kept: Index) -> None:
     assert size(kept) == 3
 
 
-def test_what_others_put_there_is_left_out(kept: Index) -> None:
-    from langchain_qdrant import QdrantVectorStore
-
-    with points(kept) as client:
-        store = QdrantVectorStore(client, "crag", DeterministicFakeEmbedding(size=4))
-        store.add_texts([f"Theirs {number}." for number in range(9)])
-        (found,) = store.similarity_search_by_vector([0, 1, 0, 0], k=1)
-        assert (found.page_content, found.metadata["source"]) == ("All about beta.", "/s")
-    kept.most_held = 0  # type: ignore[attr-defined]
-    assert set(near(kept, [-1, -1, -1, -1], 2)) == {"alpha", "beta"}
-
-
 def test_a_write_that_the_store_refuses_is_told_and_made_up_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,15 +189,6 @@ def test_a_write_that_the_store_refuses_is_told_and_made_up_for(
         with index.writing():
             pass
         assert database_of(tmp_path) == (0, 0)
-
-
-def test_a_removal_that_the_store_refuses_is_told(tmp_path: Path) -> None:
-    with (
-        closing(filled(at("deaf", tmp_path))) as index,
-        pytest.raises(DocumentIndexError, match="it did not remove"),
-        index.writing(),
-    ):
-        index.write(Change(removed=["beta"]))
 
 
 def near_equal(number: int) -> np.ndarray[Any, Any]:
@@ -283,15 +246,6 @@ def test_a_read_only_index_is_read() -> None:
     assert done.stdout == "2 2\n", done.stderr
 
 
-def test_vectors_are_given_for_the_texts_alone() -> None:
-    made = MadeVectors(2)
-    assert made.embed_documents(["a probe"]) == [made.embed_query("")] == [[1.0, 0.0]]
-    with pytest.raises(ValueError, match="other texts"), made.of(["a"], AXES[:1, :2]):
-        made.embed_documents(["b"])
-    with pytest.raises(ValueError, match="it took 1 of 2 texts"), made.of("ab", AXES[:2, :2]):
-        made.embed_documents(["a"])
-
-
 @pytest.mark.parametrize(
     ("location", "told"),
     [
@@ -316,23 +270,3 @@ def test_a_class_of_ones_own_is_named_in_the_same_way(tmp_path: Path) -> None:
     with closing(filled(at("Shelf", tmp_path))) as index:
         assert isinstance(index, Shelf)
         assert near(index, AXES[1], 1) == ["beta"]
-
-
-def test_what_is_no_store_is_told(tmp_path: Path) -> None:
-    told = "str is no VectorStore"
-    with pytest.raises(DocumentIndexError, match=told):
-        filled(at("no_store", tmp_path))
-
-
-def test_a_collection_is_made_on_a_qdrant_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    with serving({"result": {"exists": False}, "status": "ok", "time": 0.0}) as server:
-        server.statuses = [200, 202]
-        server.failure = {"result": {"operation_id": 0, "status": "completed"}}
-        with pytest.raises(DocumentIndexError):
-            filled(server.url.replace("http", "qdrant"))
-    made = server.requests[1]
-    assert made["path"] == "/collections/crag"
-    assert made["vectors"] == {"size": 4, "distance": "Cosine"}

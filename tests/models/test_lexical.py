@@ -41,13 +41,6 @@ def test_a_small_example_by_hand() -> None:
     )
 
 
-def test_what_a_title_adds() -> None:
-    found = named(features(ids(2, 3, 5), ids(5), ids(2, 9), RARITY))
-    assert found["question_in_text"] == pytest.approx(0.2)
-    assert found["question_in_text_or_title"] == pytest.approx(0.7)
-    assert found["title_in_question"] == 1.0
-
-
 @pytest.mark.parametrize(
     ("title", "stands"),
     [([3, 5], 1.0), ([2], 1.0), ([5, 3], 0.0), ([2, 5], 0.0), ([3, 7], 0.0), ([], 0.0)],
@@ -101,8 +94,3 @@ def test_rarity() -> None:
 )
 def test_a_title_loses_its_part_in_brackets(title: str, bare: str) -> None:
     assert bare_title(title) == bare
-
-
-def test_a_title_without_weight_stands_nowhere() -> None:
-    last = FEATURES.index("title_stands_in_question")
-    assert features(ids(2, 3), ids(0), ids(9), RARITY)[last] == 0.0

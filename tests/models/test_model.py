@@ -53,12 +53,6 @@ def sums(model: Model, inputs: list[Input]) -> list[list[int]]:
 EXPECTED = [[number, 2, 4] for number in range(50)]
 
 
-def test_results_come_in_order_whatever_the_number(model: Model) -> None:
-    assert sums(model, []) == []
-    for count in (1, 2, 3, 50):
-        assert sums(model, INPUTS[:count]) == EXPECTED[:count]
-
-
 def test_callers_at_once_each_get_their_own(model: Model) -> None:
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(lambda start: sums(model, INPUTS[start:]), range(40)))
@@ -90,13 +84,6 @@ def test_an_error_reaches_its_caller_alone_and_ends_its_work(model: Model) -> No
         right = [pool.submit(sums, model, INPUTS) for _ in range(4)]
     assert all("indices element out of data bounds" in str(one.exception()) for one in failing)
     assert [one.result() for one in right] == [EXPECTED] * 4
-
-
-def test_cores_are_those_that_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert available_cores() == 3
-    monkeypatch.setenv("OMP_NUM_THREADS", "x")
-    assert available_cores() == len(os.sched_getaffinity(0))
 
 
 FORKS = """

@@ -43,21 +43,12 @@ def test_a_card_comes_back(tmp_path: Path, card: ModelCard) -> None:
     assert "\\u" not in (tmp_path / CARD).read_text("utf-8")
 
 
-def test_thresholds_are_those_of_the_calibration() -> None:
-    assert CALIBRATION.thresholds == {"upper": 0.5, "lower": -0.5}
-
-
 def test_only_what_names_a_folder_is_told_from_what_was_there_before(tmp_path: Path) -> None:
     write_card(tmp_path, FULL)
     before = identity_of(str(tmp_path))
     write_card(tmp_path, FULL.model_copy(update={"base": "other"}))
     assert identity_of(str(tmp_path)) != before
     assert [identity_of(name) for name in ("", "cosine")] == ["", "cosine"]
-
-
-def test_no_card(tmp_path: Path) -> None:
-    assert read_card(tmp_path) is None
-    assert read_card(tmp_path / "none") is None
 
 
 @pytest.mark.parametrize(
@@ -98,12 +89,3 @@ def test_thresholds_must_be_numbers(tmp_path: Path, name: str, number: str) -> N
     (tmp_path / CARD).write_text(json.dumps(card))
     with pytest.raises(EvaluatorError, match=f"calibration.{name}: Input should be a finite"):
         read_card(tmp_path)
-
-
-def test_a_folder_in_the_way(tmp_path: Path) -> None:
-    (tmp_path / CARD).mkdir()
-    with pytest.raises(EvaluatorError, match="Is a directory"):
-        read_card(tmp_path)
-    with pytest.raises(OSError, match="directory"):
-        write_card(tmp_path, FULL)
-    assert [path.name for path in tmp_path.iterdir()] == [CARD]

@@ -88,22 +88,6 @@ def test_pages_that_are_pictures_are_read_in_their_place(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_the_place_of_what_was_recognised_is_its_page(tmp_path: Path) -> None:
-    with IsolatedReader(PATIENT) as reader:
-        (one,) = reader.read(scan(tmp_path / "a.pdf", [], LINES))
-    assert isinstance(one, SourceText), one
-    assert one.blocks[-1].first == 2
-    assert "Edith Halloran built the mill in 1783." in one.text
-
-
-def test_a_long_scan_ends_at_the_limit_of_time(tmp_path: Path) -> None:
-    path = scan(tmp_path / "a.pdf", *[LINES * 9] * 40)
-    with IsolatedReader(Limits(seconds=2)) as reader:
-        *_, one = reader.read(path)
-    assert isinstance(one, Unusable)
-    assert "more than 2 seconds: split it, or raise CRAG_READ_SECONDS" in one.reason
-
-
 def test_a_huge_page_is_drawn_no_larger_than_others(tmp_path: Path) -> None:
     with IsolatedReader(PATIENT) as reader:
         (one,) = reader.read(scan(tmp_path / "a.pdf", LINES, size=(14_400, 14_400)))

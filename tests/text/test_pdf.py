@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -51,12 +50,6 @@ def test_title_and_pages(read: Read) -> None:
 
 
 @READERS
-@pytest.mark.parametrize("title", ["", "untitled", "(anonymous)", "(Unspecified)"])
-def test_titles_that_are_none(read: Read, title: str) -> None:
-    assert read(written(["One."], title)).title == ""
-
-
-@READERS
 def test_words_cut_at_line_ends_are_whole_again(read: Read) -> None:
     assert "A waterwheel of A-" in said(read(written(["A water-\nwheel of A-\nB."])))
 
@@ -80,13 +73,6 @@ def test_all_of_it_or_its_beginning() -> None:
     by_pages = read_web_pdf(file, most_pages=100, most_characters=10_000)
     assert by_pages.pages[-1] == "Page 100."
     assert len(read_web_pdf(file, most_pages=100, most_characters=20).pages) == 3
-
-
-def test_threads_read_files_one_after_the_other() -> None:
-    files = [written([f"File {number}."] * 20) for number in range(8)]
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(read_pdf, files * 4))
-    assert [said(one)[-7:] for one in found] == [f"File {number}." for number in range(8)] * 4
 
 
 def without_heads(pages: list[str], feet: int = 0) -> list[str]:

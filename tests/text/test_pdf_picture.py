@@ -59,25 +59,7 @@ def test_a_page_that_is_turned_is_marked_where_it_is_seen(file: Path, tmp_path: 
     assert marked_rows(png) == [200]
 
 
-def test_a_page_of_any_size_becomes_a_picture_of_bounded_size(tmp_path: Path) -> None:
-    path = tmp_path / "tall.pdf"
-    canvas = Canvas(str(path), pagesize=(20, 14_400))
-    canvas.showPage()
-    canvas.save()
-    png, _ = picture_of_page(path, 1, [])
-    width, height = Image.open(io.BytesIO(png)).size
-    assert width <= 10
-    assert height <= 2400
-
-
 @pytest.mark.parametrize("number", [0, 3])
 def test_a_page_that_does_not_exist_is_refused(file: Path, number: int) -> None:
     with pytest.raises(ContentError, match=f"page {number} of 2 does not exist"):
         picture_of_page(file, number, [])
-
-
-def test_what_is_no_pdf_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "fake.pdf"
-    path.write_bytes(b"%PDF-1.7 and nothing else")
-    with pytest.raises(ContentError, match="damaged or encrypted"):
-        picture_of_page(path, 1, [])

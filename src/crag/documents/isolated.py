@@ -286,10 +286,10 @@ def _confine(megabytes: int) -> None:
 
 def _most_memory() -> int:
     """Return the kilobytes that this process had at most; 0 where the system does not tell."""
-    with suppress(ImportError):
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text("ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
     return 0
 
 
