@@ -8,6 +8,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from crag.correction.provenance import strips_of_page, strips_of_snippet
+from crag.correction.shortlist import shares_less
 from crag.events import Event, event, redact
 from crag.parts import Page, PageReader, ReadingLimits
 from crag.plain import said
@@ -62,6 +63,10 @@ class ReadPages:
                 pages = pages_of(reply, urls)
         read = _by_url(urls, pages, attempt, limits)
         found = [page or read.get(hit["url"]) for hit, page in zip(hits, given, strict=True)]
+        found = [
+            page and _unless_another(state["question"], page, hit["snippet"])
+            for hit, page in zip(hits, found, strict=True)
+        ]
         strips: list[Strip] = []
         for index, (hit, page) in enumerate(zip(hits, found, strict=True)):
             if page is None or page.problem is not None:
@@ -88,6 +93,14 @@ class ReadPages:
             events=events,
             usage=_usage(read, spent),
         )
+
+
+def _unless_another(question: str, page: Page, snippet: str) -> Page:
+    """Return a page as failed if the server sent something else in its place."""
+    if page.problem is None and shares_less(question, " ".join(page.paragraphs), snippet):
+        detail = "its text has less to do with the question than its snippet"
+        return page._replace(problem="empty", detail=detail)
+    return page
 
 
 def _given(hit: WebPage) -> Page | None:

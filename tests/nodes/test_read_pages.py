@@ -84,6 +84,26 @@ def test_a_reader_that_breaks_its_contract() -> None:
     assert "returned 1 pages for 2 addresses" in update["events"][0]["detail"]
 
 
+@pytest.mark.parametrize(
+    "instead",
+    [
+        ["Verifying you are human. This may take a few seconds."],
+        ["Making sure you're not a bot!", "Protected by Anubis."],
+        ["JavaScript is not available."],
+        ["Log in to continue", "Forgot your password?"],
+        ["Page not found", "The page you are looking for was moved."],
+    ],
+)
+def test_what_a_server_sends_in_the_place_of_a_page_gives_way_to_the_snippet(
+    instead: list[str],
+) -> None:
+    snippet = "Ada wrote the first program in 1843."
+    given = state(hit(ADA, snippet=snippet)) | {"question": "When did Ada write the program?"}
+    update = read(FakeReader({ADA: instead}), State(**given))
+    assert [strip["text"] for strip in update["strips"]] == [snippet]
+    assert [event["kind"] for event in update["events"]] == ["page_failed"]
+
+
 def test_a_hit_without_snippet_gives_its_title_and_an_empty_one_nothing() -> None:
     found = [hit(ADA, snippet=" ", title="Says it all"), hit(SHOP, snippet="", title=" ")]
     update = read(None, state(*found))

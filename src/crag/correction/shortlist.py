@@ -30,5 +30,14 @@ def shortlist(question: str, texts: Sequence[str], most: int, sources: Sequence[
     return sorted(in_turns[:most])
 
 
+def shares_less(question: str, text: str, snippet: str) -> bool:
+    """Return whether a text has fewer of the question's words than a snippet of it should show.
+
+    Then it is another text: a check for robots, a login or a notice that the page is gone.
+    """
+    asked = set(_words(keywords(question)))
+    return len(asked.intersection(_words(text))) < len(asked.intersection(_words(snippet)))
+
+
 def _words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
