@@ -224,11 +224,6 @@ def test_labels_come_from_the_fields_even_if_the_text_repeats_the_page(attack: s
     assert "</passage>" not in found.text
 
 
-def test_a_page_repeated_before_the_form_spoils_the_reply() -> None:
-    with pytest.raises(ModelError):
-        one(form() + "\n" + form(support="none"))
-
-
 def test_an_over_long_passage_is_cut() -> None:
     model = FakeChatModel(replies=[form()])
     PromptedReflection(model).candidates(

@@ -13,17 +13,12 @@ from langgraph.constants import TAG_NOSTREAM
 from crag.errors import ModelError
 from crag.parts import ChatModel
 from crag.plain import filled
-from crag.reflection.backends.prompted import (
-    Answer,
-    Call,
-    FormAsker,
-    JudgedAnswer,
-    JudgedSegment,
-)
+from crag.reflection.backends.prompted import FORMS, Call, FormAsker
 from crag.reflection.spending import counting
 from crag.testing import FakeChatModel
 from tests.reflection.backends.replying import ToolCaller, form
 
+JudgedAnswer, JudgedSegment = FORMS["reflect_answer"], FORMS["reflect_segment"]
 CALL = Call(JudgedAnswer, [HumanMessage("Q?")])
 FILLED = JudgedAnswer.model_validate_json(form())
 
@@ -147,19 +142,6 @@ GOOD = {
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [
-        json.dumps(GOOD),
-        f"Here it is:\n```json\n{json.dumps(GOOD, indent=1)}\n```\nDone.",
-        f'<think>{{"relevance": "irrelevant"}}</think>{json.dumps(GOOD)}',
-        json.dumps(GOOD | {"relevance": " [Relevant]", "support": "Fully", "more": 1}),
-    ],
-)
-def test_one_object_is_found_in_a_reply(reply: str) -> None:
-    assert filled(JudgedSegment, reply) == JudgedSegment.model_validate(GOOD)
-
-
-@pytest.mark.parametrize(
     "changed",
     [
         {"relevance": "perhaps"},
@@ -173,12 +155,3 @@ def test_one_object_is_found_in_a_reply(reply: str) -> None:
 )
 def test_a_value_outside_its_labels_is_no_form(changed: dict[str, Any]) -> None:
     assert filled(JudgedSegment, json.dumps(GOOD | changed)) is None
-
-
-@pytest.mark.parametrize("reply", ["", "I cannot.", "{", "}{", "[]", json.dumps([GOOD, GOOD])])
-def test_other_replies_are_no_form(reply: str) -> None:
-    assert filled(JudgedSegment, reply) is None
-
-
-def test_two_objects_are_no_form() -> None:
-    assert filled(Answer, '{"text": "a", "utility": 5} {"text": "b", "utility": 1}') is None
