@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.constants import TAG_NOSTREAM
@@ -133,9 +132,9 @@ class Said(NamedTuple):
 class PromptedReflection:
     """Ask a chat model for text and critiques together, in one call for each continuation.
 
-    The critiques are those of Self-RAG's critic. Each is a field of structured output where the
-    model is a LangChain chat model that has it, and of JSON in the reply otherwise, or if
-    `structured` is off (for servers that refuse a schema). Probabilities are those that the server
+    The critiques are those of Self-RAG's critic. Each is a field of JSON in the reply, to which
+    servers of OpenAI's protocol are held by a schema unless `structured` is off (for those that
+    refuse one). Probabilities are those that the server
     sends for its tokens (``ChatOpenAI(logprobs=True, top_logprobs=5)``), and without them 1 and 0;
     the mean log-probability is then 0.
 
@@ -254,7 +253,7 @@ def _probabilities(said: Said, field: str) -> Probabilities:
 
 
 class FormAsker:
-    """Ask a chat model for forms, as structured output where it has that, else as JSON.
+    """Ask a chat model for forms as JSON.
 
     At most `concurrency` calls of one batch run at a time. Each is reported to
     `crag.reflection.spending`. None of their tokens are streamed by a graph.
@@ -281,7 +280,7 @@ class FormAsker:
     def ask(self, form: Call) -> Said:
         """Ask for one form; no failure of the model raises."""
         seen: list[BaseMessage] = []
-        model = self._models[form.form] | RunnableLambda(partial(_message, seen))
+        model = self._models[form.form] | RunnableLambda(partial(_noted, seen))
         reply = ask(model, form.messages)
         spend(reply.usage)
         filled_in = filled(form.form, reply.text) if reply.problem is None else None
@@ -309,27 +308,18 @@ class FormAsker:
 
 
 def _asking(model: ChatModel, form: type[BaseModel], *, structured: bool) -> Runnable[Any, Any]:
-    runnable: Runnable[Any, Any] = model
-    if structured and isinstance(model, BaseChatModel):
-        # Only JSON in the reply itself has log-probabilities; clients of OpenAI's protocol may
-        # prefer tools.
-        is_openai = any(kind.__name__ == "BaseChatOpenAI" for kind in type(model).__mro__)
-        options = {"method": "json_schema"} if is_openai else {}
-        try:
-            runnable = model.with_structured_output(form, include_raw=True, **options)
-        except NotImplementedError:
-            _logger.debug("%s has no structured output", type(model).__name__)
-    return runnable.with_config(tags=[TAG_NOSTREAM])
+    """Return what replies with JSON: by the prompt, or by a schema where the protocol is OpenAI's.
+
+    Only JSON in the reply itself has log-probabilities, and a tool call is none.
+    """
+    is_openai = any(kind.__name__ == "BaseChatOpenAI" for kind in type(model).__mro__)
+    if structured and is_openai:
+        schema = {"name": form.__name__, "schema": form.model_json_schema()}
+        model = model.bind(response_format={"type": "json_schema", "json_schema": schema})
+    return model.with_config(tags=[TAG_NOSTREAM])
 
 
-def _message(seen: list[BaseMessage], result: Any) -> Any:
-    """Make a message of structured output, so that every reply is read in the same way."""
-    parsed = None
-    if isinstance(result, dict) and "raw" in result:
-        result, parsed = result["raw"], result["parsed"]
-    if not isinstance(result, BaseMessage):
-        return result
-    seen.append(result)
-    if isinstance(parsed, BaseModel):  # A tool call has no text.
-        return result.model_copy(update={"content": parsed.model_dump_json()})
+def _noted(seen: list[BaseMessage], result: Any) -> Any:
+    """Keep the message, which a classified reply no longer has."""
+    seen += [result] if isinstance(result, BaseMessage) else []
     return result
