@@ -1,6 +1,5 @@
 """`crag train reader-data` and `crag train reader`: the rows of a reader, and the reader."""
 
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,8 +74,6 @@ def reader_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     train,
     "crag train reader rows.jsonl --output my-reader",
     "crag train reader rows.jsonl --output my-reader --set start=reader --set start_share=0.5",
-    "crag train reader rows.jsonl --asked questions.jsonl --teacher all-mpnet-base-v2 "
-    "--output my-reader --set start=reader",
     extra="train",
 )
 def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -84,17 +81,6 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
     output: Annotated[
         Path, typer.Option(help="Folder to write the reader to.", show_default=False)
     ],
-    asked: Annotated[
-        list[Path] | None,
-        typer.Option(help="Rows of crag train questions, to learn too; may be repeated."),
-    ] = None,
-    teacher: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of a larger model that learns first, and then teaches.",
-            show_default=False,
-        ),
-    ] = None,
     development: Annotated[
         list[Path] | None,
         typer.Option("--dev", help="Labelled pairs or QA sets to measure it on; may be repeated."),
@@ -117,7 +103,6 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.evaluator.recipe import valid_recipe
     from crag.papers.evaluator.trainer import finish
     from crag.papers.loading.records import file_digest, read_records
-    from crag.papers.reader.asked_questions import AskedRow
     from crag.papers.reader.grading import fit_grade
     from crag.papers.reader.onnx_export import hashes_of
     from crag.papers.reader.reader import (
@@ -139,11 +124,7 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
         steps = max(1, (len(rows) - graded) // recipe.batch_size)
         recipe = recipe.model_copy(update={"steps": steps})
     held_out = [r for r in unseen(rows, recipe, graded) if not r.source.startswith(UNSURE)]
-    questions = {path: read_records(path, AskedRow) for path in asked or []}
-    trained = train_reader(
-        recipe, rows, output, asked=list(chain.from_iterable(questions.values())),
-        teacher=teacher, quiet=as_json,
-    )  # fmt: skip
+    trained = train_reader(recipe, rows, output, quiet=as_json)
     rarity = rarity_in(rows, trained.base.tokenizer)
     save_reader(trained.base, PLAIN_GRADE, rarity, output)
     grade = fit_grade(ReaderModel(output, READ_LENGTH), held_out)
@@ -154,18 +135,9 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
             positives=sum(row.answer == 1 for row in rows), licence=licence,
         )
     ]  # fmt: skip
-    for path, of in questions.items():
-        count = sum(len(row.questions) for row in of)
-        described.append(
-            DataFile(
-                name=path.name, sha256=file_digest(path), pairs=count, positives=count,
-                licence=licence,
-            )
-        )  # fmt: skip
-    told_teacher: dict[str, object] = {} if teacher is None else {"teacher": teacher.resolve().name}
     card = ModelCard(
         kind="reader", base=recipe.start, max_length=READ_LENGTH, data=described,
-        recipe=recipe.model_dump(mode="json") | told_teacher, limits=LIMITS,
+        recipe=recipe.model_dump(mode="json"), limits=LIMITS,
         files=hashes_of(output, GRADE),
     )  # fmt: skip
     write_card(output, card)

@@ -1,9 +1,7 @@
 """Train a reader: one pass over question and passage that grades, marks evidence and quotes."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +12,6 @@ from pydantic import Field
 from crag.correction.scoring import with_title
 from crag.errors import TrainingError
 from crag.models.lexical import FEATURES
-from crag.models.model_card import identity_of
 from crag.models.reading_model import GRADE, SIGNALS
 from crag.papers.evaluator.artefacts import rarity_of, write_tensors
 from crag.papers.evaluator.bases import Base, load_base
@@ -22,8 +19,6 @@ from crag.papers.evaluator.recipe import TuningRecipe
 from crag.papers.evaluator.saving import encoder_weights, outside_faults
 from crag.papers.evaluator.trainer import WORK, last_point, steady_arguments, stop_at_nan
 from crag.papers.loading.records import digest_of
-from crag.papers.reader.asked_questions import AskedRow
-from crag.papers.reader.contested_rows import ContestedExamples, batch_of
 from crag.papers.reader.onnx_export import Weights, write_reader
 from crag.papers.reader.reading_rows import (
     UNKNOWN,
@@ -32,11 +27,10 @@ from crag.papers.reader.reading_rows import (
     in_batches_of_like_length,
     padded,
 )
-from crag.papers.reader.teacher import TeacherTokens, teaching_model
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-    from transformers import PreTrainedTokenizerBase, Trainer
+    from transformers import PreTrainedTokenizerBase
 
 _MAY_CHANGE = {"steps", "save_steps", "decay", "start_share"}
 """What an interrupted run may go on with another value of."""
@@ -69,20 +63,6 @@ class ReaderRecipe(TuningRecipe):
     steps: int | None = Field(default=None, ge=1)
     """Steps in all; unset, one pass over the rows. A run interrupted before the learning rate began
     to fall may go on with another number: what it did until then is the same."""
-    questions: int = Field(default=2, ge=1, le=4096)
-    """Questions with rivals in one step, beside its rows, if there are any."""
-    rivals: int = Field(default=5, ge=1, le=64)
-    """Rivals of each."""
-    rank_weight: float = Field(default=0.5, ge=0)
-    """Weight of the loss by which what answers such a question is to be better than its rivals."""
-    teacher_steps: int = Field(default=479, ge=1)
-    """Steps in which a teacher learns, if there is one."""
-    teacher_share: float = Field(default=0.5, gt=0, le=1)
-    """Part of the rows and questions of a step that one of a teacher has."""
-    teacher_learning_rate: float = Field(default=4e-5, gt=0, le=1)
-    """Of the teacher; its warm-up and fall are the reader's."""
-    label_weight: float = Field(default=0.4, ge=0)
-    """Weight of what the labels say, with a teacher, against what it says."""
 
 
 class TrainedReader(NamedTuple):
@@ -92,28 +72,20 @@ class TrainedReader(NamedTuple):
     history: list[dict[str, float]]
 
 
-def train_reader(  # noqa: PLR0913 - what is learned, and by what
-    recipe: ReaderRecipe,
-    rows: Sequence[ReadingRow],
-    output: Path,
-    *,
-    asked: Sequence[AskedRow] = (),
-    teacher: Path | None = None,
-    quiet: bool = False,
+def train_reader(
+    recipe: ReaderRecipe, rows: Sequence[ReadingRow], output: Path, *, quiet: bool = False
 ) -> TrainedReader:
     """Train by `recipe`, or go on where an interrupted run of the same recipe and rows stopped.
 
-    Of `asked` some questions with their rivals are in each step. `teacher` is a folder of
-    transformers: that model learns the same first, and then the reader learns what it says, too.
     Points to go on from are kept in ``output/.training``.
 
     Raises:
         TrainingError: the start cannot be loaded, or is no reader and should have a share in the
-            result; the teacher cannot be used; the loss is not finite, the disk is full, or an
-            interrupted run in `output` had another recipe or other rows.
+            result; the loss is not finite, the disk is full, or an interrupted run in `output` had
+            another recipe or other rows.
         MissingPackageError: accelerate is not installed.
     """
-    from transformers import set_seed
+    from transformers import PrinterCallback, Trainer, set_seed
 
     set_seed(recipe.seed)
     start = load_base(recipe.start)
@@ -122,97 +94,24 @@ def train_reader(  # noqa: PLR0913 - what is learned, and by what
         raise TrainingError(message)
     model: Any = reading_model(start, recipe)
     order = in_batches_of_like_length(rows, recipe.batch_size, recipe.seed)
-    labelled = ReadingExamples(rows, order, start.tokenizer, recipe.max_length)
     steps = recipe.steps or math.ceil(len(order) / recipe.batch_size)
+    passes = math.ceil(steps * recipe.batch_size / len(order))
+    labelled = ReadingExamples(rows, order * passes, start.tokenizer, recipe.max_length)
     work = output / WORK
-    tokens = None if teacher is None else TeacherTokens(teacher, start.tokenizer)
     with outside_faults(output):
-        last = last_point(work, _identity(recipe, rows, asked, teacher))
-        if teacher is not None:
-            model.teacher = (_taught(teacher, tokens, recipe, labelled, asked, work, quiet=quiet),)
-        trainer = _trainer(model, recipe, steps, labelled, asked, tokens, work, quiet=quiet)
+        same = recipe.model_dump(mode="json", exclude=_MAY_CHANGE)
+        last = last_point(work, {"recipe": same, "rows": digest_of(rows)})
+        trainer = Trainer(
+            model=model,
+            args=steady_arguments(recipe, steps, recipe.batch_size, work, quiet=quiet),
+            train_dataset=labelled,
+            data_collator=padded,
+            callbacks=[stop_at_nan()],
+        )
+        trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last)
     weights = _averaged(start.weights, encoder_weights(model), recipe.start_share)
     return TrainedReader(start._replace(weights=weights), trainer.state.log_history)
-
-
-def _taught(  # noqa: PLR0913, PLR0917 - the teacher, and what it learns
-    folder: Path,
-    tokens: TeacherTokens | None,
-    recipe: ReaderRecipe,
-    labelled: ReadingExamples,
-    asked: Sequence[AskedRow],
-    work: Path,
-    *,
-    quiet: bool,
-) -> "nn.Module":
-    """Return a teacher that has learned the rows and questions by itself, or goes on to."""
-    from torch import nn
-    from transformers import set_seed
-
-    class Alone(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.teacher = teaching_model(folder, len(_OUTPUTS), len(_MARKS))
-
-        def forward(self, **batch: Any) -> Any:
-            outputs, marks = self.teacher(batch)
-            return {"loss": _loss(outputs, marks, batch["attention_mask"], batch, recipe)}
-
-    set_seed(recipe.seed)
-    model = Alone()
-    own = recipe.model_copy(
-        update={
-            "batch_size": max(1, round(recipe.teacher_share * recipe.batch_size)),
-            "questions": max(1, round(recipe.teacher_share * recipe.questions)),
-            "learning_rate": recipe.teacher_learning_rate,
-        }
-    )
-    place = work / "teacher"
-    last = last_point(place, {"teacher": str(folder)})
-    trainer = _trainer(
-        model, own, recipe.teacher_steps, labelled, asked, tokens, place, quiet=quiet
-    )
-    trainer.train(resume_from_checkpoint=last)
-    return model.teacher.eval().requires_grad_(requires_grad=False)
-
-
-def _trainer(  # noqa: PLR0913, PLR0917 - what is trained, on what and how
-    model: "nn.Module",
-    recipe: ReaderRecipe,
-    steps: int,
-    labelled: ReadingExamples,
-    asked: Sequence[AskedRow],
-    tokens: TeacherTokens | None,
-    work: Path,
-    *,
-    quiet: bool,
-) -> "Trainer":
-    from transformers import PrinterCallback, Trainer
-
-    size = recipe.batch_size
-    examples: ReadingExamples | ContestedExamples = labelled
-    collated: Callable[..., dict[str, Any]] = padded
-    if asked or tokens is not None:
-        questions = recipe.questions if asked else 0
-        size += questions
-        examples = ContestedExamples(
-            labelled, asked, questions=questions, rows=recipe.batch_size, rivals=recipe.rivals,
-            steps=steps, seed=recipe.seed,
-        )  # fmt: skip
-        collated = partial(batch_of, teacher=tokens)
-    else:
-        passes = math.ceil(steps * size / len(labelled))
-        examples = replace(labelled, order=list(labelled.order) * passes)
-    trainer = Trainer(
-        model=model,
-        args=steady_arguments(recipe, steps, size, work, quiet=quiet),
-        train_dataset=examples,
-        data_collator=collated,
-        callbacks=[stop_at_nan()],
-    )
-    trainer.remove_callback(PrinterCallback)
-    return trainer
 
 
 def unseen(rows: Sequence[ReadingRow], recipe: ReaderRecipe, count: int) -> list[ReadingRow]:
@@ -268,10 +167,7 @@ def rarity_in(
 
 
 def reading_model(start: Base, recipe: ReaderRecipe) -> "nn.Module":
-    """Return the encoder with two outputs for a passage and three for each token.
-
-    Its `teacher`, if it has one, takes part in the loss, and in nothing else.
-    """
+    """Return the encoder with two outputs for a passage and three for each token."""
     import torch
     from torch import nn
     from transformers import BertModel
@@ -279,7 +175,6 @@ def reading_model(start: Base, recipe: ReaderRecipe) -> "nn.Module":
     class ReadingModel(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.teacher: tuple[nn.Module, ...] = ()
             config = start.config
             self.bert = BertModel(config)
             self.outputs = nn.Linear(config.hidden_size, len(_OUTPUTS))
@@ -297,13 +192,7 @@ def reading_model(start: Base, recipe: ReaderRecipe) -> "nn.Module":
             marks = self.marks(found.last_hidden_state).float()
             if not labels:
                 return {"outputs": outputs, "marks": marks}
-            loss = _loss(outputs, marks, attention_mask, labels, recipe)
-            for teacher in self.teacher:
-                with torch.no_grad():
-                    said = teacher(labels)
-                learned = _likeness_loss((outputs, marks), said, attention_mask, labels, recipe)
-                loss = learned + recipe.label_weight * loss
-            return {"loss": loss}
+            return {"loss": _loss(outputs, marks, attention_mask, labels, recipe)}
 
     model = ReadingModel()
     named = {name: torch.from_numpy(np.array(values)) for name, values in start.weights.items()}
@@ -329,90 +218,27 @@ def _loss(
     labels: Mapping[str, "Tensor"],
     recipe: ReaderRecipe,
 ) -> "Tensor":
-    """Return the weighted sum; each part is a mean over the rows of which it is known.
-
-    Where rows have weights, these hold for the answer and its evidence.
-    """
+    """Return the weighted sum; each part is a mean over the rows of which it is known."""
     from torch.nn import functional
 
     loss = outputs.sum() * 0
-    weights = labels.get("weight", mask.new_ones(len(mask)))
     for index, (name, weight) in enumerate(zip(_OUTPUTS, (recipe.entity_weight, 1.0), strict=True)):
         known = labels[name] != UNKNOWN
         each = functional.binary_cross_entropy_with_logits(
             outputs[:, index], labels[name].clamp(min=0).float(), reduction="none"
         )
-        each = each * weights if name == "answer" else each
         loss = loss + weight * (each * known).sum() / len(known)
     known = labels["evidence"] != UNKNOWN
     each = functional.binary_cross_entropy_with_logits(
         marks[:, :, 0], labels["evidence"].clamp(min=0).float(), reduction="none"
     )
     of_row = (each * known).sum(1) / known.sum(1).clamp(min=1)
-    loss = loss + recipe.evidence_weight * (of_row * weights).mean()
+    loss = loss + recipe.evidence_weight * of_row.mean()
     for index, name in ((1, "first"), (2, "last")):
         logits = marks[:, :, index].masked_fill(mask == 0, -1e4)
         each = functional.cross_entropy(logits, labels[name], ignore_index=UNKNOWN, reduction="sum")
         loss = loss + recipe.span_weight * each / len(mask)
-    contested = labels.get("contested", mask.new_zeros((0, 0)))
-    if len(contested):
-        scores = outputs[:, 1][contested]
-        best = scores.new_zeros(len(scores)).long()
-        loss = loss + recipe.rank_weight * functional.cross_entropy(scores, best)
     return loss
-
-
-def _likeness_loss(
-    own: "tuple[Tensor, Tensor]",
-    taught: "tuple[Tensor, Tensor]",
-    mask: "Tensor",
-    labels: Mapping[str, "Tensor"],
-    recipe: ReaderRecipe,
-) -> "Tensor":
-    """Return how far outputs and marks are from the teacher's, with the weights of the labels."""
-    import torch
-    from torch.nn import functional
-
-    (outputs, marks), (outputs_taught, marks_taught) = own, taught
-
-    def unlike(said: "Tensor", wanted: "Tensor") -> "Tensor":
-        return functional.binary_cross_entropy_with_logits(said, wanted.sigmoid(), reduction="none")
-
-    def diverging(said: "Tensor", wanted: "Tensor") -> "Tensor":
-        logs = functional.log_softmax(said, 1), functional.log_softmax(wanted, 1)
-        return functional.kl_div(*logs, log_target=True, reduction="batchmean")
-
-    weights = torch.tensor([recipe.entity_weight, 1.0], device=outputs.device)
-    loss = unlike(outputs, outputs_taught).mean(0) @ weights
-    text = labels["text"].float()
-    each = (unlike(marks[:, :, 0], marks_taught[:, :, 0]) * text).sum(1)
-    loss = loss + recipe.evidence_weight * (each / text.sum(1).clamp(min=1)).mean()
-    for index in (1, 2):
-        said, wanted = (
-            one[:, :, index].masked_fill(mask == 0, -1e4) for one in (marks, marks_taught)
-        )
-        loss = loss + recipe.span_weight * diverging(said, wanted)
-    contested = labels["contested"]
-    if len(contested):
-        answers = outputs[:, 1][contested], outputs_taught[:, 1][contested]
-        loss = loss + recipe.rank_weight * diverging(*answers)
-    return loss
-
-
-def _identity(
-    recipe: ReaderRecipe,
-    rows: Sequence[ReadingRow],
-    asked: Sequence[AskedRow],
-    teacher: Path | None,
-) -> dict[str, object]:
-    """Return what must be the same for an interrupted run to go on."""
-    same = recipe.model_dump(mode="json", exclude=_MAY_CHANGE)
-    identity: dict[str, object] = {"recipe": same, "rows": digest_of(rows)}
-    if asked:
-        identity["asked"] = digest_of(asked)
-    if teacher is not None:
-        identity["teacher"] = identity_of(str(teacher))
-    return identity
 
 
 def _averaged(start: Weights, learned: Weights, share: float) -> Weights:

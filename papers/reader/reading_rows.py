@@ -74,7 +74,7 @@ class ReadingExamples:
         return self.tokenised(self.rows[self.order[index]])
 
     def tokenised(self, row: ReadingRow) -> dict[str, Any]:
-        """Return the tokens of a row and what is known of them; `in_text` are those of its text."""
+        """Return the tokens of a row and what is known of them."""
         text = with_title(row.title, row.text)
         encoded = self.tokenizer(
             row.question,
@@ -101,7 +101,6 @@ class ReadingExamples:
             "evidence": evidence,
             "first": first,
             "last": last,
-            "in_text": [place is not None for place in places],
         }
 
 

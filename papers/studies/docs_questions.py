@@ -1,199 +1,370 @@
 """Measure what correction does over real documentation, with the embedded default and no web.
 
-    python -m crag.papers.studies.docs_questions DOCS [--cache FILE] [--reader FOLDER]
+    python -m crag.papers.studies.docs_questions DOCS [--cache FILE] [--reader FOLDER] [--details]
 
-DOCS and the judgement of answers are those of `documentation.py`; ten documents are retrieved for
-each question, and FILE keeps them for the next run. `today` is the graph as it is shipped. The
-reader reads each document once (`docs_reading.py`); its thresholds are fitted on five corpora and
-measured on the sixth.
+DOCS has corpus/NAME/… and questions.jsonl; each question has gold `answers`, verbatim `evidence`
+and a kind, and 48 of 150 have neither. Ten documents are retrieved for each; FILE keeps them.
+`as shipped` is the graph with its thresholds. In the other rows four thresholds are fitted on five
+corpora and judge the sixth, for three ways to weigh wrong and false answers.
+
+A text holds the evidence if it contains one of the excerpts. An answer is right if it does, or if
+it contains what `answers` asks for: every string for lists, comparisons and two-sentences, else any
+one, as whole words; "yes" and "no" are not looked for. Only words are compared, in lower case,
+without tags, roles, addresses of links and lines of directives, which gold texts alone have.
 """
 
+import argparse
+import json
+import math
+import re
 import statistics
+import tempfile
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
+
+from langchain_core.documents import Document
 
 from crag.answering.context import kept_strips
+from crag.correction.evidence import strips_in_context
+from crag.correction.provenance import passage_of
+from crag.correction.scoring import LOWEST
+from crag.evaluators.reader import ReaderEvaluator
+from crag.generation import ExtractiveAnswerer
+from crag.generation.quoting import quotations_in
 from crag.graph import build_crag
+from crag.index import DocumentIndex, index_paths
+from crag.index.retriever import IndexRetriever
+from crag.models.encoder import packaged_encoder
 from crag.papers.bench.report import table
-from crag.papers.studies.documentation import (
-    Asked,
-    count_words,
-    embedded_parts,
-    holds_evidence,
-    is_right,
-    parser_of,
-    retrieved,
-    shown_passages,
-)
+from crag.papers.loading.records import read_objects
+from crag.parts import Parts
 from crag.settings import Settings
 from crag.state import State
 from crag.testing import FakeRetriever
+
+K = 10
+COSTS = ((2.0, 6.0), (4.0, 8.0), (6.0, 12.0))
+"""What a wrong and a false answer cost, where a right one brings 1: three ways to be careful."""
+SHARE_LOST, SHARE_CORRECT, SHARE_SHOWN = 0.02, 2 / 48, 20 / 48
+"""Most answerable questions that the lower threshold may call Incorrect, most unanswerable ones
+that the upper one may call Correct, and most of those for which closest passages may be shown."""
+_MOST = 4
+_ALL_PARTS = {"list", "comparison", "two-sentences"}
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
+_UNREAD = re.compile(
+    r"\]\([^()\s]*(?:\{%[^%]*%\}[^()\s]*)?\)|(?<=[\w`*]) \(https?://[^()\s]*\)|\]\[[^\]\n]*\]"
+    r"|\s*<[^<>\n]{0,200}>(?=`)|^\s*\.\. [\w:-]+::.*$|:[\w:+.-]+:(?=`)|\{[\w:+.-]+\}(?=`)",
+    re.MULTILINE,
+)
+"""Addresses of links, in Markdown, in brackets and in reStructuredText, directives and roles."""
+_WORD = re.compile(r"[^\W_]+")
+_QUOTATION = re.compile(r"“(.*?)” \[\d+\]", re.DOTALL)
+
+
+class Asked(NamedTuple):
+    """One question with the documents retrieved for it."""
+
+    id: str
+    corpus: str
+    question: str
+    answers: tuple[str, ...]
+    evidence: tuple[str, ...]
+    kind: str
+    documents: tuple[Document, ...]
+
+    @property
+    def answerable(self) -> bool:
+        """Whether a file of the corpus answers it."""
+        return bool(self.evidence)
 
 
 class Outcome(NamedTuple):
     """What became of one question."""
 
     action: str
-    retrieved: bool
-    """The ten documents hold the evidence."""
-    kept: bool
-    """The knowledge after refinement does, whatever the action."""
-    words: int
-    """Words of that knowledge."""
-    words_before: int
-    """Words of the documents."""
+    knowledge: str
+    """The strips kept, whatever the action."""
     answer: str
-    abstained: bool
-    right: bool
-    first: bool
-    """The first passage that is shown holds the answer, sure or not."""
-    shown: str
-    """What is shown: an answer, or at most two closest passages."""
+    """Empty if nothing is sure."""
+    shown: tuple[str, ...]
+    """The passages of the answer, or the closest ones."""
+
+
+class Read(NamedTuple):
+    """One question with everything that thresholds decide about."""
+
+    asked: Asked
+    grade: float
+    """Score of the best document."""
+    score: float
+    """Score of the best quotation."""
+    kept: str
+    sure: tuple[str, ...]
+    """The passages of an answer, if it is sure."""
+    closest: tuple[str, ...]
+    """The passages that are shown if none is."""
+
+
+class Numbers(NamedTuple):
+    """The thresholds that are fitted."""
+
+    upper: float
+    lower: float
+    quote: float
+    closest: float
 
 
 def main() -> None:
     """Retrieve, answer, print the tables."""
-    parser = parser_of(__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("docs", type=Path, help="folder with corpus/ and questions.jsonl")
+    parser.add_argument("--only", nargs="*", default=[], help="corpora to take")
     parser.add_argument("--cache", type=Path, help="keep what was retrieved in this file")
-    parser.add_argument("--reader", help="name or folder of a reader to measure as well")
-    parser.add_argument("--without-today", action="store_true", help="measure the reader only")
+    parser.add_argument("--reader", type=Path, help="folder of another reader")
+    parser.add_argument("--details", action="store_true", help="print each question's outcome")
     given = parser.parse_args()
     asked = retrieved(given.docs, given.cache, given.only)
-    results: dict[str, list[Outcome]] = {}
-    if not given.without_today:
-        results["today"] = [today(one) for one in asked]
-    if given.reader:
-        from crag.papers.studies.docs_reading import measured
-
-        results |= measured(asked, given.reader)
+    reader = ReaderEvaluator.stored(given.reader) if given.reader else ReaderEvaluator.packaged()
+    results = {"as shipped": [answered(reader, one) for one in asked]}
+    found = [read(reader, one) for one in asked]
+    for costs in COSTS:
+        results[f"fitted, costs {costs[0]:g} and {costs[1]:g}"] = judged_by_others(found, *costs)
     print(tables(asked, results))
     if given.details:
         for name, outcomes in results.items():
             for one, outcome in zip(asked, outcomes, strict=True):
-                print(name, one.id, *outcome, sep=" | ")
+                print(name, one.id, stage(one, outcome), *outcome, sep=" | ")
 
 
-def today(one: Asked) -> Outcome:
+def retrieved(docs: Path, cache: Path | None, only: Sequence[str]) -> list[Asked]:
+    """Return the questions with ten documents each, from `cache` where it holds them."""
+    rows = read_objects(docs / "questions.jsonl")
+    known: dict[str, Mapping[str, Any]] = {}
+    if cache is not None and cache.exists():
+        known = {row["id"]: row for row in json.loads(cache.read_text(encoding="utf-8"))}
+    for corpus in only or dict.fromkeys(row["corpus"] for row in rows):
+        asked = [row for row in rows if row["corpus"] == corpus]
+        if not all(row["id"] in known for row in asked):
+            _retrieve(docs / "corpus" / corpus, asked)
+            known |= {row["id"]: row for row in asked}
+            if cache is not None:
+                cache.write_text(json.dumps(list(known.values())), encoding="utf-8")
+    taken = [known[row["id"]] for row in rows if not only or row["corpus"] in only]
+    return [
+        Asked(
+            row["id"], row["corpus"], row["question"], tuple(row["answers"]),
+            tuple(row["evidence"]), row["kind"], tuple(Document(**one) for one in row["documents"]),
+        )
+        for row in taken
+    ]  # fmt: skip
+
+
+def _retrieve(corpus: Path, rows: Sequence[dict[str, Any]]) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        DocumentIndex(folder, packaged_encoder()) as index,
+    ):
+        index_paths([corpus], index)
+        retriever = IndexRetriever(index, K)
+        for row in rows:
+            row["documents"] = [
+                {"page_content": found.page_content, "metadata": found.metadata}
+                for found in retriever.invoke(row["question"])
+            ]
+
+
+def answered(reader: ReaderEvaluator, one: Asked) -> Outcome:
     """Answer a question with the graph as it is shipped."""
-    parts = embedded_parts(FakeRetriever(documents=list(one.documents)))
+    parts = Parts(
+        retriever=FakeRetriever(documents=list(one.documents)),
+        evaluator=reader,
+        quoter=ExtractiveAnswerer(reader),
+    )
     settings = Settings()
-    state = build_crag(parts).invoke({"question": one.question}, context=settings)
-    action, strips = state["action"], kept_strips(cast("State", state), settings)
-    if action == "incorrect":  # Its documents are not refined, so that there is nothing to count.
-        refined = settings.model_copy(update={"only": "correct"})
-        again = build_crag(parts).invoke({"question": one.question}, context=refined)
-        strips = kept_strips(cast("State", again), refined)
-    knowledge = [strip["text"] for strip in strips]
+    state = cast("State", build_crag(parts).invoke({"question": one.question}, context=settings))
+    knowledge = "\n".join(strip["text"] for strip in kept_strips(state, settings))
+    if state["action"] == "incorrect":  # Its documents are not refined.
+        knowledge = read(reader, one).kept
     answer = state["answer"] if state["outcome"] == "answered" else ""
-    return outcome(one, action, knowledge, answer, shown_passages(state["answer"]))
+    return Outcome(state["action"], knowledge, answer, tuple(_QUOTATION.findall(state["answer"])))
 
 
-def outcome(
-    one: Asked, action: str, knowledge: Sequence[str], answer: str, passages: Sequence[str]
-) -> Outcome:
-    """Judge knowledge, answer and what is shown; an empty answer is an abstention."""
-    texts = [document.page_content for document in one.documents]
-    return Outcome(
-        action=action,
-        retrieved=holds_evidence("\n".join(texts), one),
-        kept=holds_evidence("\n".join(knowledge), one),
-        words=count_words(knowledge),
-        words_before=count_words(texts),
-        answer=answer,
-        abstained=not answer,
-        right=is_right(answer, one),
-        first=is_right("".join(passages[:1]), one),
-        shown="\n".join(passages),
+def read(reader: ReaderEvaluator, one: Asked) -> Read:
+    """Read the documents of a question as the graph does."""
+    settings = Settings()
+    passages = [passage_of(document, settings.titles) for document in one.documents]
+    readings = reader.read(one.question, passages)
+    strips = strips_in_context(one.question, one.documents, readings, settings)
+    kept = [strip for strip in strips if strip["kept"]]
+    sure = quotations_in(one.question, kept, most=_MOST, threshold=-1, closest=-1)
+    closest = quotations_in(one.question, kept, most=_MOST, threshold=math.inf, closest=-1)
+    return Read(
+        one,
+        max(reading["score"] for reading in readings),
+        sure[0].score if sure else LOWEST,
+        "\n".join(strip["text"] for strip in kept),
+        tuple(quoted.text for quoted in sure if not quoted.further),
+        tuple(quoted.text for quoted in closest),
     )
 
 
-def tables(asked: Sequence[Asked], results: Mapping[str, Sequence[Outcome]]) -> str:
-    """Return Markdown tables: all questions, by corpus, by kind, what is said, and the stages."""
-    both = {name: list(zip(asked, found, strict=True)) for name, found in results.items()}
-    groups = [
-        table(("", "", *_KEPT), [["all", name, *_kept(found)] for name, found in both.items()])
-    ]
-    for key in ("corpus", "kind"):
-        rows = [
-            [group, name, *_kept([(a, o) for a, o in found if getattr(a, key) == group])]
-            for group in dict.fromkeys(getattr(one, key) for one in asked)
-            for name, found in both.items()
-        ]
-        groups.append(table((key, "", *_KEPT), rows))
-    said = table(("", *_SAID), [[name, *_said(found)] for name, found in both.items()])
-    return "\n\n".join([*groups, said, *(_stages(name, found) for name, found in both.items())])
+def judged_by_others(found: Sequence[Read], wrong: float, false: float) -> list[Outcome]:
+    """Judge the questions of each corpus by thresholds that are fitted on all others."""
+    numbers = {
+        corpus: fitted([one for one in found if one.asked.corpus != corpus] or found, wrong, false)
+        for corpus in dict.fromkeys(one.asked.corpus for one in found)
+    }
+    return [concluded(one, numbers[one.asked.corpus]) for one in found]
+
+
+def fitted(found: Sequence[Read], wrong: float, false: float) -> Numbers:
+    """Return the number that brings most for sure answers, and those of the allowed shares."""
+
+    def gain(one: Read) -> float:
+        if is_right("\n".join(one.sure), one.asked):
+            return 1.0
+        return -wrong if one.asked.answerable else -false
+
+    quote = max(
+        [*_between([one.score for one in found]), 1.0],
+        key=lambda least: (sum(gain(one) for one in found if one.score >= least), least),
+    )
+    able = [one for one in found if one.asked.answerable]
+    unable = [one for one in found if not one.asked.answerable]
+    return Numbers(
+        upper=_allowing([one.grade for one in unable], SHARE_CORRECT),
+        lower=-_allowing([-one.grade for one in able], SHARE_LOST),
+        quote=quote,
+        closest=_allowing([one.score for one in unable], SHARE_SHOWN),
+    )
+
+
+def _allowing(scores: Sequence[float], share: float) -> float:
+    """Return the threshold that this share of the scores, at most, reaches."""
+    cuts = [*_between([*scores, 1.0]), 1.0]
+    return next(cut for cut in cuts if sum(s >= cut for s in scores) <= share * len(scores))
+
+
+def _between(scores: Sequence[float]) -> list[float]:
+    """Return the thresholds that divide the scores, on the scale of their log-odds."""
+    odds = [math.atanh(max(-1 + 1e-12, min(1 - 1e-12, score))) for score in sorted(set(scores))]
+    return [math.tanh((low + high) / 2) for low, high in pairwise(odds)]
+
+
+def concluded(one: Read, numbers: Numbers) -> Outcome:
+    """Decide by these numbers."""
+    action = "correct" if one.grade >= numbers.upper else "ambiguous"
+    action = "incorrect" if one.grade < numbers.lower else action
+    if action != "incorrect" and one.score >= numbers.quote:
+        return Outcome(action, one.kept, "\n".join(one.sure), one.sure)
+    is_close = action != "incorrect" and one.score >= numbers.closest
+    return Outcome(action, one.kept, "", one.closest if is_close else ())
+
+
+def normal(text: str) -> str:
+    """Fold what the gold texts and ours may differ in."""
+    plain = _TAG.sub(" ", unicodedata.normalize("NFKC", _UNREAD.sub(" ", text)))
+    return " ".join(_WORD.findall(plain.lower()))
+
+
+def holds_evidence(text: str, one: Asked) -> bool:
+    """Say whether an excerpt stands in `text`."""
+    found = normal(text)
+    return any(normal(excerpt) in found for excerpt in one.evidence)
+
+
+def is_right(answer: str, one: Asked) -> bool:
+    """Say whether an answer holds what was asked for."""
+    if not answer or not one.answerable:
+        return False
+    if holds_evidence(answer, one):
+        return True
+    wanted = [normal(part) for part in one.answers][one.kind == "yes-no" :]
+    found = normal(answer)
+    held = [re.search(rf"(?<!\w){re.escape(part)}(?!\w)", found) is not None for part in wanted]
+    return bool(held) and (all(held) if one.kind in _ALL_PARTS else any(held))
 
 
 Judged = Sequence[tuple[Asked, Outcome]]
-_KEPT = (
-    "answerable", "evidence retrieved", "kept", "words kept", "right", "wrong", "abstained",
-    "unanswerable", "false answers",
-)  # fmt: skip
-_SAID = (
-    "first passage right", "answered or among the closest", "sure and wrong", "sure, unanswerable",
-    "closest shown, unanswerable", "Correct, answerable", "Correct, unanswerable",
-    "Incorrect, answerable", "words shown, median",
-)  # fmt: skip
 
 
-def _kept(judged: Judged) -> Iterator[str]:
-    """Yield what is kept and how it is answered."""
-    able = [outcome for one, outcome in judged if one.answerable]
-    unable = [outcome for one, outcome in judged if not one.answerable]
-    words = sum(outcome.words for _, outcome in judged)
-    yield str(len(able))
-    yield str(sum(outcome.retrieved for outcome in able))
-    yield str(sum(outcome.retrieved and outcome.kept for outcome in able))
-    yield f"{100 * words / sum(outcome.words_before for _, outcome in judged):.0f} %"
-    yield str(sum(outcome.right for outcome in able))
-    yield str(sum(not outcome.right and not outcome.abstained for outcome in able))
-    yield str(sum(outcome.abstained for outcome in able))
-    yield str(len(unable))
-    yield str(sum(not outcome.abstained for outcome in unable))
+def tables(asked: Sequence[Asked], results: Mapping[str, Sequence[Outcome]]) -> str:
+    """Return Markdown tables: all questions, by corpus, by kind, and the stages of failure."""
+    both = {name: list(zip(asked, found, strict=True)) for name, found in results.items()}
+    parts = [
+        table(
+            ("", *dict(_counts(both["as shipped"]))),
+            [[name, *dict(_counts(found)).values()] for name, found in both.items()],
+        )
+    ]
+    for key in ("corpus", "kind"):
+        groups = dict.fromkeys(getattr(one, key) for one in asked)
+        rows = [
+            [group, *dict(_counts([(a, o) for a, o in found if getattr(a, key) == group])).values()]
+            for group in groups
+            for found in (both["as shipped"],)
+        ]
+        parts.append(table((key, *dict(_counts(both["as shipped"]))), rows))
+    corpora = list(dict.fromkeys(one.corpus for one in asked))
+    for name, found in both.items():
+        counts = Counter((stage(one, outcome), one.corpus) for one, outcome in found)
+        stages = dict.fromkeys(kind for kind, _ in sorted(counts))
+        rows = [[kind, *(str(counts[kind, corpus]) for corpus in corpora)] for kind in stages]
+        parts.append(table((name, *corpora), rows))
+    return "\n\n".join(parts)
 
 
-def _said(judged: Judged) -> Iterator[str]:
-    """Yield what is said, and how surely."""
+def _counts(judged: Judged) -> Iterator[tuple[str, str]]:
     able = [(one, outcome) for one, outcome in judged if one.answerable]
     unable = [outcome for one, outcome in judged if not one.answerable]
-    words = [count_words([outcome.shown]) for _, outcome in able if outcome.shown]
-    yield str(sum(outcome.first for _, outcome in able))
-    yield str(sum(is_right(outcome.shown, one) for one, outcome in able))
-    yield str(sum(not outcome.abstained and not outcome.right for _, outcome in able))
-    yield str(sum(not outcome.abstained for outcome in unable))
-    yield str(sum(outcome.abstained and bool(outcome.shown) for outcome in unable))
-    yield str(sum(outcome.action == "correct" for _, outcome in able))
-    yield str(sum(outcome.action == "correct" for outcome in unable))
-    yield str(sum(outcome.action == "incorrect" for _, outcome in able))
-    yield f"{statistics.median(words):g}" if words else "-"
+    before = sum(len(text.split()) for one, _ in judged for text in _texts(one))
+    words = [len(" ".join(outcome.shown).split()) for _, outcome in able if outcome.shown]
+    stages = Counter(stage(one, outcome) for one, outcome in able)
+    right = [is_right(outcome.answer, one) for one, outcome in able]
+    yield "answerable", str(len(able))
+    yield "evidence retrieved", str(sum(holds_evidence("\n".join(_texts(a)), a) for a, _ in able))
+    yield "kept", str(sum(holds_evidence(outcome.knowledge, one) for one, outcome in able))
+    kept = sum(len(outcome.knowledge.split()) for _, outcome in judged)
+    yield "words kept", f"{100 * kept / max(1, before):.0f} %"
+    yield "right", str(sum(right))
+    yield "wrong", str(stages["quoting: something else quoted"])
+    first = [is_right("".join(outcome.shown[:1]), one) for one, outcome in able]
+    yield "first passage right", str(sum(first))
+    shown = [is_right("\n".join(outcome.shown), one) for one, outcome in able]
+    yield "among those shown", str(sum(shown))
+    yield "unanswerable", str(len(unable))
+    yield "false answers", str(sum(bool(outcome.answer) for outcome in unable))
+    yield "closest shown", str(sum(bool(o.shown and not o.answer) for o in unable))
+    yield "Correct", f"{_share(able, 'correct')} and {sum(o.action == 'correct' for o in unable)}"
+    yield "Incorrect, answerable", str(_share(able, "incorrect"))
+    yield "words shown, median", f"{statistics.median(words):g}" if words else "-"
 
 
-def _stages(name: str, judged: Judged) -> str:
-    """Count where questions failed, by corpus."""
-    counts = Counter((stage(one, outcome), one.corpus) for one, outcome in judged)
-    corpora = list(dict.fromkeys(one.corpus for one, _ in judged))
-    rows = []
-    for kind in dict.fromkeys(kind for kind, _ in sorted(counts)):
-        found = [counts[kind, corpus] for corpus in corpora]
-        rows.append([kind, *map(str, found), str(sum(found))])
-    return table((name, *corpora, "all"), rows)
+def _texts(one: Asked) -> list[str]:
+    return [document.page_content for document in one.documents]
+
+
+def _share(judged: Judged, action: str) -> int:
+    return sum(outcome.action == action for _, outcome in judged)
 
 
 def stage(one: Asked, outcome: Outcome) -> str:
     """Name the stage that a question failed at, or say that it did not."""
     if not one.answerable:
-        return "nothing to answer" if outcome.abstained else "answered without evidence"
-    if outcome.right:
-        return "right"
-    if not outcome.retrieved:
+        return "answered without evidence" if outcome.answer else "nothing to answer"
+    if outcome.answer:
+        return "right" if is_right(outcome.answer, one) else "quoting: something else quoted"
+    if not holds_evidence("\n".join(_texts(one)), one):
         return "retrieval: evidence not among the ten"
     if outcome.action == "incorrect":
         return "action: documents discarded"
-    if not outcome.kept:
+    if not holds_evidence(outcome.knowledge, one):
         return "refinement: evidence dropped"
-    return "quoting: nothing quoted" if outcome.abstained else "quoting: something else quoted"
+    return "quoting: nothing quoted"
 
 
 if __name__ == "__main__":

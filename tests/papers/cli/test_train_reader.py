@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from crag.errors import DataError, SettingsError, TrainingError
+from crag.errors import SettingsError, TrainingError
 from crag.evaluators import load_evaluator
 from crag.models.model_card import read_card
 from crag.papers.cli import app
 from crag.papers.loading.records import read_records, write_records
 from crag.papers.reader.reading_rows import ReadingRow
 from crag.papers.reader.reading_sources import HELD_OUT
-from tests.papers.reader.teachers import tiny_bert_teacher
-from tests.papers.reader.test_encoder import ROWS as ASKED
 from tests.papers.reader.test_reader import ROWS
 from tests.reflective import written
 
@@ -56,23 +54,6 @@ def test_rows_become_a_reader_that_the_product_loads(tmp_path: Path) -> None:
     right, wrong = ROWS[0], ROWS[1]
     scores = load_evaluator(str(output)).score(right.question, [right.text, wrong.text])
     assert scores[0] != scores[1]
-
-
-def test_a_reader_learns_questions_with_rivals_too(tmp_path: Path) -> None:
-    write_records(tmp_path / "rows.jsonl", ROWS)
-    write_records(tmp_path / "asked.jsonl", ASKED)
-    teacher = tiny_bert_teacher(tmp_path / "teacher")
-    changes = RECIPE | {"rivals": 2, "teacher_steps": 1, "steps": 2}
-    recipe = [word for name, value in changes.items() for word in ("--set", f"{name}={value}")]
-    told = call(
-        "reader", tmp_path / "rows.jsonl", "--asked", tmp_path / "asked.jsonl", "--teacher",
-        teacher, "--output", tmp_path / "mine", "--graded", 16, *recipe,
-    )  # fmt: skip
-    data = [(one["name"], one["pairs"], one["positives"]) for one in told["card"]["data"]]
-    assert data == [("rows.jsonl", 32, 16), ("asked.jsonl", 32, 32)]
-    assert told["card"]["recipe"]["teacher"] == "teacher"
-    assert not (tmp_path / "mine" / ".training").exists()
-    assert load_evaluator(str(tmp_path / "mine")).score("Why?", ["It rains."])
 
 
 def test_settings_and_rows_that_do_not_fit_are_named(tmp_path: Path) -> None:
@@ -147,11 +128,3 @@ def test_question_sets_become_rows_with_what_they_know(sets: Path) -> None:
     assert call("reader-data", sets, "--with", output, "--most", 3, "--output", mixed)[
         "rows"
     ] == 3 + len(rows)
-
-
-def test_sources_that_are_none_are_named(sets: Path) -> None:
-    (sets / "reading/fitz.jsonl").unlink()
-    with pytest.raises(DataError, match=r"fitz\.jsonl"):
-        call("reader-data", sets, "--output", sets / "rows.jsonl")
-    with pytest.raises(TrainingError, match="no list of packages with name, file, sha256"):
-        call("reader-data", sets / "packages.json", "--output", sets / "rows.jsonl")

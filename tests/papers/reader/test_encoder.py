@@ -1,6 +1,5 @@
 """Training the sentence encoder in seconds: what it learns from, that it learns and goes on."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -8,28 +7,24 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from crag.errors import DataError, TrainingError
+from crag.errors import TrainingError
 from crag.models.encoder import SentenceEncoder, packaged_encoder
 from crag.models.model_card import ModelCard
 from crag.papers.evaluator.bases import Base, load_base
 from crag.papers.evaluator.trainer import WORK
-from crag.papers.loading.records import write_records
 from crag.papers.reader.asked_questions import AskedQuestion, AskedRow, Rival
 from crag.papers.reader.encoder import (
     Contrasted,
-    EncoderPair,
     EncoderRecipe,
     contrastive_model,
     measured,
     pairs_of,
-    read_rows,
     save_encoder,
-    split_off,
     train_encoder,
     visits,
 )
 from crag.papers.reader.reading_rows import ReadingRow
-from tests.trained import TINY_T5, TOPICS, packaged_tokenizer, tiny_bert
+from tests.trained import TOPICS, packaged_tokenizer
 
 RECIPE = EncoderRecipe(
     start="encoder",
@@ -109,36 +104,12 @@ def test_what_is_saved_embeds_as_what_was_trained(run: Run) -> None:
     assert (found * wanted).sum(axis=1) == pytest.approx(1, abs=0.03)
 
 
-def test_a_bert_of_any_size_is_a_start(tmp_path: Path) -> None:
-    start = tiny_bert(tmp_path / "start")
-    recipe = RECIPE.model_copy(update={"start": str(start), "steps": 2})
-    trained = train_encoder(recipe, PAIRS, tmp_path / "mine", quiet=True)
-    save_encoder(trained, tmp_path / "mine", ModelCard(kind="encoder", base="tiny"))
-    assert len(SentenceEncoder(tmp_path / "mine").embed_query("Where is the kettle?")) == 32
-    assert (trained.heads, load_base(str(tmp_path / "mine")).heads) == (2, 2)
-
-
-def test_a_model_of_another_kind_is_no_start() -> None:
-    with pytest.raises(TrainingError, match="is a t5; readers and encoders start from a BERT"):
-        load_base(str(TINY_T5))
-
-
 def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.saved / WORK, tmp_path / WORK)
     shutil.rmtree(tmp_path / WORK / "checkpoint-12")
     resumed = train_encoder(RECIPE, PAIRS, tmp_path, quiet=True)
     name = "encoder.layer.5.output.dense.weight"
     assert np.allclose(resumed.weights[name], run.trained.weights[name], atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("recipe", "pairs"), [(RECIPE.model_copy(update={"seed": 1}), PAIRS), (RECIPE, PAIRS[1:])]
-)
-def test_another_recipe_does_not_go_on(
-    run: Run, recipe: EncoderRecipe, pairs: list[EncoderPair]
-) -> None:
-    with pytest.raises(TrainingError, match="another recipe or other data"):
-        train_encoder(recipe, pairs, run.saved, quiet=True)
 
 
 def test_one_question_has_nothing_to_be_set_against(tmp_path: Path) -> None:
@@ -205,25 +176,3 @@ def test_each_pass_sees_every_pair_once_with_one_of_its_rivals() -> None:
     assert all(rival in PAIRS[index].rivals for index, rival in seen)
     assert visits(PAIRS, 8, RECIPE) == seen
     assert visits(PAIRS, 8, RECIPE.model_copy(update={"seed": 1})) != seen
-
-
-def test_the_units_of_a_section_are_all_held_out_or_none() -> None:
-    rows = [row.model_copy(update={"unit": (0, n)}) for row in ROWS for n in (4, 8)]
-    kept, away = split_off(rows, 0.25, 0)
-    assert (len(kept), len(away)) == (24, 8)
-    assert not {row.text for row in kept} & {row.text for row in away}
-    assert split_off(rows, 0.0, 0) == (rows, [])
-
-
-def test_rows_of_both_forms_are_read(tmp_path: Path) -> None:
-    reading = [ReadingRow(question="Why?", text="Because.")]
-    write_records(tmp_path / "asked.jsonl", ROWS)
-    write_records(tmp_path / "reading.jsonl", reading)
-    assert read_rows(tmp_path / "asked.jsonl") == ROWS
-    assert read_rows(tmp_path / "reading.jsonl") == reading
-    turned = dict(reversed(reading[0].model_dump(mode="json").items()))
-    (tmp_path / "turned.jsonl").write_text(json.dumps(turned) + "\n")
-    assert read_rows(tmp_path / "turned.jsonl") == reading[:1]
-    (tmp_path / "other.jsonl").write_text('{"text": "Because."}\n')
-    with pytest.raises(DataError, match="line 1: question: Field required"):
-        read_rows(tmp_path / "other.jsonl")

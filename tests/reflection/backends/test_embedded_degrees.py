@@ -1,4 +1,4 @@
-"""How far a passage bears a text out: by scores, by words, and word by word."""
+"""From scores and words to probabilities of tokens, and back by Self-RAG's own scores."""
 
 import pytest
 from hypothesis import given
@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from crag.answering.support import AT_THRESHOLD, coverage, degree_of, is_quoted
 from crag.parts import Passage
+from crag.reflection.backends.embedded import relevance, support, utility
+from crag.reflection.scoring import graded
 from crag.state import Thresholds
 
 TOWER = Passage(
@@ -15,6 +17,16 @@ DEGREES = st.floats(0, 1)
 LIMITS = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(
     lambda pair: Thresholds(lower=min(pair), upper=max(pair))
 )
+
+
+@given(DEGREES)
+def test_the_scores_of_self_rag_give_the_degree_back(degree: float) -> None:
+    for group in (relevance(degree), support(degree), utility(degree)):
+        assert sum(group.values()) == pytest.approx(1)
+        assert all(0 <= p <= 1 for p in group.values())
+    assert graded("relevance", relevance(degree))[0] == pytest.approx(degree)
+    assert graded("support", support(degree))[0] == pytest.approx(degree)
+    assert graded("utility", utility(degree))[0] == pytest.approx(2 * degree - 1, abs=1e-9)
 
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=2), LIMITS)
