@@ -52,12 +52,12 @@ def client(url: str) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def ada(users_url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=users_url, headers={"x-api-key": KEYS["ada"]}) as one:
+    with httpx.Client(base_url=users_url, headers={"x-api-key": KEYS["ada"]}, timeout=60) as one:
         yield one
 
 
 @pytest.fixture
 def bob(users_url: str) -> Iterator[httpx.Client]:
     authorization = {"Authorization": f"Bearer {KEYS['bob']}"}
-    with httpx.Client(base_url=users_url, headers=authorization) as one:
+    with httpx.Client(base_url=users_url, headers=authorization, timeout=60) as one:
         yield one

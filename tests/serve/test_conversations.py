@@ -105,7 +105,10 @@ def test_a_wrong_setting_or_question_ends_the_stream_with_an_error(client: httpx
 @pytest.fixture(scope="module")
 def slow_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder = tmp_path_factory.mktemp("slow")
-    with serving({"crag": slow(0.1)}, folder) as url, httpx.Client(base_url=url) as client:
+    with (
+        serving({"crag": slow(0.1)}, folder) as url,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
         yield client
 
 
@@ -154,9 +157,9 @@ def test_closing_the_connection_stops_the_run(slow_client: httpx.Client) -> None
 
 
 def test_conversations_outlive_the_server(tmp_path: Path) -> None:
-    with serving(graphs(), tmp_path) as url, httpx.Client(base_url=url) as client:
+    with serving(graphs(), tmp_path) as url, httpx.Client(base_url=url, timeout=60) as client:
         thread = asked(client, "Who wrote it?")[0][1]
-    with serving(graphs(), tmp_path) as url, httpx.Client(base_url=url) as client:
+    with serving(graphs(), tmp_path) as url, httpx.Client(base_url=url, timeout=60) as client:
         assert [one["thread"] for one in client.get("/api/threads").json()] == [thread]
         asked(client, "And who designed it?", thread=thread)
         assert len(turns(client, thread)) == 2
@@ -165,13 +168,13 @@ def test_conversations_outlive_the_server(tmp_path: Path) -> None:
 def test_a_run_that_waits_for_a_human_goes_on_after_a_restart(tmp_path: Path) -> None:
     searching = graphs(evaluator=FakeEvaluator(-0.9), searcher=FakeSearcher(HITS))
     settings = {"confirm_web": True}
-    with serving(searching, tmp_path) as url, httpx.Client(base_url=url) as client:
+    with serving(searching, tmp_path) as url, httpx.Client(base_url=url, timeout=60) as client:
         told = asked(client, "Who wrote it?", settings=settings)
         thread, end = told[0][1], told[-1][1]
         assert end["waits"]
         (turn,) = turns(client, thread)
         assert turn["interrupts"][0]["query"]
-    with serving(searching, tmp_path) as url, httpx.Client(base_url=url) as client:
+    with serving(searching, tmp_path) as url, httpx.Client(base_url=url, timeout=60) as client:
         told = asked(client, thread=thread, resume=True, settings=settings)
         assert told[-1] == ("end", {**told[-1][1], "waits": False})
         inner = [data["name"] for name, data in told if name.startswith("tasks|")]

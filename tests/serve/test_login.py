@@ -46,7 +46,7 @@ def token(key: Any = PRIVATE, algorithm: str = "RS256", **changed: object) -> st
 
 
 def test_a_token_of_the_issuer_tells_whose_conversations_these_are(oidc_url: str) -> None:
-    with httpx.Client(base_url=oidc_url) as client:
+    with httpx.Client(base_url=oidc_url, timeout=60) as client:
         client.headers["Authorization"] = f"Bearer {token()}"
         thread = asked(client, "Who wrote it?")[0][1]
         assert [one["thread"] for one in client.get("/api/threads").json()] == [thread]

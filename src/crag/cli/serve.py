@@ -2,7 +2,7 @@
 
 import secrets
 import socket
-import sys
+import webbrowser
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,30 +20,19 @@ if TYPE_CHECKING:
 @app.command(epilog=examples("crag serve --open", "crag serve --host 0.0.0.0 --port 3000"))
 def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     location: IndexOption = None,
-    host: Annotated[
-        str,
-        typer.Option(help="Address to listen on; other machines may then ask too, with the token."),
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: PortOption = 2024,
-    token: Annotated[
-        bool,
-        typer.Option(
-            "--token/--no-token",
-            help="Ask clients for the token in the printed address; without it, for one user alone "
-            "on this machine.",
-        ),
-    ] = True,
+    token: Annotated[bool, typer.Option(help="Ask clients for the printed token.")] = True,
     opens: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
     database: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Keep conversations in this PostgreSQL database, which several servers may share; "
-            "without it, in a file beside the index.",
-        ),
+        str | None, typer.Option(metavar="URL", help="PostgreSQL that keeps the conversations.")
     ] = None,
 ) -> None:
-    """Serve the page, its API, OpenAI's protocol at /v1, and MCP at /mcp."""
+    """Serve the page, its API, OpenAI's protocol at /v1, and MCP at /mcp.
+
+    Other machines may ask too where --host lets them, with the token. Without --database,
+    conversations are kept in a file beside the index.
+    """
     require("serve", "crag serve", "starlette", "uvicorn", "sse_starlette", "aiosqlite")
     import uvicorn
 
@@ -83,32 +72,24 @@ def settings_for(address: Address, *, token: bool) -> "ServeSettings":
     from crag.serve.settings import ServeSettings
 
     settings = ServeSettings()
-    hosts = settings.hosts | ({socket.gethostname().lower()} if address.host in ANY else set())
-    hosts |= {address.host.lower()}
-    required = settings.token or SecretStr(secrets.token_urlsafe(24))
     if not (token or settings.has_users or address.is_loopback):
-        raise ServerError(
-            f"--no-token is for this machine alone, and {address.host} lets others in: leave it "
-            "out, or listen on 127.0.0.1"
-        )
+        problem = f"--no-token is for this machine alone, and {address.host} lets others in"
+        raise ServerError(f"{problem}: leave it out, or listen on 127.0.0.1")
+    hosts = {address.host.lower(), *([socket.gethostname().lower()] if address.host in ANY else [])}
+    required = settings.token or SecretStr(secrets.token_urlsafe(24))
     asks = token and not settings.has_users  # Users have keys of their own.
-    return settings.model_copy(update={"hosts": hosts, "token": required if asks else None})
+    changed = {"hosts": settings.hosts | hosts, "token": required if asks else None}
+    return settings.model_copy(update=changed)
 
 
 def _announce(address: Address, settings: "ServeSettings", *, opens: bool) -> None:
     token = settings.token.get_secret_value() if settings.token else ""
     page = f"{address.url}/?token={token}" if token else f"{address.url}/"
     lines = [f"Page    {page}", f"MCP     {address.url}/mcp", f"OpenAI  {address.url}/v1"]
-    if token:
-        lines.append(f"Token   {token} (for programs, as their key)")
-    if settings.has_users:
-        lines.append("Users   each with a key or token of their own")
+    lines += [f"Token   {token} (for programs, as their key)"] if token else []
+    lines += ["Users   each with a key or token of their own"] if settings.has_users else []
     if not address.is_loopback:
-        lines.append("Whoever has a key and reaches this machine can use it and its documents;")
-        lines.append("nothing is encrypted.")
-    sys.stdout.write("\n".join([*lines, "Ctrl-C ends it.", ""]))
-    sys.stdout.flush()
+        lines.append("Whoever has a key and reaches this machine can use it; nothing is encrypted.")
+    typer.echo("\n".join([*lines, "Ctrl-C ends it."]))
     if opens:
-        import webbrowser
-
         webbrowser.open(page)

@@ -9,11 +9,11 @@ the request, as `user`.
 
 import asyncio
 import hashlib
+import re
 from functools import cached_property
 from http import HTTPStatus
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -101,10 +101,11 @@ class Access:
         """Refuse names that lead to this machine, requests of other sites, and long bodies."""
         headers = request.headers
         host, origin = headers.get("host", ""), headers.get("origin")
-        if not _is_named(host, {"localhost", *self.settings.hosts}):
-            raise HTTPException(
-                400, f"{host[:100]!r} is no name of this server: set CRAG_SERVE_HOSTS to it"
-            )
+        name = re.sub(r":\d+$", "", host).strip("[]")
+        # Nobody makes an address lead here, as names of their own may.
+        if name not in {"localhost", *self.settings.hosts} and not _address(name):
+            message = f"{host[:100]!r} is no name of this server: set CRAG_SERVE_HOSTS to it"
+            raise HTTPException(400, message)
         site = headers.get("sec-fetch-site", "none")
         opens_page &= headers.get("sec-fetch-mode") == "navigate"
         opens_page &= headers.get("sec-fetch-dest") == "document"
@@ -132,7 +133,8 @@ class Access:
         if self._users or self.settings.oidc_issuer:
             problem = "the key is wrong" if given else "this server asks for a key"
             raise HTTPException(401, f"{problem}: {_HOW}")
-        if not _is_loopback(request) or _FORWARDED.intersection(request.headers.keys()):
+        client = _address(request.client.host if request.client else "")
+        if not (client and client.is_loopback) or _FORWARDED.intersection(request.headers.keys()):
             allowed = "set CRAG_SERVE_TOKEN, or start it with crag serve"
             message = f"without a token this server answers its own machine only: {allowed}"
             raise HTTPException(403, message)
@@ -163,20 +165,11 @@ def _hash(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def _is_named(host: str, names: set[str]) -> bool:
-    """Whether a header Host is one of the names, or an address, which nobody makes lead here."""
+def _address(text: str) -> IPv4Address | IPv6Address | None:
     try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name in names or bool(ip_address(name))
+        return ip_address(text)
     except ValueError:
-        return False
-
-
-def _is_loopback(request: HTTPConnection) -> bool:
-    try:
-        return ip_address(request.client.host if request.client else "").is_loopback
-    except ValueError:
-        return False
+        return None
 
 
 def _hardened(send: Send, caching: str) -> Send:

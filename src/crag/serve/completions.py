@@ -10,7 +10,7 @@ import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote
 
 from pydantic import BaseModel, Field
@@ -34,29 +34,9 @@ _CHORE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """What chat clients ask a model by themselves: to name, tag or continue the conversation."""
+_DECLINED = {"answer": "Untitled", "outcome": "nothing_asked"}
 _BESIDES = ("action", "outcome", "citations", "sentences", "events")
 """What of the state the protocol has no place for."""
-
-
-class _Part(BaseModel):
-    type: str
-    text: str = ""
-
-
-class _Message(BaseModel):
-    role: str
-    content: str | list[_Part] | None = None
-
-    @property
-    def text(self) -> str:
-        parts = self.content or []
-        return parts if isinstance(parts, str) else "\n".join(
-            part.text for part in parts if part.type == "text"
-        )  # fmt: skip
-
-
-class _StreamOptions(BaseModel):
-    include_usage: bool = False
 
 
 class ChatRequest(BaseModel):
@@ -64,19 +44,18 @@ class ChatRequest(BaseModel):
 
     model: str
     """Name of a graph, such as crag."""
-    messages: list[_Message] = Field(min_length=1)
+    messages: list[dict[str, Any]] = Field(min_length=1)
     """The chat; the last message is the question. Messages of the system are ignored, because the
     prompts are the server's."""
     stream: bool | None = None
-    stream_options: _StreamOptions | None = None
-    n: Literal[1] | None = None
+    stream_options: dict[str, Any] | None = None
 
-    def chat(self) -> list[dict[str, str]]:
-        """Return what user and assistant said, which ends with a question."""
-        said = [one for one in self.messages if one.role in {"user", "assistant"}]
-        if not said or said[-1].role != "user" or not said[-1].text.strip():
+    def input(self) -> dict[str, Any]:
+        """Return what the graph is given: what user and assistant said, ending with a question."""
+        said = [one for one in self.messages if one.get("role") in {"user", "assistant"}]
+        if not said or said[-1]["role"] != "user":
             raise HTTPException(400, "messages: the last one must be what the user asks")
-        return [{"role": one.role, "content": one.text} for one in said if one.text.strip()]
+        return {"messages": said}
 
 
 async def models(request: Request) -> Response:
@@ -93,13 +72,8 @@ async def models(request: Request) -> Response:
 async def chat_completions(request: Request) -> Response:
     """Answer the last message of a chat."""
     asked, base = ChatRequest.model_validate_json(await request.body()), str(request.base_url)
-    graph, chat = _graph(request, asked.model), asked.chat()
-    running = (
-        _declined()
-        if _CHORE.search(chat[-1]["content"])
-        else final_state(graph, {"messages": chat})
-    )
-    answering = asyncio.create_task(running)
+    graph = _graph(request, asked.model)
+    answering = asyncio.create_task(final_state(graph, asked.input()))
     if asked.stream:
         return EventSourceResponse(_streamed(asked, answering, base), ping=HEARTBEAT)
     try:
@@ -111,7 +85,8 @@ async def chat_completions(request: Request) -> Response:
         answering.cancel()  # Once, and does nothing to one that has ended.
     message = {"role": "assistant", "content": state["answer"], "refusal": None}
     choice = {"message": message | {"annotations": annotations(state, base)}}
-    return JSONResponse(_reply(asked, "chat.completion", choice, _reason(state), _rest(state)))
+    head = _head(asked, "chat.completion")
+    return JSONResponse(head | _choices(choice, _reason(state)) | _rest(state))
 
 
 ROUTES = [
@@ -129,16 +104,16 @@ def _graph(request: Request, name: str) -> Any:
 
 
 async def final_state(graph: Any, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the state that a run of its own ends with; nothing is kept of it."""
+    """Return the state that a run of its own ends with; nothing is kept of it.
+
+    What chat clients ask by themselves is no question to documents.
+    """
+    if _CHORE.search(str((asked.get("messages") or [{}])[-1].get("content"))):
+        return _DECLINED
     state: Mapping[str, Any] = await graph.ainvoke(asked)
     if "__interrupt__" in state or state.get("answer") is None:
         raise HTTPException(409, "the run waits for a human, whom this protocol cannot ask")
     return state
-
-
-async def _declined() -> Mapping[str, Any]:
-    """Return the state for a chore of a chat client, which documents cannot do."""
-    return {"answer": "Untitled", "outcome": "nothing_asked"}
 
 
 def sources_of(state: Mapping[str, Any], base: str) -> dict[int, tuple[str, str]]:
@@ -176,11 +151,11 @@ def annotations(state: Mapping[str, Any], base: str) -> list[dict[str, Any]]:
 async def _streamed(
     asked: ChatRequest, answering: "asyncio.Task[Mapping[str, Any]]", base: str
 ) -> AsyncIterator[ServerSentEvent]:
-    identity: dict[str, Any] = {"id": f"chatcmpl-{uuid.uuid4().hex}"}
+    head = _head(asked, "chat.completion.chunk")
 
-    def chunk(delta: object, reason: str | None = None, **more: Any) -> ServerSentEvent:
-        reply = _reply(asked, "chat.completion.chunk", {"delta": delta}, reason, identity | more)
-        return ServerSentEvent(as_json(reply).decode())
+    def chunk(delta: object, reason: str | None = None, **more: object) -> ServerSentEvent:
+        told = head | _choices({"delta": delta}, reason) | more
+        return ServerSentEvent(as_json(told).decode())
 
     try:
         yield chunk({"role": "assistant", "content": ""})
@@ -190,23 +165,23 @@ async def _streamed(
         rest = _rest(state)
         notes = {"annotations": annotations(state, base)}
         yield chunk(notes, _reason(state), crag=rest["crag"])
-        if asked.stream_options and asked.stream_options.include_usage:
+        if (asked.stream_options or {}).get("include_usage"):
             yield chunk({}, choices=[], usage=rest["usage"])
     except (CragError, HTTPException) as error:  # The answer has begun: no status can tell it.
         message = getattr(error, "detail", str(error))
-        yield ServerSentEvent(bytes(refusal("/v1/", 400, message).body).decode())
+        yield ServerSentEvent(bytes(refusal("/v1/", 500, message).body).decode())
     finally:
         answering.cancel()
     yield ServerSentEvent("[DONE]")
 
 
-def _reply(
-    asked: ChatRequest, kind: str, choice: Mapping[str, Any], reason: str | None,
-    more: Mapping[str, Any],
-) -> dict[str, Any]:  # fmt: skip
-    choices = [{"index": 0, "logprobs": None, "finish_reason": reason, **choice}]
-    head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": int(time.time())}
-    return {**head, "model": asked.model, "choices": choices, **more}
+def _head(asked: ChatRequest, kind: str) -> dict[str, Any]:
+    identity, now = f"chatcmpl-{uuid.uuid4().hex}", int(time.time())
+    return {"id": identity, "object": kind, "created": now, "model": asked.model}
+
+
+def _choices(choice: Mapping[str, object], reason: str | None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "logprobs": None, "finish_reason": reason, **choice}]}
 
 
 def _reason(state: Mapping[str, Any]) -> str:

@@ -112,15 +112,19 @@ class Conversations:
         # cancelled again and again, as Starlette's tasks are.
         task = asyncio.create_task(self._run(place, asked, tell, self._runs.get(place.key)))
         self._runs[place.key] = task, tell
-        task.add_done_callback(lambda _: tell("", None))
+
+        def ended(_: object) -> None:
+            tell("", None)
+            if self._runs[place.key] == (task, tell):
+                del self._runs[place.key]
+
+        task.add_done_callback(ended)
         try:
             yield ServerSentEvent(place.thread, event="thread")
             while (event := await events.get())[0]:
                 yield ServerSentEvent(as_json(event[1]).decode(), event=event[0])
         finally:
-            task.cancel()
-            if self._runs.get(place.key) == (task, tell):
-                del self._runs[place.key]
+            _cancel(task)
 
     async def _run(
         self, place: Place, asked: Ask, tell: Tell, earlier: tuple[asyncio.Task[None], Tell] | None
@@ -219,8 +223,13 @@ async def _end(task: asyncio.Task[None], tell: Tell, why: str) -> None:
     """End a run, and wait until it has: what it keeps must come before what the next one does."""
     if not task.done():
         tell("error", {"error": "replaced", "message": why})
-        task.cancel()
+        _cancel(task)
         await asyncio.wait({task})
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    if not task.cancelling():
+        task.cancel()
 
 
 def _checkpoint(config: RunnableConfig | None) -> str | None:

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
@@ -46,7 +47,8 @@ async def _sqlite(file: str) -> AsyncIterator[Storage]:
     ):
         await saver.setup()
         await store.setup()
-        yield Storage(saver, store, lambda _: nullcontext())
+        locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        yield Storage(saver, store, lambda key: locks.setdefault(key, asyncio.Lock()))
 
 
 @asynccontextmanager
