@@ -1,6 +1,5 @@
 """Long form: every step of the search, its bounds, and the answer that it joins."""
 
-import math
 import random
 import re
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from crag.parts import Candidate, Decision, Passage, Prefix
 from crag.reflection.beam import joined, long_form
 from crag.reflection.driver import Driver
 from crag.reflection.scoring import CritiqueScores, critique_of, score
-from crag.reflection.testing import FakeReflection, Table, fake_candidate, fake_decision
+from crag.reflection.testing import FakeReflection, Table, fake_candidate
 from crag.reflection_settings import CritiqueWeights
 from crag.state import Critique, Reflection
 from tests.reflection.drawn import DrawnReflection
@@ -24,7 +23,6 @@ from tests.reflection.scripted import (
     MORE,
     NO,
     ONE,
-    THREE,
     TREE,
     TWO,
     YES,
@@ -65,11 +63,6 @@ def test_segments_are_searched_and_joined() -> None:
     assert backend.batches == [2, 4]
 
 
-def test_width_one_misses_what_width_two_finds() -> None:
-    record = searched(FakeReflection(TREE), settings_of(beam_width=1))
-    assert record["answer"] == "A [1]. A2 [2]."
-
-
 def test_finished_paths_stay_in_the_pool() -> None:
     table: Table = {
         ("", "first"): last("Short.", 0.9),
@@ -97,20 +90,6 @@ def test_each_segment_is_decided_anew(told: Decision, action: str, read: list[st
     assert backend.decided[1].passage == Passage("One", "first")
 
 
-def test_without_retrieval_the_token_stays_in_the_context() -> None:
-    table: Table = {
-        ("", "first"): part("A.", 0.9, "no_retrieve"),
-        ("A.", None): part("B.", 0.9, "retrieve", mean_log_probability=-0.01),
-        ("A.[No Retrieval]B.", "first"): last("C.", 0.9),
-    }
-    backend = FakeReflection(table, {"A.": fake_decision(0.1)})
-    record = searched(backend, settings_of(retrieval_mode="adaptive"), ONE)
-    assert record["answer"] == "A [1]. B. C [1]."
-    second = record["critiques"][1]
-    assert (second["passage"], second["relevance"]) == (None, None)
-    assert second["total"] == pytest.approx(math.exp(-0.01))
-
-
 def test_hard_mode_follows_the_token_that_ended_the_segment() -> None:
     table: Table = {
         ("", "first"): part("A.", 0.9, "continue"),
@@ -124,13 +103,6 @@ def test_hard_mode_follows_the_token_that_ended_the_segment() -> None:
     assert len(backend.decided) == 1
     actions = [choice["action"] for choice in record["choices"]]
     assert actions == ["retrieve", "continue", "no_retrieve", "no_retrieve"]
-
-
-def test_never_generates_the_whole_answer_at_once() -> None:
-    backend = FakeReflection({("", None): last("One.\n\nTwo.[Retrieval]Three.", 0.9)})
-    record = searched(backend, settings_of(retrieval_mode="never"))
-    assert (record["answer"], record["cited"]) == ("One. Two. Three.", [])
-    assert [limits.whole_answer for _, _, limits in backend.generated] == [True]
 
 
 @pytest.mark.parametrize(
@@ -152,16 +124,6 @@ def test_passages_are_searched_once_or_for_each_segment(
     assert search.questions == queries
     assert record["answer"] == "B [1]. B1 [2]."
     assert [one["text"] for one in record["passages"]] == ["first", "second"]
-
-
-def test_passages_that_were_given_wait_for_the_first_retrieval() -> None:
-    table: Table = {
-        ("", None): part("A.", 0.9),
-        ("[No Retrieval]A.", "first"): last("B.", 0.9),
-    }
-    backend = FakeReflection(table, {"": fake_decision(0.1)})
-    record = searched(backend, settings_of(retrieval_mode="adaptive"), ONE)
-    assert (record["answer"], record["passages"]) == ("A. B [1].", [ONE])
 
 
 def test_hard_constraints_drop_candidates_and_fall_back_to_the_soft_ranking() -> None:
@@ -188,12 +150,6 @@ def test_depth_and_time_are_bounded() -> None:
     assert {critique["segment"] for critique in record["critiques"]} == {0, 1}
 
 
-def test_a_model_that_does_not_stop_ends_with_its_segment() -> None:
-    backend = FakeReflection({("", "first"): part("On and on", 0.9, "length")})
-    record = searched(backend, settings_of(), ONE)
-    assert (record["answer"], record["flags"]) == ("On and on [1]", ["cut"])
-
-
 def test_no_and_duplicate_passages() -> None:
     alone = FakeReflection({("", None): last("Alone.", 0.9)})
     record = whole(alone, settings_of(), ASKED._replace(passages=()))
@@ -214,18 +170,6 @@ def test_empty_segments_end_a_hypothesis_and_win_against_nothing() -> None:
     assert record["score"] == record["critiques"][1]["total"]  # It costs nothing to end there.
     nothing = searched(FakeReflection({}), settings_of())
     assert (nothing["answer"], nothing["flags"]) == ("", ["empty"])
-
-
-def test_hypotheses_that_say_the_same_are_merged() -> None:
-    table: Table = {
-        ("", "first"): last("[Relevant]Same.[Partially supported]", 0.8),
-        ("", "second"): last("[Relevant]Same.", 0.9),
-        ("", "third"): last("Other.", 0.1),
-    }
-    record = searched(FakeReflection(table), settings_of(), ONE, TWO, THREE)
-    assert record["cited"] == [1]
-    assert [critique["kept"] for critique in record["critiques"]] == [False, True, True]
-    assert "merged" in record["critiques"][0]["flags"]
 
 
 def test_a_failure_after_the_first_segment_ends_with_what_there_is() -> None:
@@ -255,14 +199,6 @@ def critique(text: str, at: int | None = 0, *, relevant: bool = True, said: str 
     candidate = Candidate(text, shares, support, None, 0.0, 1, "end")
     scored = CritiqueScores(None, None, 0.0, 0.0, 1.0, ())
     return critique_of(candidate, scored, None if at is None else (at, Passage("T", "t")))
-
-
-def test_numbers_stand_before_the_full_stop_and_are_reused() -> None:
-    segments = [
-        critique("[Relevant]One.[Fully supported]", 4), critique("Two?!", 2),
-        critique("Three", 4), critique("Four.", None),
-    ]  # fmt: skip
-    assert joined(segments) == ("One [1]. Two [2]?! Three [1] Four.", [4, 2], [])
 
 
 def test_what_calls_itself_irrelevant_or_unsupported_cites_nothing() -> None:
@@ -360,17 +296,6 @@ def test_width_one_is_greedy(seed: int, count: int, depth: int) -> None:
         path, ended = max(options, key=lambda option: mean(option[0]))
     record = search(seed, PASSAGES[:count], beam_width=1, max_depth=depth)
     assert record["raw"] == "".join(path[0])
-
-
-@settings(deadline=None)
-@given(TREES, st.permutations(PASSAGES), st.integers(1, 4))
-def test_the_order_of_siblings_never_matters(seed: int, shuffled: Any, width: int) -> None:
-    one, other = (
-        search(seed, order, beam_width=width, max_depth=3) for order in (PASSAGES, shuffled)
-    )
-    assert (other["raw"], other["score"]) == (one["raw"], one["score"])
-    kept = [{(c["text"], c["kept"]) for c in record["critiques"]} for record in (one, other)]
-    assert kept[0] == kept[1]
 
 
 @settings(deadline=None)

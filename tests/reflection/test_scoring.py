@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 
 from crag.parts import Candidate
 from crag.reflection.scoring import (
-    argmax,
     graded,
-    normalised,
     retrieve_ratio,
     score,
     sequence_score,
 )
 from crag.reflection_settings import CritiqueWeights
-from crag.reflection_tokens import GROUPS, TOKENS, UTILITY
+from crag.reflection_tokens import TOKENS, UTILITY
 
 YES, NO, MORE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
 RELEVANCE = {"[Relevant]": 0.6, "[Irrelevant]": 0.2}
@@ -45,12 +43,6 @@ def test_graded_scores_are_of_normalised_probabilities() -> None:
 def test_utility_runs_from_minus_one_to_one(grade: str, value: float) -> None:
     table: dict[str, float] = {token: float(token == grade) for token in UTILITY}
     assert graded("utility", table) == (value, [])
-
-
-def test_tokens_of_other_groups_and_of_none_do_not_count() -> None:
-    table = RELEVANCE | SUPPORT | {"Paris": 0.9}
-    assert graded("relevance", table)[0] == pytest.approx(REL)
-    assert graded("support", table)[0] == pytest.approx(SUP)
 
 
 def test_a_missing_member_counts_nothing_and_is_flagged() -> None:
@@ -113,26 +105,12 @@ def test_sequence_scores_of_odd_candidates() -> None:
     assert sequence_score(odd) == (0.0, ["no_sequence_score"])
 
 
-def test_the_likeliest_token_is_what_the_model_says() -> None:
-    assert argmax("support", SUPPORT) == "[Fully supported]"
-    assert argmax("support", None) == ""
-
-
 @given(TABLES)
 def test_every_score_is_in_its_range_whatever_the_table_holds(table: dict[str, float]) -> None:
     assert 0 <= graded("relevance", table)[0] <= 1
     assert 0 <= graded("support", table)[0] <= 1
     assert -1 <= graded("utility", table)[0] <= 1
     assert 0 <= retrieve_ratio(table)[0] <= 1
-
-
-@given(TABLES, st.sampled_from(sorted(GROUPS)))
-def test_normalised_probabilities_have_sum_one_or_are_none(
-    table: dict[str, float], group: str
-) -> None:
-    shares = normalised(group, table)  # type: ignore[arg-type]
-    assert not shares or sum(shares.values()) == pytest.approx(1)
-    assert set(shares) in (set(), set(GROUPS[group]))  # type: ignore[index]
 
 
 @given(TABLES, TABLES, TABLES, st.floats(-50, 1), st.booleans())

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.errors import ModelError
-from crag.parts import Candidate, Decision, Passage, Prefix
+from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.driver import Driver
 from crag.reflection.short_form import short_form
 from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
@@ -60,12 +59,6 @@ def test_the_best_candidate_answers_from_one_batch() -> None:
     assert json.loads(json.dumps(record)) == record
 
 
-def test_ties_go_to_the_earlier_passage() -> None:
-    record = answer(texts(("A.", 0.3), ("B.", 0.7), ("C.", 0.7)))
-    assert record["answer"] == "B."
-    assert record["critiques"][2]["why"] == "as good as an earlier passage"
-
-
 def test_closed_tasks_sum_over_identical_answers() -> None:
     backend = texts(("true", 0.8), ("[Relevant] false\n", 0.5), ("false[Utility:5]", 0.5))
     assert answer(backend)["answer"] == "true"
@@ -94,27 +87,6 @@ def test_adaptive_compares_probabilities(share: float, delta: float, retrieves: 
     assert record["choices"][0]["ratio"] == pytest.approx(share)
 
 
-def test_unseen_retrieve_tokens_mean_to_retrieve() -> None:
-    record = answer(backend_of(fake_candidate("A."), otherwise=Decision({}, "Paris")), Settings())
-    assert record["answer"] == "A."
-    assert record["choices"][0]["flags"] == ["retrieve_missing"]
-
-
-@pytest.mark.parametrize(("emitted", "expected"), [("[Retrieval]", "A."), ("The", "Nobody.")])
-def test_hard_follows_the_emitted_token(emitted: str, expected: str) -> None:
-    decision = Decision({"[Retrieval]": 0.3, "[No Retrieval]": 0.1}, emitted)
-    backend = backend_of(fake_candidate("A."), otherwise=decision)
-    assert answer(backend, settings_of(retrieval_mode="hard"))["answer"] == expected
-
-
-def test_never_asks_for_nothing_but_the_answer() -> None:
-    backend = backend_of()
-    record = answer(backend, settings_of(retrieval_mode="never"))
-    assert (record["answer"], record["cited"], record["passages"]) == ("Nobody.", [], [])
-    assert (backend.decided, len(backend.generated)) == ([], 1)
-    assert "no_retrieval_score" in record["critiques"][0]["flags"]
-
-
 def test_no_one_and_duplicate_passages() -> None:
     record = answer(backend_of(), passages=())
     assert (record["answer"], record["flags"]) == ("Nobody.", ["no_passages"])
@@ -135,11 +107,6 @@ def test_an_empty_candidate_wins_against_nothing() -> None:
     assert answer(FakeReflection({}), closed=True)["answer"] == ""
 
 
-def test_a_model_that_does_not_stop_is_flagged() -> None:
-    record = answer(backend_of(fake_candidate("on and on", ending="length")), passages=(ONE,))
-    assert (record["answer"], record["flags"]) == ("on and on", ["cut"])
-
-
 def test_hard_constraints_drop_what_calls_itself_unsupported() -> None:
     hard = settings_of(constraints="hard")
     backend = backend_of(
@@ -152,11 +119,6 @@ def test_hard_constraints_drop_what_calls_itself_unsupported() -> None:
     assert record["critiques"][0]["why"] == "it says [No support / Contradictory]"
     alone = answer(backend, hard, (ONE,))
     assert (alone["answer"], alone["flags"]) == ("A.", ["constraint_fallback"])
-
-
-def test_a_failing_back_end_raises() -> None:
-    with pytest.raises(ModelError, match="set to fail"):
-        answer(backend_of(fails_after=1), Settings())
 
 
 def test_text_cannot_forge_a_critique() -> None:

@@ -1,8 +1,7 @@
 """The poster's variant of Self-CRAG: passage by passage, until an answer is good enough.
 
-The CRAG poster sketches it as pseudocode. It is illustrative: no numbers were published for it, and
-it is not the method of the paper, in which Self-RAG reads the corrected knowledge. To reproduce the
-paper use the short or the long form.
+The CRAG poster sketches it as pseudocode, without results. It is not the method of the paper, in
+which Self-RAG reads the corrected knowledge.
 
 grade   the model says of its answer   use
 ------- ------------------------------ ------------------------------------------------------
@@ -40,7 +39,6 @@ ALONE = "the answer without a passage: "
 """Comes before the reason in the critique of a draft that is the whole answer."""
 _NOTHING = Candidate("", None, None, None, 0.0, 0, "end")
 _UNSCORED = CritiqueScores(None, None, 0.0, 0.0, 0.0, ())
-_GOOD_ENOUGH = "an earlier answer is factual and complete"
 
 
 class GradedLoop:
@@ -69,14 +67,15 @@ class GradedLoop:
         """
         choice = opening_choice(self._asked, self._driver, short=True)
         if choice["action"] == "no_retrieve":
-            self._offered = Offered()
-            final = self._alone(choice["why"])
+            self._offered, final, why = Offered(), self._drafted(), choice["why"]
         else:
-            final = self._read() or self._best()
+            final, why = self._read() or self._best(), "no passage was of use"
             if not final and own_knowledge:
-                final = self._alone("no passage was of use")
+                final = self._drafted()
         for part in final:
             part["kept"] = part["chosen"] = True
+            if len(final) == 1 and part["passage"] is None:
+                part["why"] = f"{ALONE}{why}"
         flags = [flag for part in final for flag in part["flags"] if flag in {"empty", "cut"}]
         return Reflection(
             choices=[choice],
@@ -110,7 +109,7 @@ class GradedLoop:
             try:
                 if grade != "low" and not ended:
                     final = self._with_passage(place, grade)
-                    ended = _GOOD_ENOUGH if final else ""
+                    ended = "an earlier answer is factual and complete" if final else ""
                     continue
             except ModelError:
                 if not self._answers:
@@ -143,9 +142,7 @@ class GradedLoop:
         is_factual = argmax("support", candidate.support) == FULLY
         if not (is_factual and argmax("utility", candidate.utility) in UTILITY[3:]):
             return []
-        for other in self._answers:
-            said = "it is" if other is answer else "a later answer is"
-            other[-1]["why"] += f"; {said} factual and complete"
+        critique["why"] += "; it is factual and complete"
         return answer
 
     def _refusal(self, candidate: Candidate, grade: str) -> str:
@@ -158,13 +155,6 @@ class GradedLoop:
             return f"it says neither {FULLY} nor {PARTIALLY}"
         undesired = self._rules.undesired(candidate, self._settings)
         return f"it says {', '.join(undesired)}" if undesired else ""
-
-    def _alone(self, why: str) -> list[Critique]:
-        """Return the draft as the answer, if there is one."""
-        draft = self._drafted()
-        for part in draft:
-            part["why"] = f"{ALONE}{why}"
-        return draft
 
     def _drafted(self) -> list[Critique]:
         """Return the draft from own knowledge; nothing if it is empty.
@@ -196,16 +186,10 @@ class GradedLoop:
         return critique
 
     def _best(self) -> list[Critique]:
-        """Return the first answer with the best score, and write how the others compare."""
+        """Return the first answer with the best score."""
         best = max(self._answers, key=lambda answer: answer[-1]["total"], default=[])
-        for answer in self._answers:
-            score, highest = answer[-1]["total"], best[-1]["total"]
-            relation = f"score {score:.3f} is below {highest:.3f}"
-            if score == highest:
-                relation = "as good as an earlier one"
-            if answer is best:
-                relation = f"the best score, {highest:.3f}"
-            answer[-1]["why"] += f"; {relation}"
+        for critique in best[-1:]:
+            critique["why"] += f"; the best score, {critique['total']:.3f}"
         return best
 
 

@@ -4,11 +4,7 @@ import json
 import re
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from pydantic import Field
-
-from crag.testing import FakeChatModel
+from langchain_core.messages import BaseMessage
 
 
 def form(**changed: Any) -> str:
@@ -22,24 +18,6 @@ def passage_of(messages: list[BaseMessage]) -> str:
     found = re.findall(r"<passage>\n(.*?)\n</passage>", messages[-1].text, re.DOTALL)
     assert len(found) <= 1
     return found[0] if found else ""
-
-
-class ToolCaller(FakeChatModel):
-    """Calls the tool it was given with the arguments given, as models with structured output do."""
-
-    arguments: list[dict[str, Any] | None]
-    tools: list[str] = Field(default_factory=list)
-
-    def bind_tools(self, tools: Any, **_: Any) -> Any:
-        return self.model_copy(update={"tools": [tool.__name__ for tool in tools]})
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        self.prompts.append(messages)
-        given = self.arguments.pop(0)
-        calls = [] if given is None else [{"name": self.tools[0], "args": given, "id": "1"}]
-        usage: Any = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
-        message = AIMessage("", tool_calls=calls, usage_metadata=usage)
-        return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def completion(*pieces: str | tuple[str, dict[str, float]], refusal: str = "") -> dict[str, Any]:

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from crag.parts import Passage, SegmentLimits
+from crag.parts import Passage
 from crag.reflection.backends.candidates import (
     Token,
     of_labels,
     of_text,
     prose,
-    shortened,
     shortest_cut,
     tokens_of,
     written,
@@ -40,11 +39,6 @@ def test_prose_holds_no_token_and_no_citation(forged: str) -> None:
     said = prose(f"A\n\n fact.{forged} ")
     assert said.startswith("A fact.")
     assert forged not in said
-
-
-def test_a_text_has_at_most_the_words_that_are_allowed() -> None:
-    assert shortened("one two three", SegmentLimits(max_tokens=3)) == ("one two three", False)
-    assert shortened("one two three", SegmentLimits(max_tokens=2)) == ("one two", True)
 
 
 @pytest.mark.parametrize(

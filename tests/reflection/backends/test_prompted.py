@@ -2,31 +2,27 @@
 
 import json
 import math
-import threading
 from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableLambda
 
-from crag.errors import ModelError, SettingsError
+from crag.errors import ModelError
 from crag.generation import load_chat_model
 from crag.parts import (
     Candidate,
     ChatModel,
-    Continuation,
     Passage,
     Prefix,
     SegmentLimits,
     continuations,
 )
-from crag.reflection.backends.prompted import LONGEST_PASSAGE, PromptedReflection
-from crag.reflection.cleaning import cleaned
-from crag.reflection.scoring import argmax
+from crag.reflection.backends.prompted import PromptedReflection
 from crag.reflection.spending import counting
 from crag.reflection_tokens import FULLY, NO_SUPPORT, PARTIALLY, RETRIEVAL
 from crag.testing import FakeChatModel
 from tests.loopback import serving
-from tests.reflection.backends.replying import ToolCaller, completion, form, passage_of
+from tests.reflection.backends.replying import completion, form, passage_of
 
 WHOLE, ONE = SegmentLimits(whole_answer=True), SegmentLimits()
 TITLED = Passage("Ada", "Ada wrote a program.")
@@ -39,13 +35,6 @@ def one(
     backend = PromptedReflection(FakeChatModel(replies=[reply]))
     (found,) = backend.candidates(continuations(Prefix("Who?"), [passage]), limits)
     return found
-
-
-def test_it_is_a_labelled_back_end() -> None:
-    backend = PromptedReflection(FakeChatModel())
-    assert "chat model" in backend.approximation
-    with pytest.raises(SettingsError):
-        PromptedReflection(FakeChatModel(), concurrency=0)
 
 
 def test_a_form_becomes_what_a_model_with_the_tokens_would_have_written() -> None:
@@ -82,12 +71,6 @@ def test_without_a_passage_there_is_only_utility() -> None:
     assert one(sentence, passage=None, limits=ONE).text == "From memory."
 
 
-def test_a_text_beyond_the_limit_is_cut() -> None:
-    found = one(form(text="one two three"), limits=SegmentLimits(2, whole_answer=True))
-    assert found.text == "[Relevant]one two[Fully supported]"
-    assert (found.tokens, found.ending, found.utility) == (2, "length", None)
-
-
 def test_each_passage_costs_one_call_and_equal_ones_cost_one_together() -> None:
     def reply(messages: Any) -> str:
         shown = passage_of(messages)
@@ -101,24 +84,6 @@ def test_each_passage_costs_one_call_and_equal_ones_cost_one_together() -> None:
     assert [candidate.text[:15] for candidate in found] == [
         "[Relevant]On a.", "Alone.[Utility:", "[Relevant]On b.", "[Relevant]On a.",
     ]  # fmt: skip
-    assert spending.usage == {"llm_calls": 3}
-
-
-def test_continuations_of_all_prefixes_are_asked_for_together() -> None:
-    meeting = threading.Barrier(3)
-
-    def reply(messages: Any) -> str:
-        meeting.wait(timeout=5)
-        return form(text=f"On {passage_of(messages)}.")
-
-    backend = PromptedReflection(RunnableLambda(reply), concurrency=3)
-    first, second = Prefix("Who?"), Prefix("Who?", "[Relevant]Ada.[Fully supported]")
-    a, b = Passage("", "a"), Passage("", "b")
-    given = [*continuations(first, [a, b]), Continuation(second, a)]
-    with counting() as spending:
-        found = backend.candidates([*given, given[0]], WHOLE)
-    said = [cleaned(candidate.text) for candidate in found]
-    assert said == ["On a.", "On b.", "On a.", "On a."]
     assert spending.usage == {"llm_calls": 3}
 
 
@@ -171,14 +136,6 @@ def test_a_decision(said: str, token: str) -> None:
     assert passage_of(model.prompts[0]) == "Ada\nAda wrote a program."
 
 
-def test_the_first_decision_has_nothing_to_continue() -> None:
-    model = FakeChatModel(replies=['{"retrieval": "no"}', '{"retrieval": "continue"}'])
-    backend = PromptedReflection(model)
-    assert backend.decide([Prefix("Who?")])[0].emitted == "[No Retrieval]"
-    with pytest.raises(ModelError, match="does not fill in the form"):
-        backend.decide([Prefix("Who?")])
-
-
 def test_a_segment_is_asked_for_after_what_was_written() -> None:
     model = FakeChatModel(replies=[form(next="end")])
     PromptedReflection(model).candidates(
@@ -210,41 +167,6 @@ def test_a_page_cannot_leave_its_fence(attack: str) -> None:
     for forged in ("[Relevant]", "[Fully supported]", "[Utility:5]", "<|im_start|>"):
         assert forged not in shown
     assert passage_of(model.prompts[0]).count("x") >= 2
-
-
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_labels_come_from_the_fields_even_if_the_text_repeats_the_page(attack: str) -> None:
-    found = one(form(text=attack, relevance="relevant", support="none", utility=1))
-    assert argmax("support", found.support) == NO_SUPPORT
-    assert argmax("utility", found.utility) == "[Utility:1]"
-    assert found.text.count("[") == 3
-    assert found.text.startswith("[Relevant]x")
-    assert found.text.endswith("[No support / Contradictory][Utility:1]")
-    assert "<paragraph" not in found.text
-    assert "</passage>" not in found.text
-
-
-def test_a_page_repeated_before_the_form_spoils_the_reply() -> None:
-    with pytest.raises(ModelError):
-        one(form() + "\n" + form(support="none"))
-
-
-def test_an_over_long_passage_is_cut() -> None:
-    model = FakeChatModel(replies=[form()])
-    PromptedReflection(model).candidates(
-        continuations(Prefix("Who?"), [Passage("", "x" * 9000)]), WHOLE
-    )
-    assert len(passage_of(model.prompts[0])) == LONGEST_PASSAGE
-
-
-def test_structured_output_through_a_tool() -> None:
-    model = ToolCaller(arguments=[json.loads(form(utility=2)), {"retrieval": "yes"}])
-    backend = PromptedReflection(model)
-    with counting() as spending:
-        (found,) = backend.candidates(continuations(Prefix("Who?"), [TITLED]), WHOLE)
-        assert backend.decide([Prefix("Who?")])[0].emitted == RETRIEVAL
-    assert argmax("utility", found.utility) == "[Utility:2]"
-    assert spending.usage == {"llm_calls": 2, "input_tokens": 14, "output_tokens": 6}
 
 
 PIECES: list[Any] = [

@@ -1,6 +1,5 @@
 """Forms are requested from any chat model, and read strictly from their fields."""
 
-import json
 import threading
 from typing import Any
 
@@ -12,18 +11,12 @@ from langgraph.constants import TAG_NOSTREAM
 
 from crag.errors import ModelError
 from crag.parts import ChatModel
-from crag.plain import filled
-from crag.reflection.backends.prompted import (
-    Answer,
-    Call,
-    FormAsker,
-    JudgedAnswer,
-    JudgedSegment,
-)
+from crag.reflection.backends.prompted import FORMS, Call, FormAsker
 from crag.reflection.spending import counting
 from crag.testing import FakeChatModel
-from tests.reflection.backends.replying import ToolCaller, form
+from tests.reflection.backends.replying import form
 
+JudgedAnswer, JudgedSegment = FORMS["reflect_answer"], FORMS["reflect_segment"]
 CALL = Call(JudgedAnswer, [HumanMessage("Q?")])
 FILLED = JudgedAnswer.model_validate_json(form())
 
@@ -35,7 +28,6 @@ def asker(model: ChatModel, concurrency: int = 4, *, structured: bool = True) ->
 @pytest.mark.parametrize(
     "model",
     [
-        ToolCaller(arguments=[json.loads(form())]),
         FakeChatModel(replies=[form()]),
         RunnableLambda(lambda _: f"Here: {form()}"),
         RunnableLambda(lambda _: AIMessage(form())),
@@ -50,8 +42,7 @@ def test_a_form_from_any_model(model: ChatModel) -> None:
 @pytest.mark.parametrize(
     ("model", "problem", "detail"),
     [
-        (ToolCaller(arguments=[None]), "empty", "nothing"),
-        (ToolCaller(arguments=[{"relevance": "maybe"}]), "empty", "nothing"),
+        (FakeChatModel(replies=[""]), "empty", "nothing"),
         (FakeChatModel(replies=["No idea."]), "failed", "does not fill in the form: 'No idea.'"),
         (FakeChatModel(refusal="I will not."), "refused", "I will not."),
         (FakeChatModel(error=ValueError("sk-secret-12345")), "failed", "ValueError"),
@@ -67,11 +58,6 @@ def test_a_reply_without_a_form_says_why(model: ChatModel, problem: str, detail:
     assert detail in str(failure)
     assert "sk-secret" not in str(failure)
     assert spending.usage["llm_calls"] == 1
-
-
-def test_structured_output_can_be_switched_off() -> None:
-    model = ToolCaller(arguments=[json.loads(form())])
-    assert asker(model, structured=False).ask(CALL).form is None
 
 
 def numbered(count: int) -> list[Call]:
@@ -126,59 +112,18 @@ def test_some_failures_leave_the_others_and_all_of_them_raise() -> None:
     assert asks.ask_all([]) == []
 
 
-def test_no_way_of_asking_streams_tokens() -> None:
-    seen: list[list[str]] = []
-
-    class Tagged(ToolCaller):
-        def _generate(self, *given: Any, run_manager: Any = None, **more: Any) -> ChatResult:
-            seen.append(run_manager.tags)
-            return super()._generate(*given, **more)
-
-    model = Tagged(arguments=[json.loads(form()), None])
-    asker(model).ask(CALL)
-    asker(model, structured=False).ask(CALL)
-    assert len(seen) == 2
-    assert all(TAG_NOSTREAM in tags for tags in seen)
-
-
 GOOD = {
     "relevance": "relevant", "text": "A fact.", "support": "fully", "utility": 5, "next": "end",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        json.dumps(GOOD),
-        f"Here it is:\n```json\n{json.dumps(GOOD, indent=1)}\n```\nDone.",
-        f'<think>{{"relevance": "irrelevant"}}</think>{json.dumps(GOOD)}',
-        json.dumps(GOOD | {"relevance": " [Relevant]", "support": "Fully", "more": 1}),
-    ],
-)
-def test_one_object_is_found_in_a_reply(reply: str) -> None:
-    assert filled(JudgedSegment, reply) == JudgedSegment.model_validate(GOOD)
+def test_its_tokens_are_not_streamed() -> None:
+    seen: list[list[str]] = []
 
+    class Tagged(FakeChatModel):
+        def _generate(self, *given: Any, run_manager: Any = None, **more: Any) -> ChatResult:
+            seen.append(run_manager.tags)
+            return super()._generate(*given, **more)
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"relevance": "perhaps"},
-        {"support": None},
-        {"utility": 0},
-        {"utility": 6},
-        {"utility": "good"},
-        {"next": "stop"},
-        {"text": None},
-    ],
-)
-def test_a_value_outside_its_labels_is_no_form(changed: dict[str, Any]) -> None:
-    assert filled(JudgedSegment, json.dumps(GOOD | changed)) is None
-
-
-@pytest.mark.parametrize("reply", ["", "I cannot.", "{", "}{", "[]", json.dumps([GOOD, GOOD])])
-def test_other_replies_are_no_form(reply: str) -> None:
-    assert filled(JudgedSegment, reply) is None
-
-
-def test_two_objects_are_no_form() -> None:
-    assert filled(Answer, '{"text": "a", "utility": 5} {"text": "b", "utility": 1}') is None
+    asker(Tagged(replies=[form()])).ask(CALL)
+    assert TAG_NOSTREAM in seen[0]

@@ -12,7 +12,6 @@ from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import (
     FULLY,
     IRRELEVANT,
-    NO_RETRIEVAL,
     RELEVANT,
     RETRIEVAL,
     SUPPORT,
@@ -21,7 +20,6 @@ from crag.reflection_tokens import (
 )
 from tests.reflection.backends.tiny_llama import (
     TINY_LLAMA,
-    mixed,
     one_core,
     passage,
     question,
@@ -82,14 +80,6 @@ def test_reads_a_full_answer(backend: TransformersReflection) -> None:
     assert -1 < candidate.mean_log_probability < 0
 
 
-def test_reads_irrelevance(backend: TransformersReflection) -> None:
-    candidate = one(backend, question("kettle"), passage("violin"), SHORT)
-    assert candidate.text == f"{IRRELEVANT} I cannot say.[Utility:1]"
-    assert candidate.relevance is not None
-    assert candidate.relevance[IRRELEVANT] > 0.9
-    assert candidate.support is None
-
-
 def test_a_plain_forward_pass_gives_the_same_numbers(backend: TransformersReflection) -> None:
     import torch
     from transformers import AutoModelForCausalLM
@@ -111,61 +101,12 @@ def test_a_plain_forward_pass_gives_the_same_numbers(backend: TransformersReflec
     assert candidate.support == pytest.approx(expected, abs=1e-4)
 
 
-def test_decides(backend: TransformersReflection) -> None:
-    (asked,) = backend.decide([question("kettle")])
-    assert asked.emitted == RETRIEVAL
-    assert 0.5 < asked.retrieve[RETRIEVAL] < 0.99
-    (greeted,) = backend.decide([Prefix("Say hello.")])
-    assert greeted.emitted == NO_RETRIEVAL
-    (after,) = backend.decide([Prefix(question("kettle").instruction, f"{NO_RETRIEVAL} It may")])
-    assert after.emitted == " be"
-
-
-@pytest.mark.parametrize(
-    ("thing", "ending"), [("compass", "continue"), ("lantern", "retrieve"), ("kettle", "end")]
-)
-def test_a_segment_ends_at_a_retrieve_token(
-    backend: TransformersReflection, thing: str, ending: str
-) -> None:
-    segment = one(backend, question(thing), passage(thing), SHORT)
-    whole = one(backend, question(thing), passage(thing), WHOLE)
-    assert segment.ending == ending
-    assert whole.ending == "end"
-    assert whole.text.startswith(segment.text)
-    assert (whole.text == segment.text) is (ending == "end")
-    assert (segment.utility is None) is (ending != "end")
-    assert whole.utility is not None
-
-
-@pytest.mark.parametrize("size", [1, 3, 32])
-@pytest.mark.parametrize("limits", [SHORT, WHOLE])
-def test_prefixes_of_several_hypotheses_share_a_batch(
-    backend: TransformersReflection, size: int, limits: SegmentLimits
-) -> None:
-    sized = TransformersReflection.around(*pieces(), batch_size=size)
-    together = sized.candidates(mixed(), limits)
-    close(together, [one(backend, *each, limits) for each in mixed()])
-    assert len({candidate.tokens for candidate in together}) > 2
-    prefixes = [each.prefix for each in mixed()]
-    decided = sized.decide(prefixes)
-    alone = [backend.decide([prefix])[0] for prefix in prefixes]
-    assert [decision.emitted for decision in decided] == [each.emitted for each in alone]
-    for decision, expected in zip(decided, alone, strict=True):
-        assert decision.retrieve == pytest.approx(expected.retrieve, abs=1e-4)
-
-
 def test_an_empty_generation(backend: TransformersReflection) -> None:
     candidate = one(backend, Prefix("Say nothing."), None, SHORT)
     assert candidate._replace(end_log_probability=None) == Candidate(
         "", None, None, None, 0.0, 0, "end"
     )
     assert candidate.end_log_probability is not None
-
-
-def test_a_model_that_never_stops(backend: TransformersReflection) -> None:
-    candidate = one(backend, Prefix("Go on."), None, SegmentLimits(10))
-    assert candidate.text == " on" * 10
-    assert (candidate.tokens, candidate.ending) == (10, "length")
 
 
 def test_a_passage_beyond_the_context_is_cut(
@@ -215,13 +156,6 @@ def test_a_model_without_the_tokens_runs_where_they_are_not_required(
     assert found[0].mean_log_probability < 0
 
 
-def test_embeddings_smaller_than_the_tokenizer(tmp_path: Path) -> None:
-    tokenizer().save_pretrained(tmp_path)
-    untrained(20).save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="embeddings only 20 rows"):
-        TransformersReflection(tmp_path).load()
-
-
 @pytest.mark.parametrize(
     ("removed", "said"),
     [
@@ -256,17 +190,6 @@ def test_a_checkpoints_own_habits_do_not_change_what_is_greedy(
     given = continuations(Prefix("Go on."), [None]), SegmentLimits(6)
     habitual = TransformersReflection(folder, device="cpu").candidates(*given)
     close(habitual, backend.candidates(*given))
-
-
-def test_weights_that_are_not_whole_are_named(tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    folder = Path(shutil.copytree(TINY_LLAMA, tmp_path / "model"))
-    weights = load_file(folder / "model.safetensors")
-    del weights["model.norm.weight"]
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(ModelError, match=r"1 weights are missing, such as model\.norm\.weight"):
-        TransformersReflection(folder).load()
 
 
 def test_a_model_of_the_hub_that_cannot_be_had_is_named() -> None:

@@ -94,51 +94,6 @@ def byte_pair_llama() -> Path:
     return Path(place.name)
 
 
-@cache
-def byte_pair_qwen() -> Path:
-    """Return the same weights as a Qwen2, with biases that are not zero, cut as Qwen2's."""
-    import torch
-    from transformers import LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
-
-    place = TemporaryDirectory()
-    atexit.register(place.cleanup)
-    llama = LlamaForCausalLM.from_pretrained(byte_pair_llama())
-    pairs = _byte_pairs()
-    pairs.backend_tokenizer.pre_tokenizer = _qwen_cutter()
-    kept = {name: getattr(llama.config, name) for name in ("vocab_size", "rms_norm_eps", *_SIZES)}
-    model = Qwen2ForCausalLM(
-        Qwen2Config(
-            bos_token_id=1, eos_token_id=2, tie_word_embeddings=False, **kept,
-            num_key_value_heads=llama.config.num_key_value_heads,
-            rope_parameters=llama.config.rope_parameters,
-        )
-    )  # fmt: skip
-    model.load_state_dict(llama.state_dict(), strict=False)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        for name, weights in model.named_parameters():
-            if name.endswith("bias"):
-                torch.nn.init.normal_(weights, std=0.05)
-    model.save_pretrained(place.name)
-    pairs.save_pretrained(place.name)
-    return Path(place.name)
-
-
-def _qwen_cutter() -> Any:
-    from tokenizers import Regex, pre_tokenizers
-
-    words = (
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
-        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    )
-    return pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(words), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-
-
 def _byte_pairs() -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 

@@ -4,16 +4,16 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 from langgraph.constants import TAG_NOSTREAM
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from crag.errors import ModelError, ModelProblem, SettingsError
 from crag.events import redact
 from crag.parts import Candidate, Continuation, Decision, Passage, Prefix, SegmentLimits
+from crag.plain import first_line
 from crag.reflection.backends.candidates import (
     Position,
     approximation_of,
@@ -53,43 +53,38 @@ _ALL = 1_000_000
 """Prompts in one request."""
 _LONGEST = 300
 """Characters of the server's own words."""
+_REFUSED: tuple[ModelProblem, str] = "key", "refused the key. Check OPENAI_API_KEY or `api_key`"
+_ADVICE: Mapping[int | None, tuple[ModelProblem, str]] = {
+    401: _REFUSED,
+    403: _REFUSED,
+    404: ("unknown", "does not serve it under this name, or not at this URL"),
+    400: (
+        "failed",
+        (
+            "refused the request. If it allows fewer log-probabilities, raise --max-logprobs; if "
+            "the prompt is too long, lower `longest_passage`"
+        ),
+    ),
+    429: ("failed", "is asked too often. Wait, or raise its limits"),
+}
+"""The kind of a failure, and what the server did and what to do, by the status of its reply."""
+_OTHERWISE: tuple[ModelProblem, str] = (
+    "failed",
+    (
+        "failed, did not reply in time, or replied with what is no completion. Check `base_url`, "
+        "that it runs, and its log"
+    ),
+)
 _logger = logging.getLogger(__name__)
 
 
-class _Listed(BaseModel):
-    """One token as llama.cpp's server lists it."""
+class _Completion(NamedTuple):
+    """One completion of a reply."""
 
-    id: int
-    logprob: float
-    top_logprobs: list["_Listed"] = []
-
-
-def _parallel_lists(information: Any) -> Any:
-    """Return log-probabilities in OpenAI's form; llama.cpp's server has a form of its own."""
-    if not isinstance(information, Mapping) or "content" not in information:
-        return information
-    listed = [_Listed.model_validate(token) for token in information["content"]]
-    return {
-        "tokens": [f"{AS_ID}{token.id}" for token in listed],
-        "token_logprobs": [token.logprob for token in listed],
-        "top_logprobs": [
-            {f"{AS_ID}{top.id}": top.logprob for top in token.top_logprobs} for token in listed
-        ],
-    }
-
-
-class _LogProbabilities(BaseModel):
-    """Of the tokens of one completion; the lists are parallel."""
-
-    tokens: list[str]
-    token_logprobs: list[float | None]
-    top_logprobs: list[dict[str, float] | None] = Field(default_factory=list)
-
-
-class _Completion(BaseModel):
     text: str
-    finish_reason: str | None
-    logprobs: Annotated[_LogProbabilities, BeforeValidator(_parallel_lists)]
+    is_cut: bool
+    listed: list[tuple[str, float | None, Mapping[str, float]]]
+    """Each token with its log-probability, and those of the likeliest there."""
 
 
 class CompletionsReflection:
@@ -205,37 +200,33 @@ class CompletionsReflection:
             completion.text.partition(ender)[0],
             limits,
             has_passage=passage is not None,
-            otherwise="length" if completion.finish_reason == "length" else "end",
+            otherwise="length" if completion.is_cut else "end",
         )
 
     def _positions(self, completion: _Completion) -> list[Position]:
         """Return the generated tokens; reflection tokens that the server did not list are absent.
 
         Raises:
-            ModelError: the server lists fewer tokens at a position than the largest group has.
+            ModelError: the server lists fewer tokens at a position than the largest group has, or
+                names them otherwise.
         """
-        logs, names = completion.logprobs, {f"{AS_ID}{n}": t for n, t in self._known().items()}
-        if not len(logs.tokens) == len(logs.token_logprobs) == len(logs.top_logprobs):
-            problem = "the reply is malformed: its lists of log-probabilities differ in length"
-            raise ModelError(self._model, "failed", problem)
-        listed = max((len(top or {}) for top in logs.top_logprobs), default=_LARGEST_GROUP)
-        if listed < _LARGEST_GROUP:
+        names = {f"{AS_ID}{number}": token for number, token in self._known().items()}
+        most = max((len(top) for _, _, top in completion.listed), default=_LARGEST_GROUP)
+        if most < _LARGEST_GROUP:
             problem = (
-                f"the server lists {listed} log-probabilities for each token, but a group of "
+                f"the server lists {most} log-probabilities for each token, but a group of "
                 f"reflection tokens has {_LARGEST_GROUP}. Allow more (vLLM: --max-logprobs 20)"
             )
             raise ModelError(self._model, "failed", problem)
-        if not all(token.startswith(AS_ID) for token in logs.tokens):
-            problem = "the server does not name tokens by number, as vLLM and llama.cpp's do"
-            raise ModelError(self._model, "failed", problem)
         positions: list[Position] = []
-        for token, own, top in zip(
-            logs.tokens, logs.token_logprobs, logs.top_logprobs, strict=True
-        ):
-            seen = {names[name]: p for name, p in (top or {}).items() if name in names}
-            if token in names and own is not None:
-                seen[names[token]] = own
-            positions.append(Position(names.get(token, ""), min(0.0, own or 0.0), seen))
+        for name, own, top in completion.listed:
+            if not name.startswith(AS_ID):
+                problem = "the server does not name tokens by number, as vLLM and llama.cpp's do"
+                raise ModelError(self._model, "failed", problem)
+            seen = {names[other]: p for other, p in top.items() if other in names}
+            if name in names and own is not None:
+                seen[names[name]] = own
+            positions.append(Position(names.get(name, ""), min(0.0, own or 0.0), seen))
         return positions
 
     def _known(self) -> Mapping[int, str]:
@@ -293,18 +284,19 @@ class CompletionsReflection:
         return [self._read(one.text, one.generation_info or {}) for one in generated]
 
     def _read(self, text: str, information: Mapping[str, Any]) -> _Completion:
-        if information.get("logprobs") is None:
+        logs = information.get("logprobs")
+        if logs is None:
             problem = (
                 "the reply has no log-probabilities, without which there is no reflection. Use a "
                 "server whose completions have them (vLLM does), or prompted reflection"
             )
             raise ModelError(self._model, "failed", problem)
         try:
-            return _Completion.model_validate({**information, "text": text})
-        except ValidationError as error:
-            where = ".".join(map(str, error.errors()[0]["loc"]))
-            problem = f"the reply is no completion with log-probabilities: {where} is malformed"
+            listed = _listed(logs)
+        except (KeyError, TypeError, ValueError) as error:
+            problem = f"the reply is no completion with log-probabilities ({first_line(error)})"
             raise ModelError(self._model, "failed", problem) from None
+        return _Completion(text, information.get("finish_reason") == "length", listed)
 
     @cached_property
     def _openai(self) -> "OpenAI":
@@ -320,13 +312,28 @@ class CompletionsReflection:
 
     def _error(self, error: Exception) -> ModelError:
         """Return the error for a failed request, without the key in it."""
-        problem, advice = _diagnosed(error)
-        words = (
-            redact(str(error)).replace(self._key, "[secret]") if self._key else redact(str(error))
-        )
-        words = " ".join(words.split())[:_LONGEST]
-        detail = f"{self._host} {advice} ({type(error).__name__}: {words})"
-        return ModelError(self._model, problem, detail)
+        status = getattr(error, "status_code", None)  # Of OpenAI's client; httpx has it inside.
+        status = getattr(getattr(error, "response", None), "status_code", status)
+        problem, advice = _ADVICE.get(status, _OTHERWISE)
+        words = redact(str(error))
+        words = words.replace(self._key, "[secret]") if self._key else words
+        words = f"{type(error).__name__}: {' '.join(words.split())[:_LONGEST]}"
+        return ModelError(self._model, problem, f"{self._host} {advice} ({words})")
+
+
+def _listed(logs: Any) -> list[tuple[str, float | None, Mapping[str, float]]]:
+    """Return the tokens of a completion; llama.cpp's server lists them in a form of its own."""
+    if "content" in logs:
+        return [
+            (
+                f"{AS_ID}{token['id']}",
+                token["logprob"],
+                {f"{AS_ID}{top['id']}": top["logprob"] for top in token.get("top_logprobs", [])},
+            )
+            for token in logs["content"]
+        ]
+    tops = [top or {} for top in logs["top_logprobs"]]
+    return list(zip(logs["tokens"], logs["token_logprobs"], tops, strict=True))
 
 
 def _usage(result: "LLMResult") -> Usage:
@@ -336,28 +343,3 @@ def _usage(result: "LLMResult") -> Usage:
         usage["input_tokens"] = int(counted.get("prompt_tokens") or 0)
         usage["output_tokens"] = int(counted.get("completion_tokens") or 0)
     return usage
-
-
-def _diagnosed(error: Exception) -> tuple[ModelProblem, str]:  # noqa: PLR0911
-    """Return the kind of a failure, and what the server did and what to do, in words."""
-    import openai
-
-    status = getattr(error, "status_code", None)
-    if isinstance(error, httpx.HTTPStatusError):
-        status = error.response.status_code
-    if status in {401, 403}:
-        return "key", "refused the key. Check OPENAI_API_KEY or `api_key`"
-    if status == 404:  # noqa: PLR2004
-        return "unknown", "does not serve it under this name, or not at this URL"
-    if status is not None and (status == 429 or status >= 500):  # noqa: PLR2004
-        return "failed", "failed or is asked too often. Look at its log, or try again later"
-    if status is not None:
-        return "failed", (
-            "refused the request. If it allows fewer log-probabilities, raise --max-logprobs; if "
-            "the prompt is too long, lower `longest_passage`"
-        )
-    if isinstance(error, openai.APITimeoutError | httpx.TimeoutException):
-        return "failed", "did not reply in time. Raise `timeout`, or generate less"
-    if isinstance(error, openai.APIConnectionError | httpx.TransportError):
-        return "failed", "cannot be reached. Check `base_url`, and that it runs"
-    return "failed", "replied with what is no completion. Check `base_url`"

@@ -15,7 +15,6 @@ from crag.answering.support import coverage, degree_of, is_quoted
 from crag.correction.scoring import LOWEST
 from crag.correction.strips import decompose
 from crag.errors import ModelError
-from crag.events import event
 from crag.parts import (
     Candidate,
     Continuation,
@@ -30,26 +29,13 @@ from crag.parts import (
 )
 from crag.reflection.backends.candidates import nothing, prose, shortened, written
 from crag.reflection.spending import spend
-from crag.reflection_tokens import (
-    CONTINUE,
-    FULLY,
-    IRRELEVANT,
-    NO_RETRIEVAL,
-    NO_SUPPORT,
-    PARTIALLY,
-    RELEVANT,
-    RETRIEVAL,
-    UTILITY,
-    without_tokens,
-)
-from crag.runtime.attempt import Attempt
+from crag.reflection_tokens import RELEVANCE, RETRIEVAL, RETRIEVE, SUPPORT, UTILITY, without_tokens
 from crag.runtime.evaluator_calls import score_passages
 from crag.state import Ending, Source, Strip
 from crag.text.words import names_lacking
 
 logger = logging.getLogger(__name__)
 
-_NAME = "embedded reflection"
 _LONGEST_DOCUMENT = 300
 """Words; a chunk of the index has about 170."""
 _REMEMBERED = 16
@@ -72,21 +58,19 @@ class EmbeddedReflection:
     - The mean log-probability, of which exp is the sequence score: the same degree.
 
     For each prefix the evaluator is asked once for all passages (IsRel) and, since it takes one
-    question at a time, once for each different text that is not quoted word by word (IsSup). The
-    quoter is asked once for each passage, and does not report what it asks the evaluator. Readings
-    of a question and a set of passages are remembered.
+    question at a time, once for each different text that is not quoted word by word (IsSup).
+    Readings of a question and a set of passages are remembered.
     """
 
     approximation = "IsRel by the evaluator, answers by quotation, IsSup by their words"
 
     def __init__(self, evaluator: Evaluator, quoter: Quoter) -> None:
-        self._evaluator = evaluator
-        self._quoter = quoter
+        self._evaluator, self._quoter = evaluator, quoter
         self._remembered = lru_cache(maxsize=_REMEMBERED)(self._readings)
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Retrieve, with probability 1."""
-        shares = {NO_RETRIEVAL: 0.0, RETRIEVAL: 1.0, CONTINUE: 0.0}
+        shares = {token: float(token == RETRIEVAL) for token in RETRIEVE}
         return [Decision(shares, RETRIEVAL) for _ in prefixes]
 
     def candidates(
@@ -97,7 +81,7 @@ class EmbeddedReflection:
         Whether more is left to say depends on the passages of the same prefix.
 
         Raises:
-            ModelError: the quoter failed, or the evaluator judged nothing.
+            ModelError: the evaluator judged nothing.
         """
         asked: dict[Prefix, dict[Passage, None]] = {}
         for prefix, passage in continuations:
@@ -113,20 +97,24 @@ class EmbeddedReflection:
     def _after(
         self, prefix: Prefix, passages: tuple[Passage, ...], limits: SegmentLimits
     ) -> dict[Passage, Candidate]:
-        readings = [
-            reading.after(prefix) for reading in self._remembered(prefix.question, passages)
-        ]
+        said = Passage("", without_tokens(prefix.answered))
+        readings: list[_Reading] = []
+        for passage, score, quotations in self._remembered(prefix.question, passages):
+            fresh = tuple(one for one in quotations if not is_quoted(one.text, said))
+            readings.append(_Reading(passage, score, fresh))
         drafts = [_draft(reading, readings, limits) for reading in readings]
-        supported = self._supported(drafts)
+        degrees = self._supported(drafts)
         return {
             draft.passage: self._candidate(draft, degree, prefix.question)
-            for draft, degree in zip(drafts, supported, strict=True)
+            for draft, degree in zip(drafts, degrees, strict=True)
         }
 
-    def _readings(self, question: str, passages: Sequence[Passage]) -> "list[_ScoredPassage]":
+    def _readings(self, question: str, passages: Sequence[Passage]) -> "list[_Reading]":
         scores = self._scores(question, passages)
         return [
-            _ScoredPassage(passage, score, tuple(self._quotations(question, passage, score)))
+            _Reading(passage, score, tuple(self._quoter.quote(question, _strips(passage, score))))
+            if passage.text.strip()
+            else _Reading(passage, score, ())
             for passage, score in zip(passages, scores, strict=True)
         ]
 
@@ -135,20 +123,9 @@ class EmbeddedReflection:
         spend(scored.usage)
         for problem in scored.events:
             if all(score == LOWEST for score in scored.scores):
-                raise ModelError(_NAME, "failed", problem["detail"])
+                raise ModelError("embedded reflection", "failed", problem["detail"])
             logger.warning("%s: %s", problem["detail"], problem["fallback"])
         return scored.scores
-
-    def _quotations(self, question: str, passage: Passage, score: float) -> list[Quotation]:
-        if not passage.text.strip():
-            return []
-        quotations: list[Quotation] = []
-        with Attempt("quoter") as attempt:
-            quotations = self._quoter.quote(question, _strips(passage, score))
-        if attempt.error is not None:
-            described = event("evaluator_failed", "reflect", attempt.error)["detail"]
-            raise ModelError(_NAME, "failed", described)
-        return quotations
 
     def _supported(self, drafts: "Sequence[_Draft]") -> list[float]:
         """Return the degree to which each text is supported by its passage."""
@@ -164,20 +141,20 @@ class EmbeddedReflection:
         return [shares.get((draft.text, draft.passage), 1.0) for draft in drafts]
 
     def _candidate(self, draft: "_Draft", supported: float, question: str) -> Candidate:
-        thresholds = self._evaluator.thresholds
+        thresholds, passage = self._evaluator.thresholds, draft.passage
         useful = degree_of(draft.best, thresholds) if draft.text else 0.0
-        relevant = relevance(degree_of(draft.score, thresholds))
-        supports = support(supported) if draft.text else None
-        passage = draft.passage
+        relevance = spread(RELEVANCE, degree_of(draft.score, thresholds))
+        # The grades of IsSup are listed the best first.
+        support = spread(SUPPORT[::-1], supported) if draft.text else None
         about = f"{passage.title} {passage.section} {passage.text}"
         is_named = not names_lacking(question, about)
         # A model with the tokens writes IsUse once, where its answer ends.
-        uses = utility(useful) if draft.ending == "end" else None
+        utility = spread(UTILITY, useful) if draft.ending == "end" else None
         return Candidate(
-            text=written(draft.text, relevance=relevant, support=supports, utility=uses),
-            relevance=relevant,
-            support=supports,
-            utility=uses,
+            text=written(draft.text, relevance=relevance, support=support, utility=utility),
+            relevance=relevance,
+            support=support,
+            utility=utility,
             mean_log_probability=math.log(max(useful, _LEAST)),
             tokens=len(draft.text.split()),
             ending=draft.ending,
@@ -186,18 +163,12 @@ class EmbeddedReflection:
         )
 
 
-class _ScoredPassage(NamedTuple):
+class _Reading(NamedTuple):
     """A passage, its score, and what is quoted from it, in the order of its sentences."""
 
     passage: Passage
     score: float
     quotations: tuple[Quotation, ...]
-
-    def after(self, prefix: Prefix) -> "_ScoredPassage":
-        """Leave out quotations that the answer contains already."""
-        said = Passage("", without_tokens(prefix.answered))
-        fresh = (quoted for quoted in self.quotations if not is_quoted(quoted.text, said))
-        return self._replace(quotations=tuple(fresh))
 
 
 class _Draft(NamedTuple):
@@ -211,32 +182,25 @@ class _Draft(NamedTuple):
     ending: Ending
 
 
-def _draft(
-    reading: _ScoredPassage, readings: Sequence[_ScoredPassage], limits: SegmentLimits
-) -> _Draft:
-    quoted = _fitting(reading.quotations, limits)
-    best = max((quotation.score for quotation in quoted), default=LOWEST)
-    text, is_cut = shortened(" ".join(prose(quotation.text) for quotation in quoted), limits)
-    ending: Ending = "end"
-    if is_cut:
-        ending = "length"
-    elif text and not limits.whole_answer:
-        given, every = Passage("", text), (one for each in readings for one in each.quotations)
-        if any(not is_quoted(quotation.text, given) for quotation in every):
-            ending = "retrieve"
-    sure = any(quotation.sure for quotation in quoted) or not quoted
-    return _Draft(reading.passage, reading.score, text, best, sure, ending)
-
-
-def _fitting(quotations: Sequence[Quotation], limits: SegmentLimits) -> list[Quotation]:
-    """Return the best quotation, and in short form as many of the next best as fit, in order."""
-    ranked = sorted(quotations, key=lambda quotation: -quotation.score)
+def _draft(reading: _Reading, readings: Sequence[_Reading], limits: SegmentLimits) -> _Draft:
+    """Take the best quotation, and in short form as many of the next best as fit, in order."""
+    ranked = sorted(reading.quotations, key=lambda quotation: -quotation.score)
     taken, words = ranked[:1], sum(len(quoted.text.split()) for quoted in ranked[:1])
     for quoted in ranked[1:] if limits.whole_answer else []:
         words += len(quoted.text.split())
         if words <= limits.max_tokens:
             taken.append(quoted)
-    return [quoted for quoted in quotations if quoted in taken]
+    quoted_texts = [prose(quoted.text) for quoted in reading.quotations if quoted in taken]
+    text, is_cut = shortened(" ".join(quoted_texts), limits)
+    ending: Ending = "length" if is_cut else "end"
+    if text and not is_cut and not limits.whole_answer:
+        given = Passage("", text)
+        every = (one for each in readings for one in each.quotations)
+        if any(not is_quoted(quotation.text, given) for quotation in every):
+            ending = "retrieve"
+    best = max((quotation.score for quotation in taken), default=LOWEST)
+    sure = any(quotation.sure for quotation in taken) or not taken
+    return _Draft(reading.passage, reading.score, text, best, sure, ending)
 
 
 def _strips(passage: Passage, score: float) -> list[Strip]:
@@ -254,22 +218,12 @@ def _strips(passage: Passage, score: float) -> list[Strip]:
     ]
 
 
-def relevance(degree: float) -> Probabilities:
-    """Return IsRel for a passage that is relevant to this degree."""
-    return {IRRELEVANT: 1 - degree, RELEVANT: degree}
+def spread(grades: Sequence[str], degree: float) -> Probabilities:
+    """Spread a degree of 0 to 1 over the grades of a group, the lowest first.
 
-
-def support(degree: float) -> Probabilities:
-    """Return IsSup: full support has the square of the degree, and s(IsSup) is the degree."""
-    return _spread((NO_SUPPORT, PARTIALLY, FULLY), degree)
-
-
-def utility(degree: float) -> Probabilities:
-    """Return IsUse: the expected grade is 1 + 4 times the degree, s(IsUse) twice it less 1."""
-    return _spread(UTILITY, degree)
-
-
-def _spread(grades: Sequence[str], degree: float) -> Probabilities:
+    IsRel: the share of Relevant is the degree. IsSup: full support has its square, and s(IsSup) is
+    the degree. IsUse: the expected grade is 1 + 4 times the degree, s(IsUse) twice it less 1.
+    """
     most = len(grades) - 1
     return {
         token: math.comb(most, grade) * degree**grade * (1 - degree) ** (most - grade)

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.constants import TAG_NOSTREAM
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, create_model
 
 from crag.answering.model_calls import Reply, ask
 from crag.errors import ModelError, SettingsError
@@ -58,87 +57,59 @@ LONGEST_PASSAGE = 8000
 """Characters of a passage that the model is shown; the rest is cut off."""
 DEFAULT_CONCURRENCY = 8
 _logger = logging.getLogger(__name__)
-_WORST, _BEST = 1, 5
-
-
-def _plain(label: object) -> object:
-    return label.strip(" []").casefold() if isinstance(label, str) else label
 
 
 def _graded(utility: int) -> int:
     # Bounds are checked apart: not every provider takes them in a schema.
-    if not _WORST <= utility <= _BEST:
-        message = f"the grade must be from {_WORST} to {_BEST}"
-        raise ValueError(message)
+    if not 1 <= utility <= len(UTILITY):
+        raise ValueError(f"the grade must be from 1 to {len(UTILITY)}")
     return utility
 
 
-_Plain = BeforeValidator(_plain)
-_First = Annotated[Literal["yes", "no"], _Plain]
-_Later = Annotated[Literal["yes", "no", "continue"], _Plain]
-_Relevance = Annotated[Literal["relevant", "irrelevant"], _Plain]
-_Support = Annotated[Literal["fully", "partially", "none"], _Plain]
-_Utility = Annotated[int, AfterValidator(_graded)]
-_Next = Annotated[Literal["retrieve", "continue", "no_retrieve", "end"], _Plain]
-_RELEVANCE_FIELD = "Whether the passage helps to answer"
-_TEXT_FIELD = "The text asked for, without marks or citations"
-_SUPPORT_FIELD = "How far the passage bears out what the text states"
-_UTILITY_FIELD = "A whole number from 1 (hardly on the subject) to 5 (complete)"
-_NEXT_FIELD = "What comes after this text"
-
-
-class Retrieval(BaseModel):
-    """Whether to look something up."""
-
-    retrieval: _First = Field(description="Whether looking something up would help")
-
-
-class NextRetrieval(BaseModel):
-    """Whether to look something up for the next sentence."""
-
-    retrieval: _Later = Field(description="What the next sentence needs")
-
-
-class Answer(BaseModel):
-    """An answer without a passage."""
-
-    text: str = Field(description=_TEXT_FIELD)
-    utility: _Utility = Field(description=_UTILITY_FIELD)
-
-
-class Segment(Answer):
-    """A sentence without a passage."""
-
-    next: _Next = Field(description=_NEXT_FIELD)
-
-
-class JudgedAnswer(BaseModel):
-    """An answer from a passage, judged."""
-
-    relevance: _Relevance = Field(description=_RELEVANCE_FIELD)
-    text: str = Field(description=_TEXT_FIELD)
-    support: _Support = Field(description=_SUPPORT_FIELD)
-    utility: _Utility = Field(description=_UTILITY_FIELD)
-
-
-class JudgedSegment(JudgedAnswer):
-    """A sentence from a passage, judged."""
-
-    next: _Next = Field(description=_NEXT_FIELD)
-
-
-_PROMPTS: Mapping[type[BaseModel], str] = {
-    Retrieval: "reflect_retrieve",
-    NextRetrieval: "reflect_next",
-    Answer: "reflect_answer_alone",
-    Segment: "reflect_segment_alone",
-    JudgedAnswer: "reflect_answer",
-    JudgedSegment: "reflect_segment",
+_Plain = BeforeValidator(
+    lambda label: label.strip(" []").casefold() if isinstance(label, str) else label
+)
+_Grade = Annotated[int, AfterValidator(_graded)]
+_FIELDS: Mapping[str, tuple[Any, str]] = {
+    "retrieval": (Literal["yes", "no"], "Whether looking something up would help"),
+    "next_retrieval": (Literal["yes", "no", "continue"], "What the next sentence needs"),
+    "relevance": (Literal["relevant", "irrelevant"], "Whether the passage helps to answer"),
+    "text": (str, "The text asked for, without marks or citations"),
+    "support": (
+        Literal["fully", "partially", "none"], "How far the passage bears out what the text states",
+    ),
+    "utility": (_Grade, "A whole number from 1 (hardly on the subject) to 5 (complete)"),
+    "next": (
+        Literal["retrieve", "continue", "no_retrieve", "end"], "What comes after this text",
+    ),
+}  # fmt: skip
+_TOKENS: Mapping[str, Mapping[str, str]] = {
+    "retrieval": {"yes": RETRIEVAL, "no": NO_RETRIEVAL, "continue": CONTINUE},
+    "relevance": {"relevant": RELEVANT, "irrelevant": IRRELEVANT},
+    "support": {"fully": FULLY, "partially": PARTIALLY, "none": NO_SUPPORT},
+    "utility": {str(grade): token for grade, token in enumerate(UTILITY, start=1)},
 }
-_RETRIEVE = {"yes": RETRIEVAL, "no": NO_RETRIEVAL, "continue": CONTINUE}
-_RELEVANCE = {"relevant": RELEVANT, "irrelevant": IRRELEVANT}
-_SUPPORT = {"fully": FULLY, "partially": PARTIALLY, "none": NO_SUPPORT}
-_UTILITY = {str(grade): token for grade, token in enumerate(UTILITY, start=1)}
+
+
+def _form(name: str, *fields: str) -> type[BaseModel]:
+    """Return a form; its fields come in the order in which Self-RAG's tokens do."""
+    declared: dict[str, Any] = {}
+    for field in fields:
+        kind, description = _FIELDS[field]
+        label = kind if kind in {str, _Grade} else Annotated[kind, _Plain]
+        declared[field.removeprefix("next_")] = (label, Field(description=description))
+    return create_model(name, **declared)
+
+
+FORMS: Mapping[str, type[BaseModel]] = {
+    "reflect_retrieve": _form("Retrieval", "retrieval"),
+    "reflect_next": _form("NextRetrieval", "next_retrieval"),
+    "reflect_answer_alone": _form("Answer", "text", "utility"),
+    "reflect_segment_alone": _form("Segment", "text", "utility", "next"),
+    "reflect_answer": _form("JudgedAnswer", "relevance", "text", "support", "utility"),
+    "reflect_segment": _form("JudgedSegment", "relevance", "text", "support", "utility", "next"),
+}
+"""What is to be filled in, by the prompt that asks for it."""
 
 
 class Call(NamedTuple):
@@ -152,7 +123,7 @@ class Said(NamedTuple):
     """A reply to a call."""
 
     reply: Reply
-    form: BaseModel | None
+    form: Any
     """None if the reply cannot be used: a failure, a refusal, or a form that is not filled in."""
     tokens: list[Token]
     """Of the reply, if the server sends their log-probabilities."""
@@ -161,9 +132,9 @@ class Said(NamedTuple):
 class PromptedReflection:
     """Ask a chat model for text and critiques together, in one call for each continuation.
 
-    The critiques are those of Self-RAG's critic. Each is a field of structured output where the
-    model is a LangChain chat model that has it, and of JSON in the reply otherwise, or if
-    `structured` is off (for servers that refuse a schema). Probabilities are those that the server
+    The critiques are those of Self-RAG's critic. Each is a field of JSON in the reply, to which
+    servers of OpenAI's protocol are held by a schema unless `structured` is off (for those that
+    refuse one). Probabilities are those that the server
     sends for its tokens (``ChatOpenAI(logprobs=True, top_logprobs=5)``), and without them 1 and 0;
     the mean log-probability is then 0.
 
@@ -189,7 +160,8 @@ class PromptedReflection:
         prompts: Prompts = PACKAGED,
     ) -> None:
         self._prompts = prompts
-        self._asker = FormAsker(model, _PROMPTS, concurrency=concurrency, structured=structured)
+        forms = FORMS.values()
+        self._asker = FormAsker(model, forms, concurrency=concurrency, structured=structured)
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Ask whether to retrieve; at the beginning of an answer "continue" is not offered.
@@ -197,15 +169,15 @@ class PromptedReflection:
         Raises:
             ModelError: a call failed, or its reply is malformed.
         """
-        forms = [
-            _form(NextRetrieval if prefix.answered else Retrieval, prefix, prefix.passage)
-            for prefix in prefixes
+        asked = [
+            ("reflect_next" if one.answered else "reflect_retrieve", one, one.passage)
+            for one in prefixes
         ]
         decisions: list[Decision] = []
-        for said in self._said(forms):
-            if not isinstance(said.form, Retrieval | NextRetrieval):
+        for said in self._said(asked):
+            if said.form is None:
                 raise self._asker.failure(said)
-            shares = _probabilities(said, "retrieval", _RETRIEVE, said.form.retrieval)
+            shares = _probabilities(said, "retrieval")
             decisions.append(Decision(shares, argmax("retrieve", shares)))
         return decisions
 
@@ -220,35 +192,29 @@ class PromptedReflection:
         Raises:
             ModelError: this happened to every call.
         """
-        forms: list[_Form] = []
-        for prefix, passage in continuations:
-            kinds = (Answer, Segment) if passage is None else (JudgedAnswer, JudgedSegment)
-            forms.append(_form(kinds[not limits.whole_answer], prefix, passage))
+        kind = "reflect_answer" if limits.whole_answer else "reflect_segment"
+        asked = [
+            (kind if passage else f"{kind}_alone", prefix, passage)
+            for prefix, passage in continuations
+        ]
         return [
-            _candidate(said, continuation.passage, limits)
-            for said, continuation in zip(self._said(forms), continuations, strict=True)
+            _candidate(said, limits, has_passage=continuation.passage is not None)
+            for said, continuation in zip(self._said(asked), continuations, strict=True)
         ]
 
-    def _said(self, forms: "Sequence[_Form]") -> list[Said]:
-        distinct = list(dict.fromkeys(forms))
-        said = self._asker.ask_all([form.call(self._prompts) for form in distinct])
-        return [said[distinct.index(form)] for form in forms]
-
-
-class _Form(NamedTuple):
-    """A form to be filled in, and what the prompt for it says."""
-
-    kind: type[BaseModel]
-    question: str
-    knowledge: str
-
-    def call(self, prompts: Prompts) -> Call:
-        values = {"question": self.question, "knowledge": self.knowledge}
-        return Call(self.kind, prompts.render(_PROMPTS[self.kind], **values))
-
-
-def _form(kind: type[BaseModel], prefix: Prefix, passage: Passage | None) -> _Form:
-    return _Form(kind, neutral(prefix.instruction), _material(prefix, passage))
+    def _said(self, asked: Sequence[tuple[str, Prefix, Passage | None]]) -> list[Said]:
+        """Return the reply to each form, named by its prompt; equal ones are asked for once."""
+        keys = [
+            (name, neutral(prefix.instruction), _material(prefix, passage))
+            for name, prefix, passage in asked
+        ]
+        distinct = list(dict.fromkeys(keys))
+        calls = [
+            Call(FORMS[name], self._prompts.render(name, question=question, knowledge=material))
+            for name, question, material in distinct
+        ]
+        replies = dict(zip(distinct, self._asker.ask_all(calls), strict=True))
+        return [replies[key] for key in keys]
 
 
 def _material(prefix: Prefix, passage: Passage | None) -> str:
@@ -261,27 +227,25 @@ def _material(prefix: Prefix, passage: Passage | None) -> str:
     return "\n\n".join(parts)
 
 
-def _candidate(said: Said, passage: Passage | None, limits: SegmentLimits) -> Candidate:
+def _candidate(said: Said, limits: SegmentLimits, *, has_passage: bool) -> Candidate:
     form = said.form
-    if not isinstance(form, Answer | JudgedAnswer):
-        return nothing(None if passage is None else {})
+    if form is None:
+        return nothing({} if has_passage else None)
     text, is_cut = shortened(prose(form.text), limits)
     ending: Ending = "length" if is_cut else getattr(form, "next", "end")
-    relevance = support = utility = None
-    if ending == "end":
-        utility = _probabilities(said, "utility", _UTILITY, str(form.utility))
-    if isinstance(form, JudgedAnswer):
-        relevance = _probabilities(said, "relevance", _RELEVANCE, form.relevance)
-        if text and form.relevance == "relevant":
-            support = _probabilities(said, "support", _SUPPORT, form.support)
+    relevance = _probabilities(said, "relevance") if has_passage else None
+    is_judged = has_passage and text and form.relevance == "relevant"
+    support = _probabilities(said, "support") if is_judged else None
+    utility = _probabilities(said, "utility") if ending == "end" else None
     sent = of_text(said.tokens) if text else None
     mean, tokens = sent or (NO_LOG_PROBABILITY, len(text.split()))
     whole = written(text, relevance=relevance, support=support, utility=utility)
     return Candidate(whole, relevance, support, utility, mean, tokens, ending)
 
 
-def _probabilities(said: Said, field: str, names: Mapping[str, str], label: str) -> Probabilities:
+def _probabilities(said: Said, field: str) -> Probabilities:
     """Return the probabilities that the server sent for a field, or else 1 for its label."""
+    names, label = _TOKENS[field], str(getattr(said.form, field))
     sent = of_labels(said.tokens, field, names)
     if sent and names[label] in sent:
         return sent
@@ -289,7 +253,7 @@ def _probabilities(said: Said, field: str, names: Mapping[str, str], label: str)
 
 
 class FormAsker:
-    """Ask a chat model for forms, as structured output where it has that, else as JSON.
+    """Ask a chat model for forms as JSON.
 
     At most `concurrency` calls of one batch run at a time. Each is reported to
     `crag.reflection.spending`. None of their tokens are streamed by a graph.
@@ -316,7 +280,7 @@ class FormAsker:
     def ask(self, form: Call) -> Said:
         """Ask for one form; no failure of the model raises."""
         seen: list[BaseMessage] = []
-        model = self._models[form.form] | RunnableLambda(partial(_message, seen))
+        model = self._models[form.form] | RunnableLambda(partial(_noted, seen))
         reply = ask(model, form.messages)
         spend(reply.usage)
         filled_in = filled(form.form, reply.text) if reply.problem is None else None
@@ -344,27 +308,18 @@ class FormAsker:
 
 
 def _asking(model: ChatModel, form: type[BaseModel], *, structured: bool) -> Runnable[Any, Any]:
-    runnable: Runnable[Any, Any] = model
-    if structured and isinstance(model, BaseChatModel):
-        # Only JSON in the reply itself has log-probabilities; clients of OpenAI's protocol may
-        # prefer tools.
-        is_openai = any(kind.__name__ == "BaseChatOpenAI" for kind in type(model).__mro__)
-        options = {"method": "json_schema"} if is_openai else {}
-        try:
-            runnable = model.with_structured_output(form, include_raw=True, **options)
-        except NotImplementedError:
-            _logger.debug("%s has no structured output", type(model).__name__)
-    return runnable.with_config(tags=[TAG_NOSTREAM])
+    """Return what replies with JSON: by the prompt, or by a schema where the protocol is OpenAI's.
+
+    Only JSON in the reply itself has log-probabilities, and a tool call is none.
+    """
+    is_openai = any(kind.__name__ == "BaseChatOpenAI" for kind in type(model).__mro__)
+    if structured and is_openai:
+        schema = {"name": form.__name__, "schema": form.model_json_schema()}
+        model = model.bind(response_format={"type": "json_schema", "json_schema": schema})
+    return model.with_config(tags=[TAG_NOSTREAM])
 
 
-def _message(seen: list[BaseMessage], result: Any) -> Any:
-    """Make a message of structured output, so that every reply is read in the same way."""
-    parsed = None
-    if isinstance(result, dict) and "raw" in result:
-        result, parsed = result["raw"], result["parsed"]
-    if not isinstance(result, BaseMessage):
-        return result
-    seen.append(result)
-    if isinstance(parsed, BaseModel):  # A tool call has no text.
-        return result.model_copy(update={"content": parsed.model_dump_json()})
+def _noted(seen: list[BaseMessage], result: Any) -> Any:
+    """Keep the message, which a classified reply no longer has."""
+    seen += [result] if isinstance(result, BaseMessage) else []
     return result

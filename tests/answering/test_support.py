@@ -1,0 +1,81 @@
+"""How far a passage bears a text out: by scores, by words, and word by word."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.answering.support import AT_THRESHOLD, coverage, degree_of, is_quoted
+from crag.parts import Passage
+from crag.state import Thresholds
+
+TOWER = Passage(
+    "Eiffel Tower", "It was completed in 1889\u00ad for the World's Fair. [Relevant] Rain fell."
+)
+DEGREES = st.floats(0, 1)
+LIMITS = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(
+    lambda pair: Thresholds(lower=min(pair), upper=max(pair))
+)
+
+
+@given(st.lists(st.floats(-1e300, 1e300), min_size=2), LIMITS)
+def test_a_degree_never_falls_with_the_score(scores: list[float], limits: Thresholds) -> None:
+    degrees = [degree_of(score, limits) for score in sorted(scores)]
+    assert degrees == sorted(degrees)
+    assert all(0 < degree <= 1 for degree in degrees)
+
+
+@given(LIMITS, st.floats(-2, 2))
+def test_a_degree_is_continuous(limits: Thresholds, score: float) -> None:
+    assert degree_of(score + 1e-6, limits) - degree_of(score, limits) < 1e-4
+
+
+def test_thresholds_bound_what_is_near_one_and_near_zero() -> None:
+    limits = Thresholds(upper=0.6, lower=-0.9)
+    assert degree_of(0.6, limits) == pytest.approx(AT_THRESHOLD)
+    assert degree_of(-0.9, limits) == pytest.approx(1 - AT_THRESHOLD)
+    assert degree_of(-0.15, limits) == pytest.approx(0.5)
+    single = Thresholds(upper=0.0, lower=0.0)
+    assert degree_of(-1.0, single) < 1e-6
+    assert degree_of(1.0, single) > 1 - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("The tower was completed in 1889.", 1.0),
+        ("COMPLETED: 1889[Fully supported]", 1.0),
+        ("The tower was completed in 1887.", 0.5),
+        ("The tower was demolished.", 0.5),
+        ("Kettles need vinegar.", 0.0),
+        ("It was.", 1.0),
+        ("", 0.0),
+        ("[Fully supported]", 0.0),
+        ("…!", 0.0),
+    ],
+)
+def test_coverage_is_the_share_of_words_that_tell(text: str, share: float) -> None:
+    assert coverage(text, TOWER) == pytest.approx(share)
+
+
+@given(st.text(), st.text(), st.text())
+def test_coverage_is_a_share(text: str, title: str, passage: str) -> None:
+    assert 0 <= coverage(text, Passage(title, passage)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("It was completed in 1889 for the World's Fair.", True),
+        ("it was COMPLETED in 1889", True),
+        ("Rain fell. It was completed in 1889 for the World's Fair.", True),
+        ("(Relevant) Rain fell.", True),
+        ("It was completed in 188", False),
+        ("In 1889 it was completed.", False),
+        ("Rain fell. The Tower fell.", False),
+        ("Eiffel Tower", False),
+        ("", False),
+        ("…", False),
+    ],
+)
+def test_a_quotation_stands_in_the_passage_word_by_word(text: str, *, quoted: bool) -> None:
+    assert is_quoted(text, TOWER) == quoted
