@@ -28,7 +28,7 @@ def by_history(state: State) -> Literal["nothing asked", "follow-up", "first que
     What asks nothing, such as thanks, is not searched for. The papers' tasks take it as a question.
     """
     settings, follows = current_settings(), is_follow_up(state)
-    if settings.task == "default" and civil_reply(state["asked"], follows=follows):
+    if settings.profile.chats and civil_reply(state["asked"], follows=follows):
         return "nothing asked"
     return "follow-up" if follows and settings.contextualize else "first question"
 
@@ -47,7 +47,7 @@ def by_knowledge(state: State) -> list[Literal["refine", "web", "prepare_passage
     settings = current_settings()
     if settings.form == "poster":
         return ["prepare_passages"]
-    if settings.self_crag_knowledge == "routed":
+    if settings.variant.self_crag_knowledge == "routed":
         return [*branches(known_action(state.get("action")))]
     return ["refine", "web"]
 

@@ -23,6 +23,8 @@ WITH_SUBJECT = "complete it by the question that it follows"
 """The fallback of an event after which a rule has completed the question."""
 _LONGEST_MESSAGE = 1000
 """Characters of each earlier message that the model reads."""
+HISTORY = 6
+"""Earlier messages that it reads."""
 
 
 class ContextualizeUpdate(TypedDict):
@@ -55,7 +57,7 @@ class Contextualize:
             detail = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
             reason = event("contextualize_skipped", "contextualize", detail)
         else:
-            reply = await aask(self.model, self._prompt(state, asked, settings))
+            reply = await aask(self.model, self._prompt(state, asked))
             usage, failed = reply.usage, reply.detail
             if reply.problem is None:
                 question = " ".join(reply.text.split()).strip('"“”')
@@ -66,8 +68,8 @@ class Contextualize:
             reason = event("contextualize_failed", "contextualize", failed)
         return _by_rule(state, settings, reason, usage)
 
-    def _prompt(self, state: State, asked: str, settings: Settings) -> list[AnyMessage]:
-        lines = _lines(spoken(state)[:-1], settings.history_messages)
+    def _prompt(self, state: State, asked: str) -> list[AnyMessage]:
+        lines = _lines(spoken(state)[:-1], HISTORY)
         return self.prompts.render(
             "contextualize", question=neutral(asked), history="\n".join(lines)
         )

@@ -36,7 +36,6 @@ from crag.runtime.replies import quotations_of
 from crag.runtime.waiting import compute
 from crag.settings import Settings
 from crag.state import State, Strip, add_usage
-from crag.tasks import published_options, written
 from crag.text.units import parts_of
 from crag.text.untrusted import neutral
 from crag.text.words import bare, names_lacking, question_words, words
@@ -321,9 +320,7 @@ def _prompt(
     question = asked if is_whole else posed["question"]  # Read otherwise: a follow-up, a typo.
     values = {
         "question": neutral(question) if settings.cites else question,
-        "options": written(posed["options"]) or "those that the question names",
-        "published_options": published_options(posed["options"]),
-        "instruction": profile.instruction,
+        **profile.values(posed["options"]),
     }
     return prompts.render(name, **values, knowledge=knowledge, not_found=NOT_FOUND)
 

@@ -46,7 +46,9 @@ class Grade:
 
     def run(self, state: State, settings: Settings) -> GradeUpdate:
         """Write the documents with their scores, the thresholds in use and the action."""
-        passages = [passage_of(document, settings.titles) for document in state["documents"]]
+        passages = [
+            passage_of(document, settings.variant.titles) for document in state["documents"]
+        ]
         question = state["question"]
         readings: list[Reading] = []
         if reads(self.evaluator, settings):

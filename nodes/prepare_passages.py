@@ -83,7 +83,7 @@ def _knowledge(state: State, settings: Settings) -> list[OfferedPassage]:
         ("correct", internal),
         ("incorrect", external),
     ]
-    match settings.self_crag_knowledge:
+    match settings.variant.self_crag_knowledge:
         case "routed":
             offers = [(known_action(state["action"]), both)]
         case "assembled":
@@ -101,7 +101,7 @@ def _passage(
 ) -> OfferedPassage:
     """Join strips as the paper's knowledge files do, or each on a line of its own."""
     documents = state["documents"]
-    if documents and settings.knowledge_title == "first_document":
+    if documents and settings.variant.knowledge_title == "first_document":
         title = title_of(documents[0])
     else:
         title = max(strips, key=score_of)["source"]["title"]
@@ -111,7 +111,7 @@ def _passage(
         return between.join(strip["text"].strip() for strip in strips)
 
     text = joined(strips)
-    if label == "ambiguous" and settings.ambiguous_text == "joint":
+    if label == "ambiguous" and settings.variant.ambiguous_text == "joint":
         kinds = (strips_of_kind(state, "document"), strips_of_kind(state, "web"))
         text = joint_text(*(joined(recompose(kind, settings)) for kind in kinds))
     return OfferedPassage(title=title, text=text, label=label, grade="", strips=list(strips))

@@ -19,6 +19,8 @@ from crag.settings import Settings
 from crag.state import State, Strip, Usage, WebPage
 from crag.text.paragraphs import paragraphs_of
 
+PAGE_SECONDS, PAGE_BYTES = 8.0, 3_000_000
+"""The most for one page, after decompression."""
 _FALLBACK = "its snippet is used"
 _GRACE = 1.0
 """Seconds past the budget in which a reader can still return what it read in time."""
@@ -50,8 +52,8 @@ class ReadPages:
     async def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
         """Write the paragraphs of the pages, and what came of each page."""
         hits, limits = state.get("pages", []), _limits(state, settings)
-        reader = self.reader if settings.read_pages else None
-        given = [_given(hit) if settings.read_pages else None for hit in hits]
+        reader = self.reader if settings.variant.read_pages else None
+        given = [_given(hit) if settings.variant.read_pages else None for hit in hits]
         unread = [hit["url"] for hit, page in zip(hits, given, strict=True) if page is None]
         urls = [] if reader is None else unread[: settings.max_pages]
         pages: list[Page] = []
@@ -72,7 +74,7 @@ class ReadPages:
             if page is None or page.problem is not None:
                 strips += strips_of_snippet(hit, index)
             else:
-                strips += strips_of_page(hit, page, index, settings.titles)
+                strips += strips_of_page(hit, page, index, settings.variant.titles)
         events = [
             event(
                 "page_failed", "read_pages", f"{page.url}: {page.detail or page.problem}", _FALLBACK
@@ -113,11 +115,10 @@ def _limits(state: State, settings: Settings) -> ReadingLimits:
     spent = state.get("usage", {}).get("web_milliseconds", 0) / 1000
     return ReadingLimits(
         seconds=settings.max_web_seconds - spent,
-        page_seconds=settings.page_seconds,
+        page_seconds=PAGE_SECONDS,
         bytes=settings.max_web_bytes,
-        page_bytes=settings.page_bytes,
+        page_bytes=PAGE_BYTES,
         robots=settings.obey_robots,
-        per_site=settings.requests_per_site,
     )
 
 

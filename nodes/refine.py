@@ -37,12 +37,12 @@ class Refine:
 
     def run(self, state: State, settings: Settings) -> StripsUpdate:
         """Write every strip with its score, whether it was kept, and why."""
-        if not settings.refine:
+        if not settings.variant.refine:
             whole = kept_whole(state["documents"], "refinement is off")
             return StripsUpdate(strips=whole, events=[], usage=Usage())
         question, documents = state["question"], state["documents"]
         readings = [one.metadata["reading"] for one in documents if "reading" in one.metadata]
-        if settings.strip_scores == "in_context" and len(readings) == len(documents) > 0:
+        if settings.variant.strip_scores == "in_context" and len(readings) == len(documents) > 0:
             in_context = strips_in_context(question, documents, readings, settings)
             return StripsUpdate(strips=without_readings(in_context), events=[], usage=Usage())
         strips = _strips(state, settings)
@@ -62,15 +62,16 @@ def without_readings(strips: Sequence[Strip]) -> list[Strip]:
 
 def _strips(state: State, settings: Settings) -> list[Strip]:
     strips: list[Strip] = []
+    titles, mode = settings.variant.titles, settings.variant.decomposition
     for index, document in enumerate(state["documents"]):
         text, source = document.page_content, source_of(document, index)
-        if settings.decomposition == "sentences" and settings.titles != "passage":
+        if mode == "sentences" and titles != "passage":
             strips += [strip_of(document, source, unit) for unit in spans_of(text)]
             continue
         # Their white space, or words before them, are not those of the document.
-        if settings.titles == "passage":
+        if titles == "passage":
             text = with_title(title_of(document), text)
-        if settings.decomposition == "fixed_num_spaced":
+        if mode == "fixed_num_spaced":
             text = as_split(text, index, len(state["documents"]))
-        strips += [unscored(part, source) for part in decompose(text, settings.decomposition)]
+        strips += [unscored(part, source) for part in decompose(text, mode)]
     return strips

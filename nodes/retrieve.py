@@ -106,7 +106,7 @@ class Retrieve:
 
 def _respelled(found: _Found, settings: Settings) -> str:
     """Return the question without typing errors; tasks of the papers take it as it is."""
-    if not (settings.respell and settings.profile.split):
+    if not settings.respell:
         return found.question
     return respelled(found.question, [document.page_content for document in found.documents])
 

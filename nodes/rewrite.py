@@ -46,7 +46,7 @@ class Rewrite:
     async def run(self, state: State, settings: Settings) -> RewriteUpdate:
         """Write the query."""
         profile, question = settings.profile, state["question"]
-        if not (settings.rewrite and self.searches) or settings.max_searches == 0:
+        if not (settings.variant.rewrite and self.searches) or settings.max_searches == 0:
             return self._update(cut(" ".join(question.split()), self.longest))
         if profile.query is not None:
             return self._update(cut(profile.query(question), self.longest))

@@ -13,6 +13,10 @@ from crag.runtime.evaluator_calls import Filtered, filter_strips, read_passages,
 from crag.settings import Settings
 from crag.state import State, Strip, Usage, strips_of_kind
 
+MOST_JUDGED = 200
+"""Paragraphs from the web that the evaluator scores: those that share the most words with the
+question."""
+
 
 @dataclass(frozen=True)
 class Select:
@@ -30,20 +34,20 @@ class Select:
         strips = strips_of_kind(state, "web")
         if not strips:
             return _nothing(state)
-        if not settings.select:
+        if not settings.variant.select:
             kept: list[Strip] = [{**s, "kept": True, "reason": "not selected"} for s in strips]
             return StripsUpdate(strips=kept, events=[], usage=Usage())
         texts = [with_title(strip["source"]["title"], strip["text"]) for strip in strips]
         pages = [strip["source"]["id"] for strip in strips]
         question = state["question"]
-        chosen = shortlist(question, texts, settings.max_paragraphs, pages)
+        chosen = shortlist(question, texts, MOST_JUDGED, pages)
         judged, events, usage = self._judged(question, [strips[i] for i in chosen], settings)
         found = dict(zip(chosen, judged, strict=True))
         web = [
-            found.get(at) or {**one, "reason": "beyond max_paragraphs"}
+            found.get(at) or {**one, "reason": f"beyond the {MOST_JUDGED} that are judged"}
             for at, one in enumerate(strips)
         ]
-        events += _skipped(len(strips) - len(chosen), settings)
+        events += _skipped(len(strips) - len(chosen))
         return StripsUpdate(strips=without_readings(web), events=events, usage=usage)
 
     def _judged(self, question: str, strips: list[Strip], settings: Settings) -> Filtered:
@@ -59,10 +63,10 @@ class Select:
         return Filtered(kept, events, usage)
 
 
-def _skipped(count: int, settings: Settings) -> list[Event]:
+def _skipped(count: int) -> list[Event]:
     if not count:
         return []
-    detail = f"max_paragraphs is {settings.max_paragraphs}; not judged: {count}"
+    detail = f"at most {MOST_JUDGED} paragraphs are judged; not judged: {count}"
     fallback = "only those sharing the most words with the question are judged"
     return [event("paragraphs_skipped", "select", detail, fallback)]
 

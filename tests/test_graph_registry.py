@@ -16,7 +16,6 @@ from crag.graph_registry import GRAPHS, OFFERED, Need, graph_named
 from crag.parts import Parts
 from crag.reflection.backends.embedded import EmbeddedReflection
 from crag.reflection.testing import fake_candidate
-from crag.settings_form import GROUPS
 from crag.testing import FakeChatModel, FakeEvaluator, FakeQuoter, FakeReflection
 from tests.graph.reflective import goes_on, plain, state_by
 
@@ -144,12 +143,3 @@ def test_needs_are_parts() -> None:
 def test_an_unknown_graph_is_refused_with_the_names_of_others() -> None:
     with pytest.raises(SettingsError, match="choose one of crag, self_crag"):
         graph_named("graph-rag")
-
-
-def test_the_form_of_the_settings_names_nodes_of_these_graphs(make_parts: Any) -> None:
-    parts = make_parts(reflection=FakeReflection({}))
-    nodes = {node for entry in OFFERED.values() for node in entry.build(parts).get_graph().nodes}
-    named = {
-        node for group in GROUPS.values() for one in group.values() for node in one.nodes.split()
-    }
-    assert named <= nodes

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.settings import Settings
-from crag.tasks import TASKS
+from crag.papers.settings import PaperSettings
+from crag.papers.tasks import TASKS
 from crag.wording import civil_reply, plainly_asked, question_in, with_subject
 
 
@@ -52,7 +52,7 @@ def test_what_is_left_is_part_of_the_question(asked: str) -> None:
 def test_the_tasks_of_the_papers_are_asked_as_they_are() -> None:
     asked = "Could you tell me what it is?"
     for task in TASKS:
-        settings = Settings.model_validate({"task": task})
+        settings = PaperSettings.model_validate({"task": task})
         bare = settings.profile.posed({"question": asked})["question"]
         assert (bare == "What it is?") == (task == "default")
 

@@ -23,10 +23,10 @@ from crag.papers.bench.tally import Tally, tallying
 from crag.papers.bench.units import Unit
 from crag.papers.bench.verdicts import STYLES
 from crag.papers.released.reflection import released_settings
+from crag.papers.tasks import lines_of
 from crag.parts import Evaluator, Parts
 from crag.settings import Settings
 from crag.state import reflected
-from crag.tasks import lines_of
 
 _KEPT = ("cited", "score", "flags", "tokens", "raw")
 

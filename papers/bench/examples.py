@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, get_args
 
 from langchain_core.documents import Document
 
-from crag.tasks import AnswerKind, PaperTask, profile_of
+from crag.papers.tasks import AnswerKind, PaperTask, answer_of
 
 TaskName = Literal[PaperTask, "triviaqa", "qa"]
 """The tasks of both papers, and `qa`: any questions with answers and documents."""
@@ -46,7 +46,7 @@ class Example(NamedTuple):
     @property
     def answer_kind(self) -> AnswerKind:
         """How a reply to it is read."""
-        return profile_of(self.task).answer
+        return answer_of(self.task)
 
 
 class Refused(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from crag.papers.bench.examples import TASKS, Example, TaskName
-from crag.tasks import profile_of
+from crag.papers.tasks import answer_of, profile_of
 
 Row = Mapping[str, Any]
 """One answered question, as `crag.papers.bench.rows` writes it."""
@@ -18,7 +18,7 @@ MetricUnit = Literal["share", "count", "words", "tokens", "seconds", "dollars"]
 ALL: frozenset[TaskName] = frozenset(TASKS)
 LABELLED = frozenset(task for task in TASKS if profile_of(task).closed)
 """Tasks whose answer is one of a few labels."""
-LONG = frozenset(task for task in TASKS if profile_of(task).answer == "long")
+LONG = frozenset(task for task in TASKS if answer_of(task) == "long")
 """Tasks whose answer is a long text."""
 
 

@@ -50,11 +50,12 @@ from crag.papers.released.crag_inputs import (
 )
 from crag.papers.released.official_inference import RUNS
 from crag.papers.released.official_program import Count, JsonLines, program, run_main, stand_in
-from crag.papers.released.reflection import released_answer
+from crag.papers.released.reflection import released_answer, released_settings
+from crag.papers.settings import PaperSettings
+from crag.papers.tasks import profile_of
 from crag.runtime.evaluator_calls import filter_strips
-from crag.settings import Decomposition, Settings, settings_from_text
+from crag.settings import Decomposition
 from crag.state import KINDS, Source, Strip, StripKind
-from crag.tasks import profile_of
 
 CHECKOUT, METRICS = "CRAG/scripts", "self-rag/retrieval_lm"
 """CRAG's eval.py imports `metrics` of Self-RAG."""
@@ -139,7 +140,7 @@ def _their_refinement(mode: str) -> Callable[["Released", int], str]:
 
 
 def _our_refinement(mode: Decomposition) -> Callable[[int], str]:
-    settings = Settings(
+    settings = PaperSettings(
         task="popqa", decomposition=mode, strips_kept=KEPT[mode], strip_threshold=None,
         strip_order="score", strip_scores="alone", titles="passage",
     )  # fmt: skip
@@ -166,7 +167,9 @@ def _their_selection(programs: "Released", seed: int) -> str:
 
 
 def _our_selection(seed: int) -> str:
-    settings = Settings(strips_kept=5, strip_threshold=None, strip_order="score", titles="none")
+    settings = PaperSettings(
+        strips_kept=5, strip_threshold=None, strip_order="score", titles="none"
+    )
     strips = [_strip(text, "web") for text in _paragraphs(seed)]
     with left_armed():
         kept = filter_strips(evaluator(), "Who?", strips, settings, node="select").strips
@@ -306,7 +309,7 @@ def _their_passages(programs: "Released", seed: int) -> list[Any]:
 
 
 def _our_passages(seed: int) -> list[Any]:
-    settings = settings_from_text({"task": "popqa", "self_crag_knowledge": "assembled"})
+    settings = released_settings({"task": "popqa", "self_crag_knowledge": "assembled"})
     offered = []
     for row, *kinds in zip(*_knowledge(seed), strict=True):
         strips = [

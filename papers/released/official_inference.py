@@ -30,9 +30,9 @@ from crag.papers.released.crag_inputs import (
 )
 from crag.papers.released.official_program import Count, run_main, stand_in
 from crag.papers.released.reflection import released_answer
+from crag.papers.tasks import profile_of
 from crag.parts import Parts
 from crag.prompts import Prompts
-from crag.tasks import profile_of
 from crag.testing import FakeChatModel, FakeRetriever
 
 PATHS = {"selfrag_llama": "selfrag", "llama": "llama"}

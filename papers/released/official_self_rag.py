@@ -29,13 +29,13 @@ from crag.papers.released.scripted_model import (
     VllmModel,
     VllmTokenizer,
 )
+from crag.papers.tasks import profile_of
 from crag.parts import Passage
 from crag.reflection.beam import long_form
 from crag.reflection.driver import Asked, Driver
 from crag.reflection.short_form import short_form
 from crag.reflection_settings import Mode
 from crag.state import OfferedPassage
-from crag.tasks import profile_of
 
 CHECKOUT = "self-rag/retrieval_lm"
 RECORDED = Path("tests/reflection/released.jsonl")

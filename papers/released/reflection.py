@@ -65,10 +65,11 @@ import math
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator
 
+from crag.papers.settings import PaperSettings
 from crag.parts import Candidate, Probabilities
 from crag.reflection.scoring import CritiqueScores, Grader, graded, score, seen
 from crag.reflection_settings import CritiqueWeights
@@ -86,7 +87,7 @@ from crag.reflection_tokens import (
     UTILITY,
     Group,
 )
-from crag.settings import Settings, settings_from_text
+from crag.settings import settings_from_text
 from crag.state import Flag
 
 Compat = Literal[
@@ -105,7 +106,7 @@ def _separated(given: object) -> object:
     return given
 
 
-class ReleasedSettings(Settings):
+class ReleasedSettings(PaperSettings):
     """Settings of one run, with what only the papers vary; `ReleasedRules` read them."""
 
     compat: Annotated[frozenset[Compat], BeforeValidator(_separated)] = frozenset()
@@ -124,11 +125,7 @@ def released_settings(values: Mapping[str, object]) -> ReleasedSettings:
     Raises:
         SettingsError: a value is invalid.
     """
-    names = ReleasedSettings.model_fields.keys() - Settings.model_fields.keys()
-    own: dict[str, Any] = {name: value for name, value in values.items() if name in names}
-    others = {name: value for name, value in values.items() if name not in names}
-    known = settings_from_text(others).model_dump()
-    return ReleasedSettings.model_validate({**known, **own})
+    return settings_from_text(values, ReleasedSettings)
 
 
 RELEASED_SHORT: frozenset[Compat] = frozenset(

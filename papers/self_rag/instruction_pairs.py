@@ -10,7 +10,7 @@ choice     which of four candidates answers the question? the letter of the answ
 long       a question that may want a long answer         at least two sentences, if there are two
 task       one that holds all it needs                    what was asked for
 
-The instructions of the second to fourth are those of the evaluated tasks (`crag.tasks`).
+The instructions of the second to fourth are those of the evaluated tasks (`crag.papers.tasks`).
 """
 
 import random
@@ -22,8 +22,8 @@ from crag.papers.self_rag.critique_rules import critique_cases
 from crag.papers.self_rag.generator_data import Pair
 from crag.papers.self_rag.self_contained import self_contained
 from crag.papers.self_rag.truths import Truth
+from crag.papers.tasks import profile_of
 from crag.reflection_tokens import FULLY
-from crag.tasks import TASKS
 from crag.text.sentences import sentences_of
 
 InstructionKind = Literal["question", "statement", "choice", "long"]
@@ -95,7 +95,7 @@ def _asked(question: str, output: str) -> Pair:
 
 def _posed(task: str, truth: Truth, kind: InstructionKind, shown: str, output: str) -> Pair:
     return Pair(
-        instruction=TASKS[task].instruction.partition("#")[0].strip(),
+        instruction=profile_of(task).instruction_for("").partition("#")[0].strip(),
         input=shown, output=output, dataset_name=kind, question=truth.question,
     )  # fmt: skip
 

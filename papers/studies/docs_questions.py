@@ -196,7 +196,7 @@ def answered(reader: ReaderEvaluator, one: Asked) -> Outcome:
 def read(reader: ReaderEvaluator, one: Asked) -> Read:
     """Read the documents of a question as the graph does."""
     settings = Settings()
-    passages = [passage_of(document, settings.titles) for document in one.documents]
+    passages = [passage_of(document, settings.variant.titles) for document in one.documents]
     readings = reader.read(one.question, passages)
     strips = strips_in_context(one.question, one.documents, readings, settings)
     kept = [strip for strip in strips if strip["kept"]]

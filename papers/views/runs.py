@@ -5,8 +5,9 @@ from typing import Any, NamedTuple, cast
 
 from langgraph.graph.state import CompiledStateGraph
 
+from crag.papers.settings import PaperSettings
 from crag.papers.views.updates import written
-from crag.settings import Settings, settings_from
+from crag.settings import Settings
 from crag.state import State, values_of
 
 Place = tuple[tuple[int, int, str], ...]
@@ -60,7 +61,11 @@ def walk(
     Raises:
         SettingsError: a setting is unknown or out of range.
     """
-    context = settings if isinstance(settings, Settings) else settings_from(settings or {})
+    context = (
+        settings
+        if isinstance(settings, Settings)
+        else PaperSettings.model_validate({**(settings or {})})
+    )
     record = _Record(list(graph.nodes))
     state: Any = {}
     stream = graph.stream(

@@ -6,9 +6,8 @@ The graphs themselves are LangChain Runnables and need no adapter.
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from copy import copy
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -24,26 +23,21 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from crag.answering.outcome import NOT_FOUND
 from crag.correction.provenance import source_of, title_of
-from crag.correction.strips import recompose
 from crag.errors import CragError, ReplyError
 from crag.evaluators import load_evaluator
-from crag.events import Event, redact
+from crag.events import redact
 from crag.graph.knowledge import KnowledgeParts, build_knowledge
 from crag.graph.opening import Graph
 from crag.parts import ChatModel, Evaluator, PageReader, WebSearcher
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt, options_of
-from crag.runtime.waiting import blocking, call
 from crag.settings import Settings, settings_from
-from crag.state import KINDS, Citation, InputState, Source, State, Strip, strips_of_kind
+from crag.state import Citation, State, Strip
 from crag.text.marks import as_mark
 from crag.text.untrusted import neutral
 
-__all__ = ["CorrectiveRetriever", "QuestionInput", "as_tool", "documents_of"]
-
 logger = logging.getLogger(__name__)
 
-_Name = tuple[str, str, str]
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DESCRIPTION = (
     "Answer a question from the documents, with numbered sources; say so if there is no answer."
@@ -91,6 +85,45 @@ class CorrectiveRetriever(BaseRetriever):
     def _validate_settings(cls, given: Any) -> Any:
         return settings_from(given) if isinstance(given, Mapping) else given
 
+    @cached_property
+    def graph(self) -> Graph:
+        """The compiled graph, for drawing, streaming, or use within another graph."""
+        parts = KnowledgeParts(
+            retriever=self.retriever, evaluator=self.evaluator, model=self.model,
+            prompts=self.prompts, searcher=self.searcher, reader=self.reader,
+        )  # fmt: skip
+        return build_knowledge(parts)
+
+    def correct(self, question: str, config: RunnableConfig | None = None) -> State:
+        """Return the whole state of a run: scores, action, strips kept and dropped, events."""
+        graph: Any = self.graph
+        return _logged(graph.invoke({"question": question}, **self._options(config)))
+
+    async def acorrect(self, question: str, config: RunnableConfig | None = None) -> State:
+        """Do the same without blocking the event loop."""
+        graph: Any = self.graph
+        return _logged(await graph.ainvoke({"question": question}, **self._options(config)))
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return documents_of(self.correct(query, {"callbacks": run_manager.get_child()}))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return documents_of(await self.acorrect(query, {"callbacks": run_manager.get_child()}))
+
+    def _options(self, config: RunnableConfig | None) -> dict[str, Any]:
+        """Return the settings in use, and the config that shows them to tracing back ends."""
+        settings, wrapped = self.settings, self.retriever
+        own = wrapped.search_kwargs if isinstance(wrapped, VectorStoreRetriever) else {}
+        taken = options_of(wrapped, settings).keys() - settings.model_fields_set
+        settings = settings.model_copy(update={name: own[name] for name in taken & own.keys()})
+        shown = {"crag_settings": settings.model_dump(mode="json", exclude_unset=True)}
+        named = merge_configs({"tags": ["crag"], "metadata": shown}, config)
+        return {"config": named, "context": settings}
+
     def __getstate__(self) -> dict[Any, Any]:
         """Leave out the graph, which cannot be pickled and is compiled again."""
         state = super().__getstate__()
@@ -104,115 +137,11 @@ class CorrectiveRetriever(BaseRetriever):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """Do as `__copy__`, and copy the parts too."""
-        return super(CorrectiveRetriever, copy(self)).__deepcopy__(memo)
-
-    @cached_property
-    def graph(self) -> Graph:
-        """The compiled graph, for drawing, streaming, or use within another graph."""
-        parts = KnowledgeParts(
-            retriever=self.retriever,
-            evaluator=self.evaluator,
-            model=self.model,
-            prompts=self.prompts,
-            searcher=self.searcher,
-            reader=self.reader,
-        )
-        return build_knowledge(parts)
-
-    def correct(self, question: str, config: RunnableConfig | None = None) -> State:
-        """Return the whole state of a run: scores, action, strips kept and dropped, events."""
-        return blocking(self.acorrect(question, config))
-
-    async def acorrect(self, question: str, config: RunnableConfig | None = None) -> State:
-        """Do the same without blocking the event loop."""
-        graph: Any = self.graph  # Its overloads say more than is asked here.
-        inputs, options = InputState(question=question), self._options(config)
-        state = await call(graph.invoke, graph.ainvoke, inputs, **options)
-        return _logged(cast("State", state))
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        state = self.correct(query, {"callbacks": run_manager.get_child()})
-        return documents_of(state, self.settings)
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        state = await self.acorrect(query, {"callbacks": run_manager.get_child()})
-        return documents_of(state, self.settings)
-
-    def _options(self, config: RunnableConfig | None) -> dict[str, Any]:
-        """Return the settings in use, and the config that shows them to tracing back ends."""
-        settings, wrapped = self.settings, self.retriever
-        own = wrapped.search_kwargs if isinstance(wrapped, VectorStoreRetriever) else {}
-        taken = options_of(wrapped, settings).keys() - settings.model_fields_set
-        settings = settings.model_copy(update={name: own[name] for name in taken & own.keys()})
-        shown = {"crag_settings": settings.model_dump(mode="json", exclude_unset=True)}
-        named = merge_configs({"tags": ["crag"], "metadata": shown}, config)
-        return {"config": named, "context": settings}
+        return super(CorrectiveRetriever, self.__copy__()).__deepcopy__(memo)
 
 
 def _without_graph(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != "graph"}
-
-
-def documents_of(state: State, settings: Settings | None = None) -> list[Document]:
-    """Return the kept strips of a run, those of documents before those of the web.
-
-    The metadata have `score` (None if not scored), `action`, `thresholds`, `kind` (``document`` or
-    ``web``) and the source's `title`, `url`, `position` and `id`; a strip of a document also keeps
-    the other metadata of that. `settings` are those of the run; their `strip_order` decides
-    the order. States returned by a server are accepted too.
-    """
-    order = settings or Settings()
-    whole: dict[_Name, list[Document]] = {}
-    for index, given in enumerate(state.get("documents", [])):
-        document = Document.model_validate(given)
-        whole.setdefault(_name(source_of(document, index)), []).append(document)
-    return [
-        _document(state, strip, _original(strip, whole.get(_name(strip["source"]), [])))
-        for kind in KINDS
-        for strip in recompose(strips_of_kind(state, kind), order)
-    ]
-
-
-def _name(source: Source) -> _Name:
-    """Return what a strip's source has of its document's; the place is that of the strip alone."""
-    return source["id"], source["title"], source["url"]
-
-
-def _original(strip: Strip, documents: Sequence[Document]) -> Mapping[str, Any]:
-    """Return the metadata of the document that a strip was cut from.
-
-    Pages of one book may share its id: of several documents the one with the strip's text is meant.
-    """
-    if len(documents) < 2:  # noqa: PLR2004 - then there is nothing to tell apart
-        return documents[0].metadata if documents else {}
-    text, position = _letters(strip["text"]), strip["source"]["position"]
-
-    def likeness(document: Document) -> tuple[bool, bool]:
-        whole = _letters(f"{title_of(document)} {document.page_content}")
-        return text in whole, str(document.metadata.get("position") or "") == position
-
-    return max(documents, key=likeness).metadata
-
-
-def _letters(text: str) -> str:
-    """Leave out what decomposition may change: white space and punctuation."""
-    return re.sub(r"\W+", "", text)
-
-
-def _document(state: State, strip: Strip, original: Mapping[str, Any]) -> Document:
-    own = {
-        **strip["source"],
-        "score": strip["score"],
-        "kind": strip["kind"],
-        "action": state.get("action"),
-        "thresholds": state.get("thresholds"),
-    }
-    known = {name: value for name, value in original.items() if name != "reading"}
-    return Document(strip["text"], metadata={"source": own["url"], **known, **own})
 
 
 def _logged(state: State) -> State:
@@ -220,6 +149,57 @@ def _logged(state: State) -> State:
         reasons = "; ".join(f"{event['kind']}: {event['detail']}" for event in state["events"])
         logger.warning("no knowledge passes after the action %s; %s", state["action"], reasons)
     return state
+
+
+def documents_of(state: State) -> list[Document]:
+    """Return the kept strips of a run as documents, the best first, without irrelevant ones.
+
+    Irrelevant is what scores below the lower threshold. The metadata have `score` (None if not
+    scored; such come last), `action`, `thresholds`, `kind` (``document`` or ``web``) and the
+    source's `title`, `url`, `position` and `id`; a strip of a document also keeps the other
+    metadata of that. States returned by a server are accepted too.
+    """
+    limits = state.get("thresholds")
+    lower = limits["lower"] if limits else float("-inf")
+    whole = [Document.model_validate(given) for given in state.get("documents", [])]
+    kept = [
+        one for one in state["strips"]
+        if one["kept"] and (one["score"] is None or one["score"] >= lower)
+    ]  # fmt: skip
+    found = []
+    for strip in sorted(kept, key=_score, reverse=True):
+        own = {**strip["source"], "kind": strip["kind"], "score": strip["score"]}
+        own |= {"action": state.get("action"), "thresholds": limits}
+        metadata = {"source": own["url"], **_original(strip, whole), **own}
+        found.append(Document(strip["text"], metadata=metadata))
+    return found
+
+
+def _score(strip: Strip) -> float:
+    """Return what a strip is sorted by; one that was not scored comes behind the others."""
+    return float("-inf") if strip["score"] is None else strip["score"]
+
+
+def _original(strip: Strip, documents: Sequence[Document]) -> Mapping[str, Any]:
+    """Return the metadata of the document that a strip was cut from; of a page there is none.
+
+    Pages of one book may share their names: of several documents the one with the text is meant.
+    """
+    names = ("id", "title", "url")
+    same = [
+        document
+        for place, document in enumerate(documents)
+        if all(source_of(document, place)[name] == strip["source"][name] for name in names)  # type: ignore[literal-required]
+    ]
+    text = _letters(strip["text"])
+    holding = [one for one in same if text in _letters(f"{title_of(one)} {one.page_content}")]
+    original: Mapping[str, Any] = next(iter([*holding, *same]), Document("")).metadata
+    return {name: value for name, value in original.items() if name != "reading"}
+
+
+def _letters(text: str) -> str:
+    """Leave out what cutting may change: white space and punctuation."""
+    return re.sub(r"\W+", "", text)
 
 
 class QuestionInput(BaseModel):
@@ -254,17 +234,15 @@ def as_tool(
         chosen = settings if isinstance(settings, Settings) else settings_from(settings)
         options["context"] = chosen.model_dump(mode="json", exclude_unset=True)
 
+    def ask(question: str, config: RunnableConfig) -> tuple[str, State]:
+        with Attempt(name) as attempt:
+            return _told(graph.invoke({"question": question}, config, **options))
+        raise _failed(attempt)
+
     async def aask(question: str, config: RunnableConfig) -> tuple[str, State]:
         with Attempt(name) as attempt:
-            inputs = {"question": question}
-            state = await call(graph.invoke, graph.ainvoke, inputs, config, **options)
-            _require_answer(state)
-            return _told(state), state
-        kind, said = type(attempt.error).__name__, neutral(redact(str(attempt.error)))
-        raise ToolException(f"No answer: {kind}: {said}")
-
-    def ask(question: str, config: RunnableConfig) -> tuple[str, State]:
-        return blocking(aask(question, config))
+            return _told(await graph.ainvoke({"question": question}, config, **options))
+        raise _failed(attempt)
 
     return StructuredTool.from_function(
         ask, aask, name=name, description=description, args_schema=QuestionInput,
@@ -272,31 +250,35 @@ def as_tool(
     )  # fmt: skip
 
 
-def _require_answer(state: object) -> None:
-    """Tell a graph that writes no answer, such as that of a retriever, from one that found none."""
-    if not isinstance(state, Mapping):
-        problem = f"returned {type(state).__name__} instead of its state"
-    else:
-        # One of the user's own, which found no answer, has no outcome to say so.
-        is_own = "answer" in state and "outcome" not in state
-        if is_own or any(state.get(name) for name in ("answer", "outcome", "__interrupt__")):
-            return
-        problem = "writes no answer"
-    raise ReplyError(
-        "graph", f"{problem}: give as_tool one that answers, such as build_crag(parts)"
-    )
+def _failed(attempt: Attempt) -> ToolException:
+    kind, said = type(attempt.error).__name__, neutral(redact(str(attempt.error)))
+    return ToolException(f"No answer: {kind}: {said}")
 
 
-def _told(state: State) -> str:
-    """Return the answer, its sources and the events as text for an agent."""
-    if "__interrupt__" in state:
-        return "No answer yet: the run waits for a decision about the web search."
-    pieces = [state.get("answer") or NOT_FOUND]
-    if state.get("citations"):
-        pieces.append("\n".join(["Sources:", *map(_source, state["citations"])]))
-    if state.get("events"):
-        pieces.append("\n".join(["Notes:", *map(_note, state["events"])]))
-    return "\n\n".join(pieces)
+def _told(state: Any) -> tuple[str, State]:
+    """Return the answer, its sources and the events as text for an agent, and the state.
+
+    Raises:
+        ReplyError: the graph writes no answer, such as that of a retriever.
+    """
+    told = state if isinstance(state, Mapping) else {}
+    if "__interrupt__" in told:
+        return "No answer yet: the run waits for a decision about the web search.", state
+    is_own = "answer" in told and "outcome" not in told  # Which says no more if it found none.
+    if not (is_own or told.get("answer") or told.get("outcome")):
+        message = "writes no answer: give as_tool one that does, such as build_crag(parts)"
+        raise ReplyError("graph", message)
+    pieces = [told.get("answer") or NOT_FOUND]
+    if told.get("citations"):
+        pieces.append("\n".join(["Sources:", *map(_source, told["citations"])]))
+    if told.get("events"):
+        notes = (
+            f"- {one['kind']}: {neutral(one['detail'])}"
+            + (f" → {one['fallback']}" if one["fallback"] else "")
+            for one in told["events"]
+        )
+        pieces.append("\n".join(["Notes:", *notes]))
+    return "\n\n".join(pieces), state
 
 
 def _source(citation: Citation) -> str:
@@ -304,8 +286,3 @@ def _source(citation: Citation) -> str:
     where = (source["title"], source["position"], source["url"])
     parts = (" ".join(neutral(part).split()) for part in where if part)
     return f"{as_mark(citation['number'])} {', '.join(parts) or source['id']}"
-
-
-def _note(event: Event) -> str:
-    fallback = f" → {event['fallback']}" if event["fallback"] else ""
-    return f"- {event['kind']}: {neutral(event['detail'])}{fallback}"

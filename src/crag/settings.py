@@ -1,11 +1,11 @@
 """The settings of a run: numbers and switches with their bounds.
 
-This model is the graphs' `context_schema`: Studio shows it as a form, the server validates it.
+`Settings` is the graphs' `context_schema`: Studio shows it as a form, the server validates it.
 """
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -22,26 +22,21 @@ from crag.errors import SettingsError, did_you_mean
 from crag.finding import FindBy
 from crag.plain import allowed_by
 from crag.reflection_settings import ReflectionSettings
-from crag.settings_form import arrange
 from crag.state import Action
-from crag.tasks import TASKS, Task, TaskProfile
+from crag.tasks import DEFAULT, TaskProfile
 
-SelfCragKnowledge = Literal["routed", "assembled", "distributed"]
 FILTERS = ("folder", "kind", "since", "until")
 """Settings that say which chunks of the index are searched."""
 Decomposition = Literal["sentences", "selection", "excerption", "fixed_num", "fixed_num_spaced"]
 _UNSET = {"", "none", "null"}
-_PRESETS = {name: dict(profile.settings) for name, profile in TASKS.items()}
+_FROZEN = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class Correction(BaseModel):
-    """The part of the settings for retrieval, grading, refinement, web search and answers."""
+class RetrievalSettings(BaseModel):
+    """How documents are found."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = _FROZEN
 
-    task: Task = Field(default="default", json_schema_extra={"presets": cast("Any", _PRESETS)})
-    """Prompts and numbers of the papers for one of their tasks; `default` and `asqa` answer with
-    citations. A task's thresholds fit CRAG's T5 evaluator only."""
     k: int = Field(default=10, ge=1, le=1000)
     """Documents to retrieve and grade."""
     rerank_from: int = Field(default=30, ge=1, le=1000)
@@ -59,13 +54,17 @@ class Correction(BaseModel):
     """Search only files modified on this day or earlier."""
     respell: bool = True
     """Correct typing errors in an English question by the words of the documents that it finds, and
-    find documents again. Off: take it as it is typed, as the papers do."""
+    find documents again."""
     contextualize: bool = True
     """Rewrite a follow-up question in a chat so that it is self-contained, with one model call."""
-    history_messages: int = Field(default=6, ge=1, le=1000)
-    """Earlier messages of the chat that this rewriting reads."""
     max_question_characters: int = Field(default=8000, ge=1, le=1_000_000)
     """Longest question, in characters; a longer one is rejected."""
+
+
+class CorrectionSettings(BaseModel):
+    """How documents are graded and refined."""
+
+    model_config = _FROZEN
 
     upper: float | None = Field(default=None, ge=-100, le=100)
     """Upper threshold: a document scoring at least this makes the action Correct. Empty: the
@@ -73,38 +72,19 @@ class Correction(BaseModel):
     lower: float | None = Field(default=None, ge=-100, le=100)
     """Lower threshold: when every document scores below it the action is Incorrect. Empty: the
     evaluator's own."""
-    without: Literal["nothing", Action] = "nothing"
-    """Ablation: remove one action. Questions of a removed Correct or Incorrect get Ambiguous
-    knowledge; without Ambiguous a single threshold decides."""
-    single_threshold: float | None = Field(default=None, ge=-100, le=100)
-    """The threshold used without Ambiguous. Empty: the midpoint of upper and lower."""
-    only: Action | None = None
-    """Ablation: give every question this action."""
-
-    refine: bool = True
-    """Decompose, filter and recompose the documents. Off: use them whole."""
-    decomposition: Decomposition = "sentences"
-    """How documents are cut into strips: units of up to three sentences, or one of the official
-    modes: whole passages (selection), excerption, windows of 50 words (fixed_num), or windows that
-    count the spaces around a passage as words, as the official reader does
-    (fixed_num_spaced)."""
-    strip_scores: Literal["in_context", "alone"] = "in_context"
-    """How strips are scored: by the evaluator's reading of their whole document, if it reads; or
-    each alone, as in the paper. An evaluator that does not read scores them alone."""
     strip_threshold: float | None = Field(default=-0.5, ge=-100, le=100)
     """Strips of documents that are scored alone, and strips from the web, are dropped below this.
     Empty: no threshold, as in the official code."""
     strips_kept: int | None = Field(default=None, ge=1, le=1000)
     """The most strips kept from the documents, and the most kept from the web. Empty: 5 (the
     paper's), or 8 from documents if strips are scored in context."""
-    strip_order: Literal["original", "score"] = "original"
-    """Order of the kept strips: as in the documents (paper), or best first (official code)."""
-    titles: Literal["every_strip", "passage", "none"] = "every_strip"
-    """Where a document's title is added for scoring: before each strip, once before the passage
-    that is decomposed (official for three tasks), or nowhere (official for PopQA)."""
 
-    rewrite: bool = True
-    """Rewrite the question into search keywords. Off: the question is the query."""
+
+class WebSettings(BaseModel):
+    """How the web is searched and read."""
+
+    model_config = _FROZEN
+
     web_results: int = Field(default=5, ge=1, le=50)
     """Search hits to use."""
     wikipedia: Literal["prefer", "only", "off"] = "prefer"
@@ -112,29 +92,22 @@ class Correction(BaseModel):
     confirm_web: bool = False
     """Ask a human before each web search to approve it, edit the query, or refuse. Needs a
     checkpointer."""
-    read_pages: bool = True
-    """Read the pages that were found. Off: use their snippets."""
-    select: bool = True
-    """Filter web text with the evaluator. Off: use all of it."""
     max_searches: int = Field(default=8, ge=0, le=8)
     """Most web searches for one question. 0: none."""
     max_pages: int = Field(default=5, ge=0, le=50)
-    """Most pages to read for one question."""
+    """Most pages to read for one question. 0: use the snippets of the search."""
     max_web_seconds: float = Field(default=20.0, gt=0, le=600)
     """Most seconds for searching and reading together."""
     max_web_bytes: int = Field(default=10_000_000, ge=1000, le=1_000_000_000)
     """Most bytes of all pages together, after decompression."""
-    page_seconds: float = Field(default=8.0, gt=0, le=600)
-    """Most seconds for one page."""
-    page_bytes: int = Field(default=3_000_000, ge=1000, le=1_000_000_000)
-    """Largest page, after decompression."""
     obey_robots: bool = True
     """Skip pages that a site's robots.txt forbids."""
-    max_paragraphs: int = Field(default=200, ge=1, le=100_000)
-    """Most paragraphs from the web that the evaluator scores. If there are more, the ones sharing
-    the most words with the question are scored."""
-    requests_per_site: int = Field(default=4, ge=1, le=50)
-    """Pages read from one site at the same time."""
+
+
+class AnswerSettings(BaseModel):
+    """How the answer is written."""
+
+    model_config = _FROZEN
 
     doubt: bool = False
     """Ask the model more cautiously where no kept strip is well above the lower threshold, so that
@@ -146,7 +119,7 @@ class Correction(BaseModel):
     Empty: the evaluator's own."""
     require_citations: bool = True
     """Replace a model's answer that no strip supports by quotations, or abstain. Off: show such an
-    answer, with an event. Does not apply to the paper's tasks, whose answers have no citations."""
+    answer, with an event."""
     allow_own_knowledge: bool = False
     """Let the model answer from its own knowledge when no other knowledge is left. Off: abstain."""
     max_answer_tokens: int | None = Field(default=None, ge=1, le=100_000)
@@ -155,7 +128,44 @@ class Correction(BaseModel):
     """Most chat model calls for one question; the last one is reserved for the answer. Reflection
     has its own budgets."""
 
-    self_crag_knowledge: SelfCragKnowledge = "routed"
+
+class Variant(BaseModel):
+    """What the papers vary, and the product does not: the defaults are what it does.
+
+    Nodes read it as `settings.variant`. `VariedSettings` makes settings of it.
+    """
+
+    model_config = _FROZEN
+
+    without: Literal["nothing", Action] = "nothing"
+    """Ablation: remove one action. Questions of a removed Correct or Incorrect get Ambiguous
+    knowledge; without Ambiguous a single threshold decides."""
+    single_threshold: float | None = Field(default=None, ge=-100, le=100)
+    """The threshold used without Ambiguous. Empty: the midpoint of upper and lower."""
+    only: Action | None = None
+    """Ablation: give every question this action."""
+    refine: bool = True
+    """Decompose, filter and recompose the documents. Off: use them whole."""
+    decomposition: Decomposition = "sentences"
+    """How documents are cut into strips: units of up to three sentences, or one of the official
+    modes: whole passages (selection), excerption, windows of 50 words (fixed_num), or windows that
+    count the spaces around a passage as words, as the official reader does
+    (fixed_num_spaced)."""
+    strip_scores: Literal["in_context", "alone"] = "in_context"
+    """How strips are scored: by the evaluator's reading of their whole document, if it reads; or
+    each alone, as in the paper. An evaluator that does not read scores them alone."""
+    strip_order: Literal["original", "score"] = "original"
+    """Order of the kept strips: as in the documents (paper), or best first (official code)."""
+    titles: Literal["every_strip", "passage", "none"] = "every_strip"
+    """Where a document's title is added for scoring: before each strip, once before the passage
+    that is decomposed (official for three tasks), or nowhere (official for PopQA)."""
+    rewrite: bool = True
+    """Rewrite the question into search keywords. Off: the question is the query."""
+    read_pages: bool = True
+    """Read the pages that were found. Off: use their snippets."""
+    select: bool = True
+    """Filter web text with the evaluator. Off: use all of it."""
+    self_crag_knowledge: Literal["routed", "assembled", "distributed"] = "routed"
     """Self-CRAG: the knowledge that reflection reads: only the text of the action (routed); the
     Correct, Incorrect and Ambiguous texts, which searches the web for every question (assembled:
     the paper's table); or the same with each piece from the web as its own passage
@@ -168,37 +178,49 @@ class Correction(BaseModel):
     or always the title of the first document (official)."""
 
 
-class Settings(ReflectionSettings, Correction):
-    """Settings of one run, including every switch that the papers ablate.
+_OURS = Variant()
+
+
+def _grouped(schema: dict[str, Any]) -> None:
+    """Name the group of each property in the settings' JSON schema, by which forms arrange them."""
+    groups = Settings.__bases__
+    for name, field in schema["properties"].items():
+        field["description"] = " ".join(field["description"].split())
+        for group in groups:
+            if name in group.model_fields:
+                field["group"] = group.__name__.removesuffix("Settings")
+
+
+class Settings(
+    ReflectionSettings, AnswerSettings, WebSettings, CorrectionSettings, RetrievalSettings
+):
+    """Settings of one run.
 
     Raises:
         SettingsError: a value is invalid, wherever it comes from: the context of a run, a client of
             a server. The message names the field, the value and what is allowed.
     """
 
-    model_config = ConfigDict(json_schema_extra=arrange)
+    model_config = ConfigDict(json_schema_extra=_grouped)
+
+    @property
+    def variant(self) -> Variant:
+        """What the papers vary."""
+        return _OURS
 
     @property
     def profile(self) -> TaskProfile:
-        """Everything that the task changes."""
-        return TASKS[self.task]
-
-    def calls_left(self, state: Mapping[str, Any]) -> int:
-        """Return how many calls of the chat model the run of this state may still make."""
-        return self.max_llm_calls - int(state.get("usage", {}).get("llm_calls", 0))
+        """How questions are asked and answered."""
+        return DEFAULT
 
     @property
     def cites(self) -> bool:
         """Whether answers cite strips; the prompts of CRAG's tasks ask for no citations."""
         return self.profile.cites
 
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        preset = next((TASKS[task].settings for task in TASKS if task == given.get("task")), {})
-        return {**preset, **given}
+    def calls_left(self, state: Mapping[str, Any]) -> int:
+        """Return how many calls of the chat model the run of this state may still make."""
+        return self.max_llm_calls - int(state.get("usage", {}).get("llm_calls", 0))
 
     @model_validator(mode="after")
     def _order_thresholds(self) -> Self:
@@ -223,15 +245,27 @@ class Settings(ReflectionSettings, Correction):
         try:
             return validate(given)
         except ValidationError as error:
-            raise _problem(error, given) from None
+            raise _problem(error, given, cls) from None
 
 
-def _problem(error: ValidationError, given: object) -> SettingsError:
+class VariedSettings(Variant, Settings):
+    """Settings with what the papers vary."""
+
+    @property
+    def variant(self) -> Variant:
+        """What the papers vary: fields of these settings."""
+        return self
+
+
+Form = TypeVar("Form", bound=Settings)
+
+
+def _problem(error: ValidationError, given: object, form: type[Settings]) -> SettingsError:
     first = error.errors(include_url=False)[0]
     field = str(first["loc"][0]) if first["loc"] else ""
     allowed = allowed_by(first)
     if first["type"] == "extra_forbidden":
-        allowed = f"unknown name; {did_you_mean(field, Settings.model_fields)}"
+        allowed = f"unknown name; {did_you_mean(field, form.model_fields)}"
     value = first["input"]
     if isinstance(given, Mapping):
         value = given.get(field, value) if first["loc"] else dict(given)
@@ -249,7 +283,10 @@ def settings_from(values: Mapping[str, object]) -> Settings:
     return Settings.model_validate(dict(values))
 
 
-def settings_from_text(values: Mapping[str, object]) -> Settings:
+def settings_from_text(
+    values: Mapping[str, object],
+    form: type[Form] = Settings,  # type: ignore[assignment]
+) -> Form:
     """Validate values from a command line or a file; "none" unsets an optional setting.
 
     For a setting that has a choice of that name, "none" and None are that choice.
@@ -257,11 +294,12 @@ def settings_from_text(values: Mapping[str, object]) -> Settings:
     Raises:
         SettingsError: as `settings_from`.
     """
-    return settings_from({name: _unset(name, value) for name, value in values.items()})
+    return form.model_validate({name: _unset(form, name, value) for name, value in values.items()})
 
 
-def _unset(name: str, value: object) -> object:
+def _unset(form: type[Settings], name: str, value: object) -> object:
     if value is not None and str(value).strip().lower() not in _UNSET:
         return value
-    field = Settings.model_fields.get(name)
-    return "none" if field is not None and "none" in get_args(field.annotation) else None
+    field = form.model_fields.get(name)
+    choices = get_args(field.annotation) if field is not None else ()
+    return "none" if "none" in choices else None if type(None) in choices else value

@@ -1,36 +1,20 @@
-"""Tasks: whatever one of the papers' benchmarks changes, in one profile each.
+"""How a question is asked and answered: what the papers' tasks change, in one profile.
 
-Nodes, reflection and the benchmark read the profile; none of them branches on a task's name.
+Nodes and reflection read the profile of the settings; none of them knows a task by its name. The
+product has one; those of the papers are in `crag.papers.tasks`.
 """
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from typing_extensions import TypedDict
 
 from crag.wording import plainly_asked, question_in
 
-PaperTask = Literal["popqa", "pubhealth", "arc", "biography", "asqa"]
-"""The tasks of the CRAG paper, and ASQA of Self-RAG's."""
-Task = Literal["default", PaperTask]
-AnswerKind = Literal["text", "verdict", "option", "long"]
-"""How a reply is read: any text, true or false, the label of an option, or a long text."""
-
-_OPTION = re.compile(r"\s*\(?([A-Z]|[1-9])[:.)]\)?\s+(\S.*)")
-_FEWEST_OPTIONS, _FIRST = 2, ("A", "1")
-_NUMBERS = frozenset("123456789")
-_WHO_IS = re.compile(r"^who is (.+?)\??$", re.IGNORECASE)
-
 
 class Posed(TypedDict):
-    """A question with options below it, or other words around it; only the generator sees those.
-
-    The official code keeps the options of ARC-Challenge in a file of their own. Here they stand
-    below the question, so that a chat can ask it too.
-    """
+    """A question, and options below it, which only the generator sees."""
 
     question: str
     """What is retrieved for, judged and searched for: the text without options and courtesies, and
@@ -41,37 +25,29 @@ class Posed(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskProfile:
-    """How one task is asked and answered."""
+    """How questions are asked and answered."""
 
-    settings: Mapping[str, object] = field(default_factory=dict)
-    """What differs from the defaults of `crag.settings`, unless it is set explicitly."""
-    cites: bool = False
-    """Whether answers refer to strips by number; the prompts of CRAG's tasks do not ask so."""
+    cites: bool = True
+    """Whether answers refer to strips by number."""
+    chats: bool = True
+    """Whether thanks, greetings and the like are replied to, and not searched for."""
+    closed: bool = False
+    """Whether the answer is one of a few labels."""
     answer_prompt: str = "answer_default"
-    correct_prompt: str = ""
+    correct_prompt: str = "answer_correct"
     """Asked in its place where the action is Correct, if attribution finds the citations that it
     does not ask for; it leaves no way to decline. Empty: none."""
-    doubtful_prompt: str = ""
+    doubtful_prompt: str = "answer_doubtful"
     """Asked in its place where it is doubtful that the knowledge holds the answer; empty: none."""
     own_prompt: str = "answer_own_knowledge"
     """Asked where there is no knowledge; it states the task as `answer_prompt` does."""
-    rewrite_prompt: str = "rewrite_default"
+    rewrite_prompt: str = "rewrite_turns"
     query: Callable[[str], str] | None = None
     """Makes the web query of a question instead of a model; None: `rewrite_prompt` asks one."""
-    split: Callable[[str], Posed] | None = None
-    """Splits from a question what is not to be retrieved for; None: it is taken whole."""
-    answer: AnswerKind = "text"
-    instruction: str = ""
-    """What stands before the question in the instruction of Self-RAG's tuned models."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the answer is one of a few labels."""
-        return self.answer in {"verdict", "option"}
 
     def split_apart(self, asked: str) -> Posed:
-        """Split what was asked into the question and what stands around it."""
-        return self.split(asked) if self.split else Posed(question=asked, options={})
+        """Split off courtesies, and what else a long message says: see `crag.wording`."""
+        return Posed(question=plainly_asked(question_in(asked)), options={})
 
     def posed(self, state: Mapping[str, Any]) -> Posed:
         """Return the question of a run's state as it is read, and the options below it.
@@ -82,153 +58,14 @@ class TaskProfile:
         return Posed(**{**posed, "question": state["question"]}) if state.get("asked") else posed
 
     def instruction_for(self, question: str, options: Mapping[str, str] | None = None) -> str:
-        """Return the instruction field of Self-RAG's prompt for a question, claim or request.
+        """Return the instruction field of Self-RAG's prompt for a question."""
+        del options
+        return question
 
-        Options are written as the released evaluation does: A to D, an empty one where it is
-        missing, and no fifth. Without any, they stand in the question already.
-        """
-        found = lettered(options or {})
-        lines = [f"\n{letter}: {found.get(letter, '')}" for letter in "ABCD"] if found else []
-        return f"{self.instruction}{question}{''.join(lines)}"
-
-
-def split_courtesies(asked: str) -> Posed:
-    """Split off courtesies, and what else a long message says: see `crag.wording`."""
-    return Posed(question=plainly_asked(question_in(asked)), options={})
+    def values(self, options: Mapping[str, str]) -> dict[str, str]:
+        """Return what fills the other placeholders of its prompts."""
+        del options
+        return {}
 
 
-def split_options(asked: str) -> Posed:
-    """Split off the options below a question.
-
-    Options are the last lines, two or more, that begin with ``A:``, ``B)``, ``(C)`` or ``1.``, in
-    this order from A or 1 on. Any other question is returned whole. What stands above the first
-    option is the question, also where it begins as an option does ("D. E. Knuth wrote …").
-    """
-    lines = asked.splitlines()
-    found: list[tuple[str, str]] = []
-    while lines and (option := _OPTION.fullmatch(lines[-1])):
-        found.insert(0, (option[1], option[2].strip()))
-        lines.pop()
-        if option[1] in _FIRST:
-            break
-    question = "\n".join(lines).strip()
-    labels = [label for label, _ in found]
-    if not question or len(found) < _FEWEST_OPTIONS or not _in_order(labels):
-        return Posed(question=asked, options={})
-    return Posed(question=question, options=dict(found))
-
-
-def lettered(options: Mapping[str, str]) -> dict[str, str]:
-    """Return options by letters: labels that are numbers become letters, 1 is A."""
-    return {
-        chr(ord("A") + int(label) - 1) if label in _NUMBERS else label: text
-        for label, text in options.items()
-    }
-
-
-def written(options: Mapping[str, str]) -> str:
-    """Write options as lines ``A: text``."""
-    return lines_of(lettered(options))
-
-
-def lines_of(options: Mapping[str, str]) -> str:
-    """Write options as lines with their own labels."""
-    return "\n".join(f"{label}: {text}" for label, text in options.items())
-
-
-def published_options(options: Mapping[str, str]) -> str:
-    """Write options as the official CRAG program does, from the line break before the first one.
-
-    It breaks a line joined by ``; `` before whatever looks like a lettered label: the semicolons
-    stay, labels that are numbers stay on one line, and a text that holds ``A: `` is broken there.
-    """
-    line = "; ".join(f"{label}: {text}" for label, text in options.items())
-    return re.sub(r"(?=[A-E]: )", "\n", line)
-
-
-def _in_order(labels: list[str]) -> bool:
-    first = "A" if labels[0] == "A" else "1"
-    return labels == [chr(ord(first) + place) for place in range(len(labels))]
-
-
-def _name(question: str) -> str:
-    """Return the name of ``Who is NAME?``: these questions hold nothing else (official code)."""
-    return _WHO_IS.sub(r"\1", question)
-
-
-_PAPER = {
-    "max_answer_tokens": 100,
-    "allow_own_knowledge": True,
-    "strip_scores": "alone",
-    "knowledge_title": "first_document",
-    "ambiguous_text": "joint",
-    "respell": False,
-}
-_LABEL = {"max_new_tokens": 50}
-_LONG = {"form": "long", "max_depth": 7, "max_new_tokens": 300}
-
-TASKS: Mapping[str, TaskProfile] = MappingProxyType(
-    {
-        "default": TaskProfile(
-            cites=True,
-            correct_prompt="answer_correct",
-            doubtful_prompt="answer_doubtful",
-            rewrite_prompt="rewrite_turns",
-            split=split_courtesies,
-        ),
-        "popqa": TaskProfile(
-            settings={**_PAPER, "upper": 0.592, "lower": -0.995, "titles": "none"},
-            answer_prompt="answer_popqa",
-        ),
-        "pubhealth": TaskProfile(
-            settings={**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage", **_LABEL},
-            answer_prompt="answer_pubhealth",
-            own_prompt="answer_own_pubhealth",
-            rewrite_prompt="rewrite_pubhealth",
-            answer="verdict",
-            instruction=(
-                "Is the following statement correct or not? Say true if it's correct; otherwise "
-                "say false.\n\n## Input:\n\n"
-            ),
-        ),
-        "arc": TaskProfile(
-            settings={**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage", **_LABEL},
-            answer_prompt="answer_arc",
-            own_prompt="answer_own_arc",
-            rewrite_prompt="rewrite_arc",
-            split=split_options,
-            answer="option",
-            instruction=(
-                "Given four answer candidates, A, B, C and D, choose the best answer choice."
-                "\n\n### Input:\n"
-            ),
-        ),
-        "biography": TaskProfile(
-            settings={**_PAPER, "upper": 0.95, "lower": -0.91, "titles": "passage", **_LONG},
-            answer_prompt="answer_biography",
-            own_prompt="answer_own_biography",
-            query=_name,
-            answer="long",
-        ),
-        "asqa": TaskProfile(
-            settings={"k": 5, "strip_scores": "alone", "delta": 0.0, **_LONG},
-            cites=True,
-            answer_prompt="answer_asqa",
-            own_prompt="answer_own_asqa",
-            answer="long",
-            instruction=(
-                "Answer the following question. The question may be ambiguous and have multiple "
-                "correct answers, and in that case, you have to provide a long-form answer "
-                "including all correct answers.## Input:\n\n"
-            ),
-        ),
-    }
-)
-"""By the name of the setting `task`. The thresholds are those of the official code where it has
-them, of the paper otherwise, and belong to its T5 evaluator; form, depth and tokens are those of
-the commands published with Self-RAG, as are the instructions, to the letter."""
-
-
-def profile_of(task: str) -> TaskProfile:
-    """Return the profile of a task; other names, such as `qa`, have the default profile."""
-    return TASKS.get(task, TASKS["default"])
+DEFAULT = TaskProfile()

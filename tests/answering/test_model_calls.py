@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage
 from crag.answering.citations import without_citations
 from crag.answering.model_calls import ask
 from crag.graph import build_crag, build_no_retrieval, build_rag
+from crag.papers.settings import PaperSettings
 from crag.parts import Parts
 from crag.reflection_tokens import TOKENS
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
@@ -92,7 +93,8 @@ def test_tokens_of_a_chat_served_model_never_reach_an_answer(build: object, task
         model=FakeChatModel(replies=["[No Retrieval]Ada, program[Utility:5]", WRITTEN]),
         searcher=searcher,
     )
-    settings = {"task": task, "require_citations": False, "upper": 0.5, "lower": -0.5}
+    numbers = {"require_citations": False, "upper": 0.5, "lower": -0.5}
+    settings = PaperSettings.model_validate({"task": task, **numbers})
     state = build(parts).invoke({"question": "Who wrote it?"}, context=settings)  # type: ignore[operator]
     assert without_citations(state["answer"]) in {PLAIN, "Ada, program"}
     assert not any(token in state["answer"] for token in TOKENS)

@@ -12,6 +12,8 @@ from tests.loopback import Loopback, serving
 from tests.openai_replies import completion
 from tests.trained import tiny_bert
 
+CORRECT = ("--set", "upper=-100", "--set", "lower=-100")
+"""Every question gets this action."""
 QUESTIONS = [
     "Who wrote the first program?",
     "Who published the first program?",
@@ -43,7 +45,7 @@ class Batch:
     def __init__(self, folder: Path, index: Path, server: Loopback) -> None:
         self.questions, self.output = folder / "questions.jsonl", folder / "answers.jsonl"
         self.ask(*QUESTIONS)
-        self._options = ("--index", index, "--set", "only=correct", "--concurrency", "1")
+        self._options = ("--index", index, *CORRECT, "--concurrency", "1")
         self.environment = {
             "OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none", "CRAG_MODEL": "m",
         }  # fmt: skip
@@ -118,7 +120,7 @@ def test_a_question_that_failed_is_asked_again_if_wanted(batch: Batch) -> None:
 
 @pytest.mark.parametrize(
     ("environment", "options"),
-    [({}, ()), ({"CRAG_SEARCH": "searxng"}, ("--set", "only=incorrect"))],
+    [({}, ()), ({"CRAG_SEARCH": "searxng"}, ("--set", "upper=100", "--set", "lower=100"))],
     ids=["model", "search"],
 )
 def test_answers_without_a_part_that_failed_are_told_and_asked_again(
@@ -134,7 +136,7 @@ def test_answers_without_a_part_that_failed_are_told_and_asked_again(
 def test_answers_of_other_settings_are_not_mixed(batch: Batch) -> None:
     batch.run()
     written = batch.output.read_bytes()
-    for changed in ({"CRAG_EVALUATOR": "default"}, {"TAVILY_API_KEY": "tvly-another"}):
+    for changed in ({"CRAG_EVALUATOR": "reader"}, {"TAVILY_API_KEY": "tvly-another"}):
         before, batch.environment = batch.environment, batch.environment | changed
         assert "other parts" in batch.run()["error"]["message"]
         batch.environment = before

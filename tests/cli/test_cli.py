@@ -15,6 +15,7 @@ from tests.loopback import serving
 from tests.openai_replies import streamed
 
 runner = CliRunner()
+INCORRECT = ("--set", "upper=100", "--set", "lower=100")
 GUIDE = (
     "# Kettles\n\nA kettle boils water in three minutes. The lid of the kettle must be closed.\n\n"
     "## Care\n\nRemove limescale from the kettle with vinegar once a month.\n"
@@ -91,7 +92,7 @@ def test_json_is_one_object_with_the_whole_trace(index: str) -> None:
 
 def test_settings_and_method_change_the_run(index: str) -> None:
     asked = ("ask", "How long does a kettle take to boil water?", "--index", index, "--json")
-    assert json.loads(call(*asked, "--set", "only=incorrect", code=4))["action"] == "incorrect"
+    assert json.loads(call(*asked, *INCORRECT, code=4))["action"] == "incorrect"
     plain = json.loads(call(*asked, "--method", "rag"))
     assert plain["action"] is None
     assert plain["answer"]

@@ -14,6 +14,7 @@ from crag.factory.parts import choose_model, choose_prompts
 from crag.generation import load_chat_model
 from crag.generation.raw_completion import RawCompletion
 from crag.graph import build_rag
+from crag.papers.settings import PaperSettings
 from crag.parts import Parts
 from crag.runtime.environment import Environment
 from crag.testing import FakeEvaluator, FakeRetriever
@@ -60,7 +61,7 @@ def test_a_prompt_of_ones_own_reaches_the_server_byte_for_byte(
         prompts=choose_prompts(environment),
     )
     asked = {"question": "What was Henry?"}
-    state = build_rag(parts).invoke(asked, context={"task": "popqa"})
+    state = build_rag(parts).invoke(asked, context=PaperSettings.model_validate({"task": "popqa"}))
     (request,) = server.requests
     wanted = (
         "### Instruction:\nWhat was Henry?\n\n### Response:\n[Retrieval]<p>Henry was a poet.</p>"

@@ -9,9 +9,9 @@ from langchain_core.messages import BaseMessage
 from crag.graph import build_reflect as _reflect
 from crag.graph import build_self_crag as _self_crag
 from crag.graph import build_self_rag as _self_rag
+from crag.papers.settings import PaperSettings
 from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.testing import FakeReflection, fake_candidate
-from crag.settings import Settings
 from crag.testing import FakeQuoter, FakeRetriever
 
 build_self_rag: Any = _self_rag
@@ -76,7 +76,7 @@ def steps(graph: Any, asked: Any = None, **settings: Any) -> list[str]:
         asked or QUESTION,
         stream_mode="updates",
         subgraphs=True,
-        context=Settings.model_validate(settings),
+        context=PaperSettings.model_validate(settings),
     )
     return [
         ":".join([*(part.partition(":")[0] for part in inside), node])
@@ -87,7 +87,7 @@ def steps(graph: Any, asked: Any = None, **settings: Any) -> list[str]:
 
 async def state_by(way: str, graph: Any, asked: Any = None, **settings: Any) -> dict[str, Any]:
     """Run a graph and return its last state."""
-    asked, context = asked or QUESTION, Settings.model_validate(settings)
+    asked, context = asked or QUESTION, PaperSettings.model_validate(settings)
     state: dict[str, Any] = {}
     match way:
         case "invoke":

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from crag.graph import build_no_retrieval, build_rag
+from crag.papers.settings import PaperSettings
 from crag.parts import Parts
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
 from tests.conftest import DOCUMENTS
@@ -47,7 +48,9 @@ def test_every_task_keeps_its_instruction(build: Any, task: str, told: str, ques
     parts = Parts(
         retriever=FakeRetriever(documents=DOCUMENTS), evaluator=FakeEvaluator(), model=model
     )
-    build(parts).invoke({"question": question}, context={"task": task})
+    build(parts).invoke(
+        {"question": question}, context=PaperSettings.model_validate({"task": task})
+    )
     prompt = "\n".join(str(message.content) for message in model.prompts[0])
     assert told in prompt
     assert question.splitlines()[0] in prompt

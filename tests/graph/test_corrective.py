@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from crag.errors import CragError, SettingsError
 from crag.graph import build_crag
 from crag.parts import Parts
-from crag.settings import Settings
+from crag.settings import Settings, VariedSettings
 from crag.state import strips_of_kind
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
 
@@ -193,12 +193,12 @@ def test_a_wrong_setting_is_refused_before_the_run(make_parts: Any) -> None:
 @pytest.mark.parametrize(
     ("score", "settings", "action"),
     [
-        (CORRECT, Settings(without="correct"), "ambiguous"),
-        (INCORRECT, Settings(without="incorrect"), "ambiguous"),
-        (0.1, Settings(without="ambiguous"), "correct"),
-        (-0.1, Settings(without="ambiguous"), "incorrect"),
-        (0.1, Settings(without="ambiguous", single_threshold=0.2), "incorrect"),
-        (CORRECT, Settings(only="incorrect"), "incorrect"),
+        (CORRECT, VariedSettings(without="correct"), "ambiguous"),
+        (INCORRECT, VariedSettings(without="incorrect"), "ambiguous"),
+        (0.1, VariedSettings(without="ambiguous"), "correct"),
+        (-0.1, VariedSettings(without="ambiguous"), "incorrect"),
+        (0.1, VariedSettings(without="ambiguous", single_threshold=0.2), "incorrect"),
+        (CORRECT, VariedSettings(only="incorrect"), "incorrect"),
     ],
 )
 def test_ablations_of_actions(
@@ -209,7 +209,7 @@ def test_ablations_of_actions(
 
 def test_ablations_of_operations(make_parts: Any, documents: list[Document]) -> None:
     graph = build_crag(make_parts(AMBIGUOUS, evaluator=FakeEvaluator({"wrote": 0.1, "1843": 0.1})))
-    settings = Settings(refine=False, rewrite=False, select=False)
+    settings = VariedSettings(refine=False, rewrite=False, select=False)
     state = graph.invoke(QUESTION, context=settings)
     assert [strip["text"] for strip in strips_of_kind(state, "document")] == [
         d.page_content for d in documents

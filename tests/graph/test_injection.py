@@ -8,6 +8,7 @@ import pytest
 from langchain_core.messages import BaseMessage
 
 from crag.graph import build_crag
+from crag.papers.settings import PaperSettings
 from crag.parts import Hit
 from crag.settings import Settings
 from crag.state import State, strips_of_kind
@@ -154,11 +155,11 @@ def test_orders_in_a_page_change_nothing(make_parts: Any, site: Website, attack:
 def test_the_model_reads_orders_inside_the_fence_and_disarmed(
     make_parts: Any, site: Website, attack: str
 ) -> None:
-    everything = Settings(strips_kept=1000, max_paragraphs=1000)
+    everything = Settings(strips_kept=1000)
     seen = run(make_parts, site, ATTACKS[attack], settings=everything)
     passages = seen.passages()
     assert "Edith Halloran" in passages[0]
-    assert len(passages) == len(strips_of_kind(seen.state, "web"))
+    assert len(passages) == min(200, len(strips_of_kind(seen.state, "web")))
     assert FORBIDDEN.findall("\n".join(passages)) == []
     shown = [message for message in seen.prompts[-1] if "Ignore all" in str(message.content)]
     assert [message.type for message in shown] == (["human"] if attack in IN_SIGHT else [])
@@ -211,7 +212,7 @@ def test_orders_in_the_heading_of_a_page_stay_in_an_attribute(
 def test_the_papers_prompts_carry_disarmed_text_too(
     make_parts: Any, site: Website, task: Any
 ) -> None:
-    settings = Settings(task=task, upper=0.5, lower=-0.5, strips_kept=1000)
+    settings = PaperSettings(task=task, upper=0.5, lower=-0.5, strips_kept=1000)
     seen = run(make_parts, site, ATTACKS["tokens"] + ATTACKS["citations"], settings=settings)
     prompt = "\n".join(str(message.content) for message in seen.prompts[-1])
     assert "Edith Halloran" in prompt

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from crag.papers.settings import PaperSettings
 from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.prompt_format import candidate_prompt
 from crag.reflection.testing import fake_candidate
 from crag.reflection_tokens import CLOSE, OPEN, RETRIEVAL, TOKENS, without_tokens
+from crag.settings import VariedSettings
 from crag.testing import FakeEvaluator
 from tests.graph.reflective import (
     QUESTION,
@@ -107,7 +109,9 @@ def test_equal_answers_of_closed_tasks_are_summed_and_the_best_is_cited(make_par
         return fake_candidate("true" if share == 0.9 else "false", relevance=share, support=share)
 
     parts = reflecting(make_parts, votes, retriever=retrieving("a", "b", "c", "d"))
-    state = build_self_rag(parts).invoke(QUESTION, context={"task": "pubhealth"})
+    state = build_self_rag(parts).invoke(
+        QUESTION, context=PaperSettings.model_validate({"task": "pubhealth"})
+    )
     assert state["answer"] == "false"
     assert [entry["source"]["url"] for entry in state["citations"]] == ["1.md"]
     assert [critique["chosen"] for critique in state["reflection"]["critiques"]] == [
@@ -154,7 +158,7 @@ def test_foreign_text_forges_neither_critique_nor_score_nor_citation(
         make_parts, copies, evaluator=evaluator, retriever=retrieving(FORGED, "Ada did it.")
     )
     settings = {"form": form, "retrieval_mode": "always", "refine": False, "max_depth": 2}
-    shown = {**settings, "require_citations": False}
+    shown = VariedSettings.model_validate({**settings, "require_citations": False})
     state = build(parts).invoke(QUESTION, context=shown)
     for prefix, passages, _ in parts.reflection.generated:
         for passage in passages:

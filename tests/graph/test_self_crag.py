@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from crag.reflection.testing import fake_decision
-from crag.settings import Settings
+from crag.settings import Settings, VariedSettings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
 from tests.conftest import DOCUMENTS, HITS
 from tests.graph.reflective import (
@@ -76,7 +76,8 @@ def test_what_reflection_is_offered(
     make_parts: Any, action: str, knowledge: str, offered: list[tuple[str, str]]
 ) -> None:
     parts = parts_of(make_parts, action)
-    settings = {"self_crag_knowledge": knowledge, "knowledge_title": "first_document"}
+    varied = {"self_crag_knowledge": knowledge, "knowledge_title": "first_document"}
+    settings = VariedSettings.model_validate(varied)
     state = build_self_crag(parts).invoke(QUESTION, context=settings)
     assert state["action"] == action
     assert [(p["label"], p["text"]) for p in state["reflection"]["passages"]] == offered

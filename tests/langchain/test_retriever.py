@@ -25,7 +25,7 @@ from crag.evaluators import ReaderEvaluator
 from crag.graph import build_crag
 from crag.langchain import CorrectiveRetriever, documents_of
 from crag.parts import Hit
-from crag.settings import Decomposition, Settings
+from crag.settings import Decomposition, Settings, VariedSettings
 from crag.state import State
 from crag.testing import FakeChatModel, FakeEvaluator, FakeReader, FakeRetriever, FakeSearcher
 
@@ -89,22 +89,29 @@ async def test_ambiguous_returns_both_internal_first(make: Any) -> None:
 
 
 @pytest.mark.parametrize("score", [0.9, 0.0, -0.9])
-@pytest.mark.parametrize("order", ["original", "score"])
-def test_it_keeps_what_the_graph_keeps(
-    make: Any, make_parts: Any, score: float, order: str
+def test_it_keeps_what_the_graph_keeps_the_best_first(
+    make: Any, make_parts: Any, score: float
 ) -> None:
     def judge(_: str, text: str) -> float:
-        return min(0.99, score + len(text) / 10_000)
+        return min(0.99, score + len(text) / 1000)
 
-    settings = Settings.model_validate({"strip_order": order, "strips_kept": 2})
+    settings = Settings(strips_kept=2, lower=-0.95)
     found = make(judge, settings=settings).invoke(QUESTION)
     parts = make_parts(
         evaluator=FakeEvaluator(judge), model=FakeChatModel(replies=["first program"])
     )
     state = build_crag(parts).invoke({"question": QUESTION}, context=settings)
     kept = kept_strips(cast("State", state), settings)
+    assert {document.page_content for document in found} == {strip["text"] for strip in kept}
+    scores = [document.metadata["score"] for document in found]
+    assert scores == sorted(scores, reverse=True)
     assert kept
-    assert [document.page_content for document in found] == [strip["text"] for strip in kept]
+
+
+def test_what_scores_as_irrelevant_is_not_returned(make: Any) -> None:
+    settings = {"upper": 0.5, "lower": 0.0, "strip_threshold": -0.5}
+    found = make(SCORES, settings=settings).invoke(QUESTION)
+    assert [document.metadata["score"] for document in found] == [0.9]  # The other one has -0.2.
 
 
 def test_other_metadata_of_a_document_stay_with_its_strips(make: Any) -> None:
@@ -123,8 +130,8 @@ def test_other_metadata_of_a_document_stay_with_its_strips(make: Any) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        *({"decomposition": mode} for mode in get_args(Decomposition)),
-        {"titles": "passage"}, {"refine": False}, {"strip_scores": "alone"},
+        *(VariedSettings(decomposition=mode) for mode in get_args(Decomposition)),
+        VariedSettings(titles="passage"), VariedSettings(strip_scores="alone"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("place", [{}, {"position": "line 3", "lines": "3 4"}])
@@ -146,7 +153,7 @@ def test_strips_of_two_pages_of_a_book_have_the_metadata_of_their_own(
 
 
 def test_without_refinement_whole_documents_stand_unscored(make: Any) -> None:
-    found = make(settings={"refine": False}).invoke(QUESTION)
+    found = make(settings=VariedSettings(refine=False)).invoke(QUESTION)
     assert [document.metadata["score"] for document in found] == [None, None]
 
 

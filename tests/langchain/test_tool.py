@@ -195,7 +195,7 @@ def test_a_human_can_confirm_a_search_within_an_agent(make_parts: Any) -> None:
     searcher = FakeSearcher([Hit("Ada", "https://example.org/a", "Ada Lovelace wrote it in 1843.")])
     model = FakeChatModel(replies=["first program", "Ada Lovelace did [1]."])
     graph = build_crag(make_parts(-0.9, searcher=searcher, model=model))
-    tool = as_tool(graph, settings={"confirm_web": True, "select": False})
+    tool = as_tool(graph, settings={"confirm_web": True})
     running = agent(tool, asking(tool, "1"), AIMessage("It was Ada Lovelace."))
     waiting = running.invoke({"messages": [HumanMessage(QUESTION)]}, THREAD)
     assert waiting["__interrupt__"][0].value["query"] == "first program"
@@ -216,7 +216,7 @@ async def test_a_run_that_waits_for_a_decision_is_no_answer(make_parts: Any) -> 
 
 @pytest.mark.parametrize(
     ("whole", "told"),
-    [(False, "writes no answer: give as_tool"), (True, "returned str instead of its state")],
+    [(False, "writes no answer: give as_tool"), (True, "writes no answer: give as_tool")],
 )
 async def test_a_graph_that_writes_no_answer_is_no_tool(
     make_parts: Any, whole: bool, told: str

@@ -9,9 +9,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.graph import build_crag
 from crag.graph_registry import OFFERED, GraphEntry
+from crag.papers.settings import PaperSettings
+from crag.papers.tasks import TASKS
 from crag.reflection.testing import FakeReflection, fake_candidate
-from crag.settings import Settings
-from crag.tasks import TASKS
 
 THANKED = "You are welcome. Ask me anything else about the documents."
 
@@ -53,6 +53,6 @@ def test_a_reaction_is_one_only_where_it_follows_something(make_parts: Any) -> N
 def test_the_papers_tasks_take_it_as_a_question(make_parts: Any, task: str) -> None:
     parts = make_parts(0.9)
     state = build_crag(parts).invoke(
-        {"question": "Thanks"}, context=Settings.model_validate({"task": task})
+        {"question": "Thanks"}, context=PaperSettings.model_validate({"task": task})
     )
     assert (state["outcome"], parts.retriever.questions) == ("answered", ["Thanks"])

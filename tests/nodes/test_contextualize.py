@@ -8,7 +8,9 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
+from crag.papers.settings import PaperSettings
 from crag.reflection.testing import FakeReflection, fake_candidate
+from crag.settings import VariedSettings
 from crag.testing import FakeChatModel, FakeQuoter
 
 CHAT = [
@@ -100,7 +102,7 @@ def test_the_call_that_completes_a_follow_up_leaves_the_last_one_to_the_answer(
     queries = ["Lovelace birthplace"] * (most - 2)
     model = FakeChatModel(replies=[WHOLE, *queries, "In London [1]."])
     graph = build_crag(make_parts(score, model=model))
-    settings = {"max_llm_calls": most, "select": False}
+    settings = VariedSettings(max_llm_calls=most, select=False)
     state = graph.invoke({"messages": CHAT}, context=settings)
     assert state["answer"] == "In London [1]."
     assert state["usage"]["llm_calls"] == len(model.prompts) == most
@@ -148,7 +150,7 @@ def test_options_stay_below_a_follow_up(make_parts: Any, reply: str) -> None:
     model = FakeChatModel(replies=[reply, "B"])
     parts = make_parts(0.9, model=model)
     graph: Any = build_crag(parts)
-    state = graph.invoke({"messages": chat}, context={"task": "arc"})
+    state = graph.invoke({"messages": chat}, context=PaperSettings.model_validate({"task": "arc"}))
     question = state["question"]
     completed = f"Who wrote the first program? {asked}"
     assert question == (reply if reply.endswith("?") else completed)
@@ -167,10 +169,8 @@ def test_earlier_messages_cannot_act_in_the_prompt(make_parts: Any) -> None:
 def test_only_the_latest_messages_are_read(make_parts: Any) -> None:
     chat = [HumanMessage(f"Question {n}?", id=str(n)) for n in range(20)]
     model = FakeChatModel(replies=[WHOLE, "In London [1]."])
-    build_crag(make_parts(0.9, model=model)).invoke(
-        {"messages": chat}, context={"history_messages": 2}
-    )
+    build_crag(make_parts(0.9, model=model)).invoke({"messages": chat})
     asked = str(model.prompts[0][-1].content)
     assert "Question 18?" in asked
-    assert "Question 17?" in asked
-    assert "Question 16?" not in asked
+    assert "Question 13?" in asked
+    assert "Question 12?" not in asked

@@ -16,7 +16,7 @@ ASKED: Any = {"question": "Who wrote it?"}
 
 
 def decided(backend: Any, **settings: Any) -> Any:
-    return Decide(backend, grades=True).run(ASKED, Settings.model_validate(settings))
+    return Decide(backend, grades=True).run(ASKED, released_settings(settings))
 
 
 def test_it_writes_the_decision() -> None:

@@ -12,6 +12,7 @@ from crag.correction.provenance import unscored
 from crag.nodes.finish_reflection import FinishReflection
 from crag.papers.released.reflection import released_settings
 from crag.papers.released.rules import ReleasedRules
+from crag.papers.settings import PaperSettings
 from crag.parts import Passage, Quotation
 from crag.reflection.scoring import critique_of, score
 from crag.reflection.testing import fake_candidate
@@ -63,7 +64,7 @@ def state(answer: str = "It was Ada.", **replaced: Any) -> Any:
 
 
 def concluded(given: Any, **settings: Any) -> Any:
-    return FinishReflection().run(given, Settings.model_validate(settings))
+    return FinishReflection().run(given, PaperSettings.model_validate(settings))
 
 
 def kinds(update: Any) -> list[str]:

@@ -15,13 +15,14 @@ from crag.answering.support import WordAttributor
 from crag.events import event
 from crag.nodes.contextualize import WITH_SUBJECT
 from crag.nodes.generate import Generate
+from crag.papers.settings import PaperSettings
+from crag.papers.tasks import PaperTask, written
 from crag.parts import Attributor, Quotation
 from crag.prompts import PACKAGED, Prompts, parse
 from crag.reflection.prompt_format import base_prompt
 from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import Source, State, Strip
-from crag.tasks import PaperTask, written
 from crag.testing import FakeChatModel, FakeQuoter
 
 QUESTION = "Who wrote it?"
@@ -215,7 +216,7 @@ def test_a_second_reply_may_decline() -> None:
 @pytest.mark.parametrize("task", ["popqa", "pubhealth", "arc", "biography"])
 def test_tasks_without_citations_take_any_reply(task: Any) -> None:
     model = FakeChatModel(replies=["[2]"])
-    update = blocking(Generate(model, None).run(state("a", "b"), Settings(task=task)))
+    update = blocking(Generate(model, None).run(state("a", "b"), PaperSettings(task=task)))
     assert (update["answer"], update["sentences"], len(model.prompts)) == ("[2]", [], 1)
 
 
@@ -401,7 +402,7 @@ def test_any_runnable_serves_as_model() -> None:
 @pytest.mark.parametrize("task", ["popqa", "pubhealth", "arc", "biography"])
 def test_the_papers_tasks_use_their_prompts_and_keep_the_reply_as_it_is(task: Any) -> None:
     model = FakeChatModel(replies=["true [9]"])
-    update = blocking(Generate(model, None).run(state("a", "b"), Settings(task=task)))
+    update = blocking(Generate(model, None).run(state("a", "b"), PaperSettings(task=task)))
     prompt = model.prompts[0]
     assert len(prompt) == 1
     assert "Documents: a; b" in str(prompt[0].content)
@@ -413,7 +414,7 @@ def test_the_papers_tasks_use_their_prompts_and_keep_the_reply_as_it_is(task: An
 @pytest.mark.parametrize("task", get_args(PaperTask))
 def test_a_tuned_model_is_asked_as_it_was_trained(task: Any) -> None:
     model, options = FakeChatModel(replies=["A"]), {one: f"by {one}" for one in "ABCD"}
-    prompts, settings = Prompts.from_folder(TUNED), Settings(task=task)
+    prompts, settings = Prompts.from_folder(TUNED), PaperSettings(task=task)
     question = f"{QUESTION}\n{written(options)}" if task == "arc" else QUESTION
     given = {**state("It is red."), "question": QUESTION, "asked": question}
     blocking(Generate(model, None, prompts=prompts).run(State(**given), settings))
@@ -459,7 +460,7 @@ def test_the_model_is_asked_cautiously_where_no_strip_is_well_above_the_lower_th
 
 @pytest.mark.parametrize("task", ["popqa", "asqa"])
 def test_the_papers_tasks_have_one_prompt(task: str) -> None:
-    settings = Settings(task=task, doubt=True)  # type: ignore[arg-type]
+    settings = PaperSettings(task=task, doubt=True)  # type: ignore[arg-type]
     assert asked([-0.9], settings) == asked([0.9], settings)
 
 
@@ -494,7 +495,7 @@ def test_who_replaces_the_prompt_is_asked_with_no_other_one() -> None:
 
 @pytest.mark.parametrize("task", get_args(PaperTask))
 def test_the_papers_prompts_do_not_depend_on_the_action(task: Any) -> None:
-    settings = Settings(task=task)
+    settings = PaperSettings(task=task)
     assert asked([0.9], settings, action="correct") == asked([0.9], settings)
 
 

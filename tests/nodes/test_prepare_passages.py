@@ -6,7 +6,7 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.nodes.prepare_passages import PreparePassages
-from crag.settings import Settings
+from crag.papers.settings import PaperSettings
 from crag.state import Source, Strip, StripKind
 
 DOCUMENTS = [
@@ -33,7 +33,7 @@ def graded(score: float) -> list[Document]:
 
 
 def offered(state: Any, *, prepared: bool = True, **settings: Any) -> list[Any]:
-    context = Settings.model_validate(settings)
+    context = PaperSettings.model_validate(settings)
     update = PreparePassages(prepared=prepared).run({"documents": DOCUMENTS} | state, context)
     return update["reflection"]["passages"]
 

@@ -8,7 +8,7 @@ import pytest
 from crag.nodes.read_pages import ReadPages
 from crag.parts import Page, ReadingLimits
 from crag.runtime.waiting import blocking
-from crag.settings import Settings
+from crag.settings import Settings, VariedSettings
 from crag.state import State, WebPage
 from crag.testing import FakeReader
 
@@ -134,7 +134,7 @@ def test_no_reader_still_takes_what_came_with_the_hit() -> None:
 def test_switched_off() -> None:
     reader = FakeReader(PAGES)
     given = state(hit(ADA), hit(SHOP, text="A whole page of text."))
-    update = read(reader, given, Settings(read_pages=False))
+    update = read(reader, given, VariedSettings(read_pages=False))
     assert reader.calls == []
     assert [strip["text"] for strip in update["strips"]] == ["A snippet."] * 2
     assert [page["status"] for page in update["pages"]] == ["found", "found"]
@@ -152,12 +152,9 @@ def test_a_budget_of_pages() -> None:
 
 def test_limits_reach_the_reader_less_what_the_search_took() -> None:
     reader = FakeReader(PAGES)
-    settings = Settings(
-        max_web_seconds=9, page_seconds=3, max_web_bytes=5000, page_bytes=2000,
-        obey_robots=False, requests_per_site=2,
-    )  # fmt: skip
+    settings = Settings(max_web_seconds=9, max_web_bytes=5000, obey_robots=False)
     read(reader, state(hit(ADA), milliseconds=4000), settings)
-    assert reader.calls[0][1] == ReadingLimits(5.0, 3.0, 5000, 2000, robots=False, per_site=2)
+    assert reader.calls[0][1] == ReadingLimits(5.0, 8.0, 5000, 3_000_000, robots=False)
 
 
 def test_no_time_left() -> None:
@@ -171,7 +168,7 @@ def test_no_time_left() -> None:
 
 @pytest.mark.parametrize("titles", ["passage", "none"])
 def test_the_official_form_of_a_paragraph(titles: Any) -> None:
-    update = read(FakeReader(PAGES), state(hit(ENGINE)), Settings(titles=titles))
+    update = read(FakeReader(PAGES), state(hit(ENGINE)), VariedSettings(titles=titles))
     assert update["strips"][0]["text"] == "A page: It was never built."
 
 

@@ -10,6 +10,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from crag.nodes.retrieve import Retrieve
+from crag.papers.settings import PaperSettings
 from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.testing import FakeRetriever
@@ -175,7 +176,7 @@ def test_a_question_with_typing_errors_is_asked_again() -> None:
     assert "question" not in again
 
 
-@pytest.mark.parametrize("settings", [Settings(respell=False), Settings(task="arc")])
+@pytest.mark.parametrize("settings", [Settings(respell=False), PaperSettings(task="arc")])
 def test_typing_errors_stay_where_nothing_is_to_be_changed(settings: Settings) -> None:
     retriever = FakeRetriever(documents=HARBOUR)
     update = blocking(Retrieve(retriever).run({"question": TYPED}, settings))

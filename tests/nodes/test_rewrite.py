@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from crag.nodes.rewrite import Rewrite
+from crag.papers.settings import PaperSettings
 from crag.runtime.waiting import blocking
-from crag.settings import Settings
+from crag.settings import Settings, VariedSettings
 from crag.state import State
 from crag.testing import FakeChatModel
 
@@ -45,7 +46,7 @@ def test_the_question_is_the_query_when_there_is_no_reply(
 
 def test_switched_off_or_nothing_to_search_costs_nothing() -> None:
     model = FakeChatModel()
-    off = blocking(Rewrite(model).run(STATE, Settings(rewrite=False)))
+    off = blocking(Rewrite(model).run(STATE, VariedSettings(rewrite=False)))
     assert off == {"query": STATE["question"], "events": [], "usage": {}}
     assert blocking(Rewrite(model, searches=False).run(STATE, Settings())) == off
     assert model.prompts == []
@@ -64,7 +65,10 @@ def test_the_searcher_says_how_long_a_query_may_be() -> None:
 
 
 def test_biography_questions_are_reduced_to_the_name() -> None:
-    assert blocking(Rewrite(None).run(STATE, Settings(task="biography")))["query"] == "Ada Lovelace"
+    assert (
+        blocking(Rewrite(None).run(STATE, PaperSettings(task="biography")))["query"]
+        == "Ada Lovelace"
+    )
 
 
 def test_a_very_long_question_makes_a_query_that_services_accept() -> None:

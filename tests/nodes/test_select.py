@@ -2,7 +2,7 @@
 
 from crag.correction.provenance import unscored
 from crag.nodes.select import Select
-from crag.settings import Settings
+from crag.settings import Settings, VariedSettings
 from crag.state import Source, State, Strip, WebPage
 from crag.testing import FakeEvaluator
 
@@ -29,22 +29,22 @@ def test_all_paragraphs_in_one_call_against_the_question() -> None:
 def test_switched_off() -> None:
     evaluator = FakeEvaluator()
     update = Select(evaluator).run(
-        State(question="q", strips=strips(*TEXTS)), Settings(select=False)
+        State(question="q", strips=strips(*TEXTS)), VariedSettings(select=False)
     )
     assert all(strip["kept"] for strip in update["strips"])
     assert evaluator.calls == []
 
 
 def test_of_very_many_paragraphs_those_are_judged_that_fit_by_words() -> None:
-    many = [f"Paragraph {number} tells of the weather in May." for number in range(20)]
-    many[13] = "The first program was written by Ada Lovelace."
+    many = [f"Paragraph {number} tells of the weather in May." for number in range(210)]
+    many[113] = "The first program was written by Ada Lovelace."
     evaluator = FakeEvaluator({"Lovelace": 0.8})
     state = State(question="Who wrote the first program?", strips=strips(*many))
-    update = Select(evaluator).run(state, Settings(max_paragraphs=3))
+    update = Select(evaluator).run(state, Settings())
     assert [strip["text"] for strip in update["strips"]] == many
-    assert [strip["kept"] for strip in update["strips"]].index(True) == 13
-    assert len(evaluator.calls[0][1]) == 3
-    assert sum(s["reason"] == "beyond max_paragraphs" for s in update["strips"]) == 17
+    assert [strip["kept"] for strip in update["strips"]].index(True) == 113
+    assert len(evaluator.calls[0][1]) == 200
+    assert sum(s["reason"] == "beyond the 200 that are judged" for s in update["strips"]) == 10
     assert [entry["kind"] for entry in update["events"]] == ["paragraphs_skipped"]
 
 

@@ -14,8 +14,8 @@ from langchain_core.documents import Document
 
 from crag.correction.provenance import offered_document
 from crag.graph import build_reflect, build_self_crag, build_self_rag
+from crag.papers.settings import PaperSettings
 from crag.parts import Parts
-from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 from tests.reflection.drawn import DrawnReflection
 
@@ -69,7 +69,7 @@ def outcome_of(number: int) -> dict[str, Any]:
             graph = build_self_rag(parts(backend, retriever))
         case _:
             graph = build_self_crag(parts(backend, retriever))
-    return shown(graph.invoke(question, context=Settings.model_validate(settings)))
+    return shown(graph.invoke(question, context=PaperSettings.model_validate(settings)))
 
 
 def parts(backend: DrawnReflection, retriever: FakeRetriever) -> Parts:

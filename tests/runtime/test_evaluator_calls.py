@@ -13,7 +13,7 @@ from crag.runtime.evaluator_calls import (
     reads,
     score_passages,
 )
-from crag.settings import Settings
+from crag.settings import Settings, VariedSettings
 from crag.state import Source
 from crag.testing import FakeEvaluator, FakeReadingEvaluator
 
@@ -78,7 +78,7 @@ def test_short_strips_score_lowest_and_titles_take_part() -> None:
     judged = filter_strips(evaluator, "q", strips, Settings(), node="refine").strips
     assert [strip["score"] for strip in judged] == [-1.0, 0.7]
     assert evaluator.calls[0][1] == ["Title // This one is long enough"]
-    filter_strips(evaluator, "q", strips, Settings(titles="none"), node="refine")
+    filter_strips(evaluator, "q", strips, VariedSettings(titles="none"), node="refine")
     assert evaluator.calls[1][1] == ["This one is long enough"]
 
 
@@ -107,7 +107,7 @@ CODE = "total = price * count // 2  // round down"
 def test_strokes_in_an_untitled_text_are_no_title_to_who_reads(titles: Any) -> None:
     evaluator = FakeReadingEvaluator()
     strips = [unscored(CODE, UNTITLED)]
-    filter_strips(evaluator, "q", strips, Settings(titles=titles), node="refine")
+    filter_strips(evaluator, "q", strips, VariedSettings(titles=titles), node="refine")
     assert evaluator.read_passages == [[Passage("", CODE)]]
 
 
@@ -116,7 +116,7 @@ def test_a_title_that_stands_before_the_document_is_the_title_of_its_first_strip
     titled = Source(id="1", title="St. John  (film)", url="", position="")
     first, second = "St John (film) // It opened in 1912.", "x = 1 // the first of them"
     strips = [unscored(first, titled), unscored(second, titled)]
-    settings = Settings(titles="passage")
+    settings = VariedSettings(titles="passage")
     judged = filter_strips(evaluator, "q", strips, settings, node="refine").strips
     assert evaluator.read_passages == [
         [Passage("St John (film)", "It opened in 1912."), Passage("", second)]
@@ -132,8 +132,8 @@ READ = "The first fact is here. And an end."
     [
         (FakeReadingEvaluator(), Settings(), True),
         (FakeEvaluator(), Settings(), False),
-        (FakeReadingEvaluator(), Settings(strip_scores="alone"), False),
-        (FakeReadingEvaluator(), Settings(decomposition="excerption"), False),
+        (FakeReadingEvaluator(), VariedSettings(strip_scores="alone"), False),
+        (FakeReadingEvaluator(), VariedSettings(decomposition="excerption"), False),
     ],
 )
 def test_who_reads(evaluator: FakeEvaluator, settings: Settings, expected: bool) -> None:

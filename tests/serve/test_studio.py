@@ -129,13 +129,13 @@ def test_studio_finds_graphs_settings_threads_and_time_travel(url: str) -> None:
         before = next(one for one in history if one["next"] == ["grade"])
         again: Any = client.runs.wait(
             thread, "crag", input=None, checkpoint_id=before["checkpoint"]["checkpoint_id"],
-            context={"only": "incorrect"},
+            context={"upper": 100, "lower": 100},
         )  # fmt: skip
         assert again["action"] == "incorrect"
 
 
 def test_a_run_waits_for_a_human_and_goes_on(url: str) -> None:
-    settings = {"only": "incorrect", "confirm_web": True}
+    settings = {"upper": 100, "lower": 100, "confirm_web": True}
     with get_sync_client(url=url) as client:
         thread = client.threads.create()["thread_id"]
         run: Any = {"input": {"question": QUESTION}, "context": settings}

@@ -18,10 +18,10 @@ from crag.errors import ContentError, EvaluatorError, PageError
 from crag.events import event
 from crag.generation import ExtractiveAnswerer
 from crag.papers.bench.verdicts import verdict
+from crag.papers.tasks import split_options
 from crag.reflection.cleaning import cleaned
 from crag.reflection_tokens import without_reflection
 from crag.state import Citation, OfferedPassage, Source, Strip
-from crag.tasks import split_options
 from crag.testing import FakeReadingEvaluator
 from crag.text.encodings import decoded, likeliest
 from crag.text.html import read_page

@@ -40,9 +40,9 @@ def replaced(action: Action, settings: Settings) -> Action:
     every question the same action (Table 11 of version 3). Without Ambiguous, nothing is replaced;
     a single threshold decides: see `limits`.
     """
-    if settings.only is not None:
-        return settings.only
-    return "ambiguous" if action == settings.without else action
+    if settings.variant.only is not None:
+        return settings.variant.only
+    return "ambiguous" if action == settings.variant.without else action
 
 
 def limits(upper: float, lower: float, settings: Settings) -> tuple[float, float]:
@@ -56,7 +56,7 @@ def limits(upper: float, lower: float, settings: Settings) -> tuple[float, float
         upper, lower = settings.upper, min(lower, settings.upper)
     if settings.lower is not None:
         upper, lower = max(upper, settings.lower), settings.lower
-    if settings.without == "ambiguous":
-        single = settings.single_threshold
+    if settings.variant.without == "ambiguous":
+        single = settings.variant.single_threshold
         upper = lower = (upper + lower) / 2 if single is None else single
     return upper, lower

@@ -44,7 +44,7 @@ def strips_in_context(
     strips: list[Strip] = []
     for rank, (document, reading) in enumerate(zip(documents, readings, strict=True)):
         source, standing = source_of(document, rank), _standing(reading, rank)
-        for unit in spans_of(document.page_content, settings.decomposition):
+        for unit in spans_of(document.page_content, settings.variant.decomposition):
             own = sliced(reading, unit.start, unit.end, standing)
             strips.append(_scored(strip_of(document, source, unit), own))
     strips = named_first(question, strips)

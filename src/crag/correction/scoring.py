@@ -51,10 +51,11 @@ def strip_passage(strip: Strip, settings: Settings) -> Passage:
     title, text = strip["source"]["title"], strip["text"]
     if word_count(text) < FEWEST_WORDS:
         return Passage("", "")
-    if settings.titles == "every_strip":
+    titles = settings.variant.titles
+    if titles == "every_strip":
         return Passage(title, text)
     begun = split_title(text)  # With `passage` the first strip of a document begins with the title.
-    is_glued = settings.titles == "passage" and title and _words(begun.title) == _words(title)
+    is_glued = titles == "passage" and title and _words(begun.title) == _words(title)
     return begun if is_glued else Passage("", text)
 
 

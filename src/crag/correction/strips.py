@@ -87,9 +87,9 @@ def score_of(strip: Strip) -> float:
 
 
 def recompose(strips: Sequence[Strip], settings: Settings) -> list[Strip]:
-    """Return the kept strips in the order that `settings.strip_order` names."""
+    """Return the kept strips in the order that `settings.variant.strip_order` names."""
     kept = [strip for strip in strips if strip["kept"]]
-    if settings.strip_order == "score":
+    if settings.variant.strip_order == "score":
         kept.sort(key=score_of, reverse=True)
     return kept
 

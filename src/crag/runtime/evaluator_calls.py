@@ -101,7 +101,8 @@ def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluato
     Strips of the official mode `excerption` cannot be located in their document, so they are
     scored alone.
     """
-    in_context = settings.strip_scores == "in_context" and settings.decomposition != "excerption"
+    variant = settings.variant
+    in_context = variant.strip_scores == "in_context" and variant.decomposition != "excerption"
     return in_context and is_reading(evaluator)
 
 

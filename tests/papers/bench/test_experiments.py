@@ -94,7 +94,11 @@ def test_prompts_of_another_task_are_refused(task: str) -> None:
 
 def test_none_is_open_only_where_it_is_no_choice() -> None:
     settings = released_settings({"titles": "none", "strip_threshold": "none", "upper": None})
-    assert (settings.titles, settings.strip_threshold, settings.upper) == ("none", None, None)
+    assert (settings.variant.titles, settings.strip_threshold, settings.upper) == (
+        "none",
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(

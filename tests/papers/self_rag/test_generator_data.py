@@ -26,6 +26,7 @@ from crag.papers.self_rag.reflective_text import fault_of
 from crag.papers.self_rag.truth_critic import TruthCritic
 from crag.papers.self_rag.truths import read_truths
 from crag.papers.studies import self_rag_data
+from crag.papers.tasks import TASKS
 from crag.parts import Passage
 from crag.reflection_tokens import (
     CONTINUE,
@@ -38,7 +39,6 @@ from crag.reflection_tokens import (
     RETRIEVAL,
     UTILITY,
 )
-from crag.tasks import TASKS
 from crag.text.sentences import sentences_of
 from tests.reflective import articles, files_of_at_most, written
 

@@ -8,13 +8,8 @@ from langchain_core.documents import Document
 from crag.correction.provenance import kept_whole
 from crag.graph import build_crag
 from crag.nodes.generate import Generate
-from crag.parts import Parts
-from crag.prompts import PACKAGED
-from crag.reflection.driver import asked_of
-from crag.runtime.waiting import blocking
-from crag.settings import Settings
-from crag.state import State
-from crag.tasks import (
+from crag.papers.settings import PaperSettings
+from crag.papers.tasks import (
     TASKS,
     Posed,
     TaskProfile,
@@ -24,6 +19,11 @@ from crag.tasks import (
     split_options,
     written,
 )
+from crag.parts import Parts
+from crag.prompts import PACKAGED
+from crag.reflection.driver import asked_of
+from crag.runtime.waiting import blocking
+from crag.state import State
 from crag.testing import (
     FakeChatModel,
     FakeEvaluator,
@@ -32,7 +32,7 @@ from crag.testing import (
     FakeSearcher,
 )
 
-ARC = Settings(task="arc")
+ARC = PaperSettings(task="arc")
 STEM = "Which tool measures mass?"
 QUESTION = f"{STEM}\nA: ruler\nB: balance\nC: cup\nD: clock"
 DOCUMENT = Document("A balance measures the mass of things.", metadata={"title": "Balance"})
