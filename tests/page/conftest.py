@@ -6,9 +6,12 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.page import graphs
 from tests.page.chromium import launched
-from tests.page.serving import GRAPHS, serving, serving_guide
+from tests.page.serving import serving_guide
+from tests.serve.serving import serving
 
+NAMES = ("crag", "rag", "chat", "many", "large", "failing")
 OBSERVED = """
 window.seen = {long: [], violations: []};
 new PerformanceObserver((list) => seen.long.push(...list.getEntries().map((one) => one.duration)))
@@ -27,18 +30,16 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the graphs of fakes."""
-    names = ("hostile", "plain", "chat", "many", "large", "harbour", "failing")
-    graphs = {name: f"{GRAPHS}:{name}" for name in names}
-    with serving(graphs, tmp_path_factory.mktemp("site")) as (url, _):
+    offered = {name: getattr(graphs, name) for name in NAMES}
+    with serving(offered, tmp_path_factory.mktemp("site")) as url:
         yield url
 
 
 @pytest.fixture
 def site(served: str) -> str:
     """Serve the graphs of fakes, with nobody's conversations."""
-    found = httpx.post(f"{served}/threads/search", json={"limit": 1000}).json()
-    for thread in found:
-        httpx.delete(f"{served}/threads/{thread['thread_id']}")
+    for thread in httpx.get(f"{served}/api/threads").json():
+        httpx.delete(f"{served}/api/threads/{thread['thread']}")
     return served
 
 
@@ -54,7 +55,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
     """Open pages; in the end none may have raised an error or broken its own policy."""
     opened: list[tuple[Any, list[str]]] = []
 
-    def open_page(url: str, ready: str = ".node", **options: Any) -> Any:
+    def open_page(url: str, ready: str = "#welcome h2, .turn", **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
         page = context.new_page()
         errors: list[str] = []
@@ -62,7 +63,8 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}"))
         page.goto(url)
-        page.wait_for_selector(ready, state="attached")
+        page.wait_for_selector("#graphs option, #token", state="attached")
+        page.wait_for_selector(ready)
         opened.append((page, errors))
         return page
 

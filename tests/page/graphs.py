@@ -7,8 +7,6 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 
-from crag.evaluators import load_evaluator
-from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag, build_rag
 from crag.parts import Hit, Parts
 from crag.testing import FakeChatModel, FakeEvaluator, FakeReader, FakeRetriever, FakeSearcher
@@ -79,8 +77,9 @@ _hostile = Parts(
     ),
     reader=FakeReader({"https://example.org/p": ["She was the <s>first</s> programmer of all."]}),
 )
-hostile = build_crag(_hostile)
-plain = build_rag(_hostile)
+crag = build_crag(_hostile)
+rag = build_rag(_hostile)
+"""What documents, web and model say is hostile; the model takes its time."""
 
 failing = build_rag(
     Parts(
@@ -128,21 +127,3 @@ def _of_length(documents: int, strips: int, sentence: str) -> Parts:
 
 many = build_crag(_of_length(10, 12, "The kettle boils water in three minutes or so in case"))
 large = build_crag(_of_length(10, 120, "The kettle " + "boils water and steams " * 30 + "in case"))
-
-_reader = load_evaluator()
-harbour = build_crag(
-    Parts(
-        retriever=FakeRetriever(
-            documents=[
-                _document(
-                    "The harbour of Quellmoor was dug in 1731. Its keeper was Ilse Brandt.",
-                    "Harbour",
-                    "/d/harbour.md",
-                )
-            ]
-        ),
-        evaluator=_reader,
-        quoter=ExtractiveAnswerer(_reader),
-    )
-)
-"""Quotes one document, as the program does without a chat model."""

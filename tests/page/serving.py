@@ -1,22 +1,18 @@
-"""The real LangGraph server on loopback, with the page, for graphs of a test's own."""
+"""`crag serve` as a user starts it, in a process of its own."""
 
-import json
 import os
 import re
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 
 ROOT = Path(__file__).parents[2]
-GRAPHS = Path(__file__).with_name("graphs.py")
-GUARDED = {"http": {"app": "crag.serve.studio:app"}}
 
 
 def free_port() -> int:
@@ -44,39 +40,6 @@ def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
         except httpx.TransportError:
             time.sleep(0.2)
     raise AssertionError("the server did not start in two minutes")
-
-
-@contextmanager
-def serving(
-    graphs: Mapping[str, str],
-    folder: Path,
-    configuration: Mapping[str, Any] = GUARDED,
-    **variables: str,
-) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Serve `graphs`, names to files and objects, with the page; stop it in the end."""
-    (folder / "langgraph.json").write_text(
-        json.dumps({"dependencies": ["."], "graphs": dict(graphs), **configuration})
-    )
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
-    command += ["--port", str(port), "--n-jobs-per-worker", "8"]
-    with (
-        (folder / "server.log").open("wb") as log,
-        subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment(**variables),
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        ) as server,
-    ):
-        try:
-            wait_for(url, server)
-            yield url, server
-        finally:
-            server.terminate()
-            server.wait(20)
 
 
 @contextmanager

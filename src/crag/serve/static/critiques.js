@@ -1,97 +1,78 @@
-/** The critiques of a reflecting model: what it thought of each candidate answer. */
+/** What a reflecting model thought of each candidate answer: one table, the chosen path first. */
 
-import { byId, element, fill, longText, put, show } from "./dom.js";
-import { count, score, spelled } from "./words.js";
+import { element, fill, longText } from "./dom.js";
+import { count, score, sentence, spelled } from "./words.js";
 
-const COLUMNS = [
-  "Outcome", "Segment", "Passage", "Candidate", "Relevance", "Support", "Utility", "Total",
-];
+const COLUMNS = ["Outcome", "Segment", "Passage", "Candidate", "Relevance", "Support", "Utility", "Total"];
 
-/** Draw choices, passages and critiques, wherever a graph has written them. */
-export function drawCritiques(run) {
-  const section = byId("critiques");
-  const { critiques = [], choices = [], passages = [], approximation = "" } = run.values.reflection ?? {};
-  show(section, critiques.length + choices.length > 0);
-  if (section.hidden) return;
-  put(
-    section,
-    element("h2", { id: "critiques-title" }, "Critiques"),
-    approximation && element("p.approximation", `approximation: ${approximation}`),
-    choices.length && choiceList(choices),
-    ...tables(critiques, passages),
-    passages.length && passageList(passages),
+/** Draw choices, critiques and passages of `reflection`, as far as it has them. */
+export function critiques({ values }) {
+  const { critiques: all = [], choices = [], passages = [], approximation, flags: limits = [] } = values.reflection ?? {};
+  if (!all.length && !choices.length) return null;
+  const chosen = all.filter((critique) => critique.chosen);
+  const others = all.filter((critique) => !critique.chosen);
+  return element(
+    "section.critiques",
+    element("h3", "Critiques"),
+    approximation && element("p.hint", `Approximation: ${approximation}`),
+    limits.length > 0 && flags(limits),
+    fill(element("ol", { "aria-label": "Whether to retrieve" }), choices, choiceItem),
+    chosen.length > 0 && table(chosen, passages, "Chosen candidates"),
+    others.length > 0 && element(
+      "details",
+      { open: !chosen.length, data: { key: "rejected" } },
+      element("summary", count(others.length, "rejected candidate")),
+      table(others, passages, "Rejected candidates"),
+    ),
+    passages.length > 0 && element(
+      "details",
+      { data: { key: "offered" } },
+      element("summary", `${count(passages.length, "passage")} offered`),
+      fill(element("ol"), passages, (passage) => element("li", element("strong", nameOf(passage)), " ", longText(passage.text ?? ""))),
+    ),
   );
 }
 
-function choiceList(choices) {
-  const list = element("ol.choices-made", { "aria-label": "Whether to retrieve" });
-  fill(list, choices, (choice) => element(
-    "li",
-    element("strong", `Segment ${choice.segment + 1}: ${spelled(choice.action)}`),
-    choice.ratio === null ? null : ` (ratio ${choice.ratio.toFixed(2)})`,
-    choice.why && element("span.why", ` ${choice.why}`),
-    flags(choice.flags),
-  ));
-  return list;
-}
+const choiceItem = ({ segment = 0, action = "", ratio, why, flags: names }) => element(
+  "li",
+  element("strong", `Segment ${segment + 1}: ${spelled(action)}`),
+  Number.isFinite(ratio) && ` (ratio ${ratio.toFixed(2)})`,
+  why && element("span.why", ` ${why}`),
+  flags(names),
+);
 
-/** The path that was chosen; what was rejected on the way is folded. */
-function tables(critiques, passages) {
-  const chosen = critiques.filter((critique) => critique.chosen);
-  const others = critiques.filter((critique) => !critique.chosen);
-  if (!chosen.length || !others.length) return critiques.length ? [table(critiques, passages)] : [];
-  const summary = element("summary", count(others.length, "rejected candidate"));
-  return [table(chosen, passages), element("details", summary, table(others, passages, "Rejected candidates"))];
-}
-
-function table(critiques, passages, label = "Table of critiques") {
-  const body = element("tbody");
-  fill(body, critiques, (critique) => row(critique, passages));
+function table(all, passages, label) {
   const head = element("tr", ...COLUMNS.map((name) => element("th", { scope: "col" }, name)));
-  return element(
-    "div.scrolls",
-    { role: "region", "aria-label": label, tabindex: "0" },
-    element("table", element("thead", head), body),
-  );
+  const body = fill(element("tbody"), all, (critique) => row(critique, passages));
+  const made = element("table", element("thead", head), body);
+  return element("div.scrolls", { role: "region", "aria-label": label, tabindex: "0" }, made);
 }
 
-function row(critique, passages) {
-  const { segment, passage, title, text, relevance, support, utility, total } = critique;
-  const about = passage === null ? "none" : nameOf(passages[passage] ?? { title }) || `passage ${passage + 1}`;
+function row({ segment = 0, passage, title, text = "", relevance, support, utility, total, chosen, kept, why, flags: names }, passages) {
+  const outcome = chosen ? "chosen" : kept ? "kept in the beam" : "dropped";
+  const about = Number.isInteger(passage) ? nameOf(passages[passage] ?? { title }, passage) : "none";
   return element(
-    `tr${critique.chosen ? ".chosen" : critique.kept ? ".kept" : ".dropped"}`,
-    element("td", outcome(critique), critique.why ? element("span.why", critique.why) : null, flags(critique.flags)),
-    element("td.number", segment + 1),
+    chosen ? "tr.chosen" : "tr",
+    element("td", element("strong", outcome), why && element("span.why", why), flags(names)),
+    element("td", segment + 1),
     element("td", about),
     element("td.candidate", longText(text)),
     share(relevance),
     share(support),
-    element("td.number", score(utility)),
-    element("td.number", element("strong", total.toFixed(2))),
+    element("td", score(utility)),
+    element("td", element("strong", Number.isFinite(total) ? total.toFixed(2) : "none")),
   );
 }
 
 /** Knowledge that was prepared is named for its action, a document by its title. */
-const nameOf = ({ title, label }) => (label && label !== "document" ? label : title);
-
-const outcome = ({ chosen, kept }) =>
-  element("strong.outcome", chosen ? "chosen" : kept ? "kept in the beam" : "dropped");
+const nameOf = ({ title, label }, at = 0) => sentence((label !== "document" && label) || title || `passage ${at + 1}`);
 
 /** A number from 0 to 1, with a bar behind it. */
 function share(number) {
-  if (number === null) return element("td.number", "none");
-  const cell = element("td.number.share", number.toFixed(2));
+  if (!Number.isFinite(number)) return element("td", "none");
+  const cell = element("td.share", number.toFixed(2));
   cell.style.setProperty("--share", `${100 * Math.min(1, Math.max(0, number))}%`);
   return cell;
 }
 
-const flags = (names = []) =>
-  names.length ? element("span.flags", names.map(spelled).join(", ")) : null;
-
-function passageList(passages) {
-  const list = element("ol.passages");
-  fill(list, passages, ({ title, text, label }) => element(
-    "li", element("strong", nameOf({ title, label }) || "passage"), " ", longText(text),
-  ));
-  return element("details", element("summary", `${count(passages.length, "passage")} offered`), list);
-}
+const flags = (names = []) => (names.length > 0 ? element("span.flags", names.map(spelled).join(", ")) : null);

@@ -1,5 +1,7 @@
 /** Elements without HTML: all text is set as text, and links lead only to web pages. */
 
+export const byId = (id) => document.getElementById(id);
+
 /**
  * Make an element.
  * @param {string} name a tag, with its class after a dot, such as "p.hint"
@@ -17,17 +19,25 @@ export function element(name, ...children) {
   return put(made, ...children);
 }
 
+function set(made, key, value) {
+  if (value === null || value === undefined || value === false) return;
+  if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+  else if (key === "data") Object.assign(made.dataset, value);
+  else made.setAttribute(key, value === true ? "" : value);
+}
+
 /** Give an element other children, as above: what is null, undefined, false or 0 is none. */
 export function put(holder, ...children) {
   holder.replaceChildren(...children.filter((child) => child || child === ""));
   return holder;
 }
 
-function set(made, key, value) {
-  if (value === null || value === undefined || value === false) return;
-  if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-  else if (key === "data") Object.assign(made.dataset, value);
-  else made.setAttribute(key, value === true ? "" : value);
+/** Give an element other children; what somebody has opened in it, by its `data-key`, stays open. */
+export function redraw(holder, ...children) {
+  const details = () => [...holder.querySelectorAll("details[data-key]")];
+  const open = new Map(details().map((one) => [one.dataset.key, one.open]));
+  put(holder, ...children);
+  for (const one of details()) one.open = open.get(one.dataset.key) ?? one.open;
 }
 
 /** Make an SVG element; children as above. */
@@ -60,10 +70,9 @@ const LONGEST = 3000;
 /** Put text on the page; of a very long one the beginning, and a button for the rest. */
 export function longText(text, name = "span", drawnAs = (words) => [words]) {
   if (text.length <= LONGEST) return element(name, ...drawnAs(text));
-  const holder = element(name, ...drawnAs(`${text.slice(0, LONGEST)}… `));
   const label = `Show all ${text.length.toLocaleString("en")} characters`;
   const more = element("button.plain", { onclick: () => holder.replaceChildren(...drawnAs(text)) }, label);
-  holder.append(more);
+  const holder = element(name, ...drawnAs(`${text.slice(0, LONGEST)}… `), more);
   return holder;
 }
 
@@ -76,25 +85,21 @@ const AT_ONCE = 100;
  * @param {(item: any, index: number) => Node} make
  * @param {number} reach how many entries have to be there from the start
  */
-export function fill(list, items, make, reach = 0) {
-  list.replaceChildren();
-  extend(list, items, make, 0, Math.max(AT_ONCE, reach));
-}
-
-function extend(list, items, make, from, to) {
+export function fill(list, items, make, reach = 0, from = 0) {
+  const to = Math.max(from + AT_ONCE, reach);
   list.append(...items.slice(from, to).map((item, offset) => make(item, from + offset)));
-  if (to >= items.length) return;
-  const next = Math.min(AT_ONCE, items.length - to);
+  if (to >= items.length) return list;
   const onclick = () => {
-    const before = list.children.length - 1;
     more.remove();
-    extend(list, items, make, to, to + AT_ONCE);
-    list.children[before].tabIndex = -1;
-    list.children[before].focus();
+    fill(list, items, make, 0, to);
+    list.children[to].tabIndex = -1;
+    list.children[to].focus();
   };
+  const next = Math.min(AT_ONCE, items.length - to);
   const label = `Show the next ${next} of ${items.length.toLocaleString("en")}`;
   const more = element("li.more", element("button.plain", { onclick }, label));
   list.append(more);
+  return list;
 }
 
 /** Show or hide an element. */
@@ -102,4 +107,42 @@ export function show(shown, visible) {
   shown.hidden = !visible;
 }
 
-export const byId = (id) => document.getElementById(id);
+/**
+ * A button that works at the second click: the first one says what will be gone.
+ * @param {{label: string, sure: string, name: string, act: () => void}} told
+ */
+export function asksTwice({ label, sure, name, act }) {
+  const button = element("button.plain.remove", label);
+  const say = (words) => {
+    button.textContent = words;
+    button.setAttribute("aria-label", `${words} ${name}`);
+  };
+  const begin = () => say(label);
+  button.addEventListener("click", () => {
+    if (button.textContent === sure) return act();
+    say(sure);
+    // A click elsewhere takes it back: as it ends, or what is clicked would move away beneath it.
+    const elsewhere = ({ target }) => target === button || begin();
+    return setTimeout(() => document.addEventListener("click", elsewhere, { once: true, capture: true }));
+  });
+  begin();
+  return button;
+}
+
+/** Keep a text for the next visit; where the browser may keep nothing, it is forgotten. */
+export function keep(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // Storage is forbidden, or full.
+  }
+}
+
+/** Return the text that was kept under a name, or null. */
+export function recall(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}

@@ -1,117 +1,84 @@
 /** Draws the graph, and lights up what a run has reached. */
 
 import { drawn } from "./dom.js";
-import { foldings, GAPS, isEnd, layout, shortName } from "./layout.js";
-import { keep, recall } from "./stored.js";
-import { taken } from "./taken.js";
-import { doing, seconds, spelled } from "./words.js";
+import { folded, isEnd, layout, shortName, taken } from "./layout.js";
+import { seconds, spelled } from "./words.js";
 
 const SMALLEST = 0.75;
-const DOWN = 34; // Downwards, conditions stand between the layers.
-const SECTIONS = {
-  critiques: ["decide", "prepare_passages"],
-  documents: ["retrieve", "grade", "refine", "pass_through"],
-  web: ["rewrite", "confirm_search", "search", "read_pages", "select"],
-};
 const WORDS = {
-  idle: "", running: "running", done: "", passed: "no work", failed: "failed", waiting: "waits",
-  cancelled: "stopped", skipped: "not needed",
+  running: "running", passed: "no work", failed: "✕ failed", waiting: "? waits",
+  cancelled: "– stopped", skipped: "not needed",
 };
 const SPOKEN = { idle: "not reached", passed: "had nothing to do", skipped: "not needed" };
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
-const MARKS = { done: "✓ ", failed: "✕ ", waiting: "? ", cancelled: "– " };
 
-/** Where a node's work is shown on the page. */
-function sectionOf(id) {
-  if (id.startsWith("reflect")) return "critiques";
-  const found = Object.entries(SECTIONS).find(([, names]) => names.includes(shortName(id)));
-  return found ? found[0] : "answer";
-}
-
-const LIKED = "crag-graph";
-const WIDE = "(min-width: 40rem)";
-
-/**
- * A graph that opens from a line; drawn again when the width asks for it. It is open while a run works
- * and there is room, until words come; afterwards where somebody has opened it before.
- */
+/** A graph that is drawn again when the width asks for it. */
 export class GraphView {
   /**
    * @param {HTMLElement} holder of the drawing
-   * @param {HTMLDetailsElement} way what opens
+   * @param {{nodes: object[], edges: object[]}} graph
+   * @param {(node: string) => void} open called with the node that was chosen
    */
-  constructor(holder, way) {
-    this.holder = holder;
-    this.way = way;
-    this.graph = null;
-    this.run = null;
-    this.liked = recall(LIKED) === "open";
-    way.open = this.liked;
-    way.firstElementChild.addEventListener("click", () => this.#like(!way.open));
-    new ResizeObserver(() => this.#draw()).observe(way);
-  }
-
-  /** Keep what somebody likes for the next answers, and the next visit. */
-  #like(open) {
-    this.chosen = true;
-    this.liked = open;
-    keep(LIKED, open ? "open" : "folded");
-  }
-
-  /** Open the drawing while there is nothing else to see, unless somebody has decided otherwise. */
-  #unfold() {
-    const { phase, draft } = this.run ?? {};
-    if (phase !== "running") this.chosen = false;
-    else if (this.chosen) return;
-    this.way.open = this.liked || (phase === "waiting" || (phase === "running" && !draft)) && matchMedia(WIDE).matches;
-  }
-
-  /** Show another graph, untouched. */
-  open(graph) {
-    this.graph = graph;
-    this.run = null;
-    this.drawnFor = null;
-    this.#draw();
+  constructor(holder, graph, open = () => {}) {
+    Object.assign(this, { holder, graph, open, run: null });
+    this.observer = new ResizeObserver(() => this.#draw());
+    this.observer.observe(holder);
   }
 
   /** Light up what the run has reached. */
   light(run) {
     this.run = run;
-    this.#unfold();
-    if (this.graph) this.#mark();
+    this.observer.observe(this.holder);
+    if (this.drawn) this.#mark();
   }
 
   #draw() {
-    const width = this.way.clientWidth;
-    if (!this.graph || !width) return;
-    const { placed, across, way, graph } = fitting(this.graph, width);
+    // An observer keeps what it observes, and with it the whole conversation that was left.
+    if (!this.holder.isConnected) this.observer.disconnect();
+    const width = this.holder.clientWidth;
+    if (!width) return;
+    const { placed, across, graph } = fitting(this.graph, width);
+    const way = `${across} ${placed.width}`;
     if (this.drawnFor === way) return;
-    this.drawnFor = way;
-    this.drawn = graph;
-    const svg = drawn("svg", { viewBox: `0 0 ${placed.width} ${placed.height}`, role: "group", "aria-label": "Nodes of the graph" });
-    svg.style.maxWidth = `${placed.width}px`;
+    Object.assign(this, { drawnFor: way, drawn: graph });
+    const { width: wide, height } = placed;
+    const svg = drawn("svg", { viewBox: `0 0 ${wide} ${height}`, role: "group", "aria-label": "Nodes of the graph" });
+    svg.style.maxWidth = `${wide}px`;
+    this.edges = placed.edges.map((edge) => drawn("path", { d: lineOf(edge)(edge.points, across), class: "edge" }));
+    this.nodes = placed.nodes.map(nodeBox);
     svg.append(
       ...placed.groups.map((group) => groupBox(group, across)),
-      ...(this.edges = placed.edges.map((edge) => edgeLine(edge, across))),
-      ...(this.nodes = placed.nodes.map(nodeBox)),
+      ...this.edges,
+      ...this.nodes,
       ...placed.edges.filter(isLabelled).map((edge) => edgeLabel(edge, placed.nodes, across)),
     );
     svg.addEventListener("keydown", (event) => this.#walk(event));
-    this.nodes.find(({ tagName }) => tagName === "a")?.setAttribute("tabindex", "0");
+    svg.addEventListener("click", ({ target }) => this.#choose(target));
+    this.#boxes()[0]?.setAttribute("tabindex", "0");
     this.holder.replaceChildren(svg);
     this.#mark();
   }
 
+  #boxes() {
+    return this.nodes.filter((node) => node.classList.contains("node"));
+  }
+
+  #choose(target) {
+    const node = target.closest(".node")?.dataset.node;
+    if (node) this.open(node);
+  }
+
   /** Let the arrow keys lead from node to node: all of them are one stop of Tab. */
   #walk(event) {
-    const step = STEPS[event.key];
-    const nodes = this.nodes.filter(({ tagName }) => tagName === "a");
-    const at = nodes.indexOf(event.target.closest?.("a"));
-    if (!step || at < 0 || !nodes[at + step]) return;
+    const nodes = this.#boxes();
+    const at = nodes.indexOf(event.target.closest?.(".node"));
+    if (event.key === "Enter") return this.#choose(event.target);
+    const next = nodes[at + STEPS[event.key]];
+    if (at < 0 || !next) return undefined;
     event.preventDefault();
     nodes[at].setAttribute("tabindex", "-1");
-    nodes[at + step].setAttribute("tabindex", "0");
-    nodes[at + step].focus();
+    next.setAttribute("tabindex", "0");
+    return next.focus();
   }
 
   #mark() {
@@ -125,40 +92,32 @@ export class GraphView {
   /** Say for each node how far it is; the latest step counts where one ran several times. */
   #states() {
     const states = new Map();
-    const run = this.run;
-    if (!run) return states;
-    for (const step of run.steps) {
+    if (!this.run) return states;
+    const { steps, ended, phase } = this.run;
+    for (const step of steps) {
       states.set(step.node, step);
       if (step.node.includes(":")) states.set(`${step.node.slice(0, step.node.indexOf(":"))}:__start__`, { state: "done" });
     }
     for (const { id } of this.drawn.nodes) {
-      const within = run.steps.filter(({ node }) => node.startsWith(`${id}:`));
+      const within = steps.filter(({ node }) => node.startsWith(`${id}:`));
       if (within.length && within.every(({ state }) => state === "passed")) states.set(id, { state: "passed" });
     }
     states.set("__start__", { state: "done" });
-    if (run.phase === "done") {
-      states.set("__end__", { state: "done" });
-      for (const { id } of this.drawn.nodes) if (!states.has(id)) states.set(id, { state: "skipped" });
-    }
+    if (!ended || ["waiting", "failed", "cancelled", "broken"].includes(phase)) return states;
+    states.set("__end__", { state: "done" });
+    for (const { id } of this.drawn.nodes) if (!states.has(id)) states.set(id, { state: "skipped" });
     return states;
   }
 }
 
 /**
- * Lay a graph out across if it stays legible: closer together if need be, or with groups as single
- * nodes. Else downwards, where there is most room for few nodes.
+ * Lay a graph out across if it stays legible, or with groups as single nodes; else downwards, where
+ * there is most room for few nodes.
  */
 function fitting(whole, width) {
-  const graphs = foldings(whole);
-  for (const [folds, graph] of graphs.entries()) {
-    for (const [gaps, gap] of Object.entries(GAPS)) {
-      const placed = layout(graph, true, gap);
-      const least = gaps === "wide" ? 1 : SMALLEST;
-      if (width >= placed.width * least) return { placed, across: true, way: gaps + folds, graph };
-    }
-  }
-  const graph = graphs.at(-1);
-  return { placed: layout(graph, false, DOWN), across: false, way: "down", graph };
+  const graph = folded(whole);
+  const placed = [whole, graph].map((one) => ({ placed: layout(one, true), across: true, graph: one }));
+  return placed.find((one) => width >= one.placed.width * SMALLEST) ?? { placed: layout(graph, false), across: false, graph };
 }
 
 function groupBox({ name, x, y, width, height }, across) {
@@ -166,13 +125,7 @@ function groupBox({ name, x, y, width, height }, across) {
   const place = across
     ? { x: x + width - 10, y: y + height + 14, "text-anchor": "end" }
     : { x: x + width + 6, y: y + 14 };
-  const label = drawn("text", place, name);
-  return drawn("g", { class: "group", "aria-hidden": "true" }, box, label);
-}
-
-function edgeLine({ source, target, points, back }, across) {
-  const line = source === target ? loop : back ? detour : smooth;
-  return drawn("path", { d: line(points, across), class: "edge" });
+  return drawn("g", { class: "group", "aria-hidden": "true" }, box, drawn("text", place, name));
 }
 
 /** A conditional edge says on what condition it is taken, unless that is the name of its target. */
@@ -187,6 +140,8 @@ function edgeLabel({ data, target }, nodes, across) {
     : { x: x + width / 2, y: y - (within ? 15 : 6), "text-anchor": "middle" };
   return drawn("text", { ...place, class: "condition", "aria-hidden": "true" }, String(data));
 }
+
+const lineOf = ({ source, target, back }) => (source === target ? loop : back ? detour : smooth);
 
 function smooth([first, ...others], across) {
   let [x, y] = first;
@@ -215,35 +170,27 @@ function detour([[fromX, fromY], [toX, toY]], across) {
 }
 
 function nodeBox({ id, x, y, width, height }) {
-  if (isEnd(id)) {
-    const dot = drawn("circle", { cx: x + width / 2, cy: y + height / 2, r: width / 2 - 1, class: "end" });
-    dot.dataset.node = id;
-    return dot;
-  }
-  const node = drawn(
-    "a",
-    { class: "node", href: `#${sectionOf(id)}`, tabindex: "-1" },
-    drawn("rect", { x, y, width, height, rx: 10 }),
-    drawn("text", { class: "name", x: x + width / 2, y: y + height / 2 + 4.5 }, spelled(shortName(id))),
-    drawn("text", { class: "told", x: x + width / 2, y: y + height / 2 + 13 }),
-  );
+  const [middle, centre] = [x + width / 2, y + height / 2];
+  const node = isEnd(id)
+    ? drawn("circle", { cx: middle, cy: centre, r: width / 2 - 1, class: "end" })
+    : drawn(
+      "g",
+      { class: "node", role: "button", tabindex: "-1" },
+      drawn("rect", { x, y, width, height, rx: 10 }),
+      drawn("text", { class: "name", x: middle, y: centre + 4.5 }, spelled(shortName(id))),
+      drawn("text", { class: "told", x: middle, y: centre + 13 }),
+    );
   node.dataset.node = id;
   return node;
 }
 
-function markNode(node, step) {
-  node.dataset.state = step.state;
-  if (node.tagName !== "a") return;
-  const time = step.state === "done" && step.ended ? seconds(step.ended - step.started) : "";
-  const told = (MARKS[step.state] ?? "") + (time || WORDS[step.state]);
+function markNode(node, { state, started, ended }) {
+  node.dataset.state = state;
+  if (!node.classList.contains("node")) return;
+  const time = state === "done" && ended ? seconds(ended - started) : "";
+  const told = time ? `✓ ${time}` : state === "done" ? "✓" : WORDS[state] ?? "";
   node.querySelector(".told").textContent = told;
   node.classList.toggle("telling", told !== "");
-  const spoken = [shortName(node.dataset.node), SPOKEN[step.state] ?? step.state, time];
+  const spoken = [shortName(node.dataset.node), SPOKEN[state] ?? state, time];
   node.setAttribute("aria-label", spoken.filter(Boolean).join(", "));
-}
-
-/** Say what a run is doing just now. */
-export function nowDoing(run) {
-  const running = run.steps.filter((step) => step.state === "running" && !run.outer.has(step.id));
-  return running.length ? running.map((step) => doing(step.node)).join(" and ") : "waiting for the server";
 }

@@ -1,7 +1,7 @@
-/** Where the nodes of a graph stand: layers along the run, rows across it. Pure. */
+/** Where the nodes of a graph stand, and which edges a run has taken. Pure. */
 
-/** Between two layers: where there is room, and where a long graph has to fit. */
-export const GAPS = { wide: 26, tight: 14 };
+/** Between two layers; downwards, conditions stand there. */
+const GAP = { across: 17, down: 34 };
 const HEIGHT = 42;
 const ROW = 72;
 const COLUMN = 132;
@@ -15,20 +15,14 @@ export const isEnd = (id) => id.endsWith("__start__") || id.endsWith("__end__");
 /** The name of a node within its group: "web:search" is "search" in "web". */
 export const shortName = (id) => id.slice(id.lastIndexOf(":") + 1);
 const groupOf = (id) => (id.includes(":") ? id.slice(0, id.indexOf(":")) : "");
+const mean = (numbers) => (numbers.length ? numbers.reduce((one, other) => one + other, 0) / numbers.length : 0);
 
-/** Return the graph, then the same with one group more drawn as a single node, the largest first. */
-export function foldings(graph) {
-  const sizes = new Map();
-  for (const { id } of graph.nodes) if (groupOf(id)) sizes.set(groupOf(id), (sizes.get(groupOf(id)) ?? 0) + 1);
-  const groups = [...sizes.keys()].sort((one, other) => sizes.get(other) - sizes.get(one));
-  return [graph, ...groups.map((_, at) => folded(graph, new Set(groups.slice(0, at + 1))))];
-}
-
-function folded({ nodes, edges }, groups) {
-  const named = (id) => (groups.has(groupOf(id)) ? groupOf(id) : id);
-  const kept = edges.map((edge) => ({ ...edge, source: named(edge.source), target: named(edge.target) }))
-    .filter(({ source, target }, at) => source !== target || named(edges[at].source) === edges[at].source);
+/** Return the same graph with each group drawn as a single node. */
+export function folded({ nodes, edges }) {
+  const named = (id) => groupOf(id) || id;
   const ids = new Set(nodes.map(({ id }) => named(id)));
+  const kept = edges.map((edge) => ({ ...edge, source: named(edge.source), target: named(edge.target) }))
+    .filter(({ source, target }, at) => source !== target || edges[at].source === edges[at].target);
   const byEnds = new Map(kept.map((edge) => [`${edge.source}>${edge.target}`, edge]));
   return { nodes: [...ids].map((id) => ({ id })), edges: [...byEnds.values()] };
 }
@@ -37,23 +31,21 @@ function folded({ nodes, edges }, groups) {
  * Place a graph.
  * @param {{nodes: {id: string}[], edges: {source: string, target: string}[]}} graph
  * @param {boolean} across from left to right; else from top to bottom
- * @param {number} gap between two layers
  * @returns {{width: number, height: number, nodes: object[], edges: object[], groups: object[]}}
  *   boxes by `x, y, width, height`; edges by `points`, from the rim of one box to that of another
  */
-export function layout(graph, across, gap = GAPS.wide) {
+export function layout(graph, across) {
   const ids = graph.nodes.map((node) => node.id);
   const back = backEdges(ids, graph.edges);
   const forward = graph.edges.filter((edge) => !back.has(edge));
-  const layers = layersOf(ids, forward);
-  const { cells, routes } = withBends(ids, forward, layers);
+  const { cells, routes } = withBends(ids, forward, layersOf(ids, forward));
   placeRows(cells, routes);
-  const boxes = measure(cells, across, gap);
+  const boxes = measure([...cells.values()], across);
   const nodes = ids.map((id) => ({ id, ...boxes.get(id) }));
   const edges = graph.edges.map((edge) => ({
     ...edge,
     back: back.has(edge),
-    points: points(back.has(edge) ? [edge.source, edge.target] : routes.get(edge), boxes, across),
+    points: points(routes.get(edge) ?? [edge.source, edge.target], boxes, across),
   }));
   const groups = groupsOf(nodes);
   return { ...extent([...boxes.values(), ...groups], across), nodes, edges, groups };
@@ -78,10 +70,8 @@ function backEdges(ids, edges) {
 /** Give each node the length of the longest way to it. */
 function layersOf(ids, edges) {
   const layers = new Map(ids.map((id) => [id, 0]));
-  for (let round = 0; round < ids.length; round += 1) {
-    for (const { source, target } of edges) {
-      layers.set(target, Math.max(layers.get(target), layers.get(source) + 1));
-    }
+  for (const _ of ids) {
+    for (const { source, target } of edges) layers.set(target, Math.max(layers.get(target), layers.get(source) + 1));
   }
   return layers;
 }
@@ -102,22 +92,20 @@ function withBends(ids, edges, layers) {
   return { cells, routes };
 }
 
+const inLayers = (cells) => cells.reduce((layers, cell) => {
+  (layers[cell.layer] ??= []).push(cell);
+  return layers;
+}, []);
+
 /** Put each node beside those it comes from, and spread a layer around the middle of them. */
 function placeRows(cells, routes) {
   const before = new Map([...cells.keys()].map((id) => [id, []]));
-  for (const route of routes.values()) {
-    for (let at = 1; at < route.length; at += 1) before.get(route[at]).push(route[at - 1]);
-  }
-  const last = Math.max(...[...cells.values()].map((cell) => cell.layer));
-  for (let layer = 1; layer <= last; layer += 1) {
-    const members = [...cells.values()].filter((cell) => cell.layer === layer);
+  for (const route of routes.values()) route.slice(1).forEach((id, at) => before.get(id).push(route[at]));
+  for (const members of inLayers([...cells.values()]).slice(1)) {
     for (const cell of members) cell.row = mean(before.get(cell.id).map((id) => cells.get(id).row));
     spread(members);
   }
 }
-
-const mean = (numbers) =>
-  numbers.length ? numbers.reduce((total, number) => total + number, 0) / numbers.length : 0;
 
 /** Keep neighbours at least one row apart, without moving the middle of the layer. */
 function spread(members) {
@@ -137,32 +125,22 @@ function sizeOf({ id, bend }) {
 }
 
 /** Turn layers and rows into boxes. */
-function measure(cells, across, gap) {
-  const sizes = new Map([...cells.values()].map((cell) => [cell.id, sizeOf(cell)]));
-  const starts = startsOf(cells, sizes, across, gap);
-  const top = Math.min(...[...cells.values()].map((cell) => cell.row));
+function measure(cells, across) {
+  const top = Math.min(...cells.map((cell) => cell.row));
   const boxes = new Map();
-  for (const { id, layer, row } of cells.values()) {
-    const { width, height } = sizes.get(id);
-    const along = starts[layer].middle;
-    const aside = MARGIN + (row - top) * (across ? ROW : COLUMN) + (across ? HEIGHT / 2 + 14 : COLUMN / 2);
-    const [x, y] = across ? [along, aside] : [aside, along];
-    boxes.set(id, { x: x - width / 2, y: y - height / 2, width, height });
+  let start = MARGIN;
+  for (const members of inLayers(cells)) {
+    const depth = Math.max(...members.map((cell) => sizeOf(cell)[across ? "width" : "height"]));
+    for (const cell of members) {
+      const { width, height } = sizeOf(cell);
+      const along = start + depth / 2;
+      const aside = MARGIN + (cell.row - top) * (across ? ROW : COLUMN) + (across ? HEIGHT / 2 + 14 : COLUMN / 2);
+      const [x, y] = across ? [along, aside] : [aside, along];
+      boxes.set(cell.id, { x: x - width / 2, y: y - height / 2, width, height });
+    }
+    start += depth + (across ? GAP.across : GAP.down);
   }
   return boxes;
-}
-
-function startsOf(cells, sizes, across, gap) {
-  const starts = [];
-  let at = MARGIN;
-  const last = Math.max(...[...cells.values()].map((cell) => cell.layer));
-  for (let layer = 0; layer <= last; layer += 1) {
-    const members = [...cells.values()].filter((cell) => cell.layer === layer);
-    const size = Math.max(...members.map(({ id }) => sizes.get(id)[across ? "width" : "height"]));
-    starts.push({ middle: at + size / 2 });
-    at += size + gap;
-  }
-  return starts;
 }
 
 function points(route, boxes, across) {
@@ -173,21 +151,45 @@ function points(route, boxes, across) {
   });
 }
 
+/** The box around boxes, with its right and lower rim. */
+function around(boxes) {
+  const [x, y] = [Math.min(...boxes.map((box) => box.x)), Math.min(...boxes.map((box) => box.y))];
+  const right = Math.max(...boxes.map((box) => box.x + box.width));
+  return { x, y, right, bottom: Math.max(...boxes.map((box) => box.y + box.height)) };
+}
+
 /** Leave room for the names of groups: below them across, beside them downwards. */
 function extent(boxes, across) {
-  const right = Math.max(...boxes.map((box) => box.x + box.width));
-  const bottom = Math.max(...boxes.map((box) => box.y + box.height));
+  const { right, bottom } = around(boxes);
   return { width: right + MARGIN + (across ? 0 : 36), height: bottom + MARGIN + (across ? 6 : 0) };
 }
 
 function groupsOf(nodes) {
   const names = [...new Set(nodes.map((node) => groupOf(node.id)).filter(Boolean))];
   return names.map((name) => {
-    const members = nodes.filter((node) => groupOf(node.id) === name);
-    const x = Math.min(...members.map((box) => box.x)) - 10;
-    const y = Math.min(...members.map((box) => box.y)) - 10;
-    const right = Math.max(...members.map((box) => box.x + box.width)) + 10;
-    const bottom = Math.max(...members.map((box) => box.y + box.height)) + 10;
-    return { name, x, y, width: right - x, height: bottom - y };
+    const { x, y, right, bottom } = around(nodes.filter((node) => groupOf(node.id) === name));
+    return { name, x: x - 10, y: y - 10, width: right - x + 20, height: bottom - y + 20 };
   });
+}
+
+/**
+ * Return the edges that a run has taken: those between nodes it reached, unless it came to the target
+ * by way of another node between them.
+ * @param {{source: string, target: string}[]} edges
+ * @param {Set<string>} reached
+ */
+export function taken(edges, reached) {
+  const walked = edges.filter(({ source, target }) => reached.has(source) && reached.has(target));
+  const passesAnother = (edge) => walked.some((other) => other.target === edge.target
+    && other.source !== edge.source && leads(walked, edge.source, other.source, edge));
+  return new Set(walked.filter((edge) => edge.source !== edge.target && !passesAnother(edge)));
+}
+
+/** Say whether a way of edges leads from one node to another without using `left`. */
+function leads(edges, from, to, left) {
+  const seen = new Set([from]);
+  for (const at of seen) {
+    for (const edge of edges) if (edge.source === at && edge !== left) seen.add(edge.target);
+  }
+  return from !== to && seen.has(to);
 }

@@ -1,6 +1,6 @@
 /** The documents of the index: listed, uploaded, and removed. */
 
-import { byId, element, fill, put, show } from "./dom.js";
+import { asksTwice, byId, element, fill, put, show } from "./dom.js";
 import * as server from "./server.js";
 import { count } from "./words.js";
 
@@ -10,14 +10,18 @@ const EVERY = 400;
 export class Library {
   /** @param {(path: string) => void} open called with the document that was chosen */
   constructor(open) {
-    this.open = open;
-    this.paths = new Set();
+    Object.assign(this, { open, paths: new Set(), told: null });
     this.status = element("div", { id: "adding", role: "status" });
   }
 
   /** Whether a source can be opened. */
   has(source) {
-    return this.paths.has(source) || this.paths.has(source?.slice(0, source.lastIndexOf("#")));
+    return this.paths.has(source) || this.paths.has(withoutPart(source));
+  }
+
+  /** What a document is called: its path within the folder that was indexed. */
+  nameOf(path) {
+    return this.told?.files.find((one) => [path, withoutPart(path)].includes(one.path))?.name ?? path;
   }
 
   /** Ask the server what is in the index. */
@@ -26,18 +30,11 @@ export class Library {
       this.told = await server.documents();
     } catch (error) {
       server.expected(error);
-      this.paths = new Set();
-      return show(byId("library"), false);
+      this.told = null;
     }
-    this.paths = new Set(this.told.files.map(({ path }) => path));
-    this.#draw();
-    return show(byId("library"), true);
-  }
-
-  /** What a document is called: its path within the folder that was indexed. */
-  nameOf(path) {
-    const file = path.lastIndexOf("#") < 0 ? path : path.slice(0, path.lastIndexOf("#"));
-    return this.told?.files.find((one) => [path, file].includes(one.path))?.name ?? path;
+    this.paths = new Set(this.told?.files.map(({ path }) => path));
+    if (this.told) this.#draw();
+    show(byId("library"), this.told);
   }
 
   /** Draw the list; who is in it with the keyboard stays at the same place. */
@@ -46,65 +43,43 @@ export class Library {
     const focused = controls().indexOf(document.activeElement);
     const open = byId("library").querySelector("details")?.open;
     const { files, uploads, accepted } = this.told;
-    const list = element("ol.files");
-    fill(list, files, (file) => this.#entry(file));
     const input = element("input", {
       id: "upload", type: "file", multiple: true, accept: accepted.join(","), onchange: () => this.add(input.files),
     });
-    const adding = element("div.adding", element("label", { for: "upload" }, "Add documents"), input);
     put(
       byId("library"),
       element("h2", { id: "library-title" }, "Documents"),
-      element("p.hint", count(files.length, "document")),
-      uploads && adding,
+      uploads && element("div.adding", element("label", { for: "upload" }, "Add documents"), input),
       this.status,
-      element("details", { open: open ?? files.length <= 20 }, element("summary", "List"), list),
+      element(
+        "details", { open: open ?? files.length <= 20 },
+        element("summary", count(files.length, "document")), fill(element("ol.files"), files, (file) => this.#entry(file)),
+      ),
     );
     if (focused >= 0) (controls()[focused] ?? controls().at(-1)).focus();
   }
 
-  #entry(file) {
-    const { name, path, title, chunks, uploaded } = file;
-    const told = [title === name ? "" : title, count(chunks, "chunk"), uploaded ? "uploaded" : ""].filter(Boolean).join(" · ");
-    const remove = element("button.plain.remove", { "aria-label": `Remove ${name}`, onclick: () => this.#ask(remove, file, name) }, "Remove");
-    const open = element("button.plain", { onclick: () => this.open(path) }, name);
-    return element("li", open, element("span.told", told), this.told.edits && remove);
-  }
-
-  /** Remove at the second click: the first says what will be gone. */
-  async #ask(button, { path, uploaded }, name) {
-    const isSure = button.dataset.sure;
-    const label = (text) => {
-      button.textContent = text;
-      button.setAttribute("aria-label", `${text} ${name}`);
+  #entry({ name, path, title, chunks, uploaded }) {
+    const told = [title === name ? "" : title, count(chunks, "passage"), uploaded ? "uploaded" : ""].filter(Boolean).join(" · ");
+    const sure = uploaded ? "Delete it for good?" : "Take it out of the index?";
+    const act = async () => {
+      const problem = await this.#work(name, `Deleting ${name}`, () => server.removeDocument(path));
+      this.#say(problem || `${name} was deleted.`);
     };
-    const begin = () => {
-      delete button.dataset.sure;
-      label("Remove");
-    };
-    begin();
-    if (isSure) {
-      const problem = await this.#work(name, `Removing ${name}`, () => server.removeDocument(path));
-      return this.#say(problem || `${name} was removed.`);
-    }
-    button.dataset.sure = "yes";
-    label(uploaded ? "Remove and delete the file?" : "Remove from the index?");
-    // A click elsewhere takes it back: as it ends, or what is clicked would move away beneath it.
-    return document.addEventListener("click", ({ target }) => target === button || begin(), { once: true, capture: true });
+    const remove = this.told.edits && asksTwice({ label: "Delete", sure, name, act });
+    return element("li", element("button.plain", { onclick: () => this.open(path) }, name), element("span.told", told), remove);
   }
 
   /** Upload files one after the other, and say what became of each. */
   async add(files) {
     const problems = [];
     for (const file of [...files]) {
-      if (file.size > this.told.most_bytes) {
-        problems.push(`${file.name} has more than ${this.told.most_bytes.toLocaleString("en")} bytes.`);
-        continue;
-      }
-      const problem = await this.#work(file.name, `Indexing ${file.name}`, () => server.addDocument(file));
+      const problem = file.size > this.told.most_bytes
+        ? `${file.name} has more than ${this.told.most_bytes.toLocaleString("en")} bytes.`
+        : await this.#work(file.name, `Indexing ${file.name}`, () => server.addDocument(file));
       if (problem) problems.push(problem);
     }
-    this.#say(problems.length ? problems.join(" ") : `${count(files.length, "document")} added.`);
+    this.#say(problems.join(" ") || `${count(files.length, "document")} added.`);
   }
 
   /** Do something that takes time, with a bar; return what went wrong, if anything. */
@@ -113,7 +88,7 @@ export class Library {
     const told = element("div", element("p.hint", `${label}…`), bar);
     this.#say("");
     this.status.append(told);
-    const watch = setInterval(() => this.#follow(name, bar), EVERY);
+    const watch = setInterval(() => follow(name, bar), EVERY);
     let problem = "";
     try {
       await work();
@@ -127,16 +102,17 @@ export class Library {
     return problem;
   }
 
-  async #follow(name, bar) {
-    const now = await server.documentProgress().catch(() => null);
-    if (!now?.total || now.file !== name) return;
-    bar.max = now.total;
-    bar.value = now.done;
-  }
-
   /** Say something in the place of what was said before, beside the bars of what is under way. */
   #say(message) {
     this.status.querySelector(":scope > p")?.remove();
     if (message) this.status.append(element("p.hint", message));
   }
+}
+
+/** The path of a file, without what names a part of it. */
+const withoutPart = (source) => (source?.includes("#") ? source.slice(0, source.lastIndexOf("#")) : source);
+
+async function follow(name, bar) {
+  const now = await server.documentProgress().catch(() => null);
+  if (now?.total && now.file === name) Object.assign(bar, { max: now.total, value: now.done });
 }

@@ -1,92 +1,66 @@
-/** The page: asks, follows the run, and draws what it brings. */
+/** The page: asks, follows what it asked, and shows the conversation. */
 
-import { drawAnswer } from "./answer.js";
-import { compareWith, leaveComparison } from "./compare.js";
-import { askHuman, closeQuestion } from "./confirm.js";
-import { drawTurns } from "./conversation.js";
-import { drawCritiques } from "./critiques.js";
-import { DocumentsView } from "./documents.js";
+import { compareWith, isComparable } from "./compare.js";
 import { byId, element, put, show } from "./dom.js";
 import { GraphView } from "./graph.js";
-import { History } from "./history.js";
+import { History, lineage, versions } from "./history.js";
 import { Library } from "./library.js";
-import { linked } from "./places.js";
-import { begin, cancelled, close, conclude, derive, isWhole, resume, take } from "./run.js";
+import { begin, close, isEnded, kept, restart, resume, take } from "./run.js";
 import * as server from "./server.js";
 import { Settings } from "./settings.js";
 import { openSource } from "./source.js";
-import { tell } from "./status.js";
-import { drawEvents, drawNumbers } from "./trace.js";
-import { drawWeb } from "./web.js";
-import { graphName, nameGraphs } from "./words.js";
+import { linked } from "./sources.js";
+import { spoken, Turn } from "./turn.js";
+import { spelled } from "./words.js";
 
-const graphView = new GraphView(byId("graph"), byId("way"));
-const read = (path, citation = null) => openSource(path, citation, library.nameOf(path));
-const library = new Library(read);
-const reading = { open: read, has: (source) => library.has(source) };
-const documentsView = new DocumentsView(reading);
+const GONE = "The server no longer has this conversation. Asked again, the question begins a new one.";
+const PAUSES = [1, 2, 4, 8, 16];
+/** Seconds between the tries to go on after a connection broke. */
+
+const otherTabs = new BroadcastChannel("crag");
+const offered = new Map();
+const library = new Library((path, citation = null) => openSource(path, citation, library.nameOf(path)));
 const settings = new Settings(() => byId("question").focus());
-const history = new History(open, refreshed, forgotten);
-const drawings = new Map();
-const dirty = new Set();
-let assistants = [];
-let shown = null;
-let conversation = null;
+const history = new History({ open: openThread, deleted }, graphName);
+let first = {};
+let conversation = { thread: null, graph: "", turns: [], kept: [] };
 let edited = null;
 let active = null;
 
-const actions = { ask: (question, instead) => ask(question, instead), edit, reading, compare: compareWith, graphs: [], first: {} };
+const chosen = () => byId("graphs").value;
+function graphName(name) {
+  return offered.get(name)?.title ?? spelled(name);
+}
 
-const DRAWN_BY = [
-  [["steps", "asked", "error", "draft"], (run) => graphView.light(run)],
-  [["steps", "draft", "answer", "outcome", "citations", "messages", "error", "asked"], (run) => drawAnswer(run, actions)],
-  [["documents", "strips", "citations"], (run) => documentsView.draw(run)],
-  [["query", "pages", "strips", "events", "citations"], drawWeb],
-  [["reflection"], drawCritiques],
-  [["events"], drawEvents],
-];
+/** What can be done with a turn. */
+const actions = (turn) => ({
+  ask: (question, run) => ask(question, run),
+  edit,
+  decide: (reply) => decide(turn, reply),
+  compare: isComparable(turn.run, [...offered.keys()]) && (() => compareWith(turn.run, turn.comparison)),
+  reading: { open: library.open, has: (source) => library.has(source) },
+});
 
-const UNASKED = byId("way-line").textContent;
-const EVERYTHING = DRAWN_BY.flatMap(([keys]) => keys);
-
-/** Ask the server what it offers, and open the graph that the address names. */
+/** Ask the server what it offers, and show what the address names. */
 async function boot() {
   show(byId("notice"), false);
   try {
-    assistants = await server.graphs();
-  } catch (error) {
-    return error.status === 401 ? askToken(error.message) : notice(down(error), boot);
-  }
-  await greet();
-  history.load();
-  const wanted = new URLSearchParams(location.search);
-  byId("question").value ||= wanted.get("question") ?? "";
-  const names = assistants.map((assistant) => assistant.graph_id);
-  const name = wanted.get("graph") ?? (names.includes("crag") ? "crag" : names[0]);
-  actions.graphs = names;
-  drawChoices(names);
-  library.load().then(() => {
-    actions.first.examples = library.told?.examples;
-    if (shown) changed(shown, EVERYTHING);
-    else drawAnswer(null, actions);
-    if (wanted.has("source")) read(wanted.get("source"), linked(location.hash));
-  });
-  if (names.includes(name)) return choose(name);
-  notice(`There is no graph “${name}” on this server; it has ${names.join(", ")}.`);
-  return choose(names.includes("crag") ? "crag" : names[0]);
-}
-
-/** Learn what people call the graphs, and what is connected. */
-async function greet() {
-  try {
-    Object.assign(actions.first, await server.about());
+    for (const graph of await server.graphs()) offered.set(graph.name, graph);
+    first = await server.about().catch((error) => server.expected(error) ?? {});
   } catch (error) {
     server.expected(error);
-    return; // The page does without.
+    return error.status === 401 ? askToken(error.message) : notice(error.message, boot);
   }
-  nameGraphs(actions.first.graphs);
-  history.draw();
-  if (!shown) drawAnswer(null, actions);
+  const wanted = new URLSearchParams(location.search);
+  const name = wanted.get("graph") ?? "crag";
+  put(byId("graphs"), ...[...offered.keys()].map((one) => element("option", { value: one }, graphName(one))));
+  if (!offered.has(name)) notice(`There is no graph “${name}” on this server; it has ${[...offered.keys()].join(", ")}.`);
+  choose(offered.has(name) ? name : [...offered.keys()][0]);
+  byId("question").value ||= wanted.get("question") ?? "";
+  await Promise.all([history.load(), library.load()]);
+  drawConversation();
+  if (wanted.has("source")) library.open(wanted.get("source"), linked(location.hash));
+  return wanted.has("thread") && openThread(wanted.get("thread"), false);
 }
 
 /** Ask for the token where the address has none, or an old one. */
@@ -97,9 +71,8 @@ function askToken(message) {
     server.useToken(field.value);
     boot();
   };
-  byId("notice").replaceChildren(element(
-    "form.token",
-    { onsubmit },
+  put(byId("notice"), element(
+    "form.token", { onsubmit },
     element("p", message),
     element("label", { for: "token" }, "Token, or the whole address that crag serve printed"),
     field,
@@ -109,87 +82,180 @@ function askToken(message) {
   field.focus();
 }
 
-function drawChoices(names) {
-  const options = names.map((name) => {
-    const about = assistants.find((one) => one.graph_id === name).description;
-    const radio = element("input", { type: "radio", name: "graph", value: name, onchange: () => choose(name) });
-    return element("label", { title: about }, radio, element("span", graphName(name)));
-  });
-  byId("graphs").replaceChildren(byId("graphs").firstElementChild, ...options);
+/** Say what is wrong, with a way to try again. */
+function notice(message, again) {
+  put(byId("notice"), element("span", message), again && element("button", { onclick: again }, "Try again"));
+  show(byId("notice"), true);
 }
 
-const chosen = () => byId("ask").elements.namedItem("graph").value;
-
-/** Show another graph; its drawing and settings are fetched once. */
-async function choose(name) {
-  for (const radio of document.getElementsByName("graph")) radio.checked = radio.value === name;
-  const assistant = assistants.find((one) => one.graph_id === name)?.assistant_id;
-  try {
-    if (assistant && !drawings.has(name)) {
-      drawings.set(name, await Promise.all([server.drawing(assistant), server.schemas(assistant)]));
-    }
-  } catch (error) {
-    return notice(down(error), () => choose(name));
-  }
-  if (chosen() !== name || !drawings.has(name)) return;
-  label();
-  byId("about").textContent = assistants.find((one) => one.graph_id === name)?.description ?? "";
-  const [drawing, schemas] = drawings.get(name);
-  settings.use(schemas.settings);
-  graphView.open(drawing);
-  if (shown?.graph === name) graphView.light(shown);
+/** Take another graph for the next question. */
+function choose(name) {
+  byId("graphs").value = name;
+  const { description, drawing, settings: schema } = offered.get(name);
+  settings.use(schema ?? {});
+  byId("about").textContent = description;
+  const holder = element("div.graph");
+  byId("drawing").replaceChildren(holder);
+  new GraphView(holder, drawing);
+  drawForm();
 }
+
+const newTurn = (run) => new Turn(run, offered.get(run.graph)?.drawing, actions);
+const isIn = (run) => conversation.turns.findIndex((turn) => turn.run === run);
 
 /**
  * Ask the chosen graph: a follow-up in the conversation that is shown, if it is one of that graph.
  * @param {string} question
- * @param {object|null} instead the turn that is asked anew, whose place the question takes
+ * @param {object|null} instead the run whose place the question takes, with all that came after it
  */
 async function ask(question, instead = edited) {
   if (active || !question.trim()) return;
-  const run = begin(question.trim(), chosen(), settings.context(), Date.now());
-  const before = placed(run, instead);
   show(byId("notice"), false);
+  const graph = chosen();
+  const goesOn = conversation.graph === graph && conversation.turns.length > 0;
+  const at = goesOn && instead ? isIn(instead) : -1;
+  const before = !goesOn ? [] : at < 0 ? conversation.turns : conversation.turns.slice(0, at);
+  // The first question asked anew begins a conversation of its own, so that nothing answered is lost.
+  const thread = goesOn && (before.length || !instead?.checkpoint) ? conversation.thread : null;
+  const parent = before.findLast(({ run }) => run.checkpoint && run.phase !== "waiting")?.run.checkpoint ?? null;
+  const run = begin({ question: question.trim(), graph, settings: settings.context(), thread, parent }, Date.now());
+  const turn = newTurn(run);
+  conversation = { thread, graph, turns: [...before, turn], kept: thread ? conversation.kept : [] };
+  edited = null;
   byId("question").value = "";
-  open(run, conversation);
-  await follow(run, async (signal) => {
-    const from = await lastKept(before);
-    run.thread = from?.thread ?? await server.newThread();
-    const { thread, graph, settings: context } = run;
-    const input = drawings.get(graph)?.[1].chats
-      ? { messages: [{ role: "user", content: run.question }] }
-      : { question: run.question };
-    return server.stream({ thread, graph, input, context, checkpoint: from?.checkpoint }, signal);
-  });
+  drawConversation();
+  turn.item.scrollIntoView({ block: "start" });
+  await follow(turn, { graph, thread, question: run.question, checkpoint: parent, settings: run.settings });
 }
 
-/**
- * Put a run into its conversation, and return the turns before it. What is asked anew begins a
- * conversation of its own, so that nothing that was answered is lost; only a turn without an answer
- * gives way.
- */
-function placed(run, instead) {
-  const turns = goesOn() ? conversation.turns : [];
-  const at = turns.indexOf(instead);
-  const before = at < 0 ? turns : turns.slice(0, at);
-  if (at >= 0 && at === turns.length - 1 && instead.phase !== "done") turns.pop();
-  else if (at >= 0 || !goesOn()) conversation = history.begin(run.graph, before);
-  const earlier = [...before];
-  conversation.turns.push(run);
-  return earlier;
+/** Go on with a run that waits for a human. */
+async function decide(turn, reply) {
+  if (active) return;
+  const { graph, thread, settings: context } = turn.run;
+  resume(turn.run);
+  turn.changed();
+  await follow(turn, { graph, thread, resume: reply, settings: context });
 }
 
-/** Whether the next question follows those that are shown, which the server may have lost since. */
-const goesOn = () => conversation?.graph === chosen() && history.has(conversation);
-
-/** Return the last of some turns that the server kept something of, with its checkpoint. */
-async function lastKept(turns) {
-  for (const turn of turns.toReversed()) {
-    if (!turn.id) continue;
-    turn.checkpoint ??= (await server.kept(turn.thread, turn.id))?.checkpoint ?? null;
-    if (turn.checkpoint) return turn;
+/** Read a run to its end, whatever end that is. */
+async function follow(turn, asked) {
+  const { run } = turn;
+  const own = conversation;
+  active = { turn, conversation: own, stopping: new AbortController() };
+  drawForm();
+  try {
+    await read(turn, asked, active.stopping.signal);
+  } catch (error) {
+    if (error.name !== "AbortError") server.expected(error);
+    const phase = error.name === "AbortError" ? "cancelled" : error.kind === "broken" ? "broken" : "failed";
+    if (error.kind === "down") notice(error.message, boot);
+    close(run, phase, Date.now(), phase === "cancelled" ? "" : error.status === 404 ? GONE : error.message);
+    if (error.status === 404) own.thread = null;
   }
-  return null;
+  active = null;
+  turn.changed();
+  say(run);
+  if (own === conversation) address(own.thread);
+  drawForm();
+  requestAnimationFrame(() => turn.reveal());
+  otherTabs.postMessage(own.thread);
+  await history.load();
+}
+
+/** Read the events; where the connection breaks, see whether the answer was kept, and else ask again. */
+async function read(turn, asked, signal) {
+  const { run } = turn;
+  const own = conversation;
+  const known = new Set([run.checkpoint, ...own.kept.map(({ checkpoint }) => checkpoint)]);
+  for (const turnOfOwn of own.turns) known.add(turnOfOwn.run.checkpoint);
+  for (let tries = 0; ; tries += 1) {
+    try {
+      for await (const part of server.ask({ ...asked, thread: run.thread }, signal)) {
+        take(run, part, Date.now());
+        turn.changed();
+        if (part.event !== "messages") say(run);
+        if (part.event === "thread") own.thread = run.thread;
+        if (part.event === "thread" && own === conversation) address(own.thread);
+      }
+      if (run.phase !== "running") return;
+      throw new server.ServerError("broken", "The stream ended before the answer did.");
+    } catch (error) {
+      const mayHeal = error.kind === "broken" || (error.kind === "down" && tries > 0);
+      if (!mayHeal || tries === PAUSES.length) throw error;
+    }
+    byId("status").textContent = "The connection broke. Asking again…";
+    await pause(PAUSES[tries], signal);
+    const found = await keptOf(run, known);
+    if (found) return void Object.assign(run, kept(found, run), { steps: run.steps, started: run.started, ended: Date.now() });
+    if (asked.question) restart(run);
+  }
+}
+
+const pause = (wait, signal) => new Promise((resolve, reject) => {
+  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  setTimeout(resolve, 1000 * wait);
+});
+
+/** Return the turn that the server has kept of a run, if it has. */
+async function keptOf({ thread, question }, known) {
+  if (!thread) return null;
+  try {
+    const turns = await server.turns(thread);
+    return turns.find(({ checkpoint, values }) => !known.has(checkpoint) && values.asked === question);
+  } catch (error) {
+    server.expected(error);
+    return null;
+  }
+}
+
+/** Show a conversation of the server, up to its newest turn or the one whose checkpoint is named. */
+async function openThread(thread, pushes = true, checkpoint = undefined) {
+  byId("columns").dataset.side = "folded";
+  edited = null;
+  if (active?.conversation.thread === thread) {
+    conversation = active.conversation;
+  } else {
+    try {
+      const turns = await server.turns(thread);
+      const graph = history.graphOf(thread) ?? chosen();
+      const runs = lineage(turns, checkpoint).map((turn) => kept(turn, { thread, graph }));
+      conversation = { thread, graph, turns: runs.map(newTurn), kept: turns };
+    } catch (error) {
+      server.expected(error);
+      return notice(error.status === 404 ? GONE : error.message);
+    }
+  }
+  if (pushes) address(thread);
+  if (offered.has(conversation.graph)) choose(conversation.graph);
+  drawConversation();
+  return conversation.turns.at(-1)?.item.scrollIntoView({ block: "start" });
+}
+
+/** Give the conversation that is shown its address. */
+function address(thread) {
+  const url = new URL(location.href);
+  const before = url.searchParams.get("thread");
+  url.search = thread ? new URLSearchParams({ thread }) : "";
+  url.hash = "";
+  if (before !== thread) window.history.pushState(null, "", url);
+  history.show(thread);
+}
+
+/** Begin with nothing; a run that is under way goes on in its conversation. */
+function renew() {
+  conversation = { thread: null, graph: chosen(), turns: [], kept: [] };
+  edited = null;
+  address(null);
+  drawConversation();
+  byId("question").value = "";
+  byId("question").focus();
+}
+
+/** Leave a conversation that was deleted, with a run of it that is under way. */
+function deleted(thread) {
+  if (active?.conversation.thread === thread) active.stopping.abort();
+  if (conversation.thread === thread) renew();
+  otherTabs.postMessage(null);
 }
 
 /** Put a question back into its field; asked again, it takes the place of the old one. */
@@ -197,207 +263,59 @@ function edit(run) {
   edited = run;
   byId("question").value = run.question;
   byId("question").focus();
-  label();
-}
-
-/** Draw what other tabs have changed; what waited here may have been decided there. */
-function refreshed() {
-  const now = conversation?.turns.find(({ started }) => started === shown.started) ?? shown;
-  if (now !== shown) history.turn(conversation, now);
-  else if (conversation) drawConversation();
-}
-
-/** Leave a conversation that was deleted, with a run of it that is under way. */
-function forgotten(gone) {
-  if (gone.turns.includes(active?.run)) active.stopping.abort();
-  renew();
-}
-
-/** End whatever the form was about, and begin with nothing. */
-function renew() {
-  [shown, conversation, edited] = [null, null, null];
-  clear();
-  graphView.light(null);
-  drawTurns([], null, open);
-  drawAnswer(null, actions);
-  byId("status").textContent = "";
-  byId("way-line").textContent = UNASKED;
-  history.show(null);
-  working(active !== null);
-  byId("question").value = "";
-  byId("question").focus();
-}
-
-/** Say what the form asks: a question, one that follows, or one that is asked anew. */
-function label() {
-  const follows = goesOn() && conversation.turns.length > 0;
-  byId("asks").textContent = edited ? "Edit the question" : follows ? "Your follow-up question" : "Your question";
-  show(byId("leave"), edited !== null);
-  show(byId("new"), conversation !== null);
-}
-
-/** Go on with a run that waits for a human. */
-async function decide(run, answer) {
-  if (active) return;
-  resume(run);
-  changed(run, ["steps", "asked"]);
-  await follow(run, async (signal) => {
-    await lastKept([run]); // The thread may have gone on since with another question.
-    const { thread, graph, settings: context, checkpoint } = run;
-    run.checkpoint = null; // The next question follows the answer.
-    return server.stream({ thread, graph, resume: answer, context, checkpoint }, signal);
-  });
-}
-
-/** Read the stream to its end, whatever end that is. */
-async function follow(run, start) {
-  const stopping = new AbortController();
-  active = { run, stopping };
-  working(true);
-  history.note(run);
-  try {
-    for await (const part of await start(stopping.signal)) {
-      changed(run, take(run, part, Date.now()));
-      if (part.event === "metadata") history.note(run);
-    }
-    await settle(run);
-  } catch (error) {
-    await ended(run, error);
-  }
-  active = null;
-  working(false);
-  history.note(run);
-  if (conversation) drawConversation();
-  if (shown) changed(shown, EVERYTHING); // Another one may wait for a decision.
-  if (run === shown) requestAnimationFrame(reveal);
-}
-
-async function ended(run, error) {
-  const now = Date.now();
-  if (error.name === "AbortError") return cancelled(run, now);
-  server.expected(error);
-  if (error.kind === "broken") return settle(run, error.message);
-  if (error.kind === "down") notice(down(error), boot);
-  close(run, now, "failed", error.status === 404 ? GONE : down(error));
-  return error.status === 404 && history.load();
-}
-
-/** Conclude a run by what the server says of it: a stream may end for many reasons. */
-async function settle(run, message) {
-  if (run.phase !== "running") return;
-  let status = null;
-  try {
-    status = await server.statusOf(run.thread, run.id);
-    if (status === "success" && !isWhole(run)) {
-      Object.assign(run, await server.kept(run.thread, run.id));
-      derive(run.values);
-    }
-  } catch (error) {
-    server.expected(error);
-    status = null;
-  }
-  conclude(run, Date.now(), status, message);
-}
-
-const down = (error) =>
-  error.kind === "down" ? "The server does not answer. Is “crag serve” still running?" : error.message;
-
-const GONE = "The server no longer has this conversation. Asked again, the question begins a new one.";
-
-/** Stop reading, and tell the server. */
-function cancel() {
-  const run = active?.run ?? shown;
-  if (active) {
-    active.stopping.abort();
-    if (run.id) server.cancel(run.thread, run.id).catch((error) => notice(down(error)));
-  } else if (run?.phase === "waiting") {
-    cancelled(run, Date.now());
-    history.note(run);
-    changed(run, ["steps", "asked", "error"]);
-    working(false);
-  }
-}
-
-/** Show a run of a conversation from its beginning. */
-function open(run, within) {
-  [shown, conversation, edited] = [run, within, null];
-  clear();
-  history.show(conversation);
-  if (chosen() !== run.graph) choose(run.graph);
-  drawConversation();
-  changed(run, EVERYTHING);
-  requestAnimationFrame(reveal);
-}
-
-/** Bring the question, and the answer beneath it, into view, unless somebody reads further down. */
-function reveal() {
-  const { top } = byId("asked").getBoundingClientRect();
-  const { top: below } = byId("answer-body").getBoundingClientRect();
-  if (top >= 0 && below > 0.55 * innerHeight) byId("asked").scrollIntoView();
+  drawForm();
 }
 
 function drawConversation() {
-  drawTurns(conversation.turns, shown, (turn) => history.turn(conversation, turn));
-  label();
+  const { turns } = conversation;
+  put(byId("turns"), ...turns.map(({ item }) => item));
+  for (const turn of turns) drawVersions(turn);
+  show(byId("welcome"), !turns.length);
+  put(byId("lead"), first.model === undefined ? "" : connected(first));
+  const examples = (library.told?.examples ?? []).filter((question) => question.endsWith("?"));
+  put(byId("examples"), ...examples.map((question) => element("li", element("button", { onclick: () => ask(question) }, question))));
+  drawForm();
 }
 
-function clear() {
-  closeQuestion();
-  leaveComparison();
-  documentsView.clear();
-  for (const id of ["critiques", "web", "events", "numbers"]) show(byId(id), false);
+/** Let somebody go back to what was asked in the place of a question before. */
+function drawVersions({ run, versions: holder }) {
+  const ways = run.checkpoint ? versions(conversation.kept, run) : [];
+  const at = ways.findIndex(([checkpoint]) => checkpoint === run.checkpoint);
+  const to = (label, way) => element("button.plain", { disabled: !way, onclick: () => openThread(run.thread, false, way[1].checkpoint) }, label);
+  if (at < 0 || ways.length < 2) return put(holder);
+  return put(holder, to("Before", ways[at - 1]), ` Version ${at + 1} of ${ways.length} `, to("Next", ways[at + 1]));
 }
 
-/** Draw what changed, once for each frame. */
-function changed(run, keys) {
-  if (run !== shown) return;
-  if (!dirty.size) requestAnimationFrame(draw);
-  for (const key of keys) dirty.add(key);
+/** Say in one line what answers, and whether anything leaves the machine. */
+function connected({ model, web }) {
+  const answers = model ? `${model} writes the answers` : "Answers are quoted from your documents; no model writes them";
+  return `${answers}. ${web ? `${web} is searched where they do not suffice` : "The web is not searched"}.`;
 }
 
-function draw() {
-  const keys = [...dirty];
-  dirty.clear();
-  if (!shown) return;
-  for (const [names, view] of DRAWN_BY) if (names.some((name) => keys.includes(name))) view(shown);
-  if (keys.includes("error") && !shown.values.hits?.length) drawWeb(shown);
-  drawNumbers(shown);
-  tell(shown);
-  if (keys.includes("asked") && shown.phase === "waiting" && !active) {
-    const run = shown;
-    askHuman(run.asked, (answer) => decide(run, answer));
-  } else if (shown.phase !== "waiting") closeQuestion();
-  working(active !== null);
-}
-
-/** Switch between asking and cancelling without losing the focus. */
-function working(busy) {
-  const cancellable = busy || shown?.phase === "waiting";
-  const lost = document.activeElement === byId("cancel") && !cancellable;
-  show(byId("cancel"), cancellable);
-  byId("send").setAttribute("aria-disabled", String(busy));
-  byId("new").setAttribute("aria-disabled", String(busy));
-  label();
+/** Say what the form asks, and switch between asking and cancelling without losing the focus. */
+function drawForm() {
+  const goesOn = conversation.turns.length > 0 && conversation.graph === chosen();
+  const waits = conversation.turns.at(-1)?.run.phase === "waiting";
+  const lost = document.activeElement === byId("cancel") && !active;
+  byId("asks").textContent = edited ? "Edit the question" : goesOn ? "Your follow-up question" : "Your question";
+  show(byId("leave"), edited !== null);
+  show(byId("cancel"), active !== null || waits);
+  byId("send").setAttribute("aria-disabled", String(active !== null));
   if (lost) byId("question").focus();
 }
 
-/** Say what is wrong with the server or the address, with a way to try again. */
-function notice(message, again) {
-  const retry = again && element("button", { onclick: again }, "Try again");
-  put(byId("notice"), element("span", message), retry);
-  show(byId("notice"), true);
+/** Tell screen readers how far a run is. */
+function say(run) {
+  if (byId("status").textContent !== spoken(run)) byId("status").textContent = spoken(run);
 }
 
-/** Lead a citation to its strip, and a strip back to where it was cited. */
-function jump(event) {
-  const { cite, back } = event.target.closest?.("a")?.dataset ?? {};
-  if (!cite && !back) return;
-  event.preventDefault();
-  const target = cite ? byId(`strip-${cite}`) ?? byId("documents") : document.querySelector(`#answer-body [data-cite="${CSS.escape(back)}"]`);
-  const holder = target?.closest("details");
-  if (holder) holder.open = true;
-  target?.focus({ preventScroll: true });
-  target?.scrollIntoView({ block: "center" });
+/** Stop reading, which stops the run; or leave one that waits. */
+function cancel() {
+  const last = conversation.turns.at(-1);
+  if (active) return active.stopping.abort();
+  if (last && !isEnded(last.run)) close(last.run, "cancelled", Date.now());
+  last?.changed();
+  return drawForm();
 }
 
 byId("ask").addEventListener("submit", (event) => {
@@ -409,17 +327,28 @@ byId("question").addEventListener("keydown", (event) => {
   event.preventDefault();
   byId("ask").requestSubmit();
 });
+byId("graphs").addEventListener("change", () => choose(chosen()));
 byId("cancel").addEventListener("click", cancel);
-byId("new").addEventListener("click", () => active || renew());
+byId("new").addEventListener("click", renew);
+byId("side").addEventListener("click", () => {
+  const { dataset } = byId("columns");
+  dataset.side = dataset.side === "open" ? "folded" : "open";
+});
 byId("leave").addEventListener("click", () => {
   edited = null;
   byId("question").value = "";
-  label();
   byId("question").focus();
+  drawForm();
 });
-document.addEventListener("click", jump);
-drawAnswer(null, actions);
-history.draw();
+window.addEventListener("popstate", () => {
+  const thread = new URLSearchParams(location.search).get("thread");
+  return thread ? openThread(thread, false) : renew();
+});
+otherTabs.onmessage = async ({ data }) => {
+  await history.load();
+  const isKept = conversation.turns.at(-1)?.run.checkpoint;
+  if (data && data === conversation.thread && !active && isKept) openThread(data, false);
+};
 byId("question").focus();
 server.takeToken();
 boot();

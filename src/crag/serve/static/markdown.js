@@ -56,7 +56,7 @@ function block(token, say) {
   if (type === "heading") return [element("p.heading", ...inline(tokens, say))];
   if (type === "blockquote") return [element("blockquote", ...all())];
   if (type === "list") return [list(token, say)];
-  if (type === "table") return [table([token.header, ...token.rows].map((row) => row.map((cell) => cell.tokens)), say)];
+  if (type === "table") return [table([token.header, ...token.rows].map((row) => row.map((cell) => cell.tokens)), say, "th")];
   if (type === "text") return inline(tokens.length ? tokens : [token], say);
   const lines = text.split("\n");
   if (lines.every((line) => ROW.test(line))) return [table(lines.filter((line) => !DASHES.test(line)).map(cells), say)];
@@ -71,9 +71,10 @@ function list({ ordered, start, items }, say) {
 /** Read a row of a table that was cut off below its head. */
 const cells = (line) => ROW.exec(line)[1].split(/(?<!\\)\|/).map((cell) => lexer().inlineTokens(cell.trim()));
 
-function table(rows, say) {
-  const made = rows.map((row) => element("tr", ...row.map((tokens) => element("td", ...inline(tokens, say)))));
-  return element("table", element("tbody", ...made));
+function table(rows, say, head = "td") {
+  const made = rows.map((row, at) =>
+    element("tr", ...row.map((tokens) => element(at ? "td" : head, ...inline(tokens, say)))));
+  return element("div.scrolls", { tabindex: "0", role: "region", "aria-label": "Table" }, element("table", element("tbody", ...made)));
 }
 
 const inline = (tokens, say) => tokens.flatMap((token) => part(token, say));

@@ -1,7 +1,6 @@
 /** The API of the server that this page came from. */
 
-import { eventsOf } from "./sse.js";
-import { keep, recall } from "./stored.js";
+import { keep, recall } from "./dom.js";
 
 /** The server refused, or did not answer at all. */
 export class ServerError extends Error {
@@ -12,8 +11,7 @@ export class ServerError extends Error {
    */
   constructor(kind, message, status = 0) {
     super(message);
-    this.kind = kind;
-    this.status = status;
+    Object.assign(this, { kind, status });
   }
 }
 
@@ -46,16 +44,14 @@ export function useToken(pasted) {
   keep(TOKEN, token);
 }
 
-const STREAMED = ["tasks", "messages-tuple"];
-
 async function call(path, options = {}) {
   const headers = { ...options.headers, ...(token && { "x-api-key": token }) };
   let response;
   try {
-    response = await fetch(path, { credentials: "same-origin", ...options, headers });
+    response = await fetch(`/api/${path}`, { credentials: "same-origin", ...options, headers });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ServerError("down", "The server does not answer.");
+    throw new ServerError("down", "The server does not answer. Is “crag serve” still running?");
   }
   if (!response.ok) throw await refusal(response);
   return response;
@@ -65,143 +61,107 @@ async function refusal(response) {
   const text = await response.text().catch(() => "");
   let message = text;
   try {
-    message = JSON.parse(text).detail ?? text;
+    const told = JSON.parse(text);
+    message = told.message ?? told.detail ?? text;
   } catch {
     // Not JSON: a proxy's own words serve.
   }
-  if (typeof message !== "string") message = JSON.stringify(message);
-  return new ServerError("refused", message || `status ${response.status}`, response.status);
+  return new ServerError("refused", String(message).slice(0, 2000) || `HTTP ${response.status}`, response.status);
 }
 
 const get = async (path) => (await call(path)).json();
+const post = (path, body, signal) =>
+  call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
 
-function post(path, body, signal, method = "POST") {
-  const headers = { "Content-Type": "application/json" };
-  return call(path, { method, headers, body: JSON.stringify(body), signal });
-}
+/** Return the graphs: `{name, title, description, drawing, settings}`. */
+export const graphs = () => get("graphs");
 
-/** Return the assistants that the server made of its graphs, by name. */
-export async function graphs() {
-  const found = await (await post("/assistants/search", { limit: 100 })).json();
-  return found
-    .filter((assistant) => assistant.metadata?.created_by === "system")
-    .sort((one, other) => one.graph_id.localeCompare(other.graph_id));
-}
+/** Return what is connected: the names of the model and of the web search. */
+export const about = () => get("about");
 
-export const drawing = (assistant) => get(`/assistants/${assistant}/graph?xray=1`);
+/** Return the conversations, the latest first: `{thread, graph, changed, question}`. */
+export const threads = () => get("threads");
 
-/**
- * Return the JSON schema of the settings, without properties where the graph takes none, and
- * whether the graph takes a question as a message of a chat.
- */
-export async function schemas(assistant) {
-  const { context_schema: settings, input_schema: input } = await get(`/assistants/${assistant}/schemas`);
-  return { settings: settings ?? { properties: {} }, chats: "messages" in (input?.properties ?? {}) };
-}
+/** Return the turns of a conversation, the latest first: `{checkpoint, parent, values, interrupts}`. */
+export const turns = (thread) => get(`threads/${encodeURIComponent(thread)}`);
 
-/** Return the status that the server gives a run; one that is just ending is waited for. */
-export async function statusOf(thread, run, most = 10) {
-  for (let tries = most; ; tries -= 1) {
-    const { status } = await get(`/threads/${thread}/runs/${run}`);
-    if (!tries || !["pending", "running"].includes(status)) return status;
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-}
+/** Delete a conversation, and stop what is being answered on it. */
+export const removeThread = (thread) => call(`threads/${encodeURIComponent(thread)}`, { method: "DELETE" });
 
 /**
- * Return what the server kept of a run, and at which checkpoint; null if it kept nothing.
- * @returns {Promise<{values: object, asked: any, checkpoint: string}|null>} `asked` is what a human
- *   was asked, null if nothing
- */
-export async function kept(thread, run) {
-  const wanted = { limit: 1, metadata: { run_id: run } };
-  const [state] = await (await post(`/threads/${thread}/history`, wanted)).json();
-  if (!state) return null;
-  const interrupts = state.tasks.flatMap((task) => task.interrupts ?? []);
-  const { values, checkpoint } = state;
-  return { values, asked: interrupts[0]?.value ?? null, checkpoint: checkpoint.checkpoint_id };
-}
-
-const PAGE = "page";
-
-/** Return the threads of this page's conversations, the latest first. */
-export async function threads() {
-  const wanted = { metadata: { shown_by: PAGE }, limit: 50, sort_by: "updated_at", sort_order: "desc" };
-  return (await post("/threads/search", { ...wanted, select: ["thread_id", "metadata"] })).json();
-}
-
-/** Keep conversations with their thread. */
-export const describe = (thread, conversations) =>
-  post(`/threads/${thread}`, { metadata: { shown_by: PAGE, conversations } }, undefined, "PATCH");
-
-/** Delete a thread with all its runs. */
-export const removeThread = (thread) => call(`/threads/${thread}`, { method: "DELETE" });
-
-export async function newThread() {
-  return (await (await post("/threads", {})).json()).thread_id;
-}
-
-/**
- * Start a run on a thread, or go on with it, and yield its events with parsed data.
- * A client that goes away cancels its run: nobody is left to read the answer.
- * @param {{thread?: string, graph: string, input?: object, resume?: any, context: object,
- *   checkpoint?: string}} run goes on from a checkpoint of the thread, or from its latest
+ * Ask, or go on with what waits, and yield the events with parsed data. Who stops reading stops the run.
+ * @param {{graph: string, thread?: string, question?: string, resume?: any, checkpoint?: string,
+ *   settings: object}} asked
  * @param {AbortSignal} signal
  */
-export async function* stream({ thread, graph, input, resume, context, checkpoint }, signal) {
-  const asked = resume === undefined ? { input } : { command: { resume } };
-  const response = await post(`${thread ? `/threads/${thread}` : ""}/runs/stream`, {
-    assistant_id: graph,
-    ...asked,
-    context,
-    ...(checkpoint && { checkpoint: { checkpoint_id: checkpoint, checkpoint_ns: "" } }),
-    stream_mode: STREAMED,
-    stream_subgraphs: true,
-    on_disconnect: "cancel",
-    ...(thread && { multitask_strategy: "interrupt" }),  // One that was cancelled may still be ending.
-  }, signal);
+export async function* ask(asked, signal) {
+  const given = Object.entries(asked).filter(([, value]) => value !== null && value !== undefined);
+  const { body } = await post("ask", Object.fromEntries(given), signal);
   try {
-    for await (const { event, data } of eventsOf(response.body)) yield { event, data: JSON.parse(data) };
+    for await (const { event, data } of eventsOf(body)) yield { event, data: event === "thread" ? data : JSON.parse(data) };
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    if (error instanceof SyntaxError) throw new ServerError("broken", "The stream ended within an event.");
     throw new ServerError("broken", "The connection to the server broke.");
   }
 }
 
-/** Return the names of the graphs, and what is connected. */
-export const about = () => get("/about");
-
-/** Return which strips correction dropped, shortened and added, from the states of both graphs. */
-export async function compare({ strips = [] }, { strips: own = [] }) {
-  return (await post("/compare", { plain: { strips }, corrected: { strips: own } })).json();
+/** Yield `{event, data}` for each server-sent event; `data` is the text as it was sent. */
+export async function* eventsOf(body) {
+  let event = "message";
+  let data = [];
+  for await (const line of linesOf(body)) {
+    if (line.startsWith("event:")) event = line.slice(6).trim();
+    else if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
+    if (line !== "") continue;
+    if (data.length) yield { event, data: data.join("\n") };
+    [event, data] = ["message", []];
+  }
 }
 
+/** Yield the lines of a body. Only what is new is searched, so that a long line costs no more. */
+async function* linesOf(body) {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let begun = [];
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      const pieces = decoder.decode(value, { stream: !done }).split("\n");
+      for (const piece of pieces.slice(0, -1)) {
+        yield [...begun, piece].join("").replace(/\r$/, "");
+        begun = [];
+      }
+      begun.push(pieces.at(-1));
+      if (done) return;
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** Return which strips correction dropped, shortened and added. */
+export const compare = async (plain, corrected) => (await post("compare", { plain, corrected })).json();
+
 /** Return the files of the index, and what may be uploaded; refused where the server has none. */
-export const documents = () => get("/documents");
+export const documents = () => get("documents");
 
 /** Return what is being indexed now, or null. */
-export const documentProgress = () => get("/documents/progress");
+export const documentProgress = () => get("documents/progress");
 
 /** Return the text of a source of the index. */
-export const source = (path) => get(`/documents/source?source=${encodeURIComponent(path)}`);
+export const source = (path) => get(`documents/source?source=${encodeURIComponent(path)}`);
 
 /** Return a page of a PDF as a picture with quotations marked, and how far down the first one stands. */
 export async function picture(path, page, quotations) {
-  const asked = new URLSearchParams([["source", path], ["page", page], ...quotations.map((words) => ["mark", words])]);
-  const response = await call(`/documents/picture?${asked}`);
+  const marks = quotations.map((words) => ["mark", words]);
+  const response = await call(`documents/picture?${new URLSearchParams([["source", path], ["page", page], ...marks])}`);
   return { image: await createImageBitmap(await response.blob()), marked: Number(response.headers.get("x-marked-at")) };
 }
 
 /** Upload a file, and wait until it is indexed. */
-export const addDocument = (file) => call(`/documents/${encodeURIComponent(file.name)}`, {
+export const addDocument = (file) => call(`documents/${encodeURIComponent(file.name)}`, {
   method: "PUT", headers: { "Content-Type": "application/octet-stream" }, body: file,
 });
 
 /** Remove a file from the index. */
-export const removeDocument = (path) => call(`/documents?path=${encodeURIComponent(path)}`, { method: "DELETE" });
-
-/** Cancel a run; one that has ended already is left as it is. */
-export async function cancel(thread, run) {
-  await post(`/threads/${thread}/runs/${run}/cancel?wait=0&action=interrupt`, {});
-}
+export const removeDocument = (path) => call(`documents?path=${encodeURIComponent(path)}`, { method: "DELETE" });

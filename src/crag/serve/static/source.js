@@ -1,8 +1,8 @@
 /** A source, opened at the lines or on the page that an answer cites, with what it quotes set off. */
 
-import { byId, element } from "./dom.js";
-import { deepLink } from "./places.js";
+import { byId, element, put } from "./dom.js";
 import { expected, picture, source as fetchSource } from "./server.js";
+import { deepLink } from "./sources.js";
 
 const AROUND = 1000;
 
@@ -64,22 +64,21 @@ export function placesOf(citation, text, from) {
  */
 export async function openSource(path, citation = null, name = path) {
   const dialog = byId("source");
-  dialog.replaceChildren(element("p.hint", "Fetching the document…"));
+  put(dialog, element("p.hint", "Fetching the document…"));
   dialog.showModal();
   try {
     draw(dialog, await fetchSource(path), citation, name);
   } catch (error) {
     expected(error);
-    dialog.replaceChildren(head(dialog, name, ""), element("p.problem", { role: "alert" }, error.message));
+    put(dialog, head(dialog, name, ""), element("p.problem", { role: "alert" }, error.message));
   }
   dialog.querySelector(".focus")?.scrollIntoView({ block: "center" });
 }
 
 function head(dialog, title, place, address) {
-  const close = element("button", { onclick: () => dialog.close() }, "Close");
-  const name = element("h2", { id: "source-title" }, title, place ? element("span.place", place) : null);
-  const lead = address ? [element("a", { href: address }, "Link to this place")] : [];
-  return element("div.head", name, element("div.buttons", ...lead, close));
+  const name = element("h2", { id: "source-title" }, title, place && element("span.place", place));
+  const lead = address && element("a", { href: address }, "Link to this place");
+  return element("div.head", name, element("div.buttons", lead, element("button", { onclick: () => dialog.close() }, "Close")));
 }
 
 function draw(dialog, told, citation, name) {
@@ -87,10 +86,12 @@ function draw(dialog, told, citation, name) {
   const lines = lineNumbers(citation?.source.lines);
   const from = pages.length ? pages[pageOf(citation) - 1] : startOf(told, Math.min(...lines, Infinity));
   const cited = { lines: new Set(lines), ...(citation ? placesOf(citation, text, from ?? 0) : { ranges: [], focus: -1 }) };
-  const changes = changed ? [element("p.problem", "This file was changed after it was indexed.")] : [];
-  const body = pages.length ? paged(told, cited) : reading(text, 0, cited, told.lines);
-  const address = deepLink(name, citation?.source.position);
-  dialog.replaceChildren(head(dialog, title || name, name, address), ...changes, body);
+  put(
+    dialog,
+    head(dialog, title || name, name, deepLink(name, citation?.source.position)),
+    changed && element("p.problem", "This file was changed after it was indexed."),
+    pages.length ? paged(told, cited) : reading(text, 0, cited, told.lines),
+  );
 }
 
 const pageOf = (citation) => Number(/\d+/.exec(citation?.source.position ?? "")?.[0] ?? 1);
@@ -103,25 +104,27 @@ function startOf({ text, lines }, number) {
 
 /** One page at a time, that of the answer first; of a PDF it is drawn beside its text. */
 function paged(told, cited) {
-  const looks = /\.pdf$/i.test(told.source);
+  const { text, pages, unit, source } = told;
   const holder = element("div.paged");
   const turn = (number) => {
-    const [start, end = told.text.length] = told.pages.slice(number - 1, number + 1);
-    const quoted = cited.ranges.map(([from, to]) => told.text.slice(Math.max(from, start), Math.min(to, end))).filter(Boolean);
-    const to = (label, page) => element(
-      "button", { disabled: page < 1 || page > told.pages.length, onclick: () => turn(page) }, label,
-    );
-    const where = element("span", { role: "status" }, `${told.unit} ${number} of ${told.pages.length}`);
-    holder.replaceChildren(
-      element("div.buttons", to("Previous", number - 1), where, to("Next", number + 1)),
+    const [start, end = text.length] = pages.slice(number - 1, number + 1);
+    const quoted = cited.ranges.map(([from, to]) => text.slice(Math.max(from, start), Math.min(to, end))).filter(Boolean);
+    const to = (label, page) =>
+      element("button", { disabled: page < 1 || page > pages.length, onclick: () => turn(page) }, label);
+    put(
+      holder,
+      element(
+        "div.buttons", to("Before", number - 1),
+        element("span", { role: "status" }, `${unit} ${number} of ${pages.length}`), to("Next", number + 1),
+      ),
       element(
         "div.spread",
-        looks && drawing(told, number, quoted),
-        reading(told.text.slice(start, end).trimEnd(), start, cited),
+        /\.pdf$/i.test(source) && drawing(told, number, quoted),
+        reading(text.slice(start, end).trimEnd(), start, cited),
       ),
     );
   };
-  turn(Math.max(1, told.pages.findLastIndex((start) => start <= cited.focus) + 1));
+  turn(Math.max(1, pages.findLastIndex((start) => start <= cited.focus) + 1));
   return holder;
 }
 
@@ -133,11 +136,11 @@ function drawing({ source, title }, number, quoted) {
     const { width, height } = image;
     const canvas = element("canvas", { width, height, role: "img", "aria-label": label });
     canvas.getContext("2d").drawImage(image, 0, 0);
-    holder.replaceChildren(canvas);
+    put(holder, canvas);
     holder.scrollTop = marked * canvas.clientHeight - holder.clientHeight / 2;
   }).catch((error) => {
     expected(error);
-    holder.replaceChildren(element("p.hint", error.message));
+    put(holder, element("p.hint", error.message));
   });
   return holder;
 }
@@ -154,14 +157,16 @@ function reading(text, start, cited, numbers) {
   for (const line of lines) starts.push(starts.at(-1) + line.length + 1);
   const middle = starts.findLastIndex((at) => at <= cited.focus);
   const [begin, end] = lines.length <= 3 * AROUND ? [0, lines.length] : [Math.max(0, middle - AROUND), Math.max(0, middle) + AROUND];
-  const list = element(numbers ? "ol.lines" : "ol.lines.bare");
-  list.append(...lines.slice(begin, end).map((line, at) => {
-    const number = begin + at + 1;
-    const parts = cut(line, starts[number - 1], cited.ranges).map((part, odd) => (odd % 2 ? element("mark", part) : part));
-    const names = ["li", cited.lines.has(numbers?.[number - 1]) && "cited", middle === number - 1 && "focus"].filter(Boolean);
-    return element(names.join("."), { value: numbers?.[number - 1] ?? number }, ...parts);
-  }));
-  const hidden = lines.length - list.children.length;
-  const note = hidden ? [element("p.hint", `${hidden.toLocaleString("en")} more lines of this file are not shown.`)] : [];
-  return element("div.reading", { tabindex: "0", role: "region", "aria-label": "Text of the document" }, list, ...note);
+  const shown = lines.slice(begin, end).map((line, offset) => {
+    const at = begin + offset;
+    const parts = cut(line, starts[at], cited.ranges).map((part, odd) => (odd % 2 ? element("mark", part) : part));
+    const names = ["li", cited.lines.has(numbers?.[at]) && "cited", middle === at && "focus"].filter(Boolean);
+    return element(names.join("."), { value: numbers?.[at] ?? at + 1 }, ...parts);
+  });
+  const hidden = lines.length - shown.length;
+  return element(
+    "div.reading", { tabindex: "0", role: "region", "aria-label": "Text of the document" },
+    element(numbers ? "ol.lines" : "ol.lines.bare", ...shown),
+    hidden > 0 && element("p.hint", `${hidden.toLocaleString("en")} more lines of this file are not shown.`),
+  );
 }

@@ -1,86 +1,50 @@
 /** What was searched for on the web, what was found, what was read and kept. */
 
 import { cited } from "./citations.js";
-import { byId, element, fill, link, put, show, webAddress } from "./dom.js";
-import { numbered, stripList } from "./strips.js";
+import { element, fill, link, webAddress } from "./dom.js";
+import { numbered, opens, stripList } from "./passages.js";
 import { count, keptWords } from "./words.js";
 
-const READ = {
-  read: "page read",
-  given: "text came with the hit",
-  failed: "page not read",
-};
+const READ = { read: "page read", given: "text came with the hit", failed: "page not read" };
 
 /** Draw the web branch of a run, as far as it went. */
-export function drawWeb(run) {
-  const section = byId("web");
-  const { hits = [], external = [], usage = {} } = run.values;
-  const went = run.steps.some((step) => step.node.startsWith("web"));
-  show(section, Boolean(went || hits.length || external.length));
-  if (section.hidden) return;
-  const numbers = numbered(external, cited(run.values).citations);
-  const list = element("ol.hits");
-  fill(list, hits, (hit, index) => hitItem(hit, index, run.values, numbers));
-  put(
-    section,
-    element("h2", { id: "web-title" }, "Web"),
-    searchedFor(run),
-    hits.length && element("p.hint", summary(hits, external)),
-    ...(usage.searches && !hits.length && ended(run) ? [element("p.hint", "Nothing came of it; the events say why.")] : []),
-    list,
-  );
-}
-
-/** Say what was searched for, if anything was. */
-function searchedFor(run) {
-  const { query, hits = [], usage = {}, events = [] } = run.values;
-  const quoted = query ? element("q", query) : null;
-  if (usage.searches || hits.length) return element("p.query", "Searched for: ", quoted);
+export function web({ values, phase }) {
+  const { pages = [], query, usage = {}, events = [] } = values;
+  const strips = (values.strips ?? []).filter(({ kind }) => kind === "web");
   const why = events.findLast(({ node, fallback }) => ["search", "confirm_search"].includes(node) && fallback);
-  if (why) return element("p.query", `The web was not searched: ${why.detail}.`);
-  if (ended(run)) return element("p.query", "The web was not searched.");
-  return element("p.query", query ? "Query: " : "Writing a query…", quoted);
-}
-
-const ended = (run) => !["running", "waiting"].includes(run.phase);
-
-function summary(hits, external) {
-  const judged = external.some((strip) => strip.reason);
-  return [count(hits.length, "hit"), judged ? keptWords(external) : ""].filter(Boolean).join("; ") + ".";
-}
-
-function hitItem(hit, index, { pages = [], external = [] }, cites) {
-  const page = pages.find((one) => one.url === hit.url && one.status !== "found");
-  const strips = external.filter((strip) => strip.source.id === `hit-${index + 1}`);
-  const numbers = new Map(strips.filter((strip) => cites.has(strip)).map((strip) => [strip, cites.get(strip)]));
+  if (!query && !pages.length && !strips.length && !why) return null;
+  const numbers = numbered(strips, cited(values).citations);
+  const searched = usage.searches || pages.length;
+  const isOver = !["running", "waiting"].includes(phase);
+  const told = !searched && why ? [`The web was not searched: ${why.detail}.`]
+    : !searched && isOver ? ["The web was not searched."]
+    : [searched ? "Searched for: " : "Query: ", element("q", query)];
+  const judged = strips.some(({ reason }) => reason) && keptWords(strips);
   return element(
-    "li",
-    element("p.hit", link(hit.url, hit.title || hit.url), element("span.place", site(hit.url))),
-    hit.snippet && element("p.snippet", hit.snippet),
-    page && element("p.why", { data: { status: page.status } }, pageWords(page)),
-    strips.length ? opened(strips, numbers) : null,
+    "section.web",
+    element("h3", "Web"),
+    element("p", ...told),
+    pages.length > 0 && element("p.hint", `${[count(pages.length, "page"), judged].filter(Boolean).join("; ")}.`),
+    fill(element("ol.rows"), pages, (page, index) => {
+      const own = strips.filter(({ source }) => source.id === `hit-${index + 1}` || source.url === page.url);
+      return element("li", pageHead(page), own.length > 0 && pageStrips(page, own, numbers));
+    }),
   );
 }
 
-function pageWords({ status, detail, paragraphs }) {
-  const told = status === "failed" ? detail : count(paragraphs, "paragraph");
-  return [READ[status] ?? status, told].filter(Boolean).join(" · ");
+function pageHead({ url, title, snippet, status, detail, paragraphs }) {
+  const site = webAddress(url) ? new URL(url).hostname : url;
+  const said = [READ[status], status === "failed" ? detail : paragraphs && count(paragraphs, "paragraph")];
+  return element(
+    "div",
+    element("p.hit", link(url, title || url), element("span.place", site)),
+    snippet && element("p", snippet),
+    element("p.why", { data: { status } }, said.filter(Boolean).join(" · ")),
+  );
 }
 
-function opened(strips, numbers) {
-  const body = element("div.body");
-  const filled = () => body.childElementCount || body.append(stripList(strips, numbers));
-  const details = element("details", { ontoggle: filled }, element("summary", keptOrRead(strips)), body);
-  if (numbers.size) {
-    filled();
-    details.open = true;
-  }
-  return details;
-}
-
-const keptOrRead = (strips) =>
-  strips.some((strip) => strip.reason) ? keptWords(strips) : `${count(strips.length, "passage")} to be judged`;
-
-function site(address) {
-  return webAddress(address) ? new URL(address).hostname : address;
+function pageStrips({ url }, strips, numbers) {
+  const isCited = strips.some((strip) => numbers.has(strip));
+  const said = strips.some(({ reason }) => reason) ? keptWords(strips) : `${count(strips.length, "passage")} to be judged`;
+  return element("ul", opens(url, [said], false, isCited, () => [stripList(strips, numbers)]));
 }
