@@ -9,6 +9,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from starlette.routing import BaseRoute, Mount, Route
+from starlette.testclient import TestClient
 
 from crag.runtime.environment import Environment
 from crag.serve.access import HEADERS, PUBLIC
@@ -195,3 +196,14 @@ def test_the_page_names_only_files_that_are_there_and_keeps_them(client: httpx.C
         again = client.get(name, headers={"If-None-Match": reply.headers["etag"]})
         assert again.status_code == 304
         assert client.get(name, headers={"Accept-Encoding": "gzip"}).is_success
+
+
+def test_what_nobody_foresaw_is_told_as_json_without_its_words(tmp_path: Path) -> None:
+    app = create(Environment(index=str(tmp_path / "index")), ServeSettings(), graphs())
+    here = {"client": ("127.0.0.1", 9), "raise_server_exceptions": False}
+    with TestClient(app, "http://localhost", **here) as client:
+        kept, app.state.conversations = app.state.conversations, "broken"
+        reply = client.get("/api/threads")
+        app.state.conversations = kept
+    assert (reply.status_code, reply.json()["error"]) == (500, "internal_server_error")
+    assert "its log says why" in reply.json()["message"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crag.cli.address import ANY, Address, ServerError, require_port
+from crag.cli.address import Address, ServerError, require_port
 from crag.cli.app import app, examples
 from crag.cli.options import IndexOption, PortOption
 from crag.cli.terminal import environment
@@ -75,7 +75,7 @@ def settings_for(address: Address, *, token: bool) -> "ServeSettings":
     if not (token or settings.has_users or address.is_loopback):
         problem = f"--no-token is for this machine alone, and {address.host} lets others in"
         raise ServerError(f"{problem}: leave it out, or listen on 127.0.0.1")
-    hosts = {address.host.lower(), *([socket.gethostname().lower()] if address.host in ANY else [])}
+    hosts = {address.host.lower(), socket.gethostname().lower()}
     required = settings.token or SecretStr(secrets.token_urlsafe(24))
     asks = token and not settings.has_users  # Users have keys of their own.
     changed = {"hosts": settings.hosts | hosts, "token": required if asks else None}

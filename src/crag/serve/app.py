@@ -1,7 +1,7 @@
 """The application: its routes, and what it keeps while it runs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -151,20 +151,18 @@ def _json(value: object) -> Response:
     return Response(as_json(value), media_type="application/json")
 
 
-def _handler(status: int) -> Callable[[Request, Any], Awaitable[Response]]:
-    """Return what answers an error as JSON; one may have a status of its own."""
-
-    async def handle(request: Request, error: Any) -> Response:
-        message = problems(error) if isinstance(error, ValidationError) else str(error)
-        code, detail = getattr(error, "status_code", status), getattr(error, "detail", message)
-        return refusal(request.scope["path"], code, detail)
-
-    return handle
+async def _refuse(request: Request, error: Any) -> Response:
+    """Answer an error as JSON; one may have a status of its own."""
+    known = (status for kinds, status in _STATUSES.items() if isinstance(error, kinds))
+    status = getattr(error, "status_code", 0) or next(known, 0)
+    message = problems(error) if isinstance(error, ValidationError) else str(error)
+    told = getattr(error, "detail", message) if status else "the server failed: its log says why"
+    return refusal(request.scope["path"], status or 500, told)
 
 
-_HANDLERS: Mapping[Any, Any] = {
-    HTTPException: _handler(500),
-    **dict.fromkeys([ValidationError, QuestionError, SettingsError], _handler(400)),
-    DocumentIndexError: _handler(409),
-    **dict.fromkeys([CragError, OSError], _handler(500)),
+_STATUSES = {
+    (ValidationError, QuestionError, SettingsError): 400,
+    (DocumentIndexError,): 409,
+    (HTTPException, CragError, OSError): 500,
 }
+_HANDLERS: Any = {kind: _refuse for kinds in [*_STATUSES, (Exception,)] for kind in kinds}
