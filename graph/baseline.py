@@ -8,17 +8,17 @@ from crag.nodes.generate import Generate
 from crag.nodes.pass_through import PassThrough
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
-from crag.runtime.node_adapter import computing, waiting
+from crag.runtime.node_adapter import as_node
 
 
 def build_rag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """Compile open_run → retrieve → pass_through → generate: the model gets every document."""
     graph = opened_graph("retrieve", parts)
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
-    graph.add_node("pass_through", computing(PassThrough()))
+    graph.add_node("retrieve", as_node(Retrieve(parts.retriever, parts.reranker)))
+    graph.add_node("pass_through", as_node(PassThrough()))
     graph.add_node(
         "generate",
-        waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
+        as_node(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
     )
     graph.add_edge("retrieve", "pass_through")
     graph.add_edge("pass_through", "generate")
@@ -32,6 +32,6 @@ def build_no_retrieval(parts: Parts, *, checkpointer: Checkpointer = None) -> Gr
         parts.model, parts.quoter, parts.prompts, attributor=parts.attributor, own_knowledge=True
     )
     graph = opened_graph("generate")
-    graph.add_node("generate", waiting(generate))
+    graph.add_node("generate", as_node(generate))
     graph.add_edge("generate", END)
     return graph.compile(checkpointer=checkpointer, name="no_retrieval")

@@ -11,7 +11,7 @@ from crag.nodes.grade import Grade
 from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
-from crag.runtime.node_adapter import computing, waiting
+from crag.runtime.node_adapter import as_node
 
 
 def build_crag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
@@ -21,13 +21,13 @@ def build_crag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     runs once. There is one pass and no cycle, as in the paper.
     """
     graph = opened_graph("retrieve", parts)
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
-    graph.add_node("grade", computing(Grade(parts.evaluator)))
-    graph.add_node("refine", computing(Refine(parts.evaluator)))
+    graph.add_node("retrieve", as_node(Retrieve(parts.retriever, parts.reranker)))
+    graph.add_node("grade", as_node(Grade(parts.evaluator)))
+    graph.add_node("refine", as_node(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
     graph.add_node(
         "generate",
-        waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
+        as_node(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
         defer=True,
     )
 

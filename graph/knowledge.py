@@ -12,7 +12,7 @@ from crag.nodes.grade import Grade
 from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
-from crag.runtime.node_adapter import computing, waiting
+from crag.runtime.node_adapter import as_node
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +31,9 @@ def build_knowledge(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph
     in parallel. A follow-up question in a chat is used as it was asked.
     """
     graph = opened_graph("retrieve")
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
-    graph.add_node("grade", computing(Grade(parts.evaluator)))
-    graph.add_node("refine", computing(Refine(parts.evaluator)))
+    graph.add_node("retrieve", as_node(Retrieve(parts.retriever, parts.reranker)))
+    graph.add_node("grade", as_node(Grade(parts.evaluator)))
+    graph.add_node("refine", as_node(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_action, BRANCHES)

@@ -12,7 +12,7 @@ from crag.nodes.acknowledge import Acknowledge
 from crag.nodes.contextualize import Contextualize
 from crag.nodes.open_run import OpenRun
 from crag.parts import Parts
-from crag.runtime.node_adapter import computing, waiting
+from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
 from crag.state import InputState, State
 
@@ -37,13 +37,13 @@ def opened_graph(
     graph = StateGraph[State, Settings | dict[str, Any], InputState, State](
         State, context_schema=Settings, input_schema=InputState
     )
-    graph.add_node("open_run", computing(OpenRun()))
+    graph.add_node("open_run", as_node(OpenRun()))
     graph.add_edge(START, "open_run")
     if chat is None:
         graph.add_edge("open_run", first)
         return graph
-    graph.add_node("contextualize", waiting(Contextualize(chat.model, chat.prompts)))
-    graph.add_node("acknowledge", computing(Acknowledge()))
+    graph.add_node("contextualize", as_node(Contextualize(chat.model, chat.prompts)))
+    graph.add_node("acknowledge", as_node(Acknowledge()))
     paths: dict[Hashable, str] = {
         "nothing asked": "acknowledge", "follow-up": "contextualize", "first question": first,
     }  # fmt: skip

@@ -14,7 +14,7 @@ from crag.nodes.graded_loop import GradedLoop
 from crag.nodes.short_form import ShortForm
 from crag.parts import Attributor, Quoter, ReflectionBackend
 from crag.reflection.rules import OURS, Rules
-from crag.runtime.node_adapter import computing
+from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
 from crag.state import Action, Reflection, State, Usage, merge_reflection
 
@@ -59,10 +59,10 @@ def build_reflect(
         input_schema=ReflectInput,
         output_schema=ReflectOutput,
     )
-    graph.add_node("short_form", computing(ShortForm(backend, retriever, rules)))
-    graph.add_node("beam_step", computing(BeamStep(backend, retriever, rules)))
-    graph.add_node("graded_loop", computing(GradedLoop(backend, rules)))
-    graph.add_node("finish_reflection", computing(FinishReflection(attributor, quoter, rules)))
+    graph.add_node("short_form", as_node(ShortForm(backend, retriever, rules)))
+    graph.add_node("beam_step", as_node(BeamStep(backend, retriever, rules)))
+    graph.add_node("graded_loop", as_node(GradedLoop(backend, rules)))
+    graph.add_node("finish_reflection", as_node(FinishReflection(attributor, quoter, rules)))
 
     graph.add_conditional_edges(START, by_form)
     graph.add_edge("short_form", "finish_reflection")

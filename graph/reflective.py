@@ -15,7 +15,7 @@ from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts, ReflectionBackend
 from crag.reflection.rules import OURS, Rules
-from crag.runtime.node_adapter import computing, waiting
+from crag.runtime.node_adapter import as_node
 
 
 def build_self_rag(
@@ -30,9 +30,9 @@ def build_self_rag(
     """
     backend = _backend(parts)
     graph = opened_graph("decide", parts)
-    graph.add_node("decide", computing(Decide(backend, rules, grades=False)))
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
-    graph.add_node("prepare_passages", computing(PreparePassages(prepared=False)))
+    graph.add_node("decide", as_node(Decide(backend, rules, grades=False)))
+    graph.add_node("retrieve", as_node(Retrieve(parts.retriever, parts.reranker)))
+    graph.add_node("prepare_passages", as_node(PreparePassages(prepared=False)))
     reflect = build_reflect(
         backend, parts.retriever, parts.attributor, quoter=parts.quoter, rules=rules
     )
@@ -59,12 +59,12 @@ def build_self_crag(
     """
     backend = _backend(parts)
     graph = opened_graph("decide", parts)
-    graph.add_node("decide", computing(Decide(backend, rules, grades=True)))
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
-    graph.add_node("grade", computing(Grade(parts.evaluator)))
-    graph.add_node("refine", computing(Refine(parts.evaluator)))
+    graph.add_node("decide", as_node(Decide(backend, rules, grades=True)))
+    graph.add_node("retrieve", as_node(Retrieve(parts.retriever, parts.reranker)))
+    graph.add_node("grade", as_node(Grade(parts.evaluator)))
+    graph.add_node("refine", as_node(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
-    graph.add_node("prepare_passages", computing(PreparePassages(prepared=True)), defer=True)
+    graph.add_node("prepare_passages", as_node(PreparePassages(prepared=True)), defer=True)
     reflect = build_reflect(backend, attributor=parts.attributor, quoter=parts.quoter, rules=rules)
     graph.add_node("reflect", reflect)
 

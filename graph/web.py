@@ -18,7 +18,7 @@ from crag.nodes.rewrite import Rewrite
 from crag.nodes.search import Search
 from crag.nodes.select import Select
 from crag.parts import Parts
-from crag.runtime.node_adapter import computing, waiting
+from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
 from crag.state import Action, State, Strip, Thresholds, Usage, WebPage
 
@@ -59,15 +59,15 @@ def build_web(
     rewrite = Rewrite(
         parts.model, parts.prompts, searches=searches, longest=longest, opens_branch=True
     )
-    graph.add_node("rewrite", waiting(rewrite))
-    graph.add_node("search", waiting(Search(parts.searcher, parts.searcher_hint)))
-    graph.add_node("read_pages", waiting(ReadPages(parts.reader)))
-    graph.add_node("select", computing(Select(parts.evaluator)))
+    graph.add_node("rewrite", as_node(rewrite))
+    graph.add_node("search", as_node(Search(parts.searcher, parts.searcher_hint)))
+    graph.add_node("read_pages", as_node(ReadPages(parts.reader)))
+    graph.add_node("select", as_node(Select(parts.evaluator)))
     graph.add_edge(START, "rewrite")
     if searches:
         graph.add_node(
             "confirm_search",
-            computing(ConfirmSearch(longest)),
+            as_node(ConfirmSearch(longest)),
             destinations={"search": "approved", END: "refused"},
         )
         graph.add_conditional_edges("rewrite", by_confirmation, CONFIRMATION)

@@ -18,9 +18,9 @@ from crag.answering.citations import (
 from crag.answering.emptiness import why_empty
 from crag.answering.links import without_links
 from crag.answering.outcome import NOT_FOUND, answer_message, declines, links_removed
+from crag.answering.quoted import quoted_or_abstained
 from crag.correction.naming import lacking
 from crag.events import Event, EventKind, event
-from crag.nodes.generate import Generate
 from crag.parts import Attributor, Quoter
 from crag.reflection.graded_loop import ALONE
 from crag.reflection.rules import OURS, Rules
@@ -119,7 +119,7 @@ class FinishReflection:
         for strip in chain.from_iterable(map(strips_of, reflected(state)["passages"])):
             told: Strip = {**strip, "text": neutral(strip["text"])}
             strips += [told] if told not in strips else []
-        found = Generate(None, self.quoter).quote(state, settings, strips, events)
+        found = quoted_or_abstained(state, settings, self.quoter, strips, events)
         named = [Event(**{**one, "node": _NODE}) for one in found["events"]]
         update = _update(found["answer"], found["citations"], named)
         return {**update, "outcome": found["outcome"], "messages": found["messages"]}

@@ -15,7 +15,6 @@ from crag.reading import Reading
 from crag.runtime.attempt import Attempt
 from crag.runtime.evaluator_calls import read_passages, reads, score_passages
 from crag.runtime.languages import unread
-from crag.runtime.replies import thresholds_of
 from crag.settings import Settings
 from crag.state import Action, State, Thresholds, Usage
 
@@ -59,8 +58,8 @@ class Grade:
         else:
             scores, events, usage = score_passages(self.evaluator, question, passages, node="grade")
         own = _ALL_AMBIGUOUS
-        with Attempt("evaluator") as attempt:
-            own = thresholds_of(self.evaluator)
+        with Attempt("evaluator") as attempt:  # Some load only now.
+            own = self.evaluator.thresholds
         if attempt.error is not None:
             fallback = "judge what is between -1 and 1 ambiguous"
             events = [*events, event("evaluator_failed", "grade", attempt.error, fallback)]

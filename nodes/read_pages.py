@@ -1,7 +1,7 @@
 """Read the pages that the search found."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,8 +13,8 @@ from crag.events import Event, event, redact
 from crag.parts import Page, PageReader, ReadingLimits
 from crag.plain import said
 from crag.runtime.attempt import Attempt
-from crag.runtime.replies import pages_of
-from crag.runtime.waiting import call_within
+from crag.runtime.replies import as_many
+from crag.runtime.waiting import within
 from crag.settings import Settings
 from crag.state import State, Strip, Usage, WebPage
 from crag.text.paragraphs import paragraphs_of
@@ -26,7 +26,6 @@ _GRACE = 1.0
 """Seconds past the budget in which a reader can still return what it read in time."""
 _LONGEST_TEXT, _MOST_PARAGRAPHS = 1_000_000, 400
 """Characters of a text that came with a hit; the same limit as for a page."""
-Pages = Mapping[str, Page]
 
 
 class ReadPagesUpdate(TypedDict):
@@ -49,52 +48,68 @@ class ReadPages:
 
     reader: PageReader | None
 
-    async def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
+    def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
         """Write the paragraphs of the pages, and what came of each page."""
-        hits, limits = state.get("pages", []), _limits(state, settings)
-        reader = self.reader if settings.variant.read_pages else None
+        start, hits = time.monotonic(), state.get("pages", [])
         given = [_given(hit) if settings.variant.read_pages else None for hit in hits]
         unread = [hit["url"] for hit, page in zip(hits, given, strict=True) if page is None]
-        urls = [] if reader is None else unread[: settings.max_pages]
-        pages: list[Page] = []
-        start = time.monotonic()
-        with Attempt("page reader") as attempt:
-            if reader is not None and urls and limits.seconds > 0:
-                seconds = limits.seconds + _GRACE
-                reply = await call_within(seconds, reader.read, reader.aread, list(urls), limits)
-                pages = pages_of(reply, urls)
-        read = _by_url(urls, pages, attempt, limits)
+        is_read = self.reader is not None and settings.variant.read_pages
+        urls = unread[: settings.max_pages] if is_read else []
+        read = self._read(urls, _limits(state, settings))
         found = [page or read.get(hit["url"]) for hit, page in zip(hits, given, strict=True)]
         found = [
             page and _unless_another(state["question"], page, hit["snippet"])
             for hit, page in zip(hits, found, strict=True)
         ]
         strips: list[Strip] = []
-        for index, (hit, page) in enumerate(zip(hits, found, strict=True)):
+        for place, (hit, page) in enumerate(zip(hits, found, strict=True)):
             if page is None or page.problem is not None:
-                strips += strips_of_snippet(hit, index)
+                strips += strips_of_snippet(hit, place)
             else:
-                strips += strips_of_page(hit, page, index, settings.variant.titles)
-        events = [
-            event(
-                "page_failed", "read_pages", f"{page.url}: {page.detail or page.problem}", _FALLBACK
-            )
-            for page in found
-            if page is not None and page.problem is not None
-        ]
-        if reader is not None and (skipped := found.count(None)):
-            detail = f"max_pages is {settings.max_pages}; not read: {skipped}"
-            events.append(event("pages_skipped", "read_pages", detail, "their snippets are used"))
-        spent = round((time.monotonic() - start) * 1000)
+                strips += strips_of_page(hit, page, place, settings.variant.titles)
+        origins: list[Literal["given", "read"]] = ["given" if page else "read" for page in given]
         return ReadPagesUpdate(
-            pages=[
-                _record(hit, page, "given" if own else "read")
-                for hit, page, own in zip(hits, found, given, strict=True)
-            ],
+            pages=list(map(_record, hits, found, origins)),
             strips=strips,
-            events=events,
-            usage=_usage(read, spent),
+            events=_events(found, len(unread) - len(urls) if is_read else 0, settings),
+            usage=Usage(
+                pages=sum(page.problem != "budget" for page in read.values()),
+                page_bytes=sum(page.fetched_bytes for page in read.values()),
+                web_milliseconds=round((time.monotonic() - start) * 1000),
+            ),
         )
+
+    def _read(self, urls: Sequence[str], limits: ReadingLimits) -> dict[str, Page]:
+        """Return the page for each address; after a failure, none was read."""
+        pages: list[Page] = []
+        with Attempt("page reader") as attempt:
+            if self.reader and urls and limits.seconds > 0:
+                seconds = limits.seconds + _GRACE
+                pages = within(seconds, self.reader.read, list(urls), limits)
+                pages = as_many(pages, len(urls), "page reader")
+        if len(pages) == len(urls):
+            return {url: _with_problem(page) for url, page in zip(urls, pages, strict=True)}
+        late = "no time was left after the search" if limits.seconds <= 0 else "no page was read"
+        detail = late if attempt.error is None else said(attempt.error)
+        return {url: Page(url, problem="budget", detail=detail) for url in urls}
+
+
+def _with_problem(page: Page) -> Page:
+    if page.paragraphs or page.problem:
+        return page
+    return page._replace(problem="empty", detail="it holds no text")
+
+
+def _events(found: Sequence[Page | None], skipped: int, settings: Settings) -> list[Event]:
+    events = [
+        event("page_failed", "read_pages", f"{page.url}: {page.detail or page.problem}", _FALLBACK)
+        for page in found
+        if page is not None and page.problem is not None
+    ]
+    if skipped:
+        detail = f"max_pages is {settings.max_pages}; not read: {skipped}"
+        events.append(event("pages_skipped", "read_pages", detail, "their snippets are used"))
+    return events
 
 
 def _unless_another(question: str, page: Page, snippet: str) -> Page:
@@ -122,18 +137,6 @@ def _limits(state: State, settings: Settings) -> ReadingLimits:
     )
 
 
-def _by_url(
-    urls: Sequence[str], pages: Sequence[Page], attempt: Attempt, limits: ReadingLimits
-) -> Pages:
-    """Return the page for each address; after a failure, none was read."""
-    if len(pages) == len(urls):
-        return dict(zip(urls, pages, strict=True))
-    detail = "no page was read" if attempt.error is None else said(attempt.error)
-    if attempt.error is None and limits.seconds <= 0:
-        detail = "no time was left after the search"
-    return {url: Page(url, problem="budget", detail=detail) for url in urls}
-
-
 def _record(hit: WebPage, page: Page | None, origin: Literal["given", "read"]) -> WebPage:
     record: WebPage = {**hit}
     record.pop("text", None)
@@ -144,11 +147,3 @@ def _record(hit: WebPage, page: Page | None, origin: Literal["given", "read"]) -
         record["paragraphs"] = len(page.paragraphs)
         record["fetched_bytes"] = page.fetched_bytes
     return record
-
-
-def _usage(pages: Pages, milliseconds: int) -> Usage:
-    return Usage(
-        pages=sum(page.problem != "budget" for page in pages.values()),
-        page_bytes=sum(page.fetched_bytes for page in pages.values()),
-        web_milliseconds=milliseconds,
-    )

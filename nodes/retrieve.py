@@ -1,5 +1,6 @@
 """Find documents for the question."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NotRequired
 
@@ -8,13 +9,15 @@ from langchain_core.retrievers import BaseRetriever
 from typing_extensions import TypedDict
 
 from crag.events import Event, event
-from crag.runtime.attempt import Attempt, ignored_filters, options_of
+from crag.runtime.attempt import Attempt
 from crag.runtime.languages import unread
 from crag.runtime.replies import documents_of
-from crag.runtime.waiting import call, compute
+from crag.runtime.retrievers import ignored_filters, options_of
 from crag.settings import Settings
 from crag.state import State
 from crag.text.spelling import respelled
+
+_NOTHING = "continue as if nothing relevant was retrieved"
 
 
 class RetrieveUpdate(TypedDict):
@@ -29,7 +32,6 @@ class RetrieveUpdate(TypedDict):
 class _Found(NamedTuple):
     """What a question found, and what went wrong."""
 
-    question: str
     documents: list[Document]
     events: list[Event]
 
@@ -51,30 +53,42 @@ class Retrieve:
     retriever: BaseRetriever
     reranker: BaseDocumentCompressor | None = None
 
-    async def run(self, state: State, settings: Settings) -> RetrieveUpdate:
+    def run(self, state: State, settings: Settings) -> RetrieveUpdate:
         """Write the documents, best first."""
-        found = await self._found(state["question"], settings)
-        # The model that tells languages is read from disk when it is first needed.
-        if (meant := await compute(_respelled, found, settings)) != found.question:
-            again = await self._found(meant, settings)
-            found = again if again.documents else found
-        return self._update(state["question"], found, settings)
+        question = state["question"]
+        found = self._find(question, settings)
+        meant = _respelled(question, found, settings)
+        again = self._find(meant, settings) if meant != question else found
+        return self._update(question, meant, found, again, settings)
 
-    async def _found(self, question: str, settings: Settings) -> _Found:
+    async def arun(self, state: State, settings: Settings) -> RetrieveUpdate:
+        """Do the same, awaiting retriever and reranker."""
+        question = state["question"]
+        found = await self._afind(question, settings)
+        # The model that tells languages is read from disk when it is first needed.
+        meant = await asyncio.to_thread(_respelled, question, found, settings)
+        again = await self._afind(meant, settings) if meant != question else found
+        return self._update(question, meant, found, again, settings)
+
+    def _find(self, question: str, settings: Settings) -> _Found:
         documents: list[Document] = []
-        retriever, reranker = self.retriever, self.reranker
-        with Attempt("retriever") as attempt:
-            options = self._options(settings)
-            reply = await call(retriever.invoke, retriever.ainvoke, question, **options)
+        with Attempt("retriever") as asked:
+            reply = self.retriever.invoke(question, **self._options(settings))
             documents = documents_of(reply, self._most(settings))
-        reranking = Attempt("reranker")
-        if reranker and documents:
-            with reranking:
-                reranked = await call(
-                    reranker.compress_documents, reranker.acompress_documents, documents, question
-                )
-                documents = documents_of(reranked, settings.k, "reranker")
-        return _Found(question, documents[: settings.k], _events(documents, attempt, reranking))
+        with Attempt("reranker") as ordered:
+            if self.reranker and documents:
+                documents = [*self.reranker.compress_documents(documents, question)]
+        return _Found(documents[: settings.k], _events(documents, asked, ordered))
+
+    async def _afind(self, question: str, settings: Settings) -> _Found:
+        documents: list[Document] = []
+        with Attempt("retriever") as asked:
+            reply = await self.retriever.ainvoke(question, **self._options(settings))
+            documents = documents_of(reply, self._most(settings))
+        with Attempt("reranker") as ordered:
+            if self.reranker and documents:
+                documents = [*await self.reranker.acompress_documents(documents, question)]
+        return _Found(documents[: settings.k], _events(documents, asked, ordered))
 
     def _options(self, settings: Settings) -> dict[str, Any]:
         options = options_of(self.retriever, settings)
@@ -84,41 +98,44 @@ class Retrieve:
         """Return how many documents the retriever is asked for."""
         return max(settings.k, settings.rerank_from) if self.reranker else settings.k
 
-    def _update(self, question: str, found: _Found, settings: Settings) -> RetrieveUpdate:
-        unread_question = unread("retrieve", self.retriever, found.question)
-        events = self._ignored(settings) + unread_question + found.events
-        update = RetrieveUpdate(documents=found.documents, events=events)
-        if found.question != question:
-            detail = f"the question is read as {found.question!r}"
-            events.append(event("question_respelled", "retrieve", detail))
-            update["question"] = found.question
+    def _update(
+        self, question: str, meant: str, found: _Found, again: _Found, settings: Settings
+    ) -> RetrieveUpdate:
+        """Take what the respelled question found, unless that is nothing."""
+        is_respelled = meant != question and bool(again.documents)
+        documents, problems = again if is_respelled else found
+        question = meant if is_respelled else question
+        events = [
+            *_ignored(self.retriever, settings),
+            *unread("retrieve", self.retriever, question),
+        ]
+        update = RetrieveUpdate(documents=documents, events=[*events, *problems])
+        if is_respelled:
+            detail = f"the question is read as {question!r}"
+            update["events"].append(event("question_respelled", "retrieve", detail))
+            update["question"] = question
         return update
 
-    def _ignored(self, settings: Settings) -> list[Event]:
-        names: list[str] = []
-        with Attempt("retriever"):
-            names = ignored_filters(self.retriever, settings)
-        if not names:
-            return []
-        detail = f"the retriever {type(self.retriever).__name__} takes no {', '.join(names)}"
-        return [event("filter_ignored", "retrieve", detail, "search all documents")]
+
+def _ignored(retriever: BaseRetriever, settings: Settings) -> list[Event]:
+    names = ignored_filters(retriever, settings)
+    detail = f"the retriever {type(retriever).__name__} takes no {', '.join(names)}"
+    return [event("filter_ignored", "retrieve", detail, "search all documents")] if names else []
 
 
-def _respelled(found: _Found, settings: Settings) -> str:
+def _respelled(question: str, found: _Found, settings: Settings) -> str:
     """Return the question without typing errors; tasks of the papers take it as it is."""
     if not settings.respell:
-        return found.question
-    return respelled(found.question, [document.page_content for document in found.documents])
+        return question
+    return respelled(question, [document.page_content for document in found.documents])
 
 
-def _events(found: list[Document], attempt: Attempt, reranking: Attempt) -> list[Event]:
-    fallback = "continue as if nothing relevant was retrieved"
-    if attempt.error is not None:
-        return [event("retrieval_failed", "retrieve", attempt.error, fallback)]
-    if reranking.error is not None:
+def _events(documents: list[Document], asked: Attempt, ordered: Attempt) -> list[Event]:
+    if asked.error is not None:
+        return [event("retrieval_failed", "retrieve", asked.error, _NOTHING)]
+    if ordered.error is not None:
         kept = "keep the order of the retriever"
-        return [event("reranker_failed", "retrieve", reranking.error, kept)]
-    if not found:
-        detail = "the retriever found no document"
-        return [event("nothing_retrieved", "retrieve", detail, fallback)]
+        return [event("reranker_failed", "retrieve", ordered.error, kept)]
+    if not documents:
+        return [event("nothing_retrieved", "retrieve", "the retriever found no document", _NOTHING)]
     return []

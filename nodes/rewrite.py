@@ -2,10 +2,11 @@
 
 from dataclasses import KW_ONLY, dataclass
 
+from langchain_core.messages import AnyMessage
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from crag.answering.model_calls import aask
+from crag.answering.model_calls import Reply, aask, ask
 from crag.correction.queries import LONGEST, cut, keywords, read_query
 from crag.events import Event, event
 from crag.parts import ChatModel
@@ -43,36 +44,50 @@ class Rewrite:
     longest: int = LONGEST
     opens_branch: bool = False
 
-    async def run(self, state: State, settings: Settings) -> RewriteUpdate:
+    def run(self, state: State, settings: Settings) -> RewriteUpdate:
         """Write the query."""
-        profile, question = settings.profile, state["question"]
-        if not (settings.variant.rewrite and self.searches) or settings.max_searches == 0:
-            return self._update(cut(" ".join(question.split()), self.longest))
+        query, prompt = self._plan(state, settings)
+        reply = ask(self.model, prompt) if self.model and prompt else None
+        return self._concluded(state, settings, query, reply)
+
+    async def arun(self, state: State, settings: Settings) -> RewriteUpdate:
+        """Do the same, awaiting the model."""
+        query, prompt = self._plan(state, settings)
+        reply = await aask(self.model, prompt) if self.model and prompt else None
+        return self._concluded(state, settings, query, reply)
+
+    def _plan(self, state: State, settings: Settings) -> tuple[str | None, list[AnyMessage] | None]:
+        """Return the query where no model is to write it, and else what a model is asked."""
+        question, profile = state["question"], settings.profile
+        if not (settings.variant.rewrite and self.searches and settings.max_searches):
+            return cut(" ".join(question.split()), self.longest), None
         if profile.query is not None:
-            return self._update(cut(profile.query(question), self.longest))
-        usage = Usage()
+            return cut(profile.query(question), self.longest), None
+        if settings.calls_left(state) <= 1:
+            return None, None
+        return None, self.prompts.render(profile.rewrite_prompt, question=question)
+
+    def _concluded(
+        self, state: State, settings: Settings, query: str | None, reply: Reply | None
+    ) -> RewriteUpdate:
+        events: list[Event] = []
+        if query is None and reply is not None and reply.problem is None:
+            query = read_query(reply.text, self.longest)
+        if query is None:
+            query = keywords(state["question"], self.longest)
+            events = [self._why_keywords(settings, reply)]
+        usage = Usage() if reply is None else reply.usage
+        spent = Overwrite(usage) if self.opens_branch else usage
+        return RewriteUpdate(query=query, events=events, usage=spent)
+
+    def _why_keywords(self, settings: Settings, reply: Reply | None) -> Event:
         if self.model is None:
             detail = "no chat model is configured to rewrite the question"
-            reason = event("rewrite_skipped", "rewrite", detail, _FALLBACK)
-        elif settings.calls_left(state) <= 1:
+            return event("rewrite_skipped", "rewrite", detail, _FALLBACK)
+        if reply is None:
             detail = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
-            reason = event("budget_exhausted", "rewrite", detail, _FALLBACK)
-        else:
-            prompt = self.prompts.render(profile.rewrite_prompt, question=question)
-            reply = await aask(self.model, prompt)
-            usage, failed = reply.usage, reply.detail
-            if reply.problem is None:
-                query = read_query(reply.text, self.longest)
-                if query is not None:
-                    return self._update(query, usage=usage)
-                failed = f"the model's reply is not a search query: {reply.text[:80]!r}"
-            reason = event("rewrite_failed", "rewrite", failed, _FALLBACK)
-        return self._update(keywords(question, self.longest), reason, usage=usage)
-
-    def _update(self, query: str, *events: Event, usage: Usage | None = None) -> RewriteUpdate:
-        spent = usage or Usage()
-        return RewriteUpdate(
-            query=query,
-            events=list(events),
-            usage=Overwrite(spent) if self.opens_branch else spent,
+            return event("budget_exhausted", "rewrite", detail, _FALLBACK)
+        failed: object = f"the model's reply is not a search query: {reply.text[:80]!r}"
+        return event(
+            "rewrite_failed", "rewrite", reply.detail if reply.problem else failed, _FALLBACK
         )

@@ -10,8 +10,7 @@ from crag.errors import SearchError
 from crag.events import Event, event
 from crag.parts import Hit, Parts, WebSearcher
 from crag.runtime.attempt import Attempt
-from crag.runtime.replies import hits_of
-from crag.runtime.waiting import call_within
+from crag.runtime.waiting import within
 from crag.settings import Settings
 from crag.state import State, Usage, WebPage
 from crag.text.urls import distinct, is_wikipedia
@@ -19,8 +18,6 @@ from crag.text.urls import distinct, is_wikipedia
 _FALLBACK = "continue without web knowledge"
 _MOST_HITS = 20
 """The most that Tavily returns for one search."""
-_MOST_READ = 100
-"""The most that are looked at if a searcher returns more than it was asked for."""
 
 
 class SearchUpdate(TypedDict):
@@ -42,37 +39,28 @@ class Search:
     searcher: WebSearcher | None
     hint: str = Parts.searcher_hint
 
-    async def run(self, state: State, settings: Settings) -> SearchUpdate:
+    def run(self, state: State, settings: Settings) -> SearchUpdate:
         """Write the hits, in the order in which they are read."""
-        searcher = self.searcher
-        if searcher is None:
+        if self.searcher is None:
             detail = f"no web search is configured: {self.hint}"
             return _nothing(event("search_unavailable", "search", detail, _FALLBACK))
-        if state.get("usage", {}).get("searches", 0) >= settings.max_searches:
+        if not settings.max_searches:
             detail = "no search of `max_searches` is left"
             return _nothing(event("budget_exhausted", "search", detail, _FALLBACK))
-        seconds, limit, query = settings.max_web_seconds, _asked_for(settings), state["query"]
-        hits: list[Hit] = []
+        hits, pages = list[Hit](), list[WebPage]()
         start = time.monotonic()
         with Attempt("web search") as attempt:
-            reply = await call_within(seconds, searcher.search, searcher.asearch, query, limit)
-            hits = hits_of(reply, _MOST_READ)
-        return _update(state, settings, hits, attempt, start)
-
-
-def _update(
-    state: State, settings: Settings, hits: Sequence[Hit], attempt: Attempt, start: float
-) -> SearchUpdate:
-    usage = Usage(searches=1, web_milliseconds=round((time.monotonic() - start) * 1000))
-    if attempt.error is not None:
-        return _nothing(_failed(attempt.error), usage=usage)
-    chosen = _in_order(hits, settings)
-    if not chosen:
-        where = " on Wikipedia" if hits and settings.wikipedia == "only" else ""
-        detail = f"the web search found nothing usable{where} for {state['query']!r}"
-        return _nothing(event("search_empty", "search", detail, _FALLBACK), usage=usage)
-    found = [_page(hit) for hit in chosen]
-    return SearchUpdate(pages=found, events=_unusable(hits), usage=usage)
+            query, limit = state["query"], _asked_for(settings)
+            hits = within(settings.max_web_seconds, self.searcher.search, query, limit)
+            pages = [_page(hit) for hit in _in_order(hits, settings)]
+        usage = Usage(searches=1, web_milliseconds=round((time.monotonic() - start) * 1000))
+        if attempt.error is not None:
+            return _nothing(_failed(attempt.error), usage=usage)
+        if not pages:
+            where = " on Wikipedia" if hits and settings.wikipedia == "only" else ""
+            detail = f"the web search found nothing usable{where} for {query!r}"
+            return _nothing(event("search_empty", "search", detail, _FALLBACK), usage=usage)
+        return SearchUpdate(pages=pages, events=_unusable(hits), usage=usage)
 
 
 def _page(hit: Hit) -> WebPage:

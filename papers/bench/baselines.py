@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
 from langgraph.graph import END
 
-from crag.answering.model_calls import Reply, aask
+from crag.answering.model_calls import Reply, aask, ask
 from crag.correction.provenance import kept_whole, strips_of_snippet, title_of
 from crag.correction.queries import longest_query
 from crag.correction.scoring import with_title
@@ -29,7 +29,7 @@ from crag.nodes.search import Search
 from crag.papers.bench.verdicts import verdict
 from crag.parts import ChatModel, Parts
 from crag.prompts import PACKAGED, Prompts
-from crag.runtime.node_adapter import computing, waiting
+from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
 from crag.state import State, Strip, Usage, add_usage
 from crag.text.untrusted import neutral
@@ -45,12 +45,12 @@ def build_rag_web(parts: Parts) -> Graph:
     Web knowledge is always added. The paper adds it without an evaluator: set `select` to false.
     """
     graph = opened_graph("retrieve")
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)))
-    graph.add_node("pass_through", computing(PassThrough()))
+    graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
+    graph.add_node("pass_through", as_node(PassThrough()))
     graph.add_node("web", build_web(parts))
     graph.add_node(
         "generate",
-        waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
+        as_node(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
         defer=True,
     )
     graph.add_edge("retrieve", "pass_through")
@@ -73,14 +73,14 @@ def build_binary_llm(parts: Parts) -> Graph:
         raise CragError("binary_llm asks a chat model about each document: give Parts(model=…)")
     longest = longest_query(parts.searcher)
     graph = opened_graph("retrieve")
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)))
-    graph.add_node("grade", waiting(GradeOneByOne(parts.model, parts.prompts)))
-    graph.add_node("rewrite", waiting(Rewrite(parts.model, parts.prompts, longest=longest)))
-    graph.add_node("search", waiting(Search(parts.searcher, parts.searcher_hint)))
-    graph.add_node("snippets", computing(Snippets()))
+    graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
+    graph.add_node("grade", as_node(GradeOneByOne(parts.model, parts.prompts)))
+    graph.add_node("rewrite", as_node(Rewrite(parts.model, parts.prompts, longest=longest)))
+    graph.add_node("search", as_node(Search(parts.searcher, parts.searcher_hint)))
+    graph.add_node("snippets", as_node(Snippets()))
     graph.add_node(
         "generate",
-        waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
+        as_node(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
     )
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_any_no, _AFTER_GRADES)
@@ -106,10 +106,13 @@ class GradeOneByOne:
     def __init__(self, model: ChatModel, prompts: Prompts = PACKAGED) -> None:
         self._model, self._prompts = model, prompts
 
-    async def run(self, state: State, settings: Settings) -> Update:  # noqa: ARG002 - a node's form
+    def run(self, state: State, settings: Settings) -> Update:  # noqa: ARG002 - a node's form
         """Write a score for each document, and those that pass."""
-        prompts = self._asked(state)
-        return _graded(state, [await aask(self._model, prompt) for prompt in prompts])
+        return _graded(state, [ask(self._model, prompt) for prompt in self._asked(state)])
+
+    async def arun(self, state: State, settings: Settings) -> Update:  # noqa: ARG002 - a node's form
+        """Do the same, awaiting the model."""
+        return _graded(state, [await aask(self._model, prompt) for prompt in self._asked(state)])
 
     def _asked(self, state: State) -> Iterator[list[AnyMessage]]:
         question = neutral(state["question"])

@@ -24,7 +24,7 @@ from crag.papers.bench.budget import Meter
 from crag.papers.bench.tally import current_tally, reserve
 from crag.parts import Evaluator, Hit, Passage, ReadingEvaluator, WebSearcher, is_reading
 from crag.reading import Reading
-from crag.runtime.replies import readings_of
+from crag.runtime.replies import as_many
 from crag.state import Thresholds
 from crag.text.language import languages_of
 
@@ -151,11 +151,6 @@ class CachedSearcher:
             query, limit, self._searcher.search(query, limit)
         )
 
-    async def asearch(self, query: str, limit: int) -> list[Hit]:
-        """Do the same without blocking the event loop."""
-        known = self._known(query, limit)
-        return known or self._kept(query, limit, await self._searcher.asearch(query, limit))
-
     def _known(self, query: str, limit: int) -> list[Hit]:
         key = _joined(self._name, query, str(limit))
         value = self._cache.get("search", [key]).get(key)
@@ -236,7 +231,7 @@ class CachedReader(CachedEvaluator):
         keys = {one: _joined(self._name, question, *one) for one in passages}
 
         def judge(new: Sequence[Passage]) -> list[Reading]:
-            return readings_of(self._reader.read(question, new), new)
+            return as_many(self._reader.read(question, new), len(new), "evaluator")
 
         known: dict[Passage, Reading] = self._known("reading", keys, judge)
         return [deepcopy(known[one]) for one in passages]

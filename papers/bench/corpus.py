@@ -50,10 +50,6 @@ class CorpusSearcher:
         order = sorted(range(len(texts)), key=lambda place: -scores[place])[:limit]
         return [_hit(texts[place], place) for place in order if scores[place] > 0]
 
-    async def asearch(self, query: str, limit: int) -> list[Hit]:
-        """Do the same; a search takes milliseconds."""
-        return self.search(query, limit)
-
     @cached_property
     def _indexed(self) -> tuple[list[Passage], Any]:
         require("train", "searching files", "bm25s")

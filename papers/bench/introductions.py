@@ -5,6 +5,7 @@ Biography and open questions, and take the introduction of each article (Self-RA
 files for PopQA and TriviaQA have such passages already, that of Biography has none.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -63,7 +64,7 @@ class WithIntroductions(BaseRetriever):
     ) -> list[Document]:
         config = {"callbacks": run_manager.get_child()}
         documents = await self.base.ainvoke(query, config=config)  # type: ignore[arg-type]
-        hits = await self.searcher.asearch(query, _ASKED)
+        hits = await asyncio.to_thread(self.searcher.search, query, _ASKED)
         return [*documents[:DOCUMENTS], *introductions(hits)]
 
 

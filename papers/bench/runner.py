@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import NamedTuple
@@ -13,7 +14,6 @@ from crag.papers.bench.rows import Row, RowFile
 from crag.papers.bench.running import concurrently, event_loop, on_ray
 from crag.papers.bench.units import Unit
 from crag.runtime.environment import Environment
-from crag.runtime.waiting import in_own_loop
 
 DEFAULT_CONCURRENCY = 4
 ProgressCallback = Callable[[int, int, str], None]
@@ -102,7 +102,8 @@ def in_process(answerer: Answerer, concurrency: int = DEFAULT_CONCURRENCY) -> An
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(answering)  # In this thread, where Ctrl-C cancels it.
-        return in_own_loop(answering)  # As in a notebook.
+        with ThreadPoolExecutor(1) as pool:  # As in a notebook.
+            return pool.submit(asyncio.run, answering).result()
 
     return answers
 

@@ -17,7 +17,7 @@ from crag.nodes.grade import Grade
 from crag.nodes.retrieve import Retrieve
 from crag.papers.bench.current_example import current_example
 from crag.parts import Parts
-from crag.runtime.node_adapter import computing, waiting
+from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
 from crag.state import Source, State, Strip, StripKind, known_action
 
@@ -25,12 +25,12 @@ from crag.state import Source, State, Strip, StripKind, known_action
 def build_crag_published(parts: Parts) -> Graph:
     """Compile open_run → retrieve → grade → look up → generate, by published knowledge."""
     graph = opened_graph("retrieve")
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)))
-    graph.add_node("grade", computing(Grade(parts.evaluator)))
-    graph.add_node("look_up", computing(LookUp()))
+    graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
+    graph.add_node("grade", as_node(Grade(parts.evaluator)))
+    graph.add_node("look_up", as_node(LookUp()))
     graph.add_node(
         "generate",
-        waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
+        as_node(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
     )
     graph.add_edge("retrieve", "grade")
     graph.add_edge("grade", "look_up")

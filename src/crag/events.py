@@ -2,9 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Literal
 
 from typing_extensions import TypedDict
@@ -43,28 +40,6 @@ class Event(TypedDict):
 def event(kind: EventKind, node: str, detail: object, fallback: str = "") -> Event:
     """Record `detail` (a sentence or an exception), with secrets removed."""
     return Event(kind=kind, node=node, detail=describe(detail), fallback=fallback)
-
-
-_NOTED: ContextVar[tuple[str, list[Event]] | None] = ContextVar("crag_noted", default=None)
-
-
-@contextmanager
-def noting(node: str) -> Iterator[list[Event]]:
-    """Collect what parts `note` within the block, as events of `node`."""
-    noted: list[Event] = []
-    token = _NOTED.set((node, noted))
-    try:
-        yield noted
-    finally:
-        _NOTED.reset(token)
-
-
-def note(kind: EventKind, detail: object, fallback: str = "") -> None:
-    """Tell the run, from within a part that did not fail, what happened; outside a run, nobody."""
-    current = _NOTED.get()
-    if current is not None:
-        node, noted = current
-        noted.append(event(kind, node, detail, fallback))
 
 
 def redact(text: str) -> str:

@@ -30,7 +30,8 @@ from crag.graph.knowledge import KnowledgeParts, build_knowledge
 from crag.graph.opening import Graph
 from crag.parts import ChatModel, Evaluator, PageReader, WebSearcher
 from crag.prompts import PACKAGED, Prompts
-from crag.runtime.attempt import Attempt, options_of
+from crag.runtime.attempt import Attempt
+from crag.runtime.retrievers import options_of
 from crag.settings import Settings, settings_from
 from crag.state import Citation, State, Strip
 from crag.text.marks import as_mark

@@ -92,10 +92,6 @@ class WebSearcher(Protocol):
         """Return at most `limit` hits, best first."""
         ...
 
-    async def asearch(self, query: str, limit: int) -> list[Hit]:
-        """Do the same without blocking the event loop."""
-        ...
-
 
 class ReadingLimits(NamedTuple):
     """Limits for reading the pages of one question."""
@@ -132,10 +128,6 @@ class PageReader(Protocol):
 
     def read(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
         """Return one page for each URL, in order."""
-        ...
-
-    async def aread(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
-        """Do the same without blocking the event loop."""
         ...
 
 

@@ -144,10 +144,6 @@ class FakeSearcher:
             raise self._error
         return self._hits[:limit]
 
-    async def asearch(self, query: str, limit: int) -> list[Hit]:
-        """Do the same."""
-        return self.search(query, limit)
-
 
 class FakeReader:
     """Return the given paragraphs of an address, the problem "network", or raise."""
@@ -165,10 +161,6 @@ class FakeReader:
         if self._error is not None:
             raise self._error
         return [self._page(url) for url in urls]
-
-    async def aread(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
-        """Do the same."""
-        return self.read(urls, limits)
 
     def _page(self, url: str) -> Page:
         paragraphs = self._pages.get(url)

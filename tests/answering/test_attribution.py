@@ -161,9 +161,7 @@ def test_the_attributor_decides_and_is_asked_once_for_all() -> None:
     assert attributor.asked == [(QUESTION, ["It snowed.", "It froze."], passages)]
 
 
-@pytest.mark.parametrize(
-    "reply", [ValueError("broken"), None, [[1.0]], [[2.0, 0.0]], [[float("nan"), 0.0]], [["a", 0]]]
-)
+@pytest.mark.parametrize("reply", [ValueError("broken"), [[1.0]]])
 def test_an_attributor_that_fails_leaves_it_to_the_words(reply: object) -> None:
     said = "Ada wrote the first program."
     found = attribute(

@@ -114,9 +114,9 @@ async def test_tags_and_settings_are_shown_with_those_of_the_caller(
 async def test_callbacks_reach_retriever_model_and_searcher(retriever: CorrectiveRetriever) -> None:
     runs = await traced(retriever, QUESTION)
     found = {run.name: (path[-2:-1], run.run_type) for path, run in runs.items()}
-    assert found["shelf"] == (("Retrieve",), "retriever")
-    assert found["writer"] == (("Rewrite",), "llm")
-    assert found["archive"] == (("Search",), "tool")
+    assert found["shelf"] == (("retrieve",), "retriever")
+    assert found["writer"] == (("rewrite",), "llm")
+    assert found["archive"] == (("search",), "tool")
 
 
 async def test_callbacks_reach_the_model_of_an_evaluator(documents: list[Document]) -> None:

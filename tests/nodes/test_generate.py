@@ -20,7 +20,6 @@ from crag.papers.tasks import PaperTask, written
 from crag.parts import Attributor, Quotation
 from crag.prompts import PACKAGED, Prompts, parse
 from crag.reflection.prompt_format import base_prompt
-from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import Source, State, Strip
 from crag.testing import FakeChatModel, FakeQuoter
@@ -45,7 +44,7 @@ def kinds(update: Any) -> list[str]:
 
 def test_the_model_reads_numbered_strips_and_its_citations_point_at_them() -> None:
     model = FakeChatModel(replies=["Ada did [2]."])
-    update = blocking(Generate(model, None).run(state("First strip.", "Ada did."), Settings()))
+    update = Generate(model, None).run(state("First strip.", "Ada did."), Settings())
     assert update["answer"] == "Ada did [2]."
     assert update["citations"] == [
         {"number": 2, "text": "Ada did.", "source": strip("")["source"]},
@@ -76,21 +75,19 @@ class Bounded(FakeChatModel):
 def test_the_length_of_an_answer_is_bounded_however_the_model_is_wrapped(wrapped: Any) -> None:
     model = Bounded(replies=["Ada did [1]."])
     node, settings = Generate(wrapped(model), None), Settings(max_answer_tokens=40)
-    assert blocking(node.run(state("Ada did."), settings))["answer"] == "Ada did [1]."
+    assert node.run(state("Ada did."), settings)["answer"] == "Ada did [1]."
     assert model.bounds == [40]
 
 
 def test_what_is_no_chat_model_is_bound_to_no_length() -> None:
     reply = RunnableLambda(lambda _: "Ada did [1].").with_retry()
     settings = Settings(max_answer_tokens=40)
-    update = blocking(Generate(reply, None).run(state("Ada did."), settings))
+    update = Generate(reply, None).run(state("Ada did."), settings)
     assert (update["answer"], kinds(update)) == ("Ada did [1].", [])
 
 
 def test_a_citation_to_nothing_is_removed_and_recorded() -> None:
-    update = blocking(
-        Generate(FakeChatModel(replies=["Ada [1][5]."]), None).run(state("Ada."), Settings())
-    )
+    update = Generate(FakeChatModel(replies=["Ada [1][5]."]), None).run(state("Ada."), Settings())
     assert update["answer"] == "Ada [1]."
     assert kinds(update) == ["citation_removed"]
     assert "[5]" in update["events"][0]["detail"]
@@ -98,13 +95,13 @@ def test_a_citation_to_nothing_is_removed_and_recorded() -> None:
 
 def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
     model = FakeChatModel(replies=["Bob."])
-    update = blocking(Generate(model, FakeQuoter()).run(state("Ada did."), Settings()))
+    update = Generate(model, FakeQuoter()).run(state("Ada did."), Settings())
     assert kinds(update) == ["uncited_answer"]
     assert update["events"][0]["detail"].endswith("most sentences of the model's answer: Bob.")
     assert update["events"][0]["fallback"] == "quote the strips"
     assert update["answer"] == "“Ada did.” [1]"
     assert update["usage"]["llm_calls"] == 1
-    update = blocking(Generate(model, None).run(state("Ada did."), Settings()))
+    update = Generate(model, None).run(state("Ada did."), Settings())
     assert kinds(update) == ["uncited_answer", "abstained"]
     assert update["events"][0]["fallback"] == "abstain"
     assert update["outcome"] == "not_found"
@@ -112,7 +109,7 @@ def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
 
 def test_an_answer_without_citation_may_be_shown() -> None:
     model, settings = FakeChatModel(replies=["Bob."]), Settings(require_citations=False)
-    update = blocking(Generate(model, None).run(state("Ada."), settings))
+    update = Generate(model, None).run(state("Ada."), settings)
     assert (update["answer"], kinds(update)) == ("Bob.", ["uncited_answer"])
     assert update["events"][0]["fallback"] == "the answer is shown"
     assert [one["status"] for one in update["sentences"]] == ["unsupported"]
@@ -120,9 +117,7 @@ def test_an_answer_without_citation_may_be_shown() -> None:
 
 def test_an_answer_without_numbers_is_attributed_and_not_thrown_away() -> None:
     model = FakeChatModel(replies=["Ada wrote it. It rained."])
-    update = blocking(
-        Generate(model, FakeQuoter()).run(state("Bob slept.", "Ada wrote it."), Settings())
-    )
+    update = Generate(model, FakeQuoter()).run(state("Bob slept.", "Ada wrote it."), Settings())
     assert update["answer"] == "Ada wrote it [2]. It rained."
     assert [one["number"] for one in update["citations"]] == [2]
     assert [one["status"] for one in update["sentences"]] == ["attributed", "unsupported"]
@@ -138,7 +133,7 @@ def test_the_attributor_finds_what_words_do_not() -> None:
             return [[0.0, 0.9] for _ in sentences]
 
     model = FakeChatModel(replies=["Somebody did."])
-    update = blocking(Generate(model, None, attributor=Finds()).run(state("a", "b"), Settings()))
+    update = Generate(model, None, attributor=Finds()).run(state("a", "b"), Settings())
     assert update["answer"] == "Somebody did [2]."
 
 
@@ -154,13 +149,13 @@ def test_a_number_counts_for_nothing_where_no_strip_supports_a_sentence(
 ) -> None:
     model = FakeChatModel(replies=["It rained on Tuesday [1]."])
     node = Generate(model, FakeQuoter(), attributor=attributor)
-    update = blocking(node.run(state("Ada did."), Settings()))
+    update = node.run(state("Ada did."), Settings())
     assert (update["answer"], kinds(update)) == (answer, events)
 
 
 def generated(model: FakeChatModel, settings: Settings | None = None, **more: Any) -> Any:
     given = state("Bob slept.", "Ada wrote it.", **more)
-    return blocking(Generate(model, FakeQuoter()).run(given, settings or Settings()))
+    return Generate(model, FakeQuoter()).run(given, settings or Settings())
 
 
 def test_an_answer_without_words_is_asked_for_once_more_without_numbers() -> None:
@@ -207,7 +202,7 @@ def test_no_second_question_goes_beyond_the_budget() -> None:
 
 def test_a_second_reply_may_decline() -> None:
     model = FakeChatModel(replies=["[2]", NOT_FOUND])
-    update = blocking(Generate(model, None).run(state("Ada."), Settings()))
+    update = Generate(model, None).run(state("Ada."), Settings())
     assert update["outcome"] == "not_found"
     assert kinds(update) == ["wordless_answer", "abstained"]
     assert update["usage"]["llm_calls"] == 2
@@ -216,7 +211,7 @@ def test_a_second_reply_may_decline() -> None:
 @pytest.mark.parametrize("task", ["popqa", "pubhealth", "arc", "biography"])
 def test_tasks_without_citations_take_any_reply(task: Any) -> None:
     model = FakeChatModel(replies=["[2]"])
-    update = blocking(Generate(model, None).run(state("a", "b"), PaperSettings(task=task)))
+    update = Generate(model, None).run(state("a", "b"), PaperSettings(task=task))
     assert (update["answer"], update["sentences"], len(model.prompts)) == ("[2]", [], 1)
 
 
@@ -234,7 +229,7 @@ class ReadingQuoter:
 
 def test_a_quotation_that_is_sure_takes_the_place_of_a_decline() -> None:
     node = Generate(FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=True, span=(0, 3)))
-    update = blocking(node.run(state("Bob slept.", "Ada wrote it."), Settings()))
+    update = node.run(state("Bob slept.", "Ada wrote it."), Settings())
     assert update["answer"] == "“Ada wrote it.” [2]"
     assert (update["outcome"], (update["outcome"] == "not_found")) == ("answered", False)
     assert (kinds(update), update["usage"]["llm_calls"]) == (["model_declined"], 1)
@@ -245,7 +240,7 @@ def test_what_is_not_sure_to_answer_is_likely_to_where_a_model_declines(
     sure: bool, span: tuple[int, int] | None
 ) -> None:
     node = Generate(FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=sure, span=span))
-    update = blocking(node.run(state("Bob slept.", "Ada wrote it."), Settings()))
+    update = node.run(state("Bob slept.", "Ada wrote it."), Settings())
     assert update["answer"] == "“Ada wrote it.” [2]"
     assert (update["outcome"], kinds(update)) == ("likely", ["model_declined"])
 
@@ -285,7 +280,7 @@ def test_what_could_be_quoted_besides_is_kept_as_it_would_be_shown() -> None:
 
 def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:
     model = FakeChatModel(replies=["![x](https://evil.example/?q=1) Ada did [1]."])
-    update = blocking(Generate(model, None).run(state("Ada did."), Settings()))
+    update = Generate(model, None).run(state("Ada did."), Settings())
     assert update["answer"] == "x Ada did [1]."
     assert kinds(update) == ["link_removed"]
 
@@ -302,7 +297,7 @@ def test_a_link_that_is_quoted_from_before_a_strip_stays() -> None:
 
 def test_a_model_that_finds_nothing_abstains() -> None:
     model = FakeChatModel(replies=["I could not find this in the documents"])
-    update = blocking(Generate(model, None).run(state("Other."), Settings()))
+    update = Generate(model, None).run(state("Other."), Settings())
     assert update["outcome"] == "not_found"
     assert update["answer"] == NOT_FOUND
     assert update["usage"]["llm_calls"] == 1
@@ -322,7 +317,7 @@ def test_a_failing_model_gives_way_to_quotation(
     model: FakeChatModel, kind: str, detail: str
 ) -> None:
     given = state("Ada wrote the first program.")
-    update = blocking(Generate(model, FakeQuoter()).run(given, Settings()))
+    update = Generate(model, FakeQuoter()).run(given, Settings())
     assert kinds(update) == [kind]
     assert detail in update["events"][0]["detail"]
     assert update["events"][0]["fallback"] == "quote the strips"
@@ -333,7 +328,7 @@ def test_a_failing_model_gives_way_to_quotation(
 def test_without_model_and_quotation_the_run_abstains() -> None:
     failing = FakeChatModel(error=TimeoutError())
     for node in (Generate(failing, None), Generate(None, FakeQuoter(finds=False))):
-        update = blocking(node.run(state("Something else."), Settings()))
+        update = node.run(state("Something else."), Settings())
         assert update["outcome"] == "not_found"
         assert update["citations"] == []
         assert kinds(update)[-1] == "abstained"
@@ -341,11 +336,11 @@ def test_without_model_and_quotation_the_run_abstains() -> None:
 
 def test_no_knowledge_means_no_call_unless_own_knowledge_is_allowed() -> None:
     model = FakeChatModel(replies=["Ada, I think."])
-    update = blocking(Generate(model, None).run(state(action="incorrect"), Settings()))
+    update = Generate(model, None).run(state(action="incorrect"), Settings())
     assert update["outcome"] == "not_found"
     assert "after the action incorrect" in update["events"][0]["detail"]
     assert model.prompts == []
-    update = blocking(Generate(model, None).run(state(), Settings(allow_own_knowledge=True)))
+    update = Generate(model, None).run(state(), Settings(allow_own_knowledge=True))
     assert update["answer"] == "Ada, I think."
     assert kinds(update) == ["own_knowledge"]
 
@@ -359,13 +354,13 @@ def test_no_knowledge_means_no_call_unless_own_knowledge_is_allowed() -> None:
 )
 def test_own_knowledge_cites_nothing(reply: str, answer: str, events: list[str]) -> None:
     model = FakeChatModel(replies=[reply])
-    update = blocking(Generate(model, None).run(state(), Settings(allow_own_knowledge=True)))
+    update = Generate(model, None).run(state(), Settings(allow_own_knowledge=True))
     assert (update["answer"], kinds(update), len(model.prompts)) == (answer, events, 1)
     assert "max_llm_calls" not in update["events"][0]["detail"]
 
 
 def test_correct_without_a_strip_abstains() -> None:
-    update = blocking(Generate(None, FakeQuoter()).run(state(action="correct"), Settings()))
+    update = Generate(None, FakeQuoter()).run(state(action="correct"), Settings())
     assert (update["answer"], kinds(update)) == (NOT_FOUND, ["abstained"])
 
 
@@ -380,14 +375,14 @@ def test_correct_without_a_quotation_shows_the_best_strip_with_words_of_its_own_
     texts: tuple[str, ...], shown: str
 ) -> None:
     node = Generate(None, FakeQuoter(finds=False))
-    update = blocking(node.run(state(*texts, action="correct"), Settings()))
+    update = node.run(state(*texts, action="correct"), Settings())
     assert (update["answer"], update["outcome"]) == (shown, "likely")
 
 
 def test_a_spent_budget_is_an_event_and_quotation_takes_over() -> None:
     model = FakeChatModel()
     node = Generate(model, FakeQuoter())
-    update = blocking(node.run(state("Ada wrote it."), Settings(max_llm_calls=0)))
+    update = node.run(state("Ada wrote it."), Settings(max_llm_calls=0))
     assert model.prompts == []
     assert kinds(update) == ["budget_exhausted"]
     assert update["events"][0]["fallback"] == "quote the strips"
@@ -396,13 +391,13 @@ def test_a_spent_budget_is_an_event_and_quotation_takes_over() -> None:
 
 def test_any_runnable_serves_as_model() -> None:
     node = Generate(RunnableLambda(lambda _: "Ada [1]."), None)
-    assert blocking(node.run(state("Ada."), Settings()))["answer"] == "Ada [1]."
+    assert node.run(state("Ada."), Settings())["answer"] == "Ada [1]."
 
 
 @pytest.mark.parametrize("task", ["popqa", "pubhealth", "arc", "biography"])
 def test_the_papers_tasks_use_their_prompts_and_keep_the_reply_as_it_is(task: Any) -> None:
     model = FakeChatModel(replies=["true [9]"])
-    update = blocking(Generate(model, None).run(state("a", "b"), PaperSettings(task=task)))
+    update = Generate(model, None).run(state("a", "b"), PaperSettings(task=task))
     prompt = model.prompts[0]
     assert len(prompt) == 1
     assert "Documents: a; b" in str(prompt[0].content)
@@ -417,7 +412,7 @@ def test_a_tuned_model_is_asked_as_it_was_trained(task: Any) -> None:
     prompts, settings = Prompts.from_folder(TUNED), PaperSettings(task=task)
     question = f"{QUESTION}\n{written(options)}" if task == "arc" else QUESTION
     given = {**state("It is red."), "question": QUESTION, "asked": question}
-    blocking(Generate(model, None, prompts=prompts).run(State(**given), settings))
+    Generate(model, None, prompts=prompts).run(State(**given), settings)
     asked_for = settings.profile.instruction_for(QUESTION, options if task == "arc" else None)
     prompt = str(model.prompts[0][0].content)
     head, empty, tail = base_prompt(f"EMPTY\n\n{asked_for}").partition("EMPTY")
@@ -443,7 +438,7 @@ def asked(
     for one, score in zip(given["strips"], scores, strict=True):
         one["score"] = score
     node = Generate(model, None, prompts=prompts, attributor=attributor)
-    blocking(node.run(given, settings or Settings()))
+    node.run(given, settings or Settings())
     return "\n".join(str(message.content) for message in model.prompts[0])
 
 
@@ -534,7 +529,7 @@ def test_a_threshold_of_the_run_says_from_when_on_a_quotation_is_sure(
 ) -> None:
     node = Generate(None, FoundQuotations(sure=sure))
     said = state("Ada did.", "Bob did.", "Eve did.")
-    update = blocking(node.run(said, Settings(quote_threshold=threshold)))
+    update = node.run(said, Settings(quote_threshold=threshold))
     assert update["outcome"] == outcome
     assert len(update["citations"]) == shown
     assert update["outcome"] != "not_found"
@@ -568,7 +563,7 @@ def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another
 ) -> None:
     said = followed(asked, kind)
     quoter = ReadingQuoter(sure=True, span=(0, 3))
-    update = blocking(Generate(None, quoter).run(said, Settings()))
+    update = Generate(None, quoter).run(said, Settings())
     assert update["outcome"] == outcome
     assert "180 euros" in update["answer"]
 
@@ -578,7 +573,7 @@ def test_what_a_follow_up_adds_is_read_without_typing_errors(meant: str, outcome
     said = followed("and in Mnuich?", "contextualize_skipped")
     said["question"] = said["question"].replace("Mnuich", meant)
     quoter = ReadingQuoter(sure=True, span=(0, 3))
-    update = blocking(Generate(None, quoter).run(said, Settings()))
+    update = Generate(None, quoter).run(said, Settings())
     assert update["outcome"] == outcome
 
 
@@ -606,7 +601,7 @@ def test_a_passage_without_a_name_of_the_question_is_not_sure_to_answer_it(
     else:
         found["strips"][0]["headings"] = [about]
     quoter = ReadingQuoter(sure=True, span=(0, 3))
-    assert blocking(Generate(None, quoter).run(found, Settings()))["outcome"] == outcome
+    assert Generate(None, quoter).run(found, Settings())["outcome"] == outcome
 
 
 @pytest.mark.parametrize(
@@ -627,7 +622,7 @@ def test_an_answer_needs_the_names_of_the_question_and_support_for_most_of_it(
     found = state(text)
     found["question"] = "What does a ticket in Oakham cost?"
     node = Generate(FakeChatModel(replies=[written]), FakeQuoter(), attributor=WordAttributor())
-    update = blocking(node.run(found, Settings()))
+    update = node.run(found, Settings())
     assert update["answer"].startswith(shown)
     assert ("uncited_answer" in kinds(update)) == shown.startswith("“")
 
@@ -650,7 +645,7 @@ class LastLineQuoter:
 def test_a_name_elsewhere_in_the_strip_makes_no_quotation_sure(text: str, outcome: str) -> None:
     found = state(text)
     found["question"] = "What does a ticket in Oakham cost?"
-    update = blocking(Generate(None, LastLineQuoter()).run(found, Settings()))
+    update = Generate(None, LastLineQuoter()).run(found, Settings())
     assert (update["outcome"], "5 pounds" in update["answer"]) == (outcome, True)
 
 
@@ -668,5 +663,5 @@ def test_what_was_said_before_is_not_sure_to_answer_a_follow_up(said: str, outco
     chat["messages"] = [HumanMessage("Who wrote it?"), AIMessage(said), HumanMessage("how?")]
     chat["asked"] = "how do I ask her?"
     chat["events"] = [event("contextualize_skipped", "contextualize", "no model", WITH_SUBJECT)]
-    update = blocking(Generate(None, ReadingQuoter(sure=True, span=(0, 3))).run(chat, Settings()))
+    update = Generate(None, ReadingQuoter(sure=True, span=(0, 3))).run(chat, Settings())
     assert update["outcome"] == outcome

@@ -7,7 +7,6 @@ import pytest
 
 from crag.nodes.read_pages import ReadPages
 from crag.parts import Page, ReadingLimits
-from crag.runtime.waiting import blocking
 from crag.settings import Settings, VariedSettings
 from crag.state import State, WebPage
 from crag.testing import FakeReader
@@ -29,7 +28,7 @@ def state(*hits: WebPage, milliseconds: int = 0) -> State:
 
 
 def read(reader: Any, given: State, settings: Settings = DEFAULT) -> Any:
-    return blocking(ReadPages(reader).run(given, settings))
+    return ReadPages(reader).run(given, settings)
 
 
 def test_paragraphs_in_the_order_of_the_hits() -> None:
@@ -81,7 +80,7 @@ class Short(FakeReader):
 def test_a_reader_that_breaks_its_contract() -> None:
     update = read(Short(PAGES), state(hit(ADA), hit(ENGINE)))
     assert [strip["text"] for strip in update["strips"]] == ["A snippet."] * 2
-    assert "returned 1 pages for 2 addresses" in update["events"][0]["detail"]
+    assert "returned 1 results for 2 inputs" in update["events"][0]["detail"]
 
 
 @pytest.mark.parametrize(

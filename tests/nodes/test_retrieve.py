@@ -11,7 +11,6 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from crag.nodes.retrieve import Retrieve
 from crag.papers.settings import PaperSettings
-from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.testing import FakeRetriever
 
@@ -22,7 +21,7 @@ def test_the_retriever_is_asked_the_question_and_k_documents_stay(
     documents: list[Document],
 ) -> None:
     retriever = FakeRetriever(documents=documents * 9)
-    update = blocking(Retrieve(retriever).run(ASKED, Settings(k=3)))
+    update = Retrieve(retriever).run(ASKED, Settings(k=3))
     assert len(update["documents"]) == 3
     assert retriever.questions == ["Who wrote it?"]
 
@@ -30,9 +29,7 @@ def test_the_retriever_is_asked_the_question_and_k_documents_stay(
 def test_a_vector_store_is_asked_for_k(documents: list[Document]) -> None:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_documents(documents * 9)
-    update = blocking(
-        Retrieve(store.as_retriever(search_kwargs={"k": 2})).run(ASKED, Settings(k=7))
-    )
+    update = Retrieve(store.as_retriever(search_kwargs={"k": 2})).run(ASKED, Settings(k=7))
     assert len(update["documents"]) == 7
 
 
@@ -45,7 +42,7 @@ def test_a_vector_store_is_asked_for_k(documents: list[Document]) -> None:
     ],
 )
 def test_nothing_and_failure_are_events(retriever: FakeRetriever, kind: str) -> None:
-    update = blocking(Retrieve(retriever).run(ASKED, Settings()))
+    update = Retrieve(retriever).run(ASKED, Settings())
     assert update["documents"] == []
     assert [entry["kind"] for entry in update["events"]] == [kind]
 
@@ -64,7 +61,7 @@ class Choosy(FakeRetriever):
 
 def test_a_retriever_gets_the_settings_that_it_takes() -> None:
     settings = Settings(find_by="words", folder="api", kind="table")
-    update = blocking(Retrieve(Choosy()).run(ASKED, settings))
+    update = Retrieve(Choosy()).run(ASKED, settings)
     assert update["documents"] == [Document("words api")]
     (ignored,) = update["events"]
     assert ignored["kind"] == "filter_ignored"
@@ -73,7 +70,7 @@ def test_a_retriever_gets_the_settings_that_it_takes() -> None:
 
 def test_a_filter_that_is_ignored_is_recorded() -> None:
     settings = Settings(since=date(2026, 1, 31))
-    update = blocking(Retrieve(FakeRetriever(documents=[Document("Found.")])).run(ASKED, settings))
+    update = Retrieve(FakeRetriever(documents=[Document("Found.")])).run(ASKED, settings)
     assert [event["kind"] for event in update["events"]] == ["filter_ignored"]
     assert len(update["documents"]) == 1
 
@@ -86,14 +83,11 @@ class English(FakeRetriever):
 
 def test_a_question_in_a_language_that_is_not_read_is_recorded(documents: list[Document]) -> None:
     german: Any = {"question": "Wie lange ist die Frist für eine Kündigung?"}
-    (recorded,) = blocking(Retrieve(English(documents=documents)).run(german, Settings()))["events"]
+    (recorded,) = Retrieve(English(documents=documents)).run(german, Settings())["events"]
     assert (recorded["kind"], recorded["node"]) == ("unread_language", "retrieve")
     assert "seems to be in German, and the embedding model reads English" in recorded["detail"]
-    assert blocking(Retrieve(English(documents=documents)).run(ASKED, Settings()))["events"] == []
-    assert (
-        blocking(Retrieve(FakeRetriever(documents=documents)).run(german, Settings()))["events"]
-        == []
-    )
+    assert Retrieve(English(documents=documents)).run(ASKED, Settings())["events"] == []
+    assert Retrieve(FakeRetriever(documents=documents)).run(german, Settings())["events"] == []
 
 
 class Backwards(BaseDocumentCompressor):
@@ -115,14 +109,14 @@ SHELF = [Document(f"page {number}") for number in range(9)]
 
 def test_a_reranker_chooses_among_more_documents() -> None:
     node = Retrieve(FakeRetriever(documents=SHELF), Backwards())
-    update = blocking(node.run(ASKED, Settings(k=2, rerank_from=5)))
+    update = node.run(ASKED, Settings(k=2, rerank_from=5))
     assert [found.page_content for found in update["documents"]] == ["page 4", "page 3"]
     assert list(update["events"]) == []
 
 
 def test_the_order_stays_where_a_reranker_fails() -> None:
     node = Retrieve(FakeRetriever(documents=SHELF), Backwards(error="no route"))
-    update = blocking(node.run(ASKED, Settings(k=2)))
+    update = node.run(ASKED, Settings(k=2))
     assert [found.page_content for found in update["documents"]] == ["page 0", "page 1"]
     (event,) = update["events"]
     assert (event["kind"], event["fallback"]) == (
@@ -144,7 +138,7 @@ def test_a_vector_store_is_asked_for_what_is_reranked(documents: list[Document])
             seen.append(len(documents))
             return super().compress_documents(documents, query, callbacks)
 
-    blocking(Retrieve(store.as_retriever(), Counting()).run(ASKED, Settings(k=3, rerank_from=8)))
+    Retrieve(store.as_retriever(), Counting()).run(ASKED, Settings(k=3, rerank_from=8))
     assert seen == [8]
 
 
@@ -163,23 +157,21 @@ class Sorting(FakeRetriever):
 def test_a_question_with_typing_errors_is_asked_again() -> None:
     retriever = Sorting(documents=[*HARBOUR, Document("It took five years.")])
     asked: Any = {"question": TYPED}
-    update: Any = blocking(Retrieve(retriever).run(asked, Settings()))
+    update: Any = Retrieve(retriever).run(asked, Settings())
     assert retriever.questions == [TYPED, "When was the harbour dug?"]
     assert len(update["documents"]) == 2
     assert update["question"] == "When was the harbour dug?"
     (told,) = update["events"]
     assert told["kind"] == "question_respelled"
     assert "'When was the harbour dug?'" in told["detail"]
-    again: Any = blocking(
-        Retrieve(retriever).run({"question": "When was the harbour dug?"}, Settings())
-    )
+    again: Any = Retrieve(retriever).run({"question": "When was the harbour dug?"}, Settings())
     assert "question" not in again
 
 
 @pytest.mark.parametrize("settings", [Settings(respell=False), PaperSettings(task="arc")])
 def test_typing_errors_stay_where_nothing_is_to_be_changed(settings: Settings) -> None:
     retriever = FakeRetriever(documents=HARBOUR)
-    update = blocking(Retrieve(retriever).run({"question": TYPED}, settings))
+    update = Retrieve(retriever).run({"question": TYPED}, settings)
     assert retriever.questions == [TYPED]
     assert update["events"] == []
 
@@ -190,5 +182,5 @@ def test_what_was_found_stays_if_the_corrected_question_finds_nothing() -> None:
             super()._get_relevant_documents(query, run_manager=run_manager)
             return HARBOUR if "harbuor" in query else []
 
-    update = blocking(Retrieve(Literal()).run({"question": TYPED}, Settings()))
+    update = Retrieve(Literal()).run({"question": TYPED}, Settings())
     assert (update["documents"], update["events"]) == (HARBOUR, [])

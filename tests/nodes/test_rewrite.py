@@ -6,7 +6,6 @@ import pytest
 
 from crag.nodes.rewrite import Rewrite
 from crag.papers.settings import PaperSettings
-from crag.runtime.waiting import blocking
 from crag.settings import Settings, VariedSettings
 from crag.state import State
 from crag.testing import FakeChatModel
@@ -16,7 +15,7 @@ STATE = State(question="Who is Ada Lovelace?")
 
 def test_the_reply_is_the_query_on_one_line() -> None:
     model = FakeChatModel(replies=['"Ada Lovelace,\n first program"'])
-    update = blocking(Rewrite(model).run(STATE, Settings()))
+    update = Rewrite(model).run(STATE, Settings())
     assert update["query"] == "Ada Lovelace, first program"
     assert update["usage"]["llm_calls"] == 1
     assert str(model.prompts[0][-1].content).endswith("question: Who is Ada Lovelace?\nquery:")
@@ -37,7 +36,7 @@ def test_the_reply_is_the_query_on_one_line() -> None:
 def test_the_question_is_the_query_when_there_is_no_reply(
     model: Any, settings: Settings, kind: str, calls: int
 ) -> None:
-    update = blocking(Rewrite(model).run(STATE, settings))
+    update = Rewrite(model).run(STATE, settings)
     assert update["query"] == "Ada Lovelace"
     assert [entry["kind"] for entry in update["events"]] == [kind]
     assert update["events"][0]["fallback"] == "search for the question's keywords"
@@ -46,31 +45,28 @@ def test_the_question_is_the_query_when_there_is_no_reply(
 
 def test_switched_off_or_nothing_to_search_costs_nothing() -> None:
     model = FakeChatModel()
-    off = blocking(Rewrite(model).run(STATE, VariedSettings(rewrite=False)))
+    off = Rewrite(model).run(STATE, VariedSettings(rewrite=False))
     assert off == {"query": STATE["question"], "events": [], "usage": {}}
-    assert blocking(Rewrite(model, searches=False).run(STATE, Settings())) == off
+    assert Rewrite(model, searches=False).run(STATE, Settings()) == off
     assert model.prompts == []
 
 
 def test_no_search_no_call() -> None:
     model = FakeChatModel()
-    assert blocking(Rewrite(model).run(STATE, Settings(max_searches=0)))["events"] == []
+    assert Rewrite(model).run(STATE, Settings(max_searches=0))["events"] == []
     assert model.prompts == []
 
 
 def test_the_searcher_says_how_long_a_query_may_be() -> None:
     model = FakeChatModel(replies=["kettle " * 20])
-    assert len(blocking(Rewrite(model, longest=50).run(STATE, Settings()))["query"]) <= 50
-    assert len(blocking(Rewrite(None, longest=8).run(STATE, Settings()))["query"]) <= 8
+    assert len(Rewrite(model, longest=50).run(STATE, Settings())["query"]) <= 50
+    assert len(Rewrite(None, longest=8).run(STATE, Settings())["query"]) <= 8
 
 
 def test_biography_questions_are_reduced_to_the_name() -> None:
-    assert (
-        blocking(Rewrite(None).run(STATE, PaperSettings(task="biography")))["query"]
-        == "Ada Lovelace"
-    )
+    assert Rewrite(None).run(STATE, PaperSettings(task="biography"))["query"] == "Ada Lovelace"
 
 
 def test_a_very_long_question_makes_a_query_that_services_accept() -> None:
     asked = State(question="why " * 2000)
-    assert len(blocking(Rewrite(None).run(asked, Settings()))["query"]) <= 400
+    assert len(Rewrite(None).run(asked, Settings())["query"]) <= 400

@@ -1,6 +1,5 @@
 """Hits, in the order in which they are read."""
 
-import asyncio
 import time
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from crag.errors import SearchError
 from crag.nodes.search import Search
 from crag.parts import Hit
-from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import State
 from crag.testing import FakeSearcher
@@ -26,7 +24,7 @@ def urls(update: Any) -> list[str]:
 
 def test_the_query_is_searched_for_once(hits: list[Hit]) -> None:
     searcher = FakeSearcher([*hits, SPAM])
-    update = blocking(Search(searcher).run(STATE, Settings()))
+    update = Search(searcher).run(STATE, Settings())
     assert searcher.queries == [STATE["query"]]
     assert update["usage"]["searches"] == 1
     assert update["usage"]["web_milliseconds"] < 1000
@@ -38,9 +36,7 @@ def test_the_query_is_searched_for_once(hits: list[Hit]) -> None:
     ("wikipedia", "first", "count"), [("prefer", "en.wik", 3), ("only", "en.wik", 1)]
 )
 def test_wikipedia(hits: list[Hit], wikipedia: Any, first: str, count: int) -> None:
-    found = urls(
-        blocking(Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia=wikipedia)))
-    )
+    found = urls(Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia=wikipedia)))
     assert found[0].startswith(f"https://{first}")
     assert len(found) == count
 
@@ -49,11 +45,11 @@ def test_a_page_of_wikipedia_at_rank_seven_comes_first() -> None:
     others = [Hit(f"Page {n}", f"https://example.org/{n}", "Text.") for n in range(6)]
     wiki = Hit("Ada", "https://en.wikipedia.org/wiki/Ada", "Ada Lovelace.")
     searcher = FakeSearcher([*others, wiki, *others])
-    found = urls(blocking(Search(searcher).run(STATE, Settings(web_results=5))))
+    found = urls(Search(searcher).run(STATE, Settings(web_results=5)))
     assert found == [wiki.url, *(hit.url for hit in others[:4])]
-    assert urls(
-        blocking(Search(searcher).run(STATE, Settings(web_results=5, wikipedia="off")))
-    ) == [hit.url for hit in others[:5]]
+    assert urls(Search(searcher).run(STATE, Settings(web_results=5, wikipedia="off"))) == [
+        hit.url for hit in others[:5]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -68,33 +64,33 @@ def test_how_many_hits_are_asked_for(wikipedia: Any, results: int, asked: int) -
             limits.append(limit)
             return super().search(query, limit)
 
-    blocking(Search(Limited([SPAM])).run(STATE, Settings(wikipedia=wikipedia, web_results=results)))
+    Search(Limited([SPAM])).run(STATE, Settings(wikipedia=wikipedia, web_results=results))
     assert limits == [asked]
 
 
 def test_wikipedia_like_any_other_site(hits: list[Hit]) -> None:
-    update = blocking(Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia="off")))
+    update = Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia="off"))
     assert urls(update) == [FALSE.url, hits[0].url, hits[1].url]
 
 
 def test_more_is_asked_for_where_only_wikipedia_stays(hits: list[Hit]) -> None:
     many = [SPAM._replace(url=f"https://example.com/{number}") for number in range(9)]
-    update = blocking(Search(FakeSearcher([*many, *hits])).run(STATE, Settings(wikipedia="only")))
+    update = Search(FakeSearcher([*many, *hits])).run(STATE, Settings(wikipedia="only"))
     assert urls(update) == [hits[1].url]
     assert (
-        blocking(Search(FakeSearcher([*many, *hits])).run(STATE, Settings()))["pages"][0]["url"]
+        Search(FakeSearcher([*many, *hits])).run(STATE, Settings())["pages"][0]["url"]
         == many[0].url
     )
 
 
 def test_only_wikipedia_where_there_is_none() -> None:
-    update = blocking(Search(FakeSearcher([SPAM, FALSE])).run(STATE, Settings(wikipedia="only")))
+    update = Search(FakeSearcher([SPAM, FALSE])).run(STATE, Settings(wikipedia="only"))
     assert update["pages"] == []
     assert "nothing usable on Wikipedia" in update["events"][0]["detail"]
 
 
 def test_a_page_is_found_once(hits: list[Hit]) -> None:
-    update = blocking(Search(FakeSearcher([hits[1], MOBILE, hits[1], SPAM])).run(STATE, Settings()))
+    update = Search(FakeSearcher([hits[1], MOBILE, hits[1], SPAM])).run(STATE, Settings())
     assert urls(update) == [hits[1].url, SPAM.url]
     (entry,) = update["events"]
     assert entry["kind"] == "hits_dropped"
@@ -103,14 +99,12 @@ def test_a_page_is_found_once(hits: list[Hit]) -> None:
 
 def test_a_hit_without_an_address_cannot_be_cited() -> None:
     found = [Hit("No", "", "text"), Hit("Odd", "javascript:alert(1)", "text"), SPAM]
-    assert urls(blocking(Search(FakeSearcher(found)).run(STATE, Settings()))) == [SPAM.url]
+    assert urls(Search(FakeSearcher(found)).run(STATE, Settings())) == [SPAM.url]
 
 
 def test_only_as_many_hits_as_asked_for() -> None:
     many = [SPAM._replace(url=f"https://example.com/{number}") for number in range(9)]
-    assert (
-        len(blocking(Search(FakeSearcher(many)).run(STATE, Settings(web_results=2)))["pages"]) == 2
-    )
+    assert len(Search(FakeSearcher(many)).run(STATE, Settings(web_results=2))["pages"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -125,31 +119,24 @@ def test_only_as_many_hits_as_asked_for() -> None:
     ],
 )
 def test_a_search_without_result_is_an_event(searcher: Any, kind: str) -> None:
-    update = blocking(Search(searcher).run(STATE, Settings()))
+    update = Search(searcher).run(STATE, Settings())
     assert update["pages"] == []
     assert [entry["kind"] for entry in update["events"]] == [kind]
     assert update["events"][0]["fallback"] == "continue without web knowledge"
 
 
 class Sleeper(FakeSearcher):
-    """Takes far too long, in both ways."""
+    """Takes far too long."""
 
     def search(self, query: str, limit: int) -> list[Hit]:
         time.sleep(0.6)
         return super().search(query, limit)
 
-    async def asearch(self, query: str, limit: int) -> list[Hit]:
-        await asyncio.sleep(30)
-        return super().search(query, limit)
 
-
-@pytest.mark.parametrize("way", ["run", "arun"])
-async def test_a_search_beyond_the_budget_of_seconds_is_given_up(way: str) -> None:
+def test_a_search_beyond_the_budget_of_seconds_is_given_up() -> None:
     node, settings = Search(Sleeper([SPAM])), Settings(max_web_seconds=0.05)
     start = time.monotonic()
-    update = (
-        blocking(node.run(STATE, settings)) if way == "run" else await node.run(STATE, settings)
-    )
+    update = node.run(STATE, settings)
     assert time.monotonic() - start < 0.5
     assert update["pages"] == []
     (entry,) = update["events"]
@@ -159,10 +146,8 @@ async def test_a_search_beyond_the_budget_of_seconds_is_given_up(way: str) -> No
     )
 
 
-@pytest.mark.parametrize("settings", [Settings(max_searches=0), Settings(max_searches=2)])
-def test_a_budget_of_searches(settings: Settings) -> None:
+def test_no_search_is_made_where_none_is_allowed() -> None:
     searcher = FakeSearcher([SPAM])
-    spent = State(**STATE, usage={"searches": 2})
-    update = blocking(Search(searcher).run(spent, settings))
+    update = Search(searcher).run(STATE, Settings(max_searches=0))
     assert searcher.queries == []
     assert [entry["kind"] for entry in update["events"]] == ["budget_exhausted"]

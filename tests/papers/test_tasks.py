@@ -22,7 +22,6 @@ from crag.papers.tasks import (
 from crag.parts import Parts
 from crag.prompts import PACKAGED
 from crag.reflection.driver import asked_of
-from crag.runtime.waiting import blocking
 from crag.state import State
 from crag.testing import (
     FakeChatModel,
@@ -108,7 +107,7 @@ def test_what_is_split_can_be_put_together_again(question: str, options: list[st
 def test_the_generator_sees_options_in_their_place() -> None:
     state = State(question=QUESTION, strips=kept_whole([DOCUMENT], "kept"), events=[], usage={})
     model = FakeChatModel(replies=["B"])
-    assert blocking(Generate(model, FakeQuoter()).run(state, ARC))["answer"] == "B"
+    assert Generate(model, FakeQuoter()).run(state, ARC)["answer"] == "B"
     prompt = str(model.prompts[0][0].content)
     assert f"Question: {STEM}\n" in prompt
     assert prompt.endswith("Choices:\nA: ruler\nB: balance\nC: cup\nD: clock")

@@ -91,7 +91,7 @@ def queries(name: str, server: Loopback) -> list[str]:
 
 async def search(made: WebSearcher, query: str = "ada", limit: int = 5) -> list[Hit]:
     """Search; what the graph would not use is left out."""
-    found = await made.asearch(query, limit)
+    found = made.search(query, limit)
     assert len(found) <= limit
     return distinct(found)
 

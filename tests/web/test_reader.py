@@ -1,6 +1,5 @@
 """Reading pages over real connections: each page a result, never an exception."""
 
-import asyncio
 import gzip
 import logging
 import socket
@@ -8,6 +7,7 @@ import threading
 import tracemalloc
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -103,13 +103,13 @@ def test_each_failure_is_the_page_s_own(site: Website) -> None:
     assert [page.url for page in pages] == [site.at(path) for path in expected]
 
 
-async def test_both_ways_under_a_running_loop_and_transcribed_by_our_own(site: Website) -> None:
+def test_pages_are_transcribed_by_our_own(site: Website) -> None:
     reader = HttpPageReader(allow_loopback=True)
     assert isinstance(reader, PageReader)
     urls = [site.at("/text"), site.at("/empty")]
-    for text, empty in (reader.read(urls, LIMITS), await reader.aread(urls, LIMITS)):
-        assert text.paragraphs == PARAGRAPHS
-        assert empty.problem == "empty"
+    text, empty = reader.read(urls, LIMITS)
+    assert text.paragraphs == PARAGRAPHS
+    assert empty.problem == "empty"
 
 
 @settings(max_examples=25, deadline=None)
@@ -387,19 +387,12 @@ def test_a_page_without_end_holds_nobody_up(site: Website) -> None:
     end.set()
 
 
-async def test_cancelling_does_not_wait(site: Website) -> None:
-    began = monotonic()
-    reading = reader_with().aread([site.at("/drip")], LIMITS)
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(reading, 0.2)
-    assert monotonic() - began < 3
-
-
-async def test_one_reader_for_many_threads(site: Website) -> None:
+def test_one_reader_for_many_threads(site: Website) -> None:
     reader = reader_with()
     urls = [site.at("/text"), site.at("/article"), site.at("/404")]
-    for pages in await asyncio.gather(*(reader.aread(urls, LIMITS) for _ in range(5))):
-        assert problems(pages) == [None, None, "status"]
+    with ThreadPoolExecutor(5) as pool:
+        for pages in pool.map(lambda _: reader.read(urls, LIMITS), range(5)):
+            assert problems(pages) == [None, None, "status"]
 
 
 POLITE = LIMITS._replace(robots=True)

@@ -19,7 +19,7 @@ from crag.answering.support import WordAttributor
 from crag.events import Event, event
 from crag.parts import Attributor, Passage
 from crag.runtime.attempt import Attempt
-from crag.runtime.replies import degrees_of
+from crag.runtime.replies import as_many
 from crag.state import AnswerSentence, Citation, SentenceStatus
 from crag.text.language import ENGLISH, language_of
 from crag.text.marks import Mark, as_mark
@@ -273,8 +273,9 @@ def _supported(
     if attributor is not None and texts:
         with Attempt("attributor") as attempt:
             reply = attributor.support(question, list(texts), list(passages))
-            judged = degrees_of(reply, len(texts), len(passages))
-            degrees, threshold = judged, float(attributor.threshold)
+            judged = as_many(reply, len(texts), "attributor")
+            degrees = [as_many(row, len(passages), "attributor") for row in judged]
+            threshold = attributor.threshold
         if attempt.error is not None:
             fallback = "shared words attribute the sentences"
             events.append(event("evaluator_failed", node, attempt.error, fallback))

@@ -10,11 +10,10 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, Syste
 
 from crag.errors import ModelProblem
 from crag.parts import ChatModel
-from crag.plain import said
+from crag.plain import said, well_formed
 from crag.reflection_tokens import without_reflection
 from crag.runtime.attempt import Attempt
-from crag.runtime.replies import message_of, reply_of, usage_of
-from crag.runtime.waiting import blocking, call
+from crag.runtime.replies import usage_of
 from crag.state import Usage
 from crag.text.language import ENGLISH, language_of
 from crag.text.marks import without_marks
@@ -49,24 +48,34 @@ class Reply(NamedTuple):
     """Why the reply ends before its end, if it does; its unfinished sentence is left out."""
 
 
-async def aask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
-    """Call the model once without blocking the event loop; no failure of it raises.
+def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
+    """Call the model once; no failure of it raises.
 
     One that takes no system message gets it at the top of the first message of the user, with a
     second call.
     """
     reply: Reply | None = None
     with Attempt("model") as attempt:
-        reply = _as_reply(await call(model.invoke, model.ainvoke, list(messages)))
+        reply = _as_reply(model.invoke(list(messages)))
     if attempt.error is not None and _refuses_system(attempt.error, messages):
         with Attempt("model") as attempt:
-            reply = _as_reply(await call(model.invoke, model.ainvoke, _in_one(messages)))
-    return reply or Reply("", "failed", reason_of(attempt.error), None, Usage(llm_calls=1))
+            reply = _as_reply(model.invoke(_in_one(messages)))
+    return reply or _failed(attempt.error)
 
 
-def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
-    """Do the same for a caller that blocks."""
-    return blocking(aask(model, messages))
+async def aask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
+    """Do as `ask` without blocking the event loop."""
+    reply: Reply | None = None
+    with Attempt("model") as attempt:
+        reply = _as_reply(await model.ainvoke(list(messages)))
+    if attempt.error is not None and _refuses_system(attempt.error, messages):
+        with Attempt("model") as attempt:
+            reply = _as_reply(await model.ainvoke(_in_one(messages)))
+    return reply or _failed(attempt.error)
+
+
+def _failed(error: Exception | None) -> Reply:
+    return Reply("", "failed", reason_of(error), None, Usage(llm_calls=1))
 
 
 def reason_of(error: Exception | None) -> object:
@@ -107,17 +116,16 @@ def _in_one(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 
 def _as_reply(returned: object) -> Reply:
     """Read what a model returned; an exception while reading counts as a failure of the call."""
-    raw, usage = message_of(returned), usage_of(returned)
-    if isinstance(raw, str):
-        written, message_id, reason, cut = raw, None, "", ""
+    usage = usage_of(returned)
+    if not isinstance(returned, BaseMessage):
+        written, message_id, reason, cut = str(returned), None, "", ""
     else:
-        reason, written = _refusal(raw), str(raw.text)
-        message_id = raw.id if isinstance(raw.id, str) else None
-        cut = "" if reason else _why_cut(raw)
+        reason, written, message_id = _refusal(returned), str(returned.text), returned.id
+        cut = "" if reason else _why_cut(returned)
     if reason:
         return Reply("", "refused", reason, message_id, usage)
     # A model with reflection tokens writes them after any prompt; the official code removes them.
-    text = without_reflection(without_thoughts(reply_of(written))).strip()
+    text = without_reflection(without_thoughts(well_formed(written))).strip()
     if cut:
         text = _finished(text)
     if not text:

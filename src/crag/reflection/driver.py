@@ -31,8 +31,9 @@ from crag.parts import (
 from crag.plain import said
 from crag.reflection.rules import OURS, Rules
 from crag.reflection.spending import counting
-from crag.runtime.attempt import Attempt, options_of
+from crag.runtime.attempt import Attempt
 from crag.runtime.replies import documents_of
+from crag.runtime.retrievers import options_of
 from crag.settings import Settings
 from crag.state import Choice, OfferedPassage, Reflection, State, Usage, reflected
 

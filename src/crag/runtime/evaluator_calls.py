@@ -1,19 +1,17 @@
-"""Call evaluators: all passages in one call, what it returns validated, what it raises an event."""
+"""Call evaluators: all passages in one call; a failure is an event."""
 
 import math
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from crag.correction.scoring import LOWEST, judged_strips, strip_passage, with_title
 from crag.events import Event, event
 from crag.parts import Evaluator, Passage, ReadingEvaluator, is_reading
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
-from crag.runtime.replies import readings_of, scores_of_reply
+from crag.runtime.replies import as_many
 from crag.settings import Settings
 from crag.state import Strip, Usage
-
-_NOTHING: Final = Reading(score=LOWEST, evidence="", span=None)
 
 
 class Scored(NamedTuple):
@@ -25,57 +23,11 @@ class Scored(NamedTuple):
 
 
 class ReadPassages(NamedTuple):
-    """Readings in the order of the passages, with usage and events of the call.
-
-    There are none if the evaluator failed.
-    """
+    """Readings in the order of the passages; none if the evaluator failed."""
 
     readings: list[Reading]
     events: list[Event]
     usage: Usage
-
-
-def scores_of(evaluator: Evaluator, question: str, passages: Sequence[Passage]) -> list[float]:
-    """Ask an evaluator for passages: as they are if it reads them, joined to strings if not."""
-    if is_reading(evaluator):
-        readings = readings_of(evaluator.read(question, passages), passages)
-        return [reading["score"] for reading in readings]
-    return evaluator.score(question, [with_title(one.title, one.text) for one in passages])
-
-
-def score_passages(
-    evaluator: Evaluator, question: str, passages: Sequence[Passage], *, node: str
-) -> Scored:
-    """Score `passages` against `question` in one call of the evaluator.
-
-    Empty texts score -1.0 without a call. If the evaluator fails or returns invalid scores, the
-    texts score -1.0 and an event is recorded, so bad scores are never used.
-    """
-    asked = [index for index, passage in enumerate(passages) if passage.text.strip()]
-    scores = [LOWEST] * len(passages)
-    if not asked:
-        return Scored(scores, [], Usage())
-    with Attempt("evaluator") as attempt:
-        reply = scores_of(evaluator, question, [passages[i] for i in asked])
-        answers = scores_of_reply(reply, len(asked))
-        for index, score in zip(asked, answers, strict=True):
-            scores[index] = score
-    usage = Usage(evaluator_calls=1, evaluated_texts=len(asked))
-    if attempt.error is not None:
-        fallback = f"all {len(passages)} texts score {LOWEST}"
-        return Scored(scores, [event("evaluator_failed", node, attempt.error, fallback)], usage)
-    return _without_nan(scores, node, usage)
-
-
-def _without_nan(scores: list[float], node: str, usage: Usage) -> Scored:
-    broken = [index for index, score in enumerate(scores) if not math.isfinite(score)]
-    if not broken:
-        return Scored(scores, [], usage)
-    for index in broken:
-        scores[index] = LOWEST
-    detail = f"the evaluator returned {len(broken)} of {len(scores)} scores that are not finite"
-    fallback = f"these texts score {LOWEST}"
-    return Scored(scores, [event("evaluator_failed", node, detail, fallback)], usage)
 
 
 class Filtered(NamedTuple):
@@ -84,6 +36,40 @@ class Filtered(NamedTuple):
     strips: list[Strip]
     events: list[Event]
     usage: Usage
+
+
+def scores_of(evaluator: Evaluator, question: str, passages: Sequence[Passage]) -> list[float]:
+    """Ask an evaluator for passages: as they are if it reads them, joined to strings if not."""
+    if is_reading(evaluator):
+        readings = as_many(evaluator.read(question, passages), len(passages), "evaluator")
+        return [reading["score"] for reading in readings]
+    texts = [with_title(passage.title, passage.text) for passage in passages]
+    return as_many(evaluator.score(question, texts), len(passages), "evaluator")
+
+
+def score_passages(
+    evaluator: Evaluator, question: str, passages: Sequence[Passage], *, node: str
+) -> Scored:
+    """Score `passages` against `question` in one call of the evaluator.
+
+    Empty texts score -1.0 without a call, and so does what could not be scored, with an event.
+    """
+    asked = [index for index, passage in enumerate(passages) if passage.text.strip()]
+    scores = [LOWEST] * len(passages)
+    if not asked:
+        return Scored(scores, [], Usage())
+    with Attempt("evaluator") as attempt:
+        answers = scores_of(evaluator, question, [passages[index] for index in asked])
+        scored = {i: float(score) for i, score in zip(asked, answers, strict=True)}
+        scores = [scored.get(index, LOWEST) for index in range(len(passages))]
+    problem: object = attempt.error
+    broken = [index for index, score in enumerate(scores) if not math.isfinite(score)]
+    if broken:
+        problem = f"the evaluator returned {len(broken)} of {len(scores)} scores that are no number"
+        scores = [LOWEST if index in broken else score for index, score in enumerate(scores)]
+    usage = Usage(evaluator_calls=1, evaluated_texts=len(asked))
+    count = len(broken) if broken else f"all {len(passages)}"
+    return Scored(scores, _failed(node, problem, count), usage)
 
 
 def filter_strips(
@@ -109,17 +95,18 @@ def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluato
 def read_passages(
     evaluator: ReadingEvaluator, question: str, passages: Sequence[Passage], *, node: str
 ) -> ReadPassages:
-    """Read all `passages` for `question` in one call of the evaluator.
-
-    If the evaluator fails, or returns what is not a reading, an event is recorded.
-    """
+    """Read all `passages` for `question` in one call of the evaluator."""
     if not any(passage.text.strip() for passage in passages):
-        return ReadPassages([_NOTHING.copy() for _ in passages], [], Usage())
+        nothing = Reading(score=LOWEST, evidence="", span=None)
+        return ReadPassages([nothing for _ in passages], [], Usage())
     readings: list[Reading] = []
     with Attempt("evaluator") as attempt:
-        readings = readings_of(evaluator.read(question, passages), passages)
+        readings = as_many(evaluator.read(question, passages), len(passages), "evaluator")
     usage = Usage(evaluator_calls=1, evaluated_texts=len(passages))
-    if attempt.error is not None:
-        fallback = f"all {len(passages)} texts score {LOWEST}"
-        return ReadPassages([], [event("evaluator_failed", node, attempt.error, fallback)], usage)
-    return ReadPassages(readings, [], usage)
+    return ReadPassages(readings, _failed(node, attempt.error, f"all {len(passages)}"), usage)
+
+
+def _failed(node: str, problem: object, count: object) -> list[Event]:
+    """Return the event of a failure, if there was one."""
+    fallback = f"{count} texts score {LOWEST}"
+    return [event("evaluator_failed", node, problem, fallback)] if problem is not None else []

@@ -1,15 +1,12 @@
-"""Run a node in LangGraph with the settings of the run; add what parts noted and tokens cost."""
+"""Run a node in LangGraph with the settings of the run."""
 
-import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import run_in_executor
 from langgraph.runtime import Runtime, get_runtime
-from langgraph.types import Command
 
-from crag.events import Event, noting
-from crag.runtime.waiting import blocking, compute
 from crag.settings import Settings, settings_from
 
 State = Any
@@ -18,54 +15,40 @@ _DEFAULTS: Final = Settings()
 
 
 class Node(Protocol):
-    """A node that computes; LangGraph runs it in a thread if the caller is async."""
+    """A node; one that waits for a model or a retriever has `arun` as well, which awaits it."""
 
     def run(self, state: State, settings: Settings) -> Update:
         """Return the update of the state."""
         ...
 
 
-class WaitingNode(Protocol):
-    """A node that waits for something external; `crag.runtime.waiting` says by which calls."""
+class as_node(Runnable[State, Update]):  # noqa: N801 - it is called as a function
+    """A node as LangGraph runs it, once in a trace; for callers that await, in a thread.
 
-    async def run(self, state: State, settings: Settings) -> Update:
-        """Return the update of the state."""
-        ...
+    A node with `arun` needs no thread, so that many runs may wait at once.
+    """
 
+    def __init__(self, node: Node) -> None:
+        self._node, self.name = node, type(node).__name__
 
-def computing(node: Node) -> Runnable[State, Update]:
-    """Turn a node that computes into a LangGraph node."""
-    return _adapted(type(node).__name__, lambda state, settings: compute(node.run, state, settings))
+    def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002 - as of a Runnable
+        """Run the node."""
+        del config
+        return self._node.run(input, current_settings())
 
-
-def waiting(node: WaitingNode) -> Runnable[State, Update]:
-    """Turn a node that waits into a LangGraph node, which blocks neither a loop nor needs one."""
-    return _adapted(type(node).__name__, node.run)
-
-
-def _adapted(
-    name: str, run: Callable[[State, Settings], Awaitable[Update]]
-) -> Runnable[State, Update]:
-    file = re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower()  # Events name a node by its file.
-
-    async def awaited(state: State) -> Update:
-        settings = current_settings()
-        with noting(file) as noted:
-            update = await run(state, settings)
-        return _completed(update, noted)
-
-    def called(state: State) -> Update:
-        return blocking(awaited(state))
-
-    return RunnableLambda(called, afunc=awaited, name=name)
+    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002 - as of a Runnable
+        """Run the node without blocking the event loop."""
+        settings, arun = current_settings(), getattr(self._node, "arun", None)
+        if arun is not None:
+            return await arun(input, settings)
+        return await run_in_executor(config, self._node.run, input, settings)
 
 
 def current_settings() -> Settings:
     """Return the settings of the run, or the defaults if the caller passed none.
 
     LangGraph validates a mapping against the schema before the run starts, but not for a node of a
-    user's graph without this schema: there one that holds nothing but settings is read here. Where
-    the context is anything else, and where a state is edited, the defaults apply.
+    user's graph without this schema: there one that holds nothing but settings is read here.
 
     Raises:
         SettingsError: a mapping of settings holds an invalid value.
@@ -77,10 +60,3 @@ def current_settings() -> Settings:
     if isinstance(context, Mapping) and context.keys() <= Settings.model_fields.keys():
         return settings_from(context)
     return _DEFAULTS
-
-
-def _completed(update: Update, noted: list[Event]) -> Update:
-    """Add to an update the events that parts noted."""
-    if noted and not isinstance(update, Command):
-        update = {**update, "events": [*noted, *(update.get("events") or [])]}
-    return update

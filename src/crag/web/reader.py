@@ -20,7 +20,6 @@ from protego import Protego
 from crag.errors import PageError
 from crag.parts import Page, ReadingLimits
 from crag.runtime.attempt import Attempt
-from crag.runtime.waiting import in_thread
 from crag.web.addresses import target_of
 from crag.web.guard import GuardedBackend, Resolver, certificates, resolve
 from crag.web.retries import Passing, patiently, retry_after
@@ -94,10 +93,6 @@ class HttpPageReader:
             thread.join(max(0.0, visit.until - monotonic()))
         late = Page("", problem="timeout", detail=f"not read in {visit.seconds:g} s")
         return [pages.get(url, late)._replace(url=url) for url in urls]
-
-    async def aread(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
-        """Do the same without blocking the event loop."""
-        return await in_thread(self.read, urls, limits)
 
 
 class _Site:

@@ -12,7 +12,6 @@ from crag import __version__
 from crag.errors import SearchError, SearchProblem
 from crag.parts import Hit
 from crag.plain import without_credentials
-from crag.runtime.waiting import in_thread
 from crag.web.guard import certificates
 from crag.web.retries import Passing, patiently, retry_after
 
@@ -29,10 +28,6 @@ class FunctionSearcher:
 
     def __init__(self, search: Callable[[str, int], list[Hit]]) -> None:
         self.search = search
-
-    async def asearch(self, query: str, limit: int) -> list[Hit]:
-        """Do the same without blocking the event loop."""
-        return await in_thread(self.search, query, limit)
 
     def __repr__(self) -> str:
         return f"{self.search.__module__}:{self.search.__qualname__}"
@@ -79,10 +74,6 @@ class ServiceSearcher(ABC):
     def search(self, query: str, limit: int) -> list[Hit]:
         """Return at most `limit` hits, best first."""
         return patiently(lambda: self._ask(query, limit), ATTEMPTS, self._longest_wait)
-
-    async def asearch(self, query: str, limit: int) -> list[Hit]:
-        """Do the same without blocking the event loop."""
-        return await in_thread(self.search, query, limit)
 
     def get(self, parameters: Mapping[str, str], agent: str = "") -> Any:
         """Return the reply to a request with these parameters."""

@@ -1,6 +1,5 @@
 """Files in the place of the web: what is found, and what cannot be read."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -29,7 +28,6 @@ def test_the_best_text_comes_first_and_whole(tmp_path: Path) -> None:
     (hit,) = searcher.search("What colour has a Barn?", 1)
     assert (hit.title, hit.text) == ("Barns", "A barn is red.")
     assert [one.title for one in searcher.search("barn", 5)] == ["Barns"]
-    assert asyncio.run(searcher.asearch("barn", 5)) == searcher.search("barn", 5)
     assert repr(searcher) == "BM25 over texts.jsonl"
 
 

@@ -1,6 +1,5 @@
 """A run: resumed without repeating anything, within its budget, with failures marked."""
 
-import asyncio
 import errno
 import json
 import re
@@ -181,7 +180,7 @@ def test_scores_and_hits_are_asked_for_once(tmp_path: Path) -> None:
     assert not is_reading(judge)
     assert judge.thresholds == evaluator.thresholds
     hits = CachedSearcher(searcher, cache, "fake")
-    assert hits.search("red", 5) == asyncio.run(hits.asearch("red", 5)) == HITS
+    assert hits.search("red", 5) == HITS
     hits.search("red", 1)
     assert searcher.queries == ["red", "red"]
     cache.close()

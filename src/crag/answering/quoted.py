@@ -1,0 +1,115 @@
+"""Answer from strips without a language model: quote what answers, or is likely to, or abstain."""
+
+from collections.abc import Sequence
+
+from crag.answering.follow_ups import may_repeat_an_answer
+from crag.answering.model_calls import Reply
+from crag.answering.outcome import GenerateUpdate, abstained, from_quotations
+from crag.correction.action import branches
+from crag.correction.naming import about
+from crag.correction.strips import score_of
+from crag.events import Event, EventKind, event
+from crag.parts import Quotation, Quoter
+from crag.runtime.attempt import Attempt
+from crag.settings import Settings
+from crag.state import State, Strip
+from crag.text.units import parts_of
+from crag.text.words import names_lacking
+
+MOST_LIKELY = 2
+"""The most passages that are shown where none is sure to answer."""
+_GIVING_WAY: set[EventKind] = {"budget_exhausted", "uncited_answer"}
+"""Events after which no text of a model is shown, whatever is quoted instead."""
+
+
+def quoted_or_abstained(  # noqa: PLR0913, PLR0917 - what was tried before
+    state: State,
+    settings: Settings,
+    quoter: Quoter | None,
+    strips: list[Strip],
+    events: Sequence[Event] = (),
+    reply: Reply | None = None,
+) -> GenerateUpdate:
+    """Quote the strips, or abstain; `events` are those before, and say by then what was done."""
+    quotations, failures = quotations_of(state, settings, quoter, strips)
+    fallback = "quote the strips" if quotations else "abstain"
+    told = [
+        Event(**{**one, "fallback": fallback}) if one["kind"] in _GIVING_WAY else one
+        for one in events
+    ]
+    if reply is not None and reply.problem is not None:
+        told.append(event(_kind_of(reply), "generate", reply.detail, fallback))
+    told += failures
+    if quotations:
+        update = from_quotations(quotations, strips, told)
+    else:
+        update = abstained(told, _why_nothing(state, strips))
+    if reply is not None:
+        update["usage"] = reply.usage
+    return update
+
+
+def quotations_of(
+    state: State, settings: Settings, quoter: Quoter | None, strips: list[Strip]
+) -> tuple[list[Quotation], list[Event]]:
+    """Return what to quote, and an event if the quoter failed.
+
+    Where the documents hold the answer, since the action is Correct, the best strip is quoted if
+    nothing else is: nothing found would deny it.
+    """
+    quotations: list[Quotation] = []
+    with Attempt("quoter") as attempt:
+        if quoter is not None and strips:
+            quotations = quoter.quote(settings.profile.posed(state)["question"], strips)
+    if attempt.error is not None:
+        return [], [event("evaluator_failed", "generate", attempt.error, "nothing is quoted")]
+    action = state.get("action")
+    if not quotations and strips and action and branches(action) == ["refine"]:
+        return [best_of(strips)], []
+    if quotations and not _is_sure(state, settings, quotations[0], strips):
+        return likely(quotations), []
+    return [one._replace(sure=True) for one in quotations], []
+
+
+def _is_sure(state: State, settings: Settings, best: Quotation, strips: Sequence[Strip]) -> bool:
+    """Say whether a quotation answers, and is not about another thing of its kind."""
+    threshold, strip = settings.quote_threshold, strips[best.strip]
+    is_sure = best.sure if threshold is None else best.score >= threshold
+    named = "\n".join([best.text, best.lead, about(strip)])
+    return (
+        is_sure
+        and not names_lacking(settings.profile.posed(state)["question"], named)
+        and not may_repeat_an_answer(state, settings, best, strip)
+    )
+
+
+def likely(quotations: Sequence[Quotation]) -> list[Quotation]:
+    """Return those that are shown, all at once, where none is sure."""
+    return [one._replace(sure=False, further=False) for one in quotations[:MOST_LIKELY]]
+
+
+def best_of(strips: Sequence[Strip]) -> Quotation:
+    """Return the strip with the highest score, as it is read; one with words of its own first."""
+    named = [all(part.kind == "heading" for part in parts_of(one["text"])) for one in strips]
+    best = max(range(len(strips)), key=lambda at: (not named[at], score_of(strips[at])))
+    text, score = strips[best]["text"], score_of(strips[best])
+    return Quotation(text.strip(), best, score, place=(0, len(text)), sure=False)
+
+
+def _kind_of(reply: Reply) -> EventKind:
+    match reply.problem:
+        case "refused":
+            return "model_refused"
+        case "empty":
+            return "model_empty"
+        case "wordless":
+            return "wordless_answer"
+        case _:
+            return "model_failed"
+
+
+def _why_nothing(state: State, strips: Sequence[Strip]) -> str:
+    if strips:
+        return "nothing in the strips that were kept answers the question"
+    action = state.get("action")
+    return f"no knowledge was left after the action {action}" if action else "there is no knowledge"
