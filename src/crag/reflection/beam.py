@@ -192,12 +192,13 @@ class BeamSearch:
         """Return the passages for a hypothesis: those of every segment, or of a search for it."""
         beam, is_static = self._beam, self._settings.segment_retrieval == "static"
         if is_static or (beam["prepared"] is not None and beam["depth"] == 1):
-            if beam["static"] is None:
-                prepared = beam["prepared"]
+            static, prepared = beam["static"], beam["prepared"]
+            if static is None:
                 if prepared is None:
                     prepared = self._driver.search(self._asked.query)
-                beam["static"], beam["prepared"] = self._add(prepared), None
-            return beam["static"]
+                static = beam["static"] = self._add(prepared)
+                beam["prepared"] = None
+            return static
         last = "".join(cleaned(critique["text"]) for critique in self._of(hypothesis)[-1:])
         return self._add(self._driver.search(f"{self._asked.query} {last}".strip()))
 

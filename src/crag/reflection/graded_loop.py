@@ -77,6 +77,7 @@ class GradedLoop:
             if len(final) == 1 and part["passage"] is None:
                 part["why"] = f"{ALONE}{why}"
         flags = [flag for part in final for flag in part["flags"] if flag in {"empty", "cut"}]
+        flags += [] if final else ["empty"]
         return Reflection(
             choices=[choice],
             passages=self._offered.records,
@@ -86,7 +87,7 @@ class GradedLoop:
             raw=_before(final[:-1]) + "".join(part["text"] for part in final[-1:]),
             cited=[part["passage"] for part in final if part["passage"] is not None],
             score=final[-1]["total"] if final else 0.0,
-            flags=list(dict.fromkeys([*self._flags, *flags, *([] if final else ["empty"])])),
+            flags=list(dict.fromkeys([*self._flags, *flags])),
             tokens=self._tokens,
         )
 

@@ -72,13 +72,8 @@ def compared(
 
 def chosen(action: RetrievalAction, why: str, decision: Decision | None = None) -> Choice:
     """Return the record of a choice before the first segment."""
+    emitted, shares = (decision.emitted, dict(decision.retrieve)) if decision else ("", {})
     return Choice(
-        segment=0,
-        hypothesis=0,
-        action=action,
-        ratio=None,
-        emitted=decision.emitted if decision else "",
-        probabilities=dict(decision.retrieve) if decision else {},
-        why=why,
-        flags=[],
-    )
+        segment=0, hypothesis=0, action=action, ratio=None, emitted=emitted, probabilities=shares,
+        why=why, flags=[],
+    )  # fmt: skip

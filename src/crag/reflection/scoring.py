@@ -130,21 +130,21 @@ def score(
     and IsUse count only where the model wrote one of their tokens.
     """
     sequence, flags = sequence_score(candidate)
-    if candidate.utility is None:
-        utility, missing = 0.0, list[Flag](["no_utility_token"])
-    else:
-        utility, missing = grade("utility", candidate.utility)
-    flags += missing
+
+    def graded_if_written(group: Group, probabilities: Probabilities | None) -> float:
+        if probabilities is None:
+            flags.append("no_support_token" if group == "support" else "no_utility_token")
+            return 0.0
+        value, missing = grade(group, probabilities)
+        flags.extend(missing)
+        return value
+
+    utility = graded_if_written("utility", candidate.utility)
     total = weights.sequence * sequence + weights.utility * utility
     if not has_passage:
         return CritiqueScores(None, None, utility, sequence, total, (*flags, "no_retrieval_score"))
-    relevance, missing = grade("relevance", candidate.relevance or {})
-    flags += missing
-    if candidate.support is None:
-        support, missing = 0.0, ["no_support_token"]
-    else:
-        support, missing = grade("support", candidate.support)
-    flags += missing
+    relevance = graded_if_written("relevance", candidate.relevance or {})
+    support = graded_if_written("support", candidate.support)
     total += weights.relevance * relevance + weights.support * support
     return CritiqueScores(relevance, support, utility, sequence, total, tuple(dict.fromkeys(flags)))
 
@@ -170,22 +170,13 @@ def critique_of(  # noqa: PLR0913 - a candidate, its scores and its place
         "invented_passage": OPEN in candidate.text,
     }
     critique = Critique(
-        segment=segment,
-        hypothesis=hypothesis,
-        passage=passage[0] if passage else None,
-        title=passage[1].title if passage else "",
-        text=used,
+        segment=segment, hypothesis=hypothesis, passage=passage[0] if passage else None,
+        title=passage[1].title if passage else "", text=used,
         probabilities=_shares(candidate, has_passage=passage is not None),
-        relevance=scored.relevance,
-        support=scored.support,
-        utility=scored.utility,
-        sequence=scored.sequence,
-        total=scored.total,
-        kept=False,
-        chosen=False,
-        why="",
+        relevance=scored.relevance, support=scored.support, utility=scored.utility,
+        sequence=scored.sequence, total=scored.total, kept=False, chosen=False, why="",
         flags=[*scored.flags, *(flag for flag, is_raised in raised.items() if is_raised)],
-    )
+    )  # fmt: skip
     if candidate.quotation_score is not None:
         critique["quotation_score"] = candidate.quotation_score
     return critique

@@ -118,21 +118,20 @@ def _explain(
     sums: Mapping[str, float],
 ) -> None:
     """Write into each critique whether it is chosen, and why."""
-    highest = best.critique["total"]
     for entry in entries:
-        critique, total = entry.critique, entry.critique["total"]
-        competes, says_same = entry in competing, entry.answer == best.answer
-        critique["chosen"] = critique["kept"] = competes and (
-            entry is best or (bool(sums) and says_same)
-        )
-        if not competes:
-            said = f"it says {', '.join(entry.undesired)}"
-            critique["why"] = "it is empty" if "empty" in critique["flags"] else said
+        critique, says_same = entry.critique, entry.answer == best.answer
+        is_chosen = entry is best or (bool(sums) and says_same and entry in competing)
+        critique["chosen"] = critique["kept"] = is_chosen
+        if entry not in competing:
+            is_empty = "empty" in critique["flags"]
+            critique["why"] = "it is empty" if is_empty else f"it says {', '.join(entry.undesired)}"
         elif sums:
             relation = "the largest" if says_same else "not the largest"
             critique["why"] = f"sum {sums[entry.answer]:.3f} of its answer is {relation}"
         elif entry is best:
-            critique["why"] = f"the best score, {total:.3f}"
+            critique["why"] = f"the best score, {critique['total']:.3f}"
+        elif critique["total"] < best.critique["total"]:
+            below = f"{critique['total']:.3f} is below {best.critique['total']:.3f}"
+            critique["why"] = f"score {below}"
         else:
-            is_below = f"score {total:.3f} is below {highest:.3f}"
-            critique["why"] = is_below if total < highest else "as good as an earlier passage"
+            critique["why"] = "as good as an earlier passage"
