@@ -17,7 +17,6 @@ from docx.opc.part import Part
 from docx.oxml import parse_xml
 from pptx import Presentation
 from pypdf import PdfReader, PdfWriter
-from xlsxwriter import Workbook
 
 from crag.documents.chunks import split
 from tests.documents.reading import make_pdf, only, refusal, write_epub, write_notebook
@@ -85,13 +84,6 @@ def test_lines_of_a_text_are_joined_where_they_were_wrapped(folder: Path) -> Non
         "Opening hours  \nMonday 9-17  \nTuesday closed\n\n1. Open it.\n2. Close it."
     )
     assert [(block.first, block.last) for block in loaded.blocks] == [(1, 3), (5, 7), (9, 11)]
-
-
-def test_pdf(folder: Path) -> None:
-    loaded = only(make_pdf(folder / "paper.pdf", ["First page.", "Second page."], "On Engines"))
-    assert (loaded.title, loaded.text) == ("On Engines", "First page.\n\nSecond page.")
-    assert [block.first for block in loaded.blocks] == [1, 2]
-    assert only(make_pdf(folder / "paper.pdf", ["Text."])).title == "paper"
 
 
 def test_word_document(folder: Path) -> None:
@@ -252,35 +244,6 @@ def test_the_footer_date_and_number_of_a_slide_are_left_out(folder: Path) -> Non
     assert only(folder / "a.pptx").text == "It grinds."
 
 
-def test_workbook(folder: Path) -> None:
-    with Workbook(folder / "a.xlsx") as workbook:
-        sheet = workbook.add_worksheet("Parts")
-        for number, row in enumerate([("part", "kg"), ("mill", 7), (), ("store", 0.5)]):
-            sheet.write_row(number + 3, 2, row)
-        workbook.add_worksheet("People").write_row(4, 2, ["Ada"])
-    loaded = only(folder / "a.xlsx")
-    assert loaded.text == (
-        "## Parts\n\n| part | kg |\n| --- | --- |\n| mill | 7 |\n| store | 0.5 |\n\n"
-        "## People\n\nAda"
-    )
-    chunks = split(loaded, "/")
-    assert [chunk.metadata["position"] for chunk in chunks] == ["sheet 1"]
-
-
-def test_titles_above_the_table_of_a_sheet_are_not_its_head(folder: Path) -> None:
-    with Workbook(folder / "a.xlsx") as workbook:
-        sheet = workbook.add_worksheet("Parts")
-        for number, row in enumerate(
-            [["Parts"], ["in June"], ["part", "kg"], ["mill", 7], ["End"]]
-        ):
-            sheet.write_row(number, 0, row)
-        workbook.add_worksheet("People").write_column(0, 0, ["Ada", "Max"])
-    assert only(folder / "a.xlsx").text == (
-        "## Parts\n\nParts\n\nin June\n\n| part | kg |\n| --- | --- |\n| mill | 7 |\n| End |  |\n\n"
-        "## People\n\n| Ada |\n| --- |\n| Max |"
-    )
-
-
 def test_notebook_with_megabytes_of_output(folder: Path) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# Engines\n", "\n", "How they run."]},
@@ -308,13 +271,6 @@ def test_a_notebook_of_an_old_version(folder: Path) -> None:
     (folder / "a.ipynb").write_text(json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3}))
     loaded = only(folder / "a.ipynb")
     assert loaded.text == "## Mills\n\n```python\ngrind()\n```\n\nAs it stands."
-
-
-def test_epub(folder: Path) -> None:
-    loaded = only(write_epub(folder / "a.epub", MILL_AND_STORE))
-    assert loaded.title == "On Engines"
-    assert loaded.text == "# The mill\n\nIt grinds.\n\n# The store\n\nIt keeps."
-    assert [block.first for block in loaded.blocks] == [1, 1, 2, 2]
 
 
 @pytest.mark.parametrize("subtype", ["plain", "html"])

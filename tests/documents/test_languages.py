@@ -47,12 +47,6 @@ def chunks(text: str) -> list[str]:
     return [chunk.page_content for chunk in split(document, "/")]
 
 
-def test_no_chunk_ends_at_an_ordinal() -> None:
-    found = chunks("Am 9. November wurde die Grenze nach langer Zeit wieder geöffnet. " * 60)
-    assert len(found) > 3
-    assert all(chunk.endswith("geöffnet.") for chunk in found)
-
-
 def test_chunks_of_other_alphabets_are_as_long_as_those_of_english() -> None:
     russian = chunks("Срок расторжения договора составляет четыре недели после уведомления. " * 60)
     chinese = chunks("合同解除的期限为四周。" * 200)

@@ -1,6 +1,5 @@
 """Loaders of LangChain that `crag index --loader` names as ``module:Class``."""
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,6 @@ from crag.documents.loaders import LOADERS, load
 from crag.documents.sources import SourceText, Unusable
 from crag.errors import LoaderError
 from crag.index import DocumentIndex, IndexReport, index_paths, loaders_with
-from tests.commands import crag
 
 
 class Pages(BaseLoader):
@@ -126,20 +124,3 @@ def test_a_run_without_the_loader_keeps_what_it_read(folder: Path, index: Docume
     assert counts(index_paths([folder], index)) == (0, 1, 0)
     path.unlink()
     assert counts(index_paths([folder], index)) == (0, 1, 1)
-
-
-def test_the_command_takes_loaders_of_the_folder_it_runs_in(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "from langchain_core.document_loaders import BaseLoader\n"
-        "from langchain_core.documents import Document\n"
-        "from pathlib import Path\n"
-        "class Own(BaseLoader):\n"
-        "    def __init__(self, path): self.path = path\n"
-        "    def lazy_load(self): yield Document(Path(self.path).read_text())\n"
-    )
-    (tmp_path / "ferry.own").write_text("The ferry to Orrin leaves at seven in the morning.")
-    indexed = crag("index", ".", "--loader", ".own=mine:Own", "--json", folder=tmp_path)
-    assert json.loads(indexed.stdout)["added"] == 2
-    wrong = crag("index", ".", "--loader", "MHTMLLoader", folder=tmp_path)
-    assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "name module:Class" in wrong.stderr

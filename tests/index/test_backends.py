@@ -157,12 +157,6 @@ def test_what_was_added_is_stored(filled: Index) -> None:
     assert not known
 
 
-def test_the_nearest_come_first(filled: Index) -> None:
-    assert near(filled, [0.1, 1, 0.5, 0], 3) == ["beta", "gamma", "alpha"]
-    assert near(filled, [1, 0, 0, 0], 1) == ["alpha"]
-    assert len(near(filled, [1, 0, 0, 0], 1000)) == 5
-
-
 BY_WORDS = {
     "What does httpx.ProxyError mean?": ["beta"],
     "proxy error": ["beta"],
@@ -183,33 +177,6 @@ def test_words(filled: Index) -> None:
     """In one index, because a new one for each question takes most of the time."""
     found = {asked: sorted(said(filled, asked, 10)) for asked in BY_WORDS}
     assert found == BY_WORDS
-
-
-def test_a_change_replaces_text_words_and_vector(filled: Index) -> None:
-    with filled.writing():
-        filled.write(Change([chunk("alpha", "Uses conda.")], [[-1.0, 0, 0, 0]]))
-    assert filled.count() == 5
-    assert said(filled, "pip", 5) == []
-    assert said(filled, "conda", 5) == ["alpha"]
-    assert near(filled, [-1, 0, 0, 0], 1) == ["alpha"]
-
-
-def test_what_was_removed_is_not_found(filled: Index) -> None:
-    with filled.writing():
-        filled.write(Change(removed=["beta", "unknown"]))
-    assert filled.count() == 4
-    assert said(filled, "proxy", 5) == []
-    assert "beta" not in near(filled, [0, 1, 0, 0], 5)
-
-
-def test_amended_metadata_are_stored_and_filtered(filled: Index) -> None:
-    with filled.writing():
-        changed = {"position": "line 7", "modified": "2026-02-01"}
-        filled.write(Change(amended=[("alpha", changed), ("unknown", changed)]))
-    assert stored(filled)["alpha"] == CHUNKS[0].metadata | changed
-    late = Filter(since="2026-02-01")
-    assert said(filled, "pip", 5, late) == ["alpha"]
-    assert near(filled, [0, 1, 0, 0], 5, late) == ["alpha"]
 
 
 FILTERED = {

@@ -48,29 +48,6 @@ def test_a_second_run_changes_nothing(folder: Path, index: DocumentIndex, embedd
     assert content(index) == before
 
 
-def test_a_changed_file_replaces_its_chunks(folder: Path, index: DocumentIndex) -> None:
-    (folder / "a.txt").write_text(LONG)
-    (folder / "b.txt").write_text("Stays.")
-    index_paths([folder], index)
-    (folder / "a.txt").write_text("Now short.")
-    report = index_paths([folder], index)
-    assert numbers(report) == (0, 1, 1, 0)
-    assert sorted(text for text, _ in content(index).values()) == ["Now short.", "Stays."]
-
-
-def test_a_removed_file_goes_and_comes_back(folder: Path, index: DocumentIndex) -> None:
-    (folder / "a.txt").write_text("Stays.")
-    (folder / "b.txt").write_text(LONG)
-    index_paths([folder], index)
-    before = content(index)
-    (folder / "b.txt").unlink()
-    assert numbers(index_paths([folder], index)) == (0, 0, 1, 1)
-    assert sources(index) == {"a.txt"}
-    (folder / "b.txt").write_text(LONG)
-    assert numbers(index_paths([folder], index)) == (1, 0, 1, 0)
-    assert content(index) == before
-
-
 def test_records_are_followed_one_by_one(folder: Path, index: DocumentIndex) -> None:
     records = [{"id": f"r{number}", "text": f"Text {number}."} for number in range(50)]
     path = write_records(folder / "a.jsonl", records)

@@ -123,26 +123,6 @@ def test_book_and_chapter_by_turns_are_no_text() -> None:
     assert without_heads(slides) == slides
 
 
-def test_words_that_are_only_set_apart_stay_apart() -> None:
-    """LaTeX writes no spaces, but moves on."""
-    file = io.BytesIO()
-    canvas = Canvas(file, invariant=True)
-    for y, words in [(720, ["Each", "word", "stands", "alone."]), (700, ["The", "next", "line."])]:
-        x = 72.0
-        for word in words:
-            canvas.drawString(x, y, word)
-            x += canvas.stringWidth(word) + 3
-    canvas.save()
-    assert said(read_pdf(file.getvalue())) == "Each word stands alone. The next line."
-
-
-@READERS
-@pytest.mark.parametrize("body", [b"", b"no PDF at all", b"%PDF-1.4 and then nothing"])
-def test_damaged(read: Read, body: bytes) -> None:
-    with pytest.raises(ContentError, match="damaged PDF"):
-        read(body)
-
-
 @READERS
 def test_encrypted(read: Read) -> None:
     writer, locked = PdfWriter(PdfReader(io.BytesIO(pdf()))), io.BytesIO()

@@ -14,14 +14,14 @@ from urllib.parse import unquote
 
 from crag.documents.markdown import read_markdown
 from crag.documents.sources import SourceText, in_units, of_blocks
-from crag.documents.texts import check_archive, read_bytes, reading
+from crag.documents.texts import check_archive, read_bytes, reading, xml_of
 from crag.errors import SourceError
 from crag.text.blocks import Block, placed
 from crag.text.encodings import decoded
 from crag.text.html import read_page
 from crag.text.paragraphs import blocks_of_text
 
-_NAMESPACE = re.compile(r"\{[^}]*\}")
+_OF_BOOK = {"title": "title", "creator": "author", "publisher": "publisher", "date": "date"}
 _SHOWN = ("From", "To", "Cc", "Date")
 _CHAPTER = re.compile(
     r"(?P<word>(?:chapter|chapitre|kapitel|cap[ií]tulo|capitolo)\s+)?"
@@ -93,24 +93,18 @@ def _cell(cell: Mapping[str, Any], language: str) -> list[Block]:
 
 
 def _book(archive: zipfile.ZipFile) -> tuple[str, dict[str, str], list[list[Block]]]:
-    package = next(
-        element.get("full-path", "")
-        for element in _xml(archive.read("META-INF/container.xml"))
-        if element.tag == "rootfile"
-    )
-    elements = _xml(archive.read(package))
-    named = {one.tag: " ".join((one.text or "").split()) for one in reversed(elements)}
-    said = {label: named[tag] for tag, label in _OF_BOOK.items() if named.get(tag)}
-    files = {one.get("id"): one.get("href", "") for one in elements if one.tag == "item"}
-    spine = [files[one.get("idref")] for one in elements if one.tag == "itemref"]
+    (container, *_) = xml_of(archive, "META-INF/container.xml").iter("{*}rootfile")
+    package = container.get("full-path", "")
+    book = xml_of(archive, package)
+    said = {name: " ".join((book.findtext(f".//{{*}}{name}") or "").split()) for name in _OF_BOOK}
+    files = {one.get("id"): one.get("href", "") for one in book.iter("{*}item")}
+    spine = [files[one.get("idref")] for one in book.iter("{*}itemref")]
     folder = posixpath.dirname(package)
     paths = (posixpath.normpath(posixpath.join(folder, unquote(one))) for one in spine)
     pages = map(archive.read, dict.fromkeys(paths))  # No chapter may be in it twice.
     held = [[*read_page(decoded(one, "text/html")).blocks] for one in pages]
-    return named.get("title", ""), said, held
-
-
-_OF_BOOK = {"creator": "author", "publisher": "publisher", "date": "date"}
+    title = said.pop("title")
+    return title, {_OF_BOOK[name]: text for name, text in said.items() if text}, held
 
 
 def _chapters(blocks: Sequence[Block], title: str) -> list[list[Block]]:
@@ -142,17 +136,6 @@ def _chapters(blocks: Sequence[Block], title: str) -> list[list[Block]]:
 def _shallowest(levels: Counter[int]) -> int:
     """Return the first level that has two headings, or 0."""
     return min((level for level, count in levels.items() if count > 1), default=0)
-
-
-def _xml(body: bytes) -> list[Any]:
-    """Return the elements of a document, their tags without namespaces."""
-    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True)
-    elements = [one for one in etree.fromstring(body, parser).iter() if isinstance(one.tag, str)]
-    for element in elements:
-        element.tag = _NAMESPACE.sub("", element.tag)
-    return elements
 
 
 def _body(message: EmailMessage) -> Sequence[Block]:

@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from filelock import FileLock, Timeout
 from langchain_core.documents import Document
 
 from crag.errors import DocumentIndexError
@@ -39,6 +38,7 @@ from crag.text.words import words
 
 if TYPE_CHECKING:
     import numpy as np
+    from filelock import FileLock
     from numpy.typing import NDArray
 
     from crag.index.backends.vector_store import StoreOfVectors
@@ -338,7 +338,7 @@ class FileIndex:
         with self._lock, self._store.errors(self.location):
             if self._store_is_of != change:
                 self._store.close()
-                with FileLock(self._folder / "store.lock"):
+                with _locked(self._folder / "store.lock"):
                     self._store.open(dimension)
                 last = self._rows(_LAST_IN_STORE)
                 if last and not self._store.has(*last[0]):
@@ -357,7 +357,7 @@ class FileIndex:
         if not (dirty or waiting):
             return
         store = self._store
-        with self._lock, FileLock(self._folder / "store.lock"), store.errors(self.location):
+        with self._lock, _locked(self._folder / "store.lock"), store.errors(self.location):
             is_empty = dirty and store.clear()
             store.open(dimension)
             last = self._rows(_LAST_IN_STORE)
@@ -438,9 +438,11 @@ def _sole_writer(folder: Path, location: str) -> Iterator[None]:
     """Create the folder if necessary, and lock it against other runs."""
     if folder.exists() and not folder.is_dir():
         raise DocumentIndexError(location, "this is a file; an index is a folder")
+    from filelock import Timeout
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / "crag.lock").acquire(timeout=0)
+        lock = _locked(folder / "crag.lock").acquire(timeout=0)
     except Timeout:
         problem = "another run is writing to it. Wait until it has finished, or stop it"
         raise DocumentIndexError(location, problem) from None
@@ -448,6 +450,12 @@ def _sole_writer(folder: Path, location: str) -> Iterator[None]:
         raise DocumentIndexError(location, f"cannot be written: {error.strerror}") from error
     with lock:
         yield
+
+
+def _locked(file: Path) -> "FileLock":
+    from filelock import FileLock  # Which loads asyncio, and no question needs it.
+
+    return FileLock(file)
 
 
 def _number(database: sqlite3.Connection, chunk: Document, vector: "NDArray[np.float32]") -> int:
