@@ -18,7 +18,6 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from crag.answering.outcome import NOT_FOUND
@@ -118,7 +117,7 @@ class CorrectiveRetriever(BaseRetriever):
     def _options(self, config: RunnableConfig | None) -> dict[str, Any]:
         """Return the settings in use, and the config that shows them to tracing back ends."""
         settings, wrapped = self.settings, self.retriever
-        own = wrapped.search_kwargs if isinstance(wrapped, VectorStoreRetriever) else {}
+        own: dict[str, Any] = getattr(wrapped, "search_kwargs", {})
         taken = options_of(wrapped, settings).keys() - settings.model_fields_set
         settings = settings.model_copy(update={name: own[name] for name in taken & own.keys()})
         shown = {"crag_settings": settings.model_dump(mode="json", exclude_unset=True)}
