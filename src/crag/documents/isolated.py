@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import fields
 from pathlib import Path
@@ -118,7 +118,7 @@ class IsolatedReader:
             with suppress(BrokenPipeError), self._process:
                 self._process = None
 
-    def _answers(self, request: Mapping[str, object], room: int) -> Iterator[dict[str, Any]]:
+    def _answers(self, request: Mapping[str, object], room: int) -> Generator[dict[str, Any]]:
         """Yield what the process answers; it goes on with the next request if nothing is amiss."""
         goes_on = False
         try:

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from langchain_core.documents import Document
 
@@ -31,18 +31,13 @@ _UNREAD_SHARE = 0.01
 _NAMED = 5
 
 
-class Progress(Protocol):
-    """Called when documents are finished."""
+Progress = Callable[[int, int | None, str], object]
+"""Receives the number of finished documents, their total, and the current one; empty at the end.
 
-    def __call__(self, done: int, total: int | None, source: str, /) -> None:
-        """Receive the number of finished documents, and the total if known.
-
-        `total` is an estimate if cells of a CSV file contain line breaks; it is exact in the last
-        call. `source` is the current document, empty at the end.
-        """
+The total is an estimate if cells of a CSV file contain line breaks, and exact in the last call."""
 
 
-def quiet(_done: int, _total: int | None, _source: str, /) -> None:
+def quiet(_done: int, _total: int | None, _source: str) -> None:
     """Show no progress."""
 
 

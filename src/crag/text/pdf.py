@@ -21,7 +21,7 @@ from crag.text.pdf_layout import (
     Line,
     blocks_of_lines,
     blocks_of_text,
-    go_together,
+    going_on,
     is_leader,
     joined,
     lines_of_page,
@@ -89,7 +89,7 @@ def read_pdf(body: bytes) -> PdfBlocks:
     except PdfiumError as error:
         encrypted = error.err_code == FPDF_ERR_PASSWORD
         raise ContentError(_ENCRYPTED if encrypted else _DAMAGED) from error
-    return PdfBlocks(title, list(_blocks(_without_running_heads(pages))))
+    return PdfBlocks(title, list(going_on(_blocks(_without_running_heads(pages)))))
 
 
 def _parts_of(page: Any, number: int) -> Iterator[_Page]:
@@ -116,23 +116,13 @@ def _without_running_heads(pages: Sequence[_Page]) -> list[_Page]:
     ]
 
 
-def _blocks(pages: Iterable[_Page]) -> Iterator[Block]:
-    """Yield the blocks of all pages; what goes on from one page to the next is one block."""
-    pages = list(pages)
+def _blocks(pages: Sequence[_Page]) -> Iterator[Block]:
     sizes = sizes_of([one for page in pages for line in page.lines for one in line])
-    before: Block | None = None
     for page in pages:
         if page.seen is None:
-            blocks = blocks_of_text(page.recognised, page.number)
+            yield from blocks_of_text(page.recognised, page.number)
         else:
-            blocks = blocks_of_lines(page.lines, page.seen, page.number, sizes)
-        for block in blocks:
-            if before is None or not go_together(before, block):
-                if before is not None:
-                    yield before
-                before = block
-    if before is not None:
-        yield before
+            yield from blocks_of_lines(page.lines, page.seen, page.number, sizes)
 
 
 def running_heads(pages: Sequence[Sequence[Segment]]) -> Iterator[tuple[int, int]]:

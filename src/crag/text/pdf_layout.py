@@ -90,15 +90,8 @@ def blocks_of_lines(
     lines: Sequence[Line], seen: SeenText, page: int, sizes: Sequence[float]
 ) -> Iterator[Block]:
     """Yield the blocks of a page in reading order; `sizes` are those of its file."""
-    before: Block | None = None
     for region in _regions([one for line in lines for one in line], seen):
-        for block in _blocks(region, seen, page, sizes):
-            if before is None or not go_together(before, block):
-                if before is not None:
-                    yield before
-                before = block
-    if before is not None:
-        yield before
+        yield from _blocks(region, seen, page, sizes)
 
 
 def blocks_of_text(text: str, page: int) -> Iterator[Block]:
@@ -108,10 +101,22 @@ def blocks_of_text(text: str, page: int) -> Iterator[Block]:
             yield Block("text", page, page, escaped(words))
 
 
-def go_together(before: Block, block: Block) -> bool:
-    """Join a block with what goes on in the next column or on the next page, and return whether.
+def going_on(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Join what goes on in the next column or on the next page."""
+    before: Block | None = None
+    for block in blocks:
+        if before is None or not _goes_on(before, block):
+            if before is not None:
+                yield before
+            before = block
+    if before is not None:
+        yield before
 
-    A paragraph does within a sentence, a list on the next page, and there a table with as many
+
+def _goes_on(before: Block, block: Block) -> bool:
+    """Join two blocks, and return whether they are one.
+
+    A paragraph goes on within a sentence, a list on the next page, and there a table with as many
     columns; its head, if it is repeated, is left out.
     """
     is_next = before.kind == block.kind and before.last < block.first
