@@ -38,7 +38,7 @@ USES = {
         "from crag.index.backends import open_backend; open_backend('postgresql://host/name')",
     ],
     "ray": [
-        "from crag.runtime.ray_cluster import load_ray; load_ray()",
+        "from crag.runtime.ray_cluster import spread; list(spread([1]))",
     ],
 }
 

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import NamedTuple
 
 from crag.papers.bench.answering import Answerer
 from crag.papers.bench.budget import Budget, Meter
 from crag.papers.bench.resources import RunConfig, load_resources
 from crag.papers.bench.rows import Row, RowFile
-from crag.papers.bench.running import concurrently, event_loop, on_ray
+from crag.papers.bench.running import concurrently, on_ray
 from crag.papers.bench.units import Unit
 from crag.runtime.environment import Environment
 
@@ -114,7 +114,7 @@ def in_workers(config: RunConfig, workers: int) -> Answers:
     The budget is checked for each row, so calls may exceed it.
     """
     meter = Meter(config.budget)
-    answer = partial(_answer_in_worker, replace(config, budget=Budget(prices=config.budget.prices)))
+    answering = partial(_answering, replace(config, budget=Budget(prices=config.budget.prices)))
 
     def answers(units: Sequence[Unit], on_row: Callable[[Row], None]) -> str:
         def take(row: Row) -> None:
@@ -123,20 +123,12 @@ def in_workers(config: RunConfig, workers: int) -> Answers:
             meter.spend(spent)
             on_row(row)
 
-        return on_ray(units, answer, take, workers=workers, meter=meter, named=_named)
+        return on_ray(units, answering, take, workers=workers, meter=meter)
 
     return answers
 
 
-def _named(unit: Unit) -> str:
-    return f"question {unit.example.id} of {unit.variant.name!r}"
-
-
-def _answer_in_worker(config: RunConfig, unit: Unit) -> Row:
-    return event_loop().run(_kept_answerer(config).answer(unit))
-
-
-@cache
-def _kept_answerer(config: RunConfig) -> Answerer:
-    """Keep models between the units of a worker."""
-    return Answerer(load_resources(Environment(), config))
+def _answering(config: RunConfig) -> Callable[[Unit], list[Row]]:
+    """Return what answers units in a worker, with the same models."""
+    answerer, loop = Answerer(load_resources(Environment(), config)), asyncio.Runner()
+    return lambda unit: [loop.run(answerer.answer(unit))]

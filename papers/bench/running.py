@@ -5,8 +5,8 @@ How `crag bench` asks a question, what every row says of it, and how work is spr
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple, NotRequired, TypeVar
 
 from langgraph.graph.state import CompiledStateGraph
@@ -17,7 +17,7 @@ from crag.events import Event, EventKind, redact
 from crag.papers.bench.budget import BudgetSpentError, Meter
 from crag.papers.bench.lines import Status
 from crag.runtime.attempt import Attempt
-from crag.runtime.ray_cluster import cluster, cores, load_ray, on_workers
+from crag.runtime.ray_cluster import Step, spread
 from crag.settings import Settings
 from crag.state import Outcome
 
@@ -140,29 +140,31 @@ async def concurrently(
     return within.stopped
 
 
-def on_ray(  # noqa: PLR0913 - how work is spread
-    items: Iterable[Item],
-    answer: Callable[[Item], Answered],
-    on_answer: Callable[[Answered], object],
+def on_ray(
+    items: Sequence[Item],
+    answering: Step,
+    on_answer: Callable[[Any], object],
     *,
     workers: int,
     meter: Meter,
-    named: Callable[[Item], str],
-    address: str | None = None,
 ) -> str:
     """Answer items in Ray workers; return the limit that stopped it, if any.
 
-    `address` is that of a cluster, or RAY_ADDRESS names one; all of its cores work. Otherwise as
-    many `workers` of this machine do. `on_answer` adds to the meter what an answer has spent.
+    RAY_ADDRESS names a cluster, all of whose cores work; otherwise as many `workers` of this
+    machine do. `on_answer` adds to the meter what an answer has spent; what is under way when a
+    limit is reached is lost.
 
     Raises:
-        CragError: there is no such cluster, or an item ended several workers.
+        CragError: there is no such cluster, or its workers failed again and again.
     """
-    ray, within = load_ray(), _WithinBudget(items, meter)
-    with cluster(ray, workers, address):
-        for _, answered in on_workers(ray, answer, within, cores(ray), named=named):
+    if stopped := meter.reached():
+        return stopped
+    with closing(spread(items, answering, workers=workers)) as answers:
+        for place, answered in enumerate(answers, start=1):
             on_answer(answered)
-    return within.stopped
+            if (stopped := meter.reached()) and place < len(items):
+                return stopped
+    return ""
 
 
 class _WithinBudget(Iterator[Item]):
@@ -179,9 +181,3 @@ class _WithinBudget(Iterator[Item]):
         if self.stopped:
             raise StopIteration
         return item
-
-
-@cache
-def event_loop() -> "asyncio.Runner":
-    """Return the loop of a worker, which its clients belong to from one item to the next."""
-    return asyncio.Runner()

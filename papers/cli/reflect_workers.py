@@ -1,8 +1,8 @@
 """What makes a generator's data: a critic and an index, in this process or in Ray workers."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ from crag.papers.self_rag.released_critic import (
 from crag.papers.self_rag.truth_critic import TruthCritic
 from crag.papers.self_rag.truths import read_truths
 from crag.parts import Passage
-from crag.runtime.ray_cluster import cluster, load_ray, on_workers
+from crag.runtime.ray_cluster import spread
 
 
 class CriticTools(NamedTuple):
@@ -105,7 +105,6 @@ def ray_outcomes(tools: CriticTools, workers: int) -> Outcomes:
     Raises:
         MissingPackageError: ray is not installed.
     """
-    ray = load_ray()
     gpus = int((tools.device or "").startswith("cuda"))
     place = Path(environment(tools.location).index)
     location = str(place.absolute()) if place.exists() else tools.location
@@ -120,23 +119,12 @@ def ray_outcomes(tools: CriticTools, workers: int) -> Outcomes:
     )
 
     def outcomes(pairs: Sequence[Pair]) -> Iterator[tuple[int, Outcome]]:
-        with cluster(ray, workers):
-            made = on_workers(
-                ray, partial(_outcome, here), enumerate(pairs), workers,
-                named=lambda one: f"pair {one[0]}", num_gpus=gpus,
-            )  # fmt: skip
-            for (place, _), outcome in made:
-                yield place, outcome
+        yield from spread(enumerate(pairs), partial(_outcomes, here), workers=workers, gpus=gpus)
 
     return outcomes
 
 
-def _outcome(tools: CriticTools, numbered: tuple[int, Pair]) -> Outcome:
-    """Make one outcome in a worker."""
-    return outcome_of(numbered[1], *_kept(tools), tools.rules)
-
-
-@cache
-def _kept(tools: CriticTools) -> tuple[Judging, Retrieve]:
-    """Keep critic and index between pairs."""
-    return tools.load()
+def _outcomes(tools: CriticTools) -> Callable[[tuple[int, Pair]], list[tuple[int, Outcome]]]:
+    """Return what makes outcomes in a worker, with one critic and one index."""
+    judge, retrieve = tools.load()
+    return lambda one: [(one[0], outcome_of(one[1], judge, retrieve, tools.rules))]

@@ -1,13 +1,13 @@
-"""What workers make of blocks becomes the index of one process; `test_ray_cluster.py` uses Ray."""
+"""What workers read and embed becomes the index of one process; `test_ray.py` uses Ray."""
 
 import json
 import pickle
-from collections.abc import Generator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from crag.cli.index_workers import FILES, RECORDS, blocks, made
+from crag.cli.index_workers import RECORDS, digests, embedder, reader
 from crag.documents.loaders import LOADERS, Found
 from crag.index import DocumentIndex, index_paths
 from crag.index.update import FromFile, Held
@@ -28,12 +28,16 @@ def texts(tmp_path: Path) -> Path:
     return folder
 
 
-def read_elsewhere(found: Found, held: Held) -> Generator[FromFile]:
-    """Read in blocks that are sent, as Ray sends them."""
-    shared = Environment().shared()
-    for block in blocks(found, held):
-        sent = pickle.loads(pickle.dumps(block))  # noqa: S301 - our own
-        yield from pickle.loads(pickle.dumps(made(shared, found.loaders, sent)))  # noqa: S301
+def read_elsewhere(found: Found, held: Held) -> Iterator[FromFile]:
+    """Read in parts that are sent, as Ray sends them."""
+    shared, files = (
+        Environment().shared(),
+        [(file, str(root)) for file, root in found.files.items()],
+    )
+    read, embed = reader(shared, found.loaders), embedder(shared, digests(held))
+    for part in read(files):
+        for made in embed(pickle.loads(pickle.dumps(part))):  # noqa: S301 - our own
+            yield from pickle.loads(pickle.dumps(made))  # noqa: S301
 
 
 def test_the_index_is_that_of_one_process(texts: Path, tmp_path: Path) -> None:
@@ -52,31 +56,22 @@ def test_the_index_is_that_of_one_process(texts: Path, tmp_path: Path) -> None:
     assert reports[0].added == reports[1].added == RECORDS + 7
 
 
-def test_a_block_ends_at_its_limits_and_keeps_the_order(tmp_path: Path) -> None:
-    files = [tmp_path / f"{n:03}.md" for n in range(2 * FILES)]
-    large = tmp_path / "large.md"
-    for file in files:
-        file.write_text("text")
-    large.write_text("word " * 300_000)
-    found = Found(files=dict.fromkeys((large, *files), tmp_path))
-    divided = [[file for file, _ in block.files] for block in blocks(found, {})]
-    assert list(map(len, divided)) == [1, FILES, FILES]
-    assert [file for part in divided for file in part] == [large, *files]
-
-
-def test_what_the_index_holds_is_not_embedded_again(texts: Path) -> None:
-    files = {texts / name: texts for name in ("a.md", "c.md")}
-    (block,) = blocks(Found(files=files), {})
-    first, second = made(Environment().shared(), LOADERS, block)
-    assert first.made is not None
-    assert second.made is not None
-    held = {str(texts / "a.md"): [str(first.made.chunks[0].metadata["content_hash"])]}
-    (block,) = blocks(Found(files=files), held)
-    first, second = made(Environment().shared(), LOADERS, block)
-    assert first.made is None
-    assert second.made is not None
-    assert second.made.vectors is not None
-    assert len(second.made.vectors) == len(second.made.chunks)
+def test_documents_are_read_in_order_in_parts_and_embedded_unless_the_index_has_them(
+    texts: Path,
+) -> None:
+    shared = Environment().shared()
+    files = [(texts / name, str(texts)) for name in ("a.md", "b.jsonl", "broken.pdf", "c.md")]
+    parts = list(reader(shared, LOADERS)(files))
+    assert [len(part) for part in parts] == [RECORDS, 7]
+    read = [one for part in parts for one in part]
+    assert [read[0].file, read[1].file, read[-1].file] == [files[place][0] for place in (0, 1, 3)]
+    held = {str(texts / "a.md"): [read[0].loaded.content_hash], "gone.md": ["0"]}  # type: ignore[union-attr]
+    (made,) = embedder(shared, digests(held))([read[0], read[-2], read[-1]])
+    assert [one.made is None for one in made] == [True, True, False]
+    last = made[-1].made
+    assert last is not None
+    assert last.vectors is not None
+    assert len(last.vectors) == len(last.chunks) == 1
 
 
 def test_workers_are_told_everything_but_secrets(

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -260,7 +260,10 @@ def answer_all(  # noqa: PLR0913 - how a run is done
         graph, settings = batch.graph(), batch.chosen()
         asyncio.run(ask_all(graph, left, settings, concurrency=concurrency, ready=ready))
     else:
-        _on_ray(left, batch, ready, address=ray)
+        from crag.runtime.ray_cluster import spread
+
+        for row in spread(left, partial(_asker, batch), address=ray):
+            ready(row)
     return rows
 
 
@@ -269,33 +272,10 @@ def part_failed(row: Row) -> bool:
     return any(one["kind"] in _PART_FAILED for one in row["events"] or ())
 
 
-def _on_ray(
-    questions: Sequence[Question], batch: Batch, ready: Callable[[Row], object], *, address: str
-) -> None:
-    from crag.runtime.ray_cluster import cluster, cores, load_ray, on_workers
-
-    ray = load_ray()
-    with cluster(ray, 0, address):
-        for _, row in on_workers(
-            ray, partial(_in_worker, batch), questions, cores(ray), named=lambda one: one.question
-        ):
-            ready(row)
-
-
-def _in_worker(batch: Batch, question: Question) -> Row:
-    return _loop().run(ask(_graph(batch), question, batch.chosen()))[0]
-
-
-@cache
-def _graph(batch: Batch) -> Graph:
-    """Keep the graph of a worker from one question to the next."""
-    return batch.graph()
-
-
-@cache
-def _loop() -> asyncio.Runner:
-    """Keep the loop of a worker, which the clients of its parts belong to."""
-    return asyncio.Runner()
+def _asker(batch: Batch) -> Callable[[Question], list[Row]]:
+    """Return what asks questions in a worker, with one graph, and one loop for its clients."""
+    graph, settings, loop = batch.graph(), batch.chosen(), asyncio.Runner()
+    return lambda question: [loop.run(ask(graph, question, settings))[0]]
 
 
 def _lock(path: Path, descriptor: int) -> None:

@@ -98,7 +98,8 @@ def _structured(model: ChatModel) -> Runnable[Any, object] | None:
     """Return the model with a schema for its reply, or else with a tool; None if it takes none."""
     if not isinstance(model, BaseChatModel):
         return None
-    for options in ({"method": "json_schema"}, {}):
+    ways: tuple[dict[str, Any], ...] = ({"method": "json_schema"}, {})
+    for options in ways:
         with suppress(NotImplementedError, TypeError, ValueError):
             structured = model.with_structured_output(Grades, **options)
             return structured.with_config(tags=[TAG_NOSTREAM])

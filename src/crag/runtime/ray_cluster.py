@@ -1,147 +1,129 @@
-"""Work on Ray: tasks in the processes of a cluster, or of one that starts on this machine.
+"""Ray Data: items pass through actors on all cores of a cluster, or of one that starts here.
 
-A worker is a process that keeps what it has loaded between tasks. If it dies, Ray runs its task
-again in another one. On a cluster each machine needs this package, its models, and keys in its own
-environment; paths must be the same on all.
+An actor keeps what it has loaded from item to item; one that dies is started again. On a cluster
+each machine needs this package, its models, and keys in its own environment; paths must be the same
+on all.
 """
 
+import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from crag.errors import CragError
 from crag.extras import require
-from crag.runtime.attempt import Attempt
+from crag.plain import first_line
 
-RETRIES = 5
-"""How often one task may lose its worker."""
+Step = Callable[[], Callable[[Any], Iterable[Any]]]
+"""Makes, once in each actor, what takes an item and returns items; both are pickled."""
 LOCAL = "local"
 """In the place of an address: a cluster of this machine alone, for as long as the command runs."""
-_AHEAD = 2
-"""Tasks submitted per worker, so that no worker waits for the next one."""
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
+_VARIABLES = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # The GPUs of a machine stay visible.
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # Its warnings about Ray Data's own actors help nobody.
+}
 
 
-def load_ray() -> Any:
-    """Import Ray, which then reports no usage and leaves the accelerators of a machine visible.
+def spread(
+    items: Iterable[Any],
+    *steps: Step,
+    address: str | None = None,
+    workers: int = 0,
+    in_order: bool = False,
+    gpus: int = 0,
+) -> Iterator[Any]:
+    """Yield what one or two steps make of the items, as they are ready or in their order.
+
+    `address` is that of a cluster, or RAY_ADDRESS names one; otherwise one starts here with as many
+    `workers` as cores, or those of this machine. Of two steps the first one waits most of the time.
 
     Raises:
-        MissingPackageError: it is not installed.
+        CragError: a step raised it; or there is no cluster, or its workers failed again and again.
+        MissingPackageError: ray is not installed.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # No usage reports.
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    require("ray", "--ray", "ray")
+    for name, value in _VARIABLES.items():
+        os.environ.setdefault(name, value)
+    require("ray", "--ray", "ray", "pyarrow", "pandas")
     import ray
+    from ray import cloudpickle, data
 
-    return ray
+    rows = [{"item": cloudpickle.dumps(item)} for item in items]
+    with _cluster(ray, address or os.environ.get("RAY_ADDRESS") or LOCAL, workers):
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        context = data.DataContext.get_current()
+        context.enable_progress_bars = False
+        context.execution_options.preserve_order = in_order
+        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        dataset = data.from_items(rows, override_num_blocks=len(rows) or None)
+        for step, share in zip(steps, (0.1, 0.9) if steps[1:] else (1.0,), strict=True):
+            dataset = dataset.map_batches(
+                _Actor, fn_constructor_args=(cloudpickle.dumps(step),), batch_size=1,
+                batch_format="pyarrow", compute=data.ActorPoolStrategy(min_size=1, max_size=cores),
+                num_cpus=share, num_gpus=gpus or None,
+            )  # fmt: skip
+        try:
+            for row in dataset.iter_rows() if rows else ():
+                made = cloudpickle.loads(row["item"])
+                if isinstance(made, CragError):
+                    raise made
+                yield made
+        except ray.exceptions.RayError as error:
+            kept = "What is finished is kept: run again, or without --ray to see more"
+            raise CragError(f"Ray's workers failed ({first_line(error)}). {kept}") from error
+
+
+class _Actor:
+    """Passes pickled items through a step; a `CragError` is an item too, which ends the run."""
+
+    def __init__(self, step: bytes) -> None:
+        self._step = step
+        self._take: Callable[[Any], Iterable[Any]] | None = None
+
+    def __call__(self, batch: Any) -> Iterator[Any]:
+        import pyarrow as pa
+        from ray import cloudpickle
+
+        for made in self._made(cloudpickle.loads(batch["item"][0].as_py())):
+            yield pa.table({"item": pa.array([cloudpickle.dumps(made)], "large_binary")})
+
+    def _made(self, item: Any) -> Iterator[Any]:
+        from ray import cloudpickle
+
+        if isinstance(item, CragError):
+            yield item
+            return
+        try:
+            self._take = self._take or cloudpickle.loads(self._step)()
+            yield from self._take(item)
+        except CragError as error:
+            yield CragError(str(error))  # One that can be sent to another process.
 
 
 @contextmanager
-def cluster(ray: Any, workers: int, address: str | None = None) -> Iterator[None]:
-    """Use the cluster at `address`, or that RAY_ADDRESS names, or start one here for the block.
+def _cluster(ray: Any, address: str, workers: int) -> Iterator[None]:
+    """Connect for the block, or start a cluster here, unless the program has done so.
 
-    One that is started has as many `workers`; 0 stands for the cores of this machine.
-
-    Raises:
-        CragError: there is no cluster at the address, or none can be started.
+    Ray waits half a minute for its own processes, which is short on a busy machine: it tries twice.
     """
     if ray.is_initialized():
         yield
         return
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    named = address or os.environ.get("RAY_ADDRESS")
-    if named and named != LOCAL:
-        options["address"] = named
-    else:
-        options |= {"address": LOCAL, "include_dashboard": False}
-        options |= {"num_cpus": workers} if workers else {}
+    if address == LOCAL:
+        options |= {"num_cpus": workers or None, "include_dashboard": False}
         options |= {"_node_ip_address": "127.0.0.1"}
-    _start(ray, options)
+    for is_last in (address != LOCAL, True):
+        try:
+            ray.init(address=address, **options)
+            break
+        except Exception as error:
+            ray.shutdown()
+            if is_last:
+                fix = f"start one with `ray start --head`, or work on this machine: --ray {LOCAL}"
+                raise CragError(f"no Ray cluster at {address} ({error}): {fix}") from error
     try:
         yield
     finally:
         ray.shutdown()
-
-
-def _start(ray: Any, options: Mapping[str, Any]) -> None:
-    """Connect, or start a cluster here, twice if need be.
-
-    Ray waits half a minute for its own processes, which is short on a busy machine.
-    """
-    problem: Exception | None = None
-    for _ in range(2 if options["address"] == LOCAL else 1):
-        with Attempt("Ray") as attempt:  # It raises errors of any kind, `Exception` among them.
-            ray.init(**options)
-            return
-        ray.shutdown()
-        problem = attempt.error
-    if options["address"] == LOCAL:
-        message = f"Ray does not start here: {problem} Try again when the machine is less busy"
-    else:
-        message = (
-            f"no Ray cluster at {options['address']}: {problem}. Start one with "
-            f"`ray start --head`, or work on this machine with --ray {LOCAL}"
-        )
-    raise CragError(message)
-
-
-def cores(ray: Any) -> int:
-    """Return how many cores the cluster has, at least 1."""
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
-
-
-def on_workers(  # noqa: PLR0913 - how tasks are run
-    ray: Any,
-    task: Callable[[_Item], _Result],
-    items: Iterable[_Item],
-    workers: int,
-    *,
-    named: Callable[[_Item], str],
-    in_order: bool = False,
-    **options: Any,
-) -> Iterator[tuple[_Item, _Result]]:
-    """Yield each item with the result of its task, as they are ready, or in their order.
-
-    Items are taken when there is a worker for them, so that they can be endless, and whoever makes
-    them can stop. `options` are those of `ray.remote`. A `CragError` of a task is raised as it is.
-
-    Raises:
-        CragError: an item, which `named` names, ended several workers.
-    """
-    run = ray.remote(max_retries=RETRIES, **options)(_as_sent)
-    left = iter(items)
-    pending: dict[Any, _Item] = {}
-    while True:
-        free = _AHEAD * workers - len(pending)
-        pending |= {run.remote(task, item): item for item in islice(left, free)}
-        if not pending:
-            return
-        awaited = list(islice(pending, 1)) if in_order else list(pending)
-        (ready,), _ = ray.wait(awaited, num_returns=1)
-        item = pending.pop(ready)
-        yield item, _result(ray, ready, named(item))
-
-
-def _as_sent(task: Callable[[_Item], _Result], item: _Item) -> _Result:
-    try:
-        return task(item)
-    except CragError as error:
-        raise CragError(str(error)) from None  # One that can be sent to another process.
-
-
-def _result(ray: Any, reference: Any, name: str) -> Any:
-    try:
-        return ray.get(reference)
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, CragError):
-            raise error.cause from None
-        raise
-    except ray.exceptions.RayError as error:
-        message = (
-            f"{name} ended {RETRIES + 1} Ray workers or could not be sent to one ({error}). What "
-            "is finished is kept: run again, or without --ray to see more"
-        )
-        raise CragError(message) from error
