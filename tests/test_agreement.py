@@ -1,8 +1,8 @@
 """What agrees with the official programs of both papers keeps agreeing.
 
 Each reference is written here from the description in docs/method, independently of the code under
-test, and compared over random inputs; `tests/reflection/test_released.py` compares whole runs of
-Self-RAG with what its own programs answered. The figures "equal in n of n" show with ``pytest -s``.
+test, and compared over random inputs; `tests/papers/released` compares whole runs of Self-RAG with
+what its own programs answered. The figures "equal in n of n" show with ``pytest -s``.
 """
 
 import math

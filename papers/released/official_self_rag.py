@@ -38,7 +38,7 @@ from crag.reflection_settings import Mode
 from crag.state import OfferedPassage
 
 CHECKOUT = "self-rag/retrieval_lm"
-RECORDED = Path("tests/reflection/released.jsonl")
+RECORDED = Path("tests/papers/released/self_rag.jsonl")
 PASSAGES = tuple(Passage(f"Title {place}", f"Text {place}.") for place in range(3))
 QUESTION = "Who wrote Note G?"
 WORDY = Style(breaks=0.1, spaces=0.1)

@@ -1,7 +1,7 @@
 """What the algorithms answered before they were rewritten: scores, choices, beams and answers.
 
 Each line of `golden.jsonl` is a case, by its number, and what came of it. The cases go through the
-public graphs; released behaviours have recordings of their own, `released.jsonl`.
+public graphs; released behaviours have recordings of their own in `tests/papers/released`.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Each option that restores a released behaviour gives what the released program gives.
 
-`released.jsonl` has what Self-RAG's own programs answered with scripted models. Where a checkout
+`self_rag.jsonl` has what Self-RAG's own programs answered with scripted models. Where a checkout
 is, `make audit-official` asks them again, in many more runs, and can write it anew.
 """
 
