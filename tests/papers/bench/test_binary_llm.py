@@ -54,17 +54,6 @@ def test_one_no_drops_the_document_and_searches_for_the_rewritten_question() -> 
     assert state["answer"] == "It is red [2]."
 
 
-def test_no_document_goes_to_the_web() -> None:
-    _, searcher = asked(replies=["barn, colour", "It is red [1]."])
-    assert searcher.queries == ["barn, colour"]
-
-
-def test_a_reply_that_is_neither_counts_as_no() -> None:
-    state, searcher = asked(YES, replies=["perhaps", "barn", "It is red [1]."])
-    assert searcher.queries == ["barn"]
-    assert [event["kind"] for event in state["events"]] == ["model_empty"]
-
-
 def test_documents_are_asked_about_one_after_the_other(tmp_path: Path, server: ChatServer) -> None:
     server.seconds = 0.02
     unit = Unit(variant("binary_llm"), examples(tmp_path)[0], {}, 0)

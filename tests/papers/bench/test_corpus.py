@@ -7,7 +7,6 @@ import pytest
 
 from crag.errors import DataError
 from crag.papers.bench.corpus import CorpusSearcher
-from tests.papers.bench.runs import questions
 
 
 def texts(folder: Path, *entries: object) -> Path:
@@ -31,20 +30,6 @@ def test_the_best_text_comes_first_and_whole(tmp_path: Path) -> None:
     assert repr(searcher) == "BM25 over texts.jsonl"
 
 
-@pytest.mark.parametrize("query", ["", "?!", "zebra"])
-def test_nothing_is_found_without_a_shared_word(tmp_path: Path, query: str) -> None:
-    assert (
-        CorpusSearcher([texts(tmp_path, {"title": "", "text": "A barn."})]).search(query, 5) == []
-    )
-
-
-def test_questions_with_documents_serve_too(tmp_path: Path) -> None:
-    searcher = CorpusSearcher([questions(tmp_path)])
-    hits = searcher.search("kite", 5)
-    assert {hit.text for hit in hits} == {"The kite is indeed green.", "Paint of the kite is dear."}
-    assert len({hit.url for hit in hits}) == 2
-
-
 @pytest.mark.parametrize(
     ("content", "told"),
     [(b"{", "line 1"), (b'{"title": "no text"}', "line 1"), (b"[1]", "line 1"), (b"\xff", "JSONL")],
@@ -55,8 +40,3 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, content: bytes, told: str)
     with pytest.raises(DataError, match=r"texts\.jsonl") as raised:
         CorpusSearcher([path]).load()
     assert told in str(raised.value)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be read"):
-        CorpusSearcher([tmp_path / "missing.jsonl"]).load()

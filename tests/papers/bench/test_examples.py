@@ -1,5 +1,4 @@
 import json
-import pickle
 from pathlib import Path
 
 import pytest
@@ -28,13 +27,6 @@ def test_a_limit_draws_the_same_examples_in_the_order_of_the_file(hundred: Path)
     assert [example.id for example in other.examples] != list(map(str, ids))
 
 
-@pytest.mark.parametrize("limit", [100, 1000])
-def test_a_limit_beyond_the_file_draws_nothing(hundred: Path, limit: int) -> None:
-    loaded = sample(load_examples(hundred, "qa"), limit, 0)
-    assert len(loaded.examples) == 100
-    assert not any("drawn" in note for note in loaded.notes)
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -45,8 +37,3 @@ def test_a_limit_beyond_the_file_draws_nothing(hundred: Path, limit: int) -> Non
 def test_wrong_settings_are_refused(hundred: Path, options: dict[str, object], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         load_examples(hundred, **{"task": "qa", **options})  # type: ignore[arg-type]
-
-
-def test_examples_travel_to_other_processes(hundred: Path) -> None:
-    loaded = load_examples(hundred, "qa")
-    assert pickle.loads(pickle.dumps(loaded)) == loaded  # noqa: S301 - our own

@@ -1,7 +1,6 @@
 """Experiment files: those that ship, what they expand to, and what is wrong with others."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jinja2 import Template
@@ -92,15 +91,6 @@ def test_prompts_of_another_task_are_refused(task: str) -> None:
         read_experiment(path, {"task": "default"})
 
 
-def test_none_is_open_only_where_it_is_no_choice() -> None:
-    settings = released_settings({"titles": "none", "strip_threshold": "none", "upper": None})
-    assert (settings.variant.titles, settings.strip_threshold, settings.upper) == (
-        "none",
-        None,
-        None,
-    )
-
-
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -122,32 +112,6 @@ def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, told: str) -
     with pytest.raises(DataError, match=r"small\.toml") as raised:
         read_experiment(written(tmp_path, SMALL.replace(old, new)))
     assert told in str(raised.value)
-
-
-def test_a_file_of_windows_is_read(tmp_path: Path) -> None:
-    path = written(tmp_path, SMALL)
-    path.write_text(SMALL, "utf-8-sig", newline="\r\n")
-    assert read_experiment(path).name == "Small"
-
-
-def test_two_variants_of_one_name_are_refused(tmp_path: Path) -> None:
-    twice = SMALL + SMALL[SMALL.index("[[variant]]") :]
-    with pytest.raises(DataError, match="variants of the same name: rag"):
-        read_experiment(written(tmp_path, twice))
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be read"):
-        read_experiment(tmp_path / "missing.toml")
-
-
-@pytest.mark.parametrize(
-    "field", ['metrics = ["mach"]', 'metrics = ["str_em"]', 'paper_metric = "mach"']
-)
-def test_a_metric_of_another_task_or_none(tmp_path: Path, field: str) -> None:
-    text: Any = SMALL.replace("baseline", f"{field}\nbaseline")
-    with pytest.raises(SettingsError, match="for the task popqa there are match"):
-        metrics_of(read_experiment(written(tmp_path, text)))
 
 
 def test_the_template_for_the_published_model_writes_its_prompt() -> None:

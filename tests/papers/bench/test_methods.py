@@ -9,17 +9,14 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from crag.errors import CragError, EvaluatorError, SearchError
-from crag.evaluators import load_evaluator
+from crag.errors import SearchError
 from crag.papers.bench.answering import Answerer, asked_as
-from crag.papers.bench.current_example import ExampleRetriever
 from crag.papers.bench.examples import Example
 from crag.papers.bench.experiments import Variant
 from crag.papers.bench.introductions import WithIntroductions
 from crag.papers.bench.methods import METHODS
 from crag.papers.bench.rows import Row
 from crag.papers.bench.units import Unit
-from crag.papers.bench.verdicts import VerdictEvaluator
 from crag.parts import Hit
 from crag.prompts import Prompts
 from crag.testing import FakeEvaluator, FakeRetriever, FakeSearcher
@@ -104,41 +101,6 @@ def test_published_knowledge_is_that_of_the_action(
     assert row_of(tmp_path, server.url, name, "crag_published")["knowledge"] == knowledge
 
 
-def test_calls_of_an_evaluator_that_asks_the_model_are_counted_too(
-    tmp_path: Path, server: ChatServer
-) -> None:
-    made = resources(server.url)
-    model = made.parts.model
-    assert model is not None
-    parts = replace(made.parts, evaluator=VerdictEvaluator(model))
-    unit = Unit(variant("crag"), examples(tmp_path)[0], {}, 0)
-    row = asyncio.run(Answerer(replace(made, parts=parts)).answer(unit))
-    assert row["usage"]["llm_calls"] == len(server.prompts) > 3
-    assert row["usage"]["input_tokens"] == 100 * len(server.prompts)
-    assert row["usage"]["evaluator_calls"] == 2
-
-
-def test_scores_are_those_of_the_documents_in_order(tmp_path: Path, server: ChatServer) -> None:
-    evaluator = FakeEvaluator({"indeed": 0.9, "dear": -0.7})
-    row = row_of(tmp_path, server.url, "barn", "crag", parts={"evaluator": evaluator})
-    assert row["scores"] == [0.9, -0.7]
-
-
-def test_a_score_that_is_no_number_is_the_lowest_in_a_row(
-    tmp_path: Path, server: ChatServer
-) -> None:
-    evaluator = FakeEvaluator({"indeed": 0.9, "dear": float("nan")})
-    row = row_of(tmp_path, server.url, "barn", "crag", parts={"evaluator": evaluator})
-    assert row["scores"][0] == 0.9
-    assert row["scores"][1] == -1.0
-
-
-def test_without_a_model_there_are_quotations(tmp_path: Path) -> None:
-    row = row_of(tmp_path, None, "barn", "crag")
-    assert row["answer"] == "“The barn is indeed red.” [1]"
-    assert row["usage"].get("llm_calls", 0) == 0
-
-
 @pytest.mark.parametrize(
     "method", ["no_retrieval", "binary_llm", "self_rag", "self_crag", "crag_published"]
 )
@@ -146,20 +108,6 @@ def test_what_a_method_needs_is_said(tmp_path: Path, method: str) -> None:
     unit = Unit(variant(method), examples(tmp_path)[0], {}, 0)
     assert answerer(None).missing(unit).startswith("it needs ")
     assert not answerer(None).missing(unit._replace(variant=variant("crag")))
-
-
-def test_an_evaluator_that_asks_a_model_needs_one(tmp_path: Path) -> None:
-    (barn,) = examples(tmp_path, ["barn"])
-    asking = Variant(name="asking", method="crag", evaluator="chat-direct")
-    assert answerer(None).missing(Unit(asking, barn, {}, 0)).startswith("it needs a chat model")
-
-
-def test_an_evaluator_that_is_not_there_is_told_before_anything_is_asked(tmp_path: Path) -> None:
-    (barn,) = examples(tmp_path, ["barn"])
-    given = replace(resources(None), other=load_evaluator)
-    lost = Variant(name="lost", method="crag", evaluator=str(tmp_path / "lost"))
-    with pytest.raises(EvaluatorError, match="there is no such folder"):
-        Answerer(given).missing(Unit(lost, barn, {}, 0))
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
@@ -178,12 +126,6 @@ def test_a_search_that_fails_is_an_event_and_no_failure(tmp_path: Path, server: 
     row = row_of(tmp_path, server.url, "gate", "crag", parts={"searcher": broken})
     assert row["status"] == "answered"
     assert "search_failed" in [event["kind"] for event in row["events"]]
-
-
-def test_a_whole_run_that_breaks_is_a_failed_row(tmp_path: Path, server: ChatServer) -> None:
-    row = row_of(tmp_path, server.url, "barn", "rag", max_question_characters=3)
-    assert row["status"] == "failed"
-    assert row["error"].startswith("QuestionError")
 
 
 def test_arc_is_asked_with_options_under_their_published_labels() -> None:
@@ -234,12 +176,6 @@ def test_a_row_of_another_generator_says_which_it_needs(tmp_path: Path) -> None:
     assert Answerer(served).missing(Unit(tuned, barn, {}, 0)) == ""
 
 
-def test_what_is_not_disarmed_is_another_row(server: ChatServer, tmp_path: Path) -> None:
-    (barn,) = examples(tmp_path, ["barn"])
-    parts, unit = resources(server.url), Unit(variant("rag"), barn, {}, 0)
-    assert unit.key(parts.named(unit)) != unit.key(replace(parts, disarm=False).named(unit))
-
-
 WIKI = [
     Hit("Barn", "https://en.wikipedia.org/wiki/Barn", "A barn is a building. " * 80),
     Hit("Shop", "https://example.org/shop", "Barns for sale."),
@@ -258,23 +194,3 @@ async def test_introductions_of_wikipedia_stand_beside_five_documents() -> None:
     assert found[5].metadata["url"] == "https://en.wikipedia.org/wiki/Barn"
     assert 1100 < len(found[5].page_content) <= 1200
     assert searcher.queries == ["Q?"] * 2
-
-
-def test_a_method_that_must_search_says_so(tmp_path: Path) -> None:
-    example = examples(tmp_path)[0]
-    parts = resources("http://127.0.0.1:1/v1", searcher=None).parts
-    assert "CRAG_SEARCH=wikipedia" in METHODS["self_rag_web"].missing(parts, example)
-    with pytest.raises(CragError, match="searches Wikipedia"):
-        METHODS["self_rag_web"].build(parts)
-
-
-def test_documents_of_an_example_are_there_only_while_it_is_answered() -> None:
-    with pytest.raises(LookupError, match="no example of a benchmark is being answered here"):
-        ExampleRetriever().invoke("Who?")
-
-
-def test_another_evaluator_needs_what_loads_it(tmp_path: Path) -> None:
-    (barn,) = examples(tmp_path, ["barn"])
-    other = Variant(name="other", method="crag", evaluator="chat")
-    with pytest.raises(CragError, match="the evaluator 'chat' cannot be loaded here"):
-        asyncio.run(answerer(None).answer(Unit(other, barn, {}, 0)))

@@ -9,7 +9,7 @@ import pytest
 from crag.papers.bench.examples import Example, Refused
 from crag.papers.bench.experiments import Experiment
 from crag.papers.bench.pictures import draw
-from crag.papers.bench.report import Setup, render, results, shown, table
+from crag.papers.bench.report import Setup, render, results, shown
 from crag.papers.bench.rows import Row
 from crag.papers.bench.runner import RunResult
 from crag.papers.bench.summary import Line, summarise
@@ -132,15 +132,6 @@ def test_the_whole_report(tmp_path: Path) -> None:
     assert render(made, setup, lines, ended, ["colours.png"]) == GOLDEN
 
 
-def test_a_failed_row_has_no_value_and_is_counted(tmp_path: Path) -> None:
-    _, (rag, crag) = lines_of(tmp_path)
-    assert rag.cells["match"] is not None
-    assert (rag.cells["match"].value, rag.cells["match"].questions) == (0.5, 4)
-    assert crag.cells["match"] is not None
-    assert crag.cells["match"].questions == 3
-    assert (crag.statuses["failed"], crag.paired["match"]) == (1, 3)
-
-
 def test_seeds_are_averaged_for_each_question(tmp_path: Path) -> None:
     made, given, _ = compared(tmp_path, retrieval_accuracies=[0.5], seeds=[0, 1])
     told = {
@@ -157,18 +148,6 @@ def test_seeds_are_averaged_for_each_question(tmp_path: Path) -> None:
     assert "rag, retrieval accuracy 50%" in results(made, [line])
 
 
-def test_the_same_rows_in_another_order_give_the_same_lines(tmp_path: Path) -> None:
-    made, given, rows = compared(tmp_path)
-    turned = dict(reversed(rows.items()))
-    assert summarise(made, given, turned) == summarise(made, given, rows)
-
-
-def test_rows_of_other_questions_do_not_count(tmp_path: Path) -> None:
-    made, given, rows = compared(tmp_path)
-    (rag, _) = summarise(made, given[:2], rows)
-    assert rag.rows == 2
-
-
 @pytest.mark.parametrize(
     ("metric", "value", "told"),
     [
@@ -181,10 +160,6 @@ def test_rows_of_other_questions_do_not_count(tmp_path: Path) -> None:
 )
 def test_values_are_written_in_their_unit(metric: str, value: float, told: str) -> None:
     assert shown(metric, value) == told
-
-
-def test_no_text_breaks_a_table() -> None:
-    assert table(["a|b"], [["c\nd"]]) == "| a\\|b |\n| --- |\n| c d |"
 
 
 def test_pictures_of_bars(tmp_path: Path) -> None:
@@ -211,8 +186,3 @@ def test_pictures_of_curves(tmp_path: Path) -> None:
     without = draw(made, [*lines[:2], *failed], tmp_path / "without.png", 1.0)
     assert without is not None  # What could not be measured is no point of a curve.
     assert without.read_bytes() != path.read_bytes()
-
-
-def test_nothing_is_drawn_of_nothing(tmp_path: Path) -> None:
-    made, _ = lines_of(tmp_path)
-    assert draw(made, [], tmp_path / "empty.png") is None

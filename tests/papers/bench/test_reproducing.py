@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from crag.papers.bench.experiments import read_experiment
-from crag.runtime.environment import Environment
 from tests.commands import Done, crag
 from tests.papers.bench.chat_server import ChatServer, chatting
 from tests.papers.bench.tiny_judges import entailing_model, features_model
@@ -175,29 +174,3 @@ def test_everything_in_the_papers_names_what_runs_it() -> None:
     programs = re.findall(r"`(papers/studies/\w+\.py)", text)
     assert programs
     assert all((ROOT / program).is_file() for program in programs)
-
-
-def test_variables_and_commands_exist() -> None:
-    known = {f"CRAG_{name.upper()}" for name in Environment.model_fields} | {"OPENAI_BASE_URL"}
-    exported = {word.partition("=")[0] for words in LINES if words[0] == "export"
-                for word in words[1:]}  # fmt: skip
-    assert exported <= known
-    assert {words[0] for words in LINES} == {"crag", "export", "vllm", "cp"}
-    assert {words[1] for words in LINES if words[0] == "crag"} == {"doctor", "bench"}
-
-
-def test_doctor_shows_the_stand_ins(place: Place) -> None:
-    done = place.crag("doctor", "--json")
-    parts = {row["part"]: row["state"] for row in json.loads(done.stdout)}
-    assert parts["answers"] == "ready"
-    assert parts["prompts"] == "ready"
-
-
-def test_a_report_says_whose_prompts_and_framing_it_had(place: Place) -> None:
-    words = next(words for words in BENCHES if "runs/pubhealth" in words)
-    options = ["--limit", "1", "--web", "wikipedia.jsonl", "--json"]
-    own = [*words[:4], "runs/told", *options]
-    assert place.crag("bench", *own).returncode == 0
-    report = (place.folder / "runs" / "told" / "report.md").read_text("utf-8")
-    assert "| answers | m (raw completion) |" in report
-    assert re.search(r"\| prompts \| Prompts\(.*answer_pubhealth.*\), [0-9a-f]{12} \|", report)

@@ -53,29 +53,3 @@ def test_a_file_that_another_run_writes_is_refused_and_left_alone(tmp_path: Path
         assert path.read_bytes().endswith(b"half of a line")
     with RowFile(path) as file:
         assert list(file.rows) == [row["key"]]
-
-
-def test_the_last_row_of_a_key_counts(tmp_path: Path, row: Row) -> None:
-    path = tmp_path / "rows.jsonl"
-    with RowFile(path) as file:
-        file.append({**row, "status": "failed"})
-        file.append(row)
-    with RowFile(path) as file:
-        assert file.rows[row["key"]]["status"] == row["status"]
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [(b"nonsense\n", "line 1: is not JSON"), (b"{}\n", "line 1: is not a row of a benchmark")],
-)
-def test_another_file_is_refused_and_left_alone(tmp_path: Path, content: bytes, told: str) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=told):
-        RowFile(path)
-    assert path.read_bytes() == content
-
-
-def test_a_row_is_plain_json(row: Row) -> None:
-    assert json.loads(json.dumps(row)) == row
-    assert set(row) == Row.__required_keys__ | Row.__optional_keys__

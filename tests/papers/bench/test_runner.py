@@ -1,37 +1,27 @@
 """A run: resumed without repeating anything, within its budget, with failures marked."""
 
-import errno
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from crag.errors import DataError, SettingsError
 from crag.papers.bench.answering import Answerer
-from crag.papers.bench.budget import Budget, Meter
+from crag.papers.bench.budget import Budget
 from crag.papers.bench.cache import Cache, CachedSearcher, cached
-from crag.papers.bench.program import fingerprint
 from crag.papers.bench.report import outcomes, results
-from crag.papers.bench.resources import RunConfig, load_resources
 from crag.papers.bench.rows import RowFile
 from crag.papers.bench.runner import RunResult, in_process, remaining_units, run
 from crag.papers.bench.summary import summarise
-from crag.papers.bench.tally import reserve
 from crag.papers.bench.units import plan
 from crag.parts import Passage, is_reading
-from crag.runtime.environment import Environment
 from crag.runtime.evaluator_calls import scores_of
 from crag.testing import FakeEvaluator, FakeReadingEvaluator, FakeSearcher
 from crag.text.language import languages_of
-from tests.loopback import serving
 from tests.papers.bench.chat_server import ChatServer, chatting
 from tests.papers.bench.runs import HITS, answerer, examples, experiment, variant
 
-ROOT = Path(__file__).parents[3]
 COMPARED = experiment(variant("rag"), variant("crag"), variant("binary_llm"))
 
 
@@ -58,20 +48,6 @@ def test_every_unit_leaves_one_row(tmp_path: Path, server: ChatServer) -> None:
     assert (ended.units, ended.answered, ended.failed, ended.stopped) == (12, 12, 0, "")
     assert "| crag | 75.0 % (25.0 to 100.0)" in table(tmp_path)
     assert "| crag | 4 | 4 | 0 | 0 | 2 / 1 / 1 |" in table(tmp_path)
-
-
-async def test_it_runs_beside_a_loop_as_in_a_notebook(tmp_path: Path, server: ChatServer) -> None:
-    assert ran(tmp_path, answerer(server.url)).answered == 12
-
-
-def test_a_full_disk_is_one_error(tmp_path: Path, server: ChatServer) -> None:
-    class FullFile(RowFile):
-        def append(self, row: Any) -> None:  # noqa: ARG002 - it writes nothing
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    by = answerer(server.url)
-    with FullFile(tmp_path / "rows.jsonl") as rows, pytest.raises(OSError, match="No space left"):
-        run(remaining_units(plan(COMPARED, examples(tmp_path)), rows, by), rows, in_process(by, 3))
 
 
 def test_what_is_finished_is_not_asked_again(tmp_path: Path, server: ChatServer) -> None:
@@ -125,41 +101,6 @@ def test_a_budget_of_calls_is_never_exceeded(tmp_path: Path, server: ChatServer,
     assert whole.resumed + whole.answered == 12
 
 
-def test_tokens_cost_and_seconds_stop_a_run_too(tmp_path: Path, server: ChatServer) -> None:
-    prices = (1e6, 0.0)
-    budgets = {
-        "max-tokens is 200": Budget(tokens=200),
-        "max-cost is 150": Budget(cost=150, prices=prices),
-        "max-seconds is 0": Budget(seconds=0),
-    }
-    for told, budget in budgets.items():
-        (tmp_path / "rows.jsonl").unlink(missing_ok=True)
-        ended = ran(tmp_path, answerer(server.url, budget=budget), concurrency=1)
-        assert ended.stopped == told
-        assert ended.answered < 4
-
-
-def test_rows_are_priced(tmp_path: Path, server: ChatServer) -> None:
-    ran(tmp_path, answerer(server.url, budget=Budget(prices=(2.0, 10.0))))
-    row = json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])
-    calls = row["usage"]["llm_calls"]
-    assert row["cost"] == pytest.approx(calls * (100 * 2.0 + 10 * 10.0) / 1e6)
-
-
-@pytest.mark.parametrize(
-    ("limits", "told"), [({"calls": -1}, "max-calls"), ({"cost": 1.0}, "also give the prices")]
-)
-def test_a_budget_that_makes_no_sense(limits: dict[str, Any], told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
-        Budget(**limits)
-
-
-def test_no_more_than_the_limit_at_the_same_time(tmp_path: Path, server: ChatServer) -> None:
-    server.seconds = 0.02
-    ran(tmp_path, answerer(server.url), concurrency=2)
-    assert server.busiest == 2
-
-
 def test_what_cannot_be_done_is_told_and_the_rest_is_done(tmp_path: Path) -> None:
     ended = ran(tmp_path, answerer(None))
     assert ended.answered == 8
@@ -205,12 +146,6 @@ def test_an_evaluator_that_reads_does_so_with_a_cache_too(tmp_path: Path) -> Non
     cache.close()
 
 
-def test_a_file_that_is_no_cache(tmp_path: Path) -> None:
-    (tmp_path / "cache.sqlite").write_text("no database, but long enough to be looked at" * 20)
-    with pytest.raises(DataError, match="is not a cache"):
-        Cache(tmp_path / "cache.sqlite")
-
-
 def test_no_key_enters_the_cache(
     tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,48 +156,9 @@ def test_no_key_enters_the_cache(
     assert all(b"very-secret" not in file.read_bytes() for file in tmp_path.glob("*"))
 
 
-def test_meters_count_what_was_spent() -> None:
-    meter = Meter(Budget(prices=(1.0, 2.0)))
-    reserve(meter)
-    meter.spend({"input_tokens": 3, "output_tokens": 1})
-    assert (meter.calls, meter.cost, meter.reached()) == (1, 5e-6, "")
-
-
 def test_rows_of_another_program_are_not_mixed_in(tmp_path: Path, server: ChatServer) -> None:
     ran(tmp_path, answerer(server.url))
     changed = Answerer(replace(answerer(server.url).resources, program="changed"))
     ended = ran(tmp_path, changed)
     assert (ended.resumed, ended.answered) == (0, 12)
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 24
-
-
-def test_the_fingerprint_is_of_this_program_and_stays() -> None:
-    assert re.fullmatch("[0-9a-f]{12}", fingerprint())
-    fingerprint.cache_clear()
-    first = fingerprint()
-    fingerprint.cache_clear()
-    assert fingerprint() == first
-
-
-def test_a_search_without_hits_is_asked_again() -> None:
-    searcher = FakeSearcher([])
-    hits = CachedSearcher(searcher, Cache(), "fake")
-    assert hits.search("red", 5) == hits.search("red", 5) == []
-    assert searcher.queries == ["red", "red"]
-
-
-def test_the_configured_search_is_asked_once_for_a_query(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert load_resources(Environment(), RunConfig(cache=None)).web == ""
-    hit = {"title": "Red", "url": "https://example.org/red", "content": "It is red."}
-    with serving({"query": "red", "results": [hit]}) as engine:
-        monkeypatch.setenv("SEARXNG_URL", engine.url)
-        found = load_resources(Environment(), RunConfig(cache=tmp_path / "cache.sqlite"))
-        searcher = found.parts.searcher
-        assert searcher is not None
-        hits = [searcher.search("red", 5) for _ in range(2)]
-    assert [[one.snippet for one in some] for some in hits] == [["It is red."]] * 2
-    assert len(engine.requests) == 1
-    assert "Searxng" in found.web

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from crag.errors import SettingsError
 from crag.papers.bench.examples import Example
 from crag.papers.bench.units import (
     Unit,
@@ -65,11 +63,6 @@ def test_a_lower_share_loses_the_same_questions_and_more() -> None:
     ]
     assert lost[0] < lost[1] < lost[2]
     assert without_relevant(given_, 0.4, 7) != without_relevant(given_, 0.4, 8)
-
-
-def test_no_more_can_be_kept_than_there_is() -> None:
-    with pytest.raises(SettingsError, match=r"75\.0% of the questions have a relevant document"):
-        without_relevant(made(4, 3), 0.9, 0)
 
 
 def test_conditions_and_seeds_multiply_only_where_they_change_something(tmp_path: Path) -> None:

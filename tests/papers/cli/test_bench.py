@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from crag.evaluators import packaged_reader
-from crag.papers.evaluator.artefacts import write_card
 from tests import commands
 from tests.commands import Done
 from tests.papers.bench.chat_server import ChatServer, chatting
 from tests.papers.bench.runs import questions
-from tests.trained import tiny_bert
 
 EXPERIMENT = """
 name = "Small"
@@ -95,33 +92,6 @@ def test_the_exit_code_tells_of_rows_that_failed_or_could_not_be_run(tmp_path: P
     assert commands.crag(*command, "--output", tmp_path / "none").returncode == 1
 
 
-def test_an_evaluator_that_was_calibrated_anew_gives_other_rows(tmp_path: Path) -> None:
-    crag(tmp_path)
-    card = packaged_reader().card
-    assert card is not None
-    assert card.calibration is not None
-    (tmp_path / "mine").mkdir()
-    command = ["bench", tmp_path / "small.toml", "--data", tmp_path / "questions.jsonl", "--json"]
-    options = ["--output", tmp_path / "own", "--thresholds", "evaluator"]
-    environment = {"CRAG_EVALUATOR": str(tmp_path / "mine")}
-    for upper in (card.calibration.upper, 0.999):
-        calibration = card.calibration.model_copy(update={"upper": upper})
-        write_card(tmp_path / "mine", card.model_copy(update={"calibration": calibration}))
-        done = commands.crag(*command, *options, environment=environment)
-        assert json.loads(done.stdout)["rows"]["written"] == 8
-    done = commands.crag(*command, *options, environment=environment)
-    assert json.loads(done.stdout)["rows"]["resumed"] == 8
-
-
-def test_refused_rows_of_the_data_are_told(tmp_path: Path, server: ChatServer) -> None:
-    crag(tmp_path, url=server.url)
-    with (tmp_path / "questions.jsonl").open("a") as file:
-        file.write('{"question": "Who?"}\n')
-    command = ["bench", tmp_path / "small.toml", "--data", tmp_path / "questions.jsonl"]
-    done = commands.crag(*command, "--output", tmp_path / "other")
-    assert "refused: 1 row of the data: the report says why" in done.stdout
-
-
 def test_what_a_script_reads(tmp_path: Path, server: ChatServer) -> None:
     found = reported(
         tmp_path, "--limit", "2", "--seed", "1", "--prices", "1,2", "--set", "k=1",
@@ -167,32 +137,3 @@ def test_what_is_wrong_is_said_before_anything_is_asked(
     assert done.returncode == 2
     assert told in done.stderr
     assert len(server.prompts) == before
-
-
-def test_an_evaluator_that_is_none_is_told_once(tmp_path: Path, server: ChatServer) -> None:
-    (tmp_path / "small.toml").write_text(EXPERIMENT)
-    before = len(server.prompts)
-    encoder = str(tiny_bert(tmp_path / "encoder"))
-    command = ["bench", tmp_path / "small.toml", "--data", questions(tmp_path)]
-    environment = {"CRAG_EVALUATOR": encoder, "CRAG_MODEL": "m", "OPENAI_BASE_URL": server.url}
-    done = commands.crag(*command, "--output", tmp_path / "own", environment=environment)
-    assert done.returncode == 2
-    assert done.stderr.count("which has no output of its own") == 1
-    assert not (tmp_path / "own" / "rows.jsonl").exists()
-    assert len(server.prompts) == before
-
-
-def test_a_folder_of_other_rows_is_refused(tmp_path: Path, server: ChatServer) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "rows.jsonl").write_text('{"other": 1}\n')
-    done = crag(tmp_path, url=server.url)
-    assert done.returncode == 2
-    assert "is not a row of a benchmark; use another --output" in done.stderr
-
-
-def test_data_that_the_evaluator_was_trained_on_leave_nothing(
-    tmp_path: Path, server: ChatServer
-) -> None:
-    done = crag(tmp_path, "--trained-on", str(tmp_path / "questions.jsonl"), url=server.url)
-    assert done.returncode == 2
-    assert "no row is left; 4 were refused" in done.stderr

@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crag.cli.app import app
-from crag.errors import CragError, EvaluatorError, TrainingError
+from crag.errors import CragError, TrainingError
 from crag.evaluators import ReaderEvaluator, load_evaluator, packaged_reader
 from crag.models.model_card import ModelCard, read_card
 from crag.papers.cli.calibrate import write_thresholds
@@ -128,13 +126,6 @@ def test_bad_options_are_errors_with_the_fix(pairs: Path, options: list[str], me
         call(pairs, *options)
 
 
-def test_a_folder_without_card_is_refused_before_the_work(pairs: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "evaluator"
-    folder.mkdir()
-    with pytest.raises(TrainingError, match=r"has no card\.json"):
-        call(pairs, "--evaluator", folder, "--write")
-
-
 def test_thresholds_go_into_the_card_of_a_folder_and_leave_the_rest(
     pairs: Path, tmp_path: Path
 ) -> None:
@@ -167,44 +158,3 @@ def test_thresholds_of_the_packaged_reader_are_an_evaluator_of_its_weights(
     again = write_thresholds(".crag/evaluator", report.model_copy(update={"quote": 0.25}))
     assert again == written
     assert load_evaluator(".crag/evaluator").quote_threshold == 0.25  # type: ignore[attr-defined]
-
-
-def test_thresholds_of_another_reader_are_refused(
-    pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs], resamples=5).calibration
-    write_thresholds("default", report)
-    folder = Path(".crag/evaluator")
-    card = read_card(folder)
-    assert card
-    write_card(folder, card.model_copy(update={"recipe": {"seed": 7}}))
-    with pytest.raises(EvaluatorError, match="run crag calibrate --write again"):
-        load_evaluator(".crag/evaluator")
-
-
-def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CragError, match="No such file"):
-        call(tmp_path / "none.jsonl", "--evaluator", WORDS)
-
-
-def test_too_little_data_for_a_threshold_is_noted(pairs: Path) -> None:
-    lines = [line for line in pairs.read_text().splitlines() if "Peru" not in line]
-    pairs.write_text("\n".join(lines))
-    shown = call(pairs, "--evaluator", WORDS)
-    assert "note 0 of 16 questions have no relevant text: too little data on when" in shown
-
-
-def test_a_folder_of_ones_own_is_told_where_thresholds_go(pairs: Path, tmp_path: Path) -> None:
-    packaged = Path(str(files("crag.models").joinpath("crag_reader_l6_v2")))
-    folder = Path(shutil.copytree(packaged, tmp_path / "evaluator"))
-    rows = pairs.read_text().splitlines()[: 3 * 11]
-    pairs.write_text("\n".join(rows))
-    before = read_card(folder)
-    shown = call(pairs, "--evaluator", folder, "--precision", 0.7, "--write")
-    assert f"written to {folder / 'card.json'}" in shown
-    assert "use them" not in shown
-    after = read_card(folder)
-    assert before
-    assert after
-    assert after.calibration != before.calibration

@@ -3,13 +3,11 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from crag.cli.app import app
-from crag.errors import SettingsError, TrainingError
 from crag.evaluators import load_evaluator
 from crag.models.model_card import read_card
 from crag.papers.cli import main
@@ -77,24 +75,6 @@ def test_pairs_become_an_evaluator(data: Path, small: list[str], tmp_path: Path)
     assert scores[0] > scores[1]
 
 
-def test_json_is_one_object(
-    data: Path, small: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    dev = [written(tmp_path / name / "dev.jsonl", part) for name, part in made_sets().items()]
-    given = [word for path in dev for word in ("--dev", path)]
-    shown = call(data, "--output", tmp_path / "made", *given, *small, "--json", "--leaks", "drop")
-    assert capfd.readouterr().out == ""
-    report = json.loads(shown)
-    assert shown.count("\n") == 1
-    assert report["output"] == str(tmp_path / "made")
-    assert set(report["card"]["metrics"]) == {str(path) for path in dev}
-    assert report["card"]["data"][0]["pairs"] == 60
-
-
-def made_sets() -> dict[str, list[Pair]]:
-    return {"a": OTHER[:20], "b": OTHER[20:]}
-
-
 def test_a_t5_is_trained_as_in_the_paper(data: Path, tmp_path: Path) -> None:
     output = tmp_path / "made"
     given = ["--preset", "paper", "--set", f"base={TINY_T5}", "--set", "epochs=1"]
@@ -123,47 +103,3 @@ def test_a_leak_is_refused_before_anything_is_written(
     assert "the same question is in training and development data" in said
     assert "--leaks drop" in said
     assert not (tmp_path / "made").exists()
-
-
-def refused(*arguments: object) -> TrainingError:
-    with pytest.raises(TrainingError) as caught:
-        call(*arguments)
-    return caught.value
-
-
-def test_data_that_cannot_train(data: Path, small: list[str], tmp_path: Path) -> None:
-    output = ("--output", tmp_path / "made")
-    dev = written(tmp_path / "dev.jsonl", TRAIN)
-    drop: list[Any] = ["--dev", dev, "--leaks", "drop"]
-    assert "nothing is left" in str(refused(data, *output, *drop, *small))
-    one = written(tmp_path / "one.jsonl", [pair for pair in TRAIN if pair.positive])
-    problem = str(refused(one, *output, "--held-out", 0, *small))
-    assert "all 30 pairs of the training data are relevant" in problem
-    stop = ["--set", "early_stopping=1", "--set", "evaluations=1"]
-    few = written(tmp_path / "few.jsonl", OTHER[:4])
-    leaks = ["--dev", few, "--leaks", "allow"]
-    assert "at least 20 pairs" in str(refused(data, *output, *leaks, *small, *stop))
-    assert not (tmp_path / "made").exists()
-
-
-def test_pictures_that_cannot_be_written_are_told_first(data: Path, tmp_path: Path) -> None:
-    options = [data, "--output", tmp_path / "mine", "--pictures", data / "charts"]
-    assert "no picture can be written" in str(refused("evaluator", *options))
-    assert "no picture can be written" in str(refused("critic", *options))
-    assert not (tmp_path / "mine").exists()
-
-
-def test_a_wrong_number_is_named(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="setting 'epochs' cannot be '0'"):
-        call(data, "--output", tmp_path / "made", "--set", "epochs=0")
-
-
-def test_a_share_that_holds_out_no_question_measures_nothing(
-    data: Path, small: list[str], tmp_path: Path
-) -> None:
-    shown = call(data, "--output", tmp_path / "made", "--held-out", 0.01, *small)
-    assert "development set" not in shown
-    assert "Next, fit its thresholds" in shown
-    card = read_card(tmp_path / "made")
-    assert card
-    assert card.metrics == {}

@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from typer.testing import CliRunner
 
-from crag.errors import SettingsError
 from crag.factory.embeddings import load_embeddings
 from crag.models.encoder import SentenceEncoder, packaged_encoder
 from crag.models.model_card import CARD, ModelCard
@@ -52,11 +50,3 @@ def test_rows_become_a_model_and_a_card(tmp_path: Path) -> None:
     assert {kind: one["questions"] for kind, one in card.metrics.items()} == {
         "plain": 4, "search": 4
     }  # fmt: skip
-
-
-def test_a_setting_that_is_none_is_named(tmp_path: Path) -> None:
-    write_records(tmp_path / "asked.jsonl", ROWS)
-    problem = r"'epochs' cannot be '1'.*there are: start, learning_rate"
-    with pytest.raises(SettingsError, match=problem):
-        call(tmp_path / "asked.jsonl", "--output", tmp_path / "mine", "--set", "epochs=1")
-    assert not (tmp_path / "mine").exists()

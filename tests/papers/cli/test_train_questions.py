@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from crag.errors import DataError, ModelError, TrainingError
+from crag.errors import ModelError, TrainingError
 from crag.papers.cli import app
 from crag.papers.loading.records import ledger_of, read_records
 from crag.papers.reader.asked_questions import JUDGE, AskedRow
@@ -114,14 +114,6 @@ def test_an_interrupted_run_goes_on(folder: Path, server: Loopback) -> None:
     assert not ledger_of(folder / "questions.jsonl").exists()
 
 
-def test_another_model_does_not_go_on(folder: Path, server: Loopback) -> None:
-    server.statuses = [200] * 2 + [400] * 99
-    with pytest.raises(ModelError):
-        call(folder, server, "--concurrency", 1)
-    with pytest.raises(TrainingError, match="of an interrupted run with other options"):
-        call(folder, server, "--model", "another")
-
-
 @pytest.mark.parametrize("likely", [{}, {"Yes": -0.1}])
 def test_a_server_without_log_probabilities_is_named(
     folder: Path, server: Loopback, likely: dict[str, float]
@@ -129,38 +121,3 @@ def test_a_server_without_log_probabilities_is_named(
     server.body = lambda sent: judged(likely) if sent.get("logprobs") else replied(sent)
     with pytest.raises(TrainingError, match=r"'local' gives no log-probabilities \(top_logprobs\)"):
         call(folder, server)
-
-
-@pytest.mark.parametrize(
-    ("likely", "kind", "score"),
-    [({"Yes": -0.1, "Y": -4.0}, "other", 3.9), ({"No": -0.1, "N": -4.0}, "loose", -3.9)],
-)
-def test_a_verdict_that_is_not_listed_is_the_least_likely(
-    folder: Path, server: Loopback, likely: dict[str, float], kind: str, score: float
-) -> None:
-    server.body = lambda sent: judged(likely) if sent.get("logprobs") else replied(sent)
-    call(folder, server)
-    rows = read_records(folder / "questions.jsonl", AskedRow)
-    assert {(q.kind, q.score) for row in rows for q in row.questions if q.score is not None} == {
-        (kind, score)
-    }
-
-
-def test_a_question_that_is_not_judged_is_left_out(folder: Path, server: Loopback) -> None:
-    unsure = judged({"Maybe": -0.1, "I": -4.0})
-    server.body = lambda sent: unsure if sent.get("logprobs") else replied(sent)
-    assert set(call(folder, server)["kinds"]) == {"plain", "search"}
-
-
-def test_a_package_that_is_kept_out_and_a_file_of_others_are_refused(
-    folder: Path, server: Loopback
-) -> None:
-    (folder / "questions.jsonl").write_text('{"question": "Why?"}\n')
-    with pytest.raises(DataError, match="holds something else"):
-        call(folder, server)
-    (folder / "questions.jsonl").unlink()
-    package = {"name": "flask", "file": "a", "sha256": "0", "licence": "BSD"}
-    (folder / "packages.json").write_text(json.dumps([package]))
-    with pytest.raises(TrainingError, match="flask is kept out"):
-        call(folder, server)
-    assert not server.requests

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from crag.errors import SettingsError, TrainingError
 from crag.evaluators import load_evaluator
 from crag.models.model_card import read_card
 from crag.papers.cli import app
@@ -54,17 +53,6 @@ def test_rows_become_a_reader_that_the_product_loads(tmp_path: Path) -> None:
     right, wrong = ROWS[0], ROWS[1]
     scores = load_evaluator(str(output)).score(right.question, [right.text, wrong.text])
     assert scores[0] != scores[1]
-
-
-def test_settings_and_rows_that_do_not_fit_are_named(tmp_path: Path) -> None:
-    write_records(tmp_path / "rows.jsonl", ROWS)
-    given = ["reader", tmp_path / "rows.jsonl", "--output", tmp_path / "mine"]
-    problem = r"'epochs' cannot be '1'.*there are: start, learning_rate"
-    with pytest.raises(SettingsError, match=problem):
-        call(*given, "--set", "epochs=1")
-    with pytest.raises(TrainingError, match="1400 are needed"):
-        call(*given)
-    assert not (tmp_path / "mine").exists()
 
 
 @pytest.fixture

@@ -11,9 +11,7 @@ from crag.papers.evaluator.metrics import (
     auc,
     best_accuracy,
     calibration_error,
-    confusion,
     discrimination,
-    quality,
     reliability,
     top1,
     wilson,
@@ -67,23 +65,6 @@ def test_top1_counts_questions_with_both_classes_and_shares_ties() -> None:
     assert top1(pairs[6:], [1, 1]) is None
 
 
-def test_quality_leaves_out_what_the_pairs_cannot_tell() -> None:
-    assert quality([pair("a", 1), pair("a", 0)], [0.2, 0.1]) == {
-        "auc": 1.0,
-        "accuracy": 0.5,
-        "best_accuracy": 1.0,
-        "top1": 1.0,
-    }
-    assert set(quality([pair("a", 1)], [0.2])) == {"accuracy", "best_accuracy"}
-
-
-def test_confusion_counts_ideal_by_chosen() -> None:
-    table = confusion(["correct", "correct", "incorrect"], ["correct", "ambiguous", "correct"])
-    assert table["correct"] == {"correct": 1, "ambiguous": 1, "incorrect": 0}
-    assert table["incorrect"]["correct"] == 1
-    assert sum(table["ambiguous"].values()) == 0
-
-
 def test_reliability_groups_by_probability_and_the_error_weighs_the_gaps() -> None:
     positives = [True, False, True, True]
     probabilities = [0.05, 0.05, 0.9, 1.0]
@@ -111,15 +92,3 @@ def test_texts_of_one_question_are_no_independent_witnesses() -> None:
     grouped = discrimination(np.repeat(np.arange(20), 50).tolist(), positives, scores.tolist())
     assert alone.auc == grouped.auc
     assert alone.p < 0.001 < grouped.p
-
-
-def test_chance_is_rarely_taken_for_information() -> None:
-    rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(40), 5).tolist()
-    ps = [
-        discrimination(groups, (rng.random(200) < 0.3).tolist(), rng.random(200).tolist()).p
-        for _ in range(400)
-    ]
-    assert sum(p < 0.05 for p in ps) < 30
-    assert sum(p < 0.01 for p in ps) < 12
-    assert discrimination(groups, [True, False] * 100, [1.0] * 200).p == 1

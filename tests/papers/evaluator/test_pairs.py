@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.errors import DataError
-from crag.papers.evaluator.pairs import Pair, by_question, describe, label_of, read_pairs
+from crag.papers.evaluator.pairs import Pair, label_of, read_pairs
 
 ROW = {"question": "Who?", "title": "Ada", "text": "Ada did.", "label": 1}
 GOLD: dict[str, Any] = {"question": "Who?", "subject_title": "Ada", "answers": ["Lovelace", "Ada"]}
@@ -23,30 +23,6 @@ def written(folder: Path, *rows: object, name: str = "data.jsonl") -> Path:
     lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
-
-
-def test_jsonl_with_blank_lines_a_mark_and_emoji(tmp_path: Path) -> None:
-    path = written(tmp_path, "\ufeff" + json.dumps(ROW), "", {**ROW, "text": "🙂\u2028東京"})
-    assert read_pairs(path) == [
-        Pair("Who?", "Ada", "Ada did.", 1.0),
-        Pair("Who?", "Ada", "🙂\u2028東京", 1.0),
-    ]
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_csv_with_quotes_and_newlines(tmp_path: Path, end: str) -> None:
-    path = tmp_path / "data.csv"
-    rows = [
-        "question,title,text,label",
-        'Who?,Ada,"She said ""no"", twice.',
-        'And left.",true',
-        "Who?,,a line\u2028separator \x0c stays,0.25",
-    ]
-    path.write_bytes(("\ufeff" + end.join(rows)).encode())
-    assert read_pairs(path) == [
-        Pair("Who?", "Ada", 'She said "no", twice.\nAnd left.', 1.0),
-        Pair("Who?", "", "a line\u2028separator \x0c stays", 0.25),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -118,46 +94,6 @@ def test_a_line_that_is_wrong_is_named(tmp_path: Path, row: object, problem: str
     assert "line 2" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"", "it holds no pair"),
-        (b"\n\n", "it holds no pair"),
-        (b'{"question": "caf\xe9"}', "it is not UTF-8 .byte 17.; save it as UTF-8"),
-    ],
-)
-def test_a_file_that_is_wrong_is_named(tmp_path: Path, content: bytes, problem: str) -> None:
-    path = tmp_path / "data.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=problem) as caught:
-        read_pairs(path)
-    assert caught.value.line is None
-
-
-def test_missing_files_and_folders(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none\.jsonl: No such file"):
-        read_pairs(tmp_path / "none.jsonl")
-    with pytest.raises(DataError, match="Is a directory"):
-        read_pairs(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("question,title,text\nWho?,Ada,Ada did.\n", "'label' is missing"),
-        ("question,text,label\nWho?,Ada did.\n", "None is not a label"),
-        ('question,text,label\n"Who"?,x,1\n', "expected after"),
-        ('question,text,label\n"Who?,x,1\n', "unexpected end of data"),
-    ],
-)
-def test_a_csv_that_is_wrong(tmp_path: Path, content: str, problem: str) -> None:
-    path = tmp_path / "data.csv"
-    path.write_text(content)
-    with pytest.raises(DataError, match=problem) as caught:
-        read_pairs(path)
-    assert caught.value.line == 2
-
-
 def test_what_is_left_out_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     rows = [
         {**ROW, "label": 0},
@@ -180,24 +116,6 @@ def test_what_is_left_out_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert "used the higher label of 1 pair" in said
 
 
-def test_clean_data_is_read_in_silence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    read_pairs(written(tmp_path, ROW))
-    assert not caplog.records
-
-
-def test_only_empty_texts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(DataError, match="it holds no pair"):
-        read_pairs(written(tmp_path, {**ROW, "text": ""}))
-    assert "empty text" in caplog.text
-
-
-def test_a_card_names_and_counts_a_file(tmp_path: Path) -> None:
-    path = written(tmp_path, ROW, {**ROW, "text": "x", "label": 0.2})
-    said = describe(path, read_pairs(path), "CC0-1.0")
-    assert (said.name, said.pairs, said.positives, said.licence) == ("data.jsonl", 2, 1, "CC0-1.0")
-    assert len(said.sha256) == 64
-
-
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
 
@@ -211,8 +129,3 @@ def test_any_text_survives(
     )
     best = {text: max(label for other, label in rows if other == text) for text, _ in rows}
     assert read_pairs(path) == [Pair("Q", "", text, label) for text, label in best.items()]
-
-
-def test_grouping_keeps_the_order() -> None:
-    pairs = [Pair(question, "", text, 0.0) for question, text in ("ax", "by", "az")]
-    assert by_question(pairs) == {"a": [pairs[0], pairs[2]], "b": [pairs[1]]}

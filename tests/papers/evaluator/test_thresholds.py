@@ -3,9 +3,8 @@
 import math
 from itertools import pairwise
 
-import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crag.correction.action import decide
@@ -108,29 +107,6 @@ def test_no_pair_of_thresholds_is_cheaper(
     assert cost(sets, costs, **found) == pytest.approx(cheapest, abs=1e-9)
 
 
-@settings(deadline=None)
-@given(st.lists(st.floats(-1, 1), min_size=FEWEST, max_size=60), st.integers(0, 9))
-def test_thresholds_lie_on_no_score_and_within_their_intervals_reach(
-    scores: list[float], seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    sets = [
-        JudgedSet(s, bool(r), bool(r), "correct")
-        for s, r in zip(scores, rng.random(len(scores)) < 0.7, strict=True)
-    ]
-    assume(sum(one.right for one in sets) >= 0.5 * len(sets))
-    found = fit(sets, Aim(precision=0.5), seed=seed, resamples=20)
-    for name, (low, high) in (
-        ("upper", found.upper_interval),
-        ("lower", found.lower_interval),
-    ):
-        assert low <= high
-        value = found.thresholds[name]  # type: ignore[literal-required]
-        neighbours = sorted({one.best for one in sets})
-        if all(b - a > 1e-9 for a, b in pairwise(neighbours)):
-            assert value not in neighbours
-
-
 def separated(count: int, gap: float) -> list[JudgedSet]:
     bad = [unusable(-gap - n / 1000) for n in range(count)]
     return bad + [usable(gap + n / 1000) for n in range(count)]
@@ -144,51 +120,6 @@ def usable(best: float) -> JudgedSet:
     return JudgedSet(best, right=True, usable=True, ideal="correct")
 
 
-def test_where_nothing_is_doubtful_one_threshold_lies_in_the_gap() -> None:
-    found = fit(separated(50, 0.4), Aim(), resamples=50)
-    assert found.thresholds == {"upper": 0.0, "lower": 0.0}
-    assert found.lower_interval[1] < 0.41
-    assert -0.41 < found.upper_interval[0] <= found.upper_interval[1] < 0.41
-
-
-def test_costs_move_the_thresholds_the_way_they_should() -> None:
-    rng = np.random.default_rng(1)
-    truth = rng.random(400) < 0.6
-    best = np.where(truth, rng.normal(0.4, 0.4, 400), rng.normal(-0.4, 0.4, 400))
-    sets = [
-        JudgedSet(float(b), bool(t), bool(t), "correct" if t else "incorrect")
-        for b, t in zip(best, truth, strict=True)
-    ]
-
-    def at(wrong: float, lost: float) -> tuple[float, float]:
-        aim = Aim(costs=Costs(wrong=wrong, needless=1, discarded=lost))
-        found = fit(sets, aim, resamples=1).thresholds
-        return found["upper"], found["lower"]
-
-    upper, lower = at(5, 5)
-    assert at(50, 5)[0] > upper
-    assert at(5, 50)[1] < lower
-
-
-def test_intervals_come_from_the_seed_and_narrow_with_more_questions() -> None:
-    rng = np.random.default_rng(5)
-
-    def drawn(count: int) -> list[JudgedSet]:
-        best = rng.uniform(-1, 1, count)
-        right = rng.random(count) < (best + 1) / 2
-        return [
-            JudgedSet(float(b), bool(r), bool(r), "correct")
-            for b, r in zip(best, right, strict=True)
-        ]
-
-    few, many = drawn(80), drawn(3000)
-    aim = Aim(precision=0.8)
-    assert fit(few, aim, seed=1) == fit(few, aim, seed=1)
-    (low, high), (lower, higher) = (fit(sets, aim).upper_interval for sets in (few, many))
-    assert higher - lower < high - low
-    assert lower <= fit(many, aim).thresholds["upper"] <= higher
-
-
 def test_an_aim_out_of_reach_names_the_best_precision_and_its_questions() -> None:
     sets = [JudgedSet(n / 100, n % 4 != 0, usable=True, ideal="correct") for n in range(100)]
     with pytest.raises(TrainingError, match=r"0\.99 .*best is 0\.818 of 11 questions, from 0\.885"):
@@ -197,20 +128,6 @@ def test_an_aim_out_of_reach_names_the_best_precision_and_its_questions() -> Non
         fit(sets[:5], Aim())
     with pytest.raises(TrainingError, match="no question"):
         fit([], Aim())
-
-
-@pytest.mark.parametrize("values", [{"precision": 0}, {"precision": 1.1}, {"discarded": 1}])
-def test_an_impossible_aim_is_refused(values: dict[str, float]) -> None:
-    with pytest.raises(TrainingError, match="cannot be aimed for"):
-        Aim(**values)  # type: ignore[arg-type]
-
-
-def test_negative_costs_are_refused_and_an_aim_is_told_in_words() -> None:
-    with pytest.raises(TrainingError, match="at least 0"):
-        Costs(wrong=-1, needless=1, discarded=1)
-    assert "0.92 of the questions judged Correct" in str(Aim())
-    costs = Costs(wrong=4, needless=1, discarded=2)
-    assert "a wrong Correct at 4, a needless Ambiguous at 1" in str(Aim(costs=costs))
 
 
 def test_the_trade_off_says_what_each_threshold_would_do() -> None:
@@ -222,11 +139,3 @@ def test_the_trade_off_says_what_each_threshold_would_do() -> None:
     assert rows[0].precision == pytest.approx(50 / 90)
     assert rows[8].discarded == pytest.approx(0.8)
     assert len(trade_off(sets)) == 101
-
-
-def test_a_threshold_between_neighbouring_numbers_is_exact() -> None:
-    low, high = 0.5, math.nextafter(0.5, 1)
-    wrong = [JudgedSet(low, right=False, usable=False, ideal="incorrect")] * 30
-    right = [JudgedSet(high, right=True, usable=True, ideal="correct")] * 30
-    upper, _ = fit([*wrong, *right], Aim(precision=0.99)).thresholds.values()
-    assert upper == high

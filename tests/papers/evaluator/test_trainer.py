@@ -1,10 +1,7 @@
 """Training runs of seconds: what they learn, how they go on, and how they fail."""
 
 import json
-import re
-import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,8 +15,7 @@ from crag.papers.evaluator.models import load_trainee
 from crag.papers.evaluator.pairs import Pair
 from crag.papers.evaluator.recipe import Recipe, recipe_from
 from crag.papers.evaluator.saving import save
-from crag.papers.evaluator.trainer import WORK, Trained, finish, last_point, train
-from tests.reflective import files_of_at_most
+from crag.papers.evaluator.trainer import WORK, Trained, finish, train
 from tests.trained import TINY_T5, outputs_of, small_recipe, some_pairs, tiny_bert
 
 PAIRS = some_pairs(40)
@@ -51,20 +47,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Path]:
     return train(STEPS, PAIRS, [], output, quiet=True), output
 
 
-def weights(trained: Trained) -> dict[str, Any]:
-    return {
-        name: value.detach().cpu().numpy()
-        for name, value in trained.trainee.model.state_dict().items()
-    }
-
-
-def assert_same(one: Trained, other: Trained) -> None:
-    left, right = weights(one), weights(other)
-    assert left.keys() == right.keys()
-    for name, value in left.items():
-        assert right[name] == pytest.approx(value, abs=1e-6), name
-
-
 def losses(trained: Trained) -> list[float]:
     return [entry["loss"] for entry in trained.history if "loss" in entry]
 
@@ -82,49 +64,6 @@ def test_the_paper_preset_learns(tmp_path: Path, capfd: pytest.CaptureFixture[st
     finish(tmp_path)
     assert not list(tmp_path.iterdir())
     finish(tmp_path)
-
-
-def test_the_same_seed_gives_the_same_weights(bert: Path, tmp_path: Path) -> None:
-    runs = [
-        train(small_recipe(bert, seed=seed), PAIRS[:16], [], tmp_path / name, quiet=True)
-        for name, seed in (("a", 1), ("b", 1), ("c", 2))
-    ]
-    assert_same(runs[0], runs[1])
-    head = "classifier.weight"
-    assert not np.allclose(weights(runs[0])[head], weights(runs[2])[head])
-
-
-def test_a_kill_amid_the_removal_of_checkpoints_leaves_none_to_go_on_from(
-    whole: tuple[Trained, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(whole[1] / WORK, tmp_path / WORK)
-
-    def killed(path: Path, **_: Any) -> None:
-        for record in Path(path).rglob("run.json"):
-            record.unlink()
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(shutil, "rmtree", killed)
-        with pytest.raises(KeyboardInterrupt):
-            finish(tmp_path)
-    assert last_point(tmp_path / WORK, {"another": "run"}) is None
-    assert last_point(tmp_path / WORK, {"another": "run"}) is None
-    finish(tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_half_written_point_is_passed_over(whole: tuple[Trained, Path], tmp_path: Path) -> None:
-    shutil.copytree(whole[1] / WORK, tmp_path / WORK)
-    state = tmp_path / WORK / "checkpoint-120" / "trainer_state.json"
-    state.write_text(state.read_text()[:100])
-    (tmp_path / WORK / "checkpoint-999").mkdir()
-    assert_same(train(STEPS, PAIRS, [], tmp_path, quiet=True), whole[0])
-
-
-def test_a_run_that_was_done_is_done(whole: tuple[Trained, Path], tmp_path: Path) -> None:
-    shutil.copytree(whole[1] / WORK, tmp_path / WORK)
-    assert_same(train(STEPS, PAIRS, [], tmp_path, quiet=True), whole[0])
 
 
 @pytest.mark.parametrize(
@@ -154,59 +93,6 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path, epochs: int) -> N
     with pytest.raises(TrainingError, match=r"development data is nan.*learning_rate"):
         train(changed, PAIRS, PAIRS, tmp_path / "evaluated", quiet=True)
     assert [path.name for path in (tmp_path / "output").iterdir()] == [WORK]
-
-
-def test_a_base_that_is_none(bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match=r"none' cannot be loaded: .*config\.json"):
-        load_trainee(small_recipe(tmp_path / "none"))
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(TrainingError, match="cannot be loaded"):
-        load_trainee(small_recipe(tmp_path / "empty"))
-    silent = shutil.copytree(bert, tmp_path / "silent")
-    for path in silent.glob("*token*"):
-        path.unlink()
-    with pytest.raises(TrainingError, match="cannot be loaded"):
-        load_trainee(small_recipe(silent))
-    cut = shutil.copytree(bert, tmp_path / "cut")
-    content = (cut / "model.safetensors").read_bytes()
-    (cut / "model.safetensors").write_bytes(content[:-99])
-    with pytest.raises(TrainingError, match="cannot be loaded"):
-        load_trainee(small_recipe(cut))
-    with pytest.raises(TrainingError, match="cannot be loaded"):
-        load_trainee(small_recipe(tiny_bert(tmp_path / "three", outputs=3)))
-
-
-def test_what_a_base_cannot_do(bert: Path) -> None:
-    with pytest.raises(TrainingError, match="at most 128 tokens: set max_length=128"):
-        load_trainee(small_recipe(bert, max_length=129))
-
-
-def test_dropout_and_frozen_embeddings(bert: Path) -> None:
-    frozen = load_trainee(small_recipe(bert, dropout=0.3))
-    assert frozen.model.config.hidden_dropout_prob == 0.3
-    names = {name for name, value in frozen.model.named_parameters() if not value.requires_grad}
-    assert names
-    assert all("embeddings" in name for name in names)
-    free = load_trainee(small_recipe(bert, dropout=None, freeze_embeddings=False))
-    assert free.model.config.hidden_dropout_prob == 0.1
-    assert all(value.requires_grad for value in free.model.parameters())
-
-
-def test_a_file_in_the_way_of_the_output(bert: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    told = r"file/output failed: .*Not a directory.* Make this place writable .* another --output"
-    with pytest.raises(TrainingError, match=told):
-        train(small_recipe(bert), PAIRS[:8], [], tmp_path / "file" / "output", quiet=True)
-
-
-@pytest.mark.parametrize("size", [20_000, 80_000], ids=["weights", "optimiser"])
-def test_a_full_disk(tmp_path: Path, size: int) -> None:
-    """The limit is too small for the weights, or for the optimiser's state after them."""
-    recipe = STEPS.model_copy(update={"epochs": 1, "freeze_embeddings": False})
-    said = f"writing to {re.escape(str(tmp_path))} failed: .*Free space and start again"
-    with files_of_at_most(size), pytest.raises(TrainingError, match=said):
-        train(recipe, some_pairs(8), [], tmp_path, quiet=True)
-    train(recipe, some_pairs(8), [], tmp_path, quiet=True)  # It resumes.
 
 
 # peft 0.21 asks transformers by a name that is going to be removed.
@@ -243,17 +129,6 @@ def test_early_stopping_keeps_the_best_model(bert: Path, tmp_path: Path) -> None
     assert quality(development, scores)["auc"] == pytest.approx(max(found))
     with pytest.raises(TrainingError, match="other data"):
         train(recipe, PAIRS, development[1:], tmp_path, quiet=True)
-
-
-def test_balance_weighs_both_classes_alike(bert: Path, tmp_path: Path) -> None:
-    rare = [pair for number, pair in enumerate(PAIRS) if not pair.positive or number < 4]
-    means = []
-    for balance in (False, True):
-        recipe = small_recipe(bert, balance=balance, epochs=8, learning_rate=1e-3, batch_size=22)
-        shuffled = [pair._replace(text="It was.", title="") for pair in rare]
-        trained = train(recipe, shuffled, [], tmp_path / str(balance), quiet=True)
-        means.append(float(outputs_of(trained.trainee, shuffled, 48).mean()))
-    assert means[1] > means[0] + 0.3
 
 
 @pytest.mark.parametrize("accumulation", [1, 4])

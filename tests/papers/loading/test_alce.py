@@ -34,33 +34,8 @@ def test_items_under_data_as_self_rag_ships_them(tmp_path: Path, asqa_item: dict
     assert [one.metadata["title"] for one in example.documents] == ["Own"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"qa_pairs": []}, "'qa_pairs' is empty"),
-        ({"qa_pairs": [{"short_answers": []}]}, "a sub-question has no short answer"),
-        ({"annotations": [{}]}, "'long_answer' is missing"),
-    ],
-)
-def test_broken_items_are_refused(
-    write: Write, asqa_item: dict[str, Any], changed: dict[str, Any], reason: str
-) -> None:
-    items = [asqa_item, {**asqa_item, "sample_id": "2", **changed}, 5]
-    loaded = load_examples(write(items, "asqa.json"), "asqa")
-    assert len(loaded.examples) == 1
-    assert {one.place for one in loaded.refused} == {"asqa.json, item 2", "asqa.json, item 3"}
-    assert any(reason in one.reason for one in loaded.refused)
-
-
 def test_a_truncated_document_is_an_error(write: Write, asqa_item: dict[str, Any]) -> None:
     path = write([asqa_item], "asqa.json")
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(DataError, match="download it again"):
         load_examples(path, "asqa")
-
-
-def test_a_document_without_a_list_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "asqa.json"
-    path.write_text('{"items": []}', encoding="utf-8")
-    with pytest.raises(DataError, match="it must contain a list of items"):
-        load_examples(path, "asqa", format="alce")

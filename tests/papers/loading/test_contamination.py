@@ -1,9 +1,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from crag.errors import DataError
 from crag.papers.bench.examples import Example, Loaded
 from crag.papers.loading.contamination import kept_apart, seen_in_training
 
@@ -22,10 +19,6 @@ def test_questions_and_subjects_of_training_are_found() -> None:
     assert found == [asked, known]
 
 
-def test_nothing_was_trained_on() -> None:
-    assert seen_in_training([example("Who?", "A")], []) == []
-
-
 def test_questions_of_training_files_are_refused_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     rows = [
@@ -41,8 +34,3 @@ def test_questions_of_training_files_are_refused_with_the_reason(tmp_path: Path)
     assert found.refused[0].reason == "the evaluator was trained on it or on its page"
     assert found.notes == ["a note"]
     assert kept_apart(found, []) == found
-
-
-def test_a_file_that_nothing_can_be_trained_on_stops_the_run(tmp_path: Path) -> None:
-    with pytest.raises(DataError):
-        kept_apart(Loaded([example("Who?")], [], []), [tmp_path / "missing.jsonl"])

@@ -36,16 +36,6 @@ def test_knowledge_shifted_by_one_line_as_published_for_arc_is_moved(
     assert any(note.startswith("incorrect: moved by +1 line") for note in loaded.notes)
 
 
-def test_a_lost_first_line_is_found_and_the_first_question_has_no_knowledge(
-    crag_folder: Folder, passages: list[str]
-) -> None:
-    loaded = load_examples(crag_folder(correct=[f"#{one}" for one in passages[1:]]), "popqa")
-    assert "internal" not in loaded.examples[0].knowledge
-    assert [one.knowledge["internal"] for one in loaded.examples[1:]] == passages[1:]
-    assert any("moved by -1 line" in note for note in loaded.notes)
-    assert "correct: no knowledge for the question: 1 (line 1)" in loaded.notes
-
-
 def test_shifted_combined_knowledge_is_moved_too(crag_folder: Folder, passages: list[str]) -> None:
     lines = ["", *(f"Knowledge1: {one} [sep] Knowledge2: {one}" for one in passages)]
     loaded = load_examples(crag_folder(ambiguous=lines, correct=None, incorrect=None), "popqa")
@@ -148,27 +138,6 @@ def test_as_published_the_lines_are_those_of_the_official_program(
     )
 
 
-def test_as_published_a_question_after_the_last_line_is_left_out(
-    crag_folder: Folder, passages: list[str]
-) -> None:
-    folder = crag_folder(correct=[f"#{one}" for one in passages[:6]])
-    loaded = load_examples(folder, "popqa", as_published=True)
-    assert [one.id for one in loaded.examples][-1] == "line-6"
-    assert [refused.reason for refused in loaded.refused] == ["a knowledge file ends before it"] * 2
-
-
-def test_as_published_needs_a_folder(write: Callable[..., Path]) -> None:
-    path = write([{"question": "Who?", "answers": ["Ada"], "documents": []}])
-    with pytest.raises(DataError, match="as-published reads a folder of the CRAG repository"):
-        load_examples(path, "qa", as_published=True)
-
-
-def test_lines_after_the_last_question_are_named(crag_folder: Folder, passages: list[str]) -> None:
-    lines = [*(f"#{passage}" for passage in passages), "#More.", "#Even more."]
-    loaded = load_examples(crag_folder(correct=lines), "popqa")
-    assert "correct: dropped 2 lines after the last question" in loaded.notes
-
-
 def test_the_evaluation_file_beside_gives_answers_ids_and_passages(
     crag_folder: Folder, popqa_rows: list[dict[str, Any]]
 ) -> None:
@@ -183,24 +152,6 @@ def test_the_evaluation_file_beside_gives_answers_ids_and_passages(
     assert [refused.reason for refused in loaded.refused] == [
         "the evaluation file has no such question"
     ]
-
-
-def test_two_evaluation_files_are_one_too_many(crag_folder: Folder) -> None:
-    folder = crag_folder()
-    for name in ("a.jsonl", "b.jsonl"):
-        (folder / name).write_text("{}\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"which file has the answers\? It holds a.jsonl, b.jsonl"):
-        load_examples(folder, "popqa")
-
-
-def test_passages_with_and_without_titles(crag_folder: Folder, passages: list[str]) -> None:
-    lines = [f"Page {place} // {one} [sep] Other // Text." for place, one in enumerate(passages)]
-    folder = crag_folder(retrieved_psgs=lines)
-    titled = load_examples(folder, "triviaqa").examples[1].documents
-    assert [one.metadata["title"] for one in titled] == ["Page 1", "Other"]
-    assert titled[0].page_content == passages[1]
-    plain = load_examples(folder, "popqa").examples[1].documents
-    assert [one.page_content for one in plain] == [f"Page 1 // {passages[1]}", "Other // Text."]
 
 
 def test_texts_of_self_crag_are_not_taken_for_passages(
@@ -227,61 +178,6 @@ def test_options_are_cut_at_their_labels(crag_folder: Folder, questions: list[st
         ("D", "fog"),
     )
     assert [label for label, _ in loaded.examples[-1].choices] == ["1", "2", "3", "4"]
-
-
-def test_unreadable_options_refuse_the_row(crag_folder: Folder, questions: list[str]) -> None:
-    choices = ["A: a; B: b; C: c; D: d; E: e", "rain, sun", "A: a"] + ["A: a; B: b; C: c"] * 5
-    loaded = load_examples(crag_folder(choices=choices), "arc")
-    assert [refused.place for refused in loaded.refused] == ["popqa, line 2", "popqa, line 3"]
-    assert len(loaded.examples) == len(questions) - 2
-    assert any("5 options; the published prompts have A to D: 1" in one for one in loaded.notes)
-    assert any("3 options; the published prompts have A to D: 5" in one for one in loaded.notes)
-
-
-def test_options_of_another_file_stop_the_run(crag_folder: Folder) -> None:
-    with pytest.raises(DataError, match="its 2 lines do not belong to the 8 questions"):
-        load_examples(crag_folder(choices=["A: a; B: b; C: c"] * 2), "arc")
-
-
-def test_biographies_know_their_person(crag_folder: Folder, passages: list[str]) -> None:
-    names = [one.split(" was ")[0] for one in passages]
-    loaded = load_examples(crag_folder(sources=[f"Who is {name}?" for name in names]), "biography")
-    assert [example.extra["topic"] for example in loaded.examples] == names
-    assert loaded.examples[0].gold_titles == (names[0],)
-
-
-def test_an_empty_question_is_refused(crag_folder: Folder, questions: list[str]) -> None:
-    loaded = load_examples(crag_folder(sources=[*questions[:3], "", *questions[4:]]), "popqa")
-    assert [(one.place, one.reason) for one in loaded.refused] == [
-        ("popqa, line 4", "the question is empty")
-    ]
-    assert loaded.examples[3].id == "line-5"
-
-
-def test_a_folder_without_questions_is_none(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="it has no file 'sources'"):
-        load_examples(tmp_path, "arc")
-
-
-def test_a_file_without_any_mark_is_whole(crag_folder: Folder, passages: list[str]) -> None:
-    loaded = load_examples(crag_folder(correct=passages), "popqa")
-    assert [one.knowledge["internal"] for one in loaded.examples] == passages
-    assert "correct: no line has the mark '#'" in loaded.notes
-    assert all("unmarked" not in example.extra for example in loaded.examples)
-
-
-def test_a_few_questions_are_taken_unchecked_or_not_at_all(
-    crag_folder: Folder, questions: list[str], passages: list[str]
-) -> None:
-    few = {"sources": questions[:3], "incorrect": None, "ambiguous": None}
-    folder = crag_folder(**few, correct=[f"#{one}" for one in passages[:3]])
-    loaded = load_examples(folder, "popqa")
-    assert [one.knowledge["internal"] for one in loaded.examples] == passages[:3]
-    note = "correct: too few lines to check that they belong to the questions"
-    assert note in loaded.notes
-    (folder / "ref" / "correct").write_text(f"#{passages[0]}\n")
-    with pytest.raises(DataError, match="it has 1 lines for 3 questions, too few to align"):
-        load_examples(folder, "popqa")
 
 
 def test_passages_beside_the_questions_are_moved_too(

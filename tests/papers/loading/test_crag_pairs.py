@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from crag.errors import DataError
 from crag.papers.loading.detect import load_examples
 
 
@@ -28,13 +27,6 @@ def test_lines_of_one_question_are_one_example(pairs: Path) -> None:
     assert any("no answers in this file" in note for note in loaded.notes)
 
 
-def test_questions_with_an_unusual_number_of_passages_are_named(pairs: Path) -> None:
-    with pairs.open("a", encoding="utf-8") as file:
-        file.write("\nWho was Cy? [SEP] Cy sang.\t0\nWho was Cy? [SEP] Cy sang well.\t1\n")
-    loaded = load_examples(pairs, "popqa")
-    assert "test_popqa.txt: other than 2 passages for the question: 1 (line 3)" in loaded.notes
-
-
 def test_a_line_that_breaks_off_is_refused(pairs: Path) -> None:
     with pairs.open("a", encoding="utf-8") as file:
         file.write("\nWho was Bob? [SEP] Bob bui")
@@ -52,10 +44,3 @@ def test_lines_without_labels_have_titles_in_other_tasks(tmp_path: Path) -> None
     assert (document.metadata["title"], document.page_content) == ("Ada", "Ada wrote.")
     assert "relevant" not in document.metadata
     assert [one.place for one in loaded.refused] == ["test_bio.txt, line 2"]
-
-
-def test_a_file_of_nothing_usable_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "empty.txt"
-    path.write_text(" [SEP] nothing\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"no row of it can be used; empty\.txt, line 1"):
-        load_examples(path, "popqa", format="crag")

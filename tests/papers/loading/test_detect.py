@@ -47,37 +47,6 @@ def test_two_formats_in_one_file_must_be_named(write: Write) -> None:
     assert len(load_examples(path, "qa", format="ours").examples) == 1
 
 
-def test_unknown_rows_must_be_named(write: Write) -> None:
-    with pytest.raises(DataError, match="nothing marks it"):
-        load_examples(write([{"prompt": "q", "gold": "a"}]), "qa")
-
-
-def test_labelled_pairs_are_no_task(write: Write) -> None:
-    path = write([{"question": "q", "text": "t", "label": 1}])
-    with pytest.raises(DataError, match="labelled pairs, for crag train"):
-        load_examples(path, "qa")
-    with pytest.raises(DataError, match="a labelled pair for training evaluators"):
-        load_examples(path, "qa", format="ours")
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there is no such file or folder"):
-        load_examples(tmp_path / "none.jsonl", "qa")
-
-
-def test_a_folder_is_no_single_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="give it, not its folder"):
-        load_examples(tmp_path, "qa", format="ours")
-
-
-@pytest.mark.parametrize("name", ["data.jsonl", "data.txt", "data.tsv"])
-def test_an_empty_file_is_an_error(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.touch()
-    with pytest.raises(DataError, match=r"nothing marks it|it is empty"):
-        load_examples(path, "popqa")
-
-
 def test_passages_of_the_next_row_stop_the_run(
     write: Write, popqa_rows: list[dict[str, Any]]
 ) -> None:
@@ -98,11 +67,3 @@ def test_passages_that_fit_neighbours_for_a_while_are_named(
         row["ctxs"] = ctxs
     loaded = load_examples(write(popqa_rows), "popqa")
     assert "data.jsonl: near id '4005' passages fit neighbouring questions better" in loaded.notes
-
-
-def test_poor_retrieval_is_no_error(write: Write, popqa_rows: list[dict[str, Any]]) -> None:
-    for row in popqa_rows:
-        row["ctxs"] = [{"title": "Elsewhere", "text": "Nothing of the kind."}]
-    loaded = load_examples(write(popqa_rows), "popqa")
-    assert len(loaded.examples) == 8
-    assert len(loaded.notes) == 1

@@ -43,15 +43,6 @@ def test_actions_need_no_answers(write: Write) -> None:
     assert [one.metadata["relevant"] for one in example.documents] == [True, False]
 
 
-def test_rows_that_say_nothing_about_what_is_right_are_refused(write: Write) -> None:
-    bare = [{"title": "Ada", "text": "Ada was a poet."}]
-    rows = [row(), row(id="q2", answers=[], documents=bare)]
-    loaded = load_examples(write(rows), "qa")
-    assert [(one.id, one.reason) for one in loaded.refused] == [
-        ("q2", "'answers' is empty, and there is no label or action")
-    ]
-
-
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "count", "right"),

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from crag.errors import DataError
 from crag.papers.metrics.fact_judge import PASSAGE_WORDS, ChatFactJudge, Pages
 from crag.papers.metrics.factscore import factscore
 from crag.testing import FakeChatModel
@@ -59,32 +58,9 @@ def test_what_cannot_be_judged_is_neither(tmp_path: Path, reply: str, told: bool
     assert judge.supported("Bob", ["Bob sang."]) == [None]
 
 
-def test_a_model_that_fails_leaves_an_answer_without_a_score(tmp_path: Path) -> None:
-    judge = ChatFactJudge(FakeChatModel(error=OSError("down")), pages(tmp_path, ("Ada", "Ada.")))
-    assert judge.facts("Ada counted.") is None
-    assert factscore("Ada", "Ada counted.", judge) is None
-    assert judge.supported("Ada", ["Ada counted."]) == [None]
-
-
 def test_it_scores_an_answer(tmp_path: Path) -> None:
     model = FakeChatModel(replies=["- Ada counted.\n- Ada sang.", "yes", "yes"])
     judge = ChatFactJudge(model, pages(tmp_path, ("Ada", "Ada counted.")))
     found = factscore("Ada", "She counted and sang.", judge)
     assert found is not None
     assert (found.init_score, found.facts) == (1.0, 2)
-
-
-def test_a_file_of_something_else_is_named_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "pages.jsonl"
-    path.write_text('{"title": "Ada", "text": "Ada."}\n{"name": "Cy"}\n')
-    with pytest.raises(DataError, match=r"pages\.jsonl, line 2"):
-        Pages([path], ["Ada"]).passages("Ada", "x")
-    with pytest.raises(DataError, match="cannot be read"):
-        Pages([tmp_path / "missing.jsonl"], ["Ada"]).passages("Ada", "x")
-
-
-def test_only_pages_about_the_topics_are_kept(tmp_path: Path) -> None:
-    source = pages(tmp_path, ("Bob", "Bob sang."), ("cy", "Cy sang."))
-    assert "Bob" not in source
-    assert "CY" in source
-    assert source.passages("Bob", "Bob sang.") == []

@@ -70,9 +70,3 @@ def test_an_answer_with_a_fact_that_nobody_can_judge_has_no_score(example: Make,
     person = example("biography", answers=(), extra={"topic": "Ada"})
     scores = [metric.score(person, row("true.")) for metric in factscore_metrics()]
     assert scores == [None, None, None]
-
-
-def test_citations_are_removed_before_facts_are_judged() -> None:
-    judge = SentenceJudge()
-    assert factscore("Ada", "It is true [1]. A false one[2][3], again [1, 2].", judge) is not None
-    assert judge.answers == ["It is true. A false one, again."]

@@ -47,15 +47,6 @@ def test_labels_of_documents_come_before_titles(example: Make) -> None:
     assert relevance(example(gold_titles=("Ada",))) is None
 
 
-@pytest.mark.parametrize("scores", [[], [0.1], [0.1] * 4])
-def test_scores_of_other_documents_have_no_value(
-    example: Make, row: Make, scores: list[float]
-) -> None:
-    given = example(documents=TITLED, gold_titles=("Ada",))
-    assert EVALUATOR_ACCURACY.score(given, row(scores=scores)) is None
-    assert DOCUMENT_ACCURACY.score(given, row(scores=scores)) is None
-
-
 def test_actions(example: Make, row: Make) -> None:
     given = example(extra={"action": "ambiguous"})
     assert ACTION_ACCURACY.score(given, row(action="ambiguous")) == 1.0

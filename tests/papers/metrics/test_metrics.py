@@ -6,10 +6,8 @@ import pytest
 
 from crag.errors import MissingPackageError
 from crag.papers.bench.examples import TASKS
-from crag.papers.bench.judges import Judges, load_judges
 from crag.papers.metrics import METRICS, RowMetric, long_form, sentences
 from crag.papers.metrics.long_form import _mauve
-from crag.runtime.environment import Environment
 
 Make = Callable[..., Any]
 
@@ -75,11 +73,3 @@ def test_retrieval_frequency_counts_what_was_decided(
 ) -> None:
     metric = METRICS["retrieval_frequency"]
     assert metric.score(example(), row(reflection=reflection)) == value
-
-
-def test_a_metric_whose_package_is_missing_is_told_before_the_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "mauve", None)
-    with pytest.raises(MissingPackageError, match=r"the metric mauve.*'\.\[bench\]'"):
-        load_judges(Judges(mauve="gpt2"), {}, Environment(), None)

@@ -3,7 +3,7 @@
 import pytest
 
 from crag.papers.reader.asked_questions import asking, judging, questions_in, sorted_questions
-from crag.papers.reader.asked_units import WIKIPEDIA, Section
+from crag.papers.reader.asked_units import Section
 
 REPLY = """QUESTION: When does the pump stop by itself?
 SAME IN OTHER WORDS: will it run dry if I fall asleep
@@ -40,11 +40,6 @@ def test_what_nobody_would_ask_is_left_out(reply: str) -> None:
     assert questions_in(reply) == {}
 
 
-def test_a_question_with_the_same_words_is_not_in_other_words() -> None:
-    reply = "QUESTION: When does the pump stop?\nSAME IN OTHER WORDS: when will the pump stop"
-    assert list(questions_in(reply)) == ["plain"]
-
-
 @pytest.mark.parametrize(("score", "kind"), [(1.2, "other"), (1.19, "loose"), (None, None)])
 def test_a_question_in_other_words_is_sorted_by_its_score(
     score: float | None, kind: str | None
@@ -66,9 +61,3 @@ def test_the_model_sees_headings_what_stands_before_and_the_passage() -> None:
         "Question: Does it stop?\nPassage: pump > Manual > Safety\nIt stops by itself.\n"
         "Does the passage answer the question?"
     )
-
-
-def test_of_an_introduction_the_title_stands_before() -> None:
-    article = Section(WIKIPEDIA, "Ada", "Ada", "", SECTION.text)
-    assert asking(article, UNIT)[-1].text.startswith("Section: Ada\nBefore it: Ada\n")
-    assert asking(article, (0, 11))[-1].text == "Section: Ada\nPassage: Be careful."

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from crag.errors import DataError, TrainingError
 from crag.papers.reader.asked_units import (
     WIKIPEDIA,
     introductions,
@@ -90,10 +89,3 @@ def test_one_sentence_of_an_introduction_is_a_unit(tmp_path: Path) -> None:
     assert second.units == ()
     assert third.units
     assert sum(bool(one.units) for one in introductions(corpus, 1, seed=0)) == 1
-
-
-def test_a_corpus_that_is_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match=r"a title and a text \('text'\)"):
-        introductions(written(tmp_path / "a.jsonl", [{"title": "A"}]), 1, seed=0)
-    with pytest.raises(DataError, match=r"none\.jsonl"):
-        introductions(tmp_path / "none.jsonl", 1, seed=0)

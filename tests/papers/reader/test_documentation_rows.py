@@ -55,11 +55,6 @@ def test_a_heading_asks_or_names_a_task(heading: str, question: str, kind: str) 
     assert found[1] == kind
 
 
-@pytest.mark.parametrize("heading", ["Overview", "What's new in 2.0", "Wozu?", "Bring the King"])
-def test_most_headings_are_no_question(heading: str) -> None:
-    assert question_of(heading, draw()) is None
-
-
 def test_a_section_answers_its_heading_and_others_do_not(tmp_path: Path) -> None:
     for name in ("lamp", "torch"):
         folder = tmp_path / name
@@ -98,10 +93,3 @@ def test_the_lists_in_the_repository_name_each_package_once() -> None:
     every = [package for one in lists for package in one]
     assert len({package.name for package in every}) == len(every)
     assert all(len(package.sha256) == 64 and package.licence for package in every)
-
-
-def test_a_list_that_is_none_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "packages.json"
-    path.write_text(json.dumps([{"name": "pump"}]))
-    with pytest.raises(TrainingError, match="is no list of packages with name, file, sha256"):
-        listed(path)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from crag.errors import TrainingError
 from crag.models.encoder import SentenceEncoder, packaged_encoder
 from crag.models.model_card import ModelCard
 from crag.papers.evaluator.bases import Base, load_base
@@ -21,7 +20,6 @@ from crag.papers.reader.encoder import (
     pairs_of,
     save_encoder,
     train_encoder,
-    visits,
 )
 from crag.papers.reader.reading_rows import ReadingRow
 from tests.trained import TOPICS, packaged_tokenizer
@@ -112,11 +110,6 @@ def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) ->
     assert np.allclose(resumed.weights[name], run.trained.weights[name], atol=1e-5)
 
 
-def test_one_question_has_nothing_to_be_set_against(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="1 questions are too few"):
-        train_encoder(RECIPE, PAIRS[:1], tmp_path, quiet=True)
-
-
 def test_held_out_questions_look_among_all_sections(run: Run) -> None:
     found = measured(packaged_encoder(), SentenceEncoder(run.saved), ROWS[:4], ROWS[4:], 0)
     assert {kind: one.questions for kind, one in found.items()} == {"plain": 4, "search": 4}
@@ -167,12 +160,3 @@ def test_a_text_that_is_repeated_in_a_batch_is_no_negative() -> None:
     ]
     assert len(batch["question_ids"]) == 3
     assert len(batch["text_ids"]) == 5
-
-
-def test_each_pass_sees_every_pair_once_with_one_of_its_rivals() -> None:
-    seen = visits(PAIRS, 8, RECIPE)
-    assert len(seen) == RECIPE.steps * 8
-    assert sorted(index for index, _ in seen[:32]) == list(range(32))
-    assert all(rival in PAIRS[index].rivals for index, rival in seen)
-    assert visits(PAIRS, 8, RECIPE) == seen
-    assert visits(PAIRS, 8, RECIPE.model_copy(update={"seed": 1})) != seen

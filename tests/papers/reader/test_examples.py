@@ -31,12 +31,6 @@ def test_every_pair_once_in_each_epoch(count: int, size: int, epochs: int, seed:
         assert len(set(seen)) == whole
 
 
-def test_seeds_and_epochs_differ() -> None:
-    first = visits(PAIRS, recipe(batch_size=4, epochs=2))
-    assert first != visits(PAIRS, recipe(batch_size=4, epochs=2, seed=1))
-    assert first[:60] != first[60:]
-
-
 def test_only_titles_that_the_text_names_are_dropped() -> None:
     order = visits(PAIRS, recipe(drop_titles=0.9, epochs=5))
     dropped = {visit.pair for visit in order if not visit.titled}
@@ -44,17 +38,6 @@ def test_only_titles_that_the_text_names_are_dropped() -> None:
     for index in dropped:
         name = PAIRS[index].title.partition(" (")[0].lower()
         assert name in PAIRS[index].text.lower()
-
-
-@pytest.mark.parametrize(("share", "titled"), [(0.0, {True}), (1.0, {False})])
-def test_all_titles_or_none(share: float, titled: set[bool]) -> None:
-    assert {visit.titled for visit in visits(PAIRS, recipe(drop_titles=share))} == titled
-
-
-def test_the_share_of_dropped_titles() -> None:
-    pairs = [Pair(str(number), "Ada", "Ada did.", 1.0) for number in range(1000)]
-    dropped = sum(not visit.titled for visit in visits(pairs, recipe(drop_titles=0.4)))
-    assert 330 < dropped < 470
 
 
 @pytest.mark.parametrize(
@@ -80,7 +63,3 @@ def test_a_t5_reads_one_text() -> None:
     assert bare["input_ids"] == tokenizer("Who was she? [SEP] Ada did.")["input_ids"]
     (cut,) = Examples(pairs, order[:1], recipe(max_length=8), tokenizer, paired=False)
     assert len(cut["input_ids"]) == 8
-
-
-def test_a_development_set_is_seen_in_order_with_titles() -> None:
-    assert in_order(PAIRS[:2]) == [ScheduledPair(0, titled=True), ScheduledPair(1, titled=True)]

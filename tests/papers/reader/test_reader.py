@@ -24,9 +24,8 @@ from crag.papers.reader.reader import (
     reading_model,
     save_reader,
     train_reader,
-    unseen,
 )
-from crag.papers.reader.reading_rows import ReadingRow, in_batches_of_like_length
+from crag.papers.reader.reading_rows import ReadingRow
 from crag.parts import Passage
 from crag.reading import evidence_in
 from tests.trained import TOPICS
@@ -122,18 +121,6 @@ def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) ->
         assert np.allclose(weights(resumed)[name], weights(run.trained)[name], atol=1e-5)
 
 
-def test_rows_that_a_run_does_not_see_are_kept_apart() -> None:
-    recipe = RECIPE.model_copy(update={"steps": 2})
-    held = unseen(ROWS, recipe, 16)
-    order = in_batches_of_like_length(ROWS, recipe.batch_size, recipe.seed)
-    assert len(held) == 16
-    assert not set(map(id, held)) & {id(ROWS[index]) for index in order[:16]}
-    with pytest.raises(TrainingError, match=r"16 of 32 rows unseen, and 17 .* steps=1 "):
-        unseen(ROWS, recipe, 17)
-    with pytest.raises(TrainingError, match="leaves 0 of 32"):
-        unseen(ROWS, RECIPE, 1)
-
-
 def test_the_result_may_be_a_mean_of_start_and_run(run: Run, tmp_path: Path) -> None:
     alone = RECIPE.model_copy(update={"start": str(run.saved), "steps": 2})
     learned = weights(train_reader(alone, ROWS, tmp_path / "alone", quiet=True))
@@ -169,8 +156,3 @@ def test_a_grade_is_fitted_to_what_passages_are_worth(run: Run) -> None:
 )
 def test_worth(entity: int | None, answer: int | None, worth: float | None) -> None:
     assert grade_of(ReadingRow(question="Q", text="T", entity=entity, answer=answer)) == worth
-
-
-def test_a_grade_needs_rows_of_different_worth(run: Run) -> None:
-    with pytest.raises(TrainingError, match="different worth"):
-        fit_grade(ReaderModel(run.saved, 256), ROWS[::2])

@@ -11,7 +11,6 @@ from crag.papers.reader.reading_rows import (
     UNKNOWN,
     ReadingExamples,
     ReadingRow,
-    padded,
 )
 from tests.trained import packaged_tokenizer
 
@@ -38,10 +37,6 @@ def example(row: ReadingRow, max_length: int = 64) -> tuple[dict[str, list[int]]
     tokenizer = packaged_tokenizer()
     found = ReadingExamples([row], [0], tokenizer, max_length)[0]
     return found, tokenizer.convert_ids_to_tokens(found["input_ids"])
-
-
-def test_rows_are_read(tmp_path: Path) -> None:
-    assert read_records(written(tmp_path, ROW.model_dump(mode="json")), ReadingRow) == [ROW]
 
 
 @pytest.mark.parametrize(
@@ -88,13 +83,3 @@ def test_an_answer_that_was_cut_off_is_not_known() -> None:
     found, _ = example(ROW, max_length=16)
     assert found["answer"] == found["first"] == UNKNOWN
     assert found["entity"] == 1
-
-
-def test_batches_are_filled_up() -> None:
-    long, short = example(ROW)[0], example(ReadingRow(question="Who?", text="Ann."))[0]
-    batch = padded([long, short])
-    size = len(short["input_ids"])
-    assert batch["input_ids"].shape == batch["evidence"].shape == (2, len(long["input_ids"]))
-    assert batch["attention_mask"].sum(1).tolist() == [len(long["input_ids"]), size]
-    assert set(batch["evidence"][1, size:].tolist()) == {UNKNOWN}
-    assert batch["entity"].tolist() == [1, UNKNOWN]

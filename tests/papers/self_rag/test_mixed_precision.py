@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from crag.errors import SettingsError, TrainingError
-from crag.papers.evaluator.trainer import WORK
 from crag.papers.self_rag.language_recipe import LanguageRecipe, language_recipe
 from crag.papers.self_rag.language_trainer import load_base, train_language_model
 from crag.papers.self_rag.reflective_text import reflective_text
@@ -68,31 +66,6 @@ def test_all_weights_move_as_in_float32_and_few_do_without_masters(
     assert a_little < moved / 3
 
 
-def test_weights_without_masters_are_refused_but_for_adapters(base: Path) -> None:
-    with pytest.raises(SettingsError, match=r"weights.*bfloat16.*float32 with method=full"):
-        shrunk(base, weights="bfloat16")
-    assert shrunk(base, weights="bfloat16", method="lora").weights == "bfloat16"
-
-
-def test_what_a_weight_takes_is_what_the_guide_says(base: Path, tmp_path: Path) -> None:
-    import torch
-
-    recipe = shrunk(base, steps=1)
-    loaded = load_base(recipe)
-    text = reflective_text(loaded.tokenizer, *RECORDS[0], 300)
-    assert text is not None
-    train_language_model(loaded, recipe, [text] * 2, tmp_path, quiet=True)
-    (point,) = (tmp_path / WORK).glob("checkpoint-*")
-    moments = torch.load(point / "optimizer.pt", weights_only=True)["state"].values()
-    weights = list(loaded.model.parameters())
-    held = sum(one.nbytes for state in moments for one in state.values() if one.dim())
-    gradients = sum(one.nbytes for one in weights)  # Of the type of their weights.
-    kept = sum(one.nbytes for one in weights)
-    assert (kept + gradients + held) / sum(one.numel() for one in weights) == 16
-    told = (ROOT / "docs" / "guide" / "train-self-rag.md").read_text(encoding="utf-8")
-    assert "16 P bytes" in told
-
-
 def test_the_file_for_several_gpus_is_one_that_accelerate_reads() -> None:
     from accelerate.commands.config.config_args import load_config_from_file
 
@@ -101,18 +74,6 @@ def test_the_file_for_several_gpus_is_one_that_accelerate_reads() -> None:
     recipe = language_recipe("generator", RECIPE, {})
     assert recipe.accumulation % read.num_processes == 0
     assert recipe.accumulation * recipe.batch_size == 128
-
-
-def test_processes_that_cannot_share_a_step_are_named(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    recipe = shrunk(base, accumulation=3)
-    loaded = load_base(recipe)
-    text = reflective_text(loaded.tokenizer, *RECORDS[0], 300)
-    assert text is not None
-    with pytest.raises(TrainingError, match="accumulation=3 batches cannot be shared by 2"):
-        train_language_model(loaded, recipe, [text] * 2, tmp_path, quiet=True)
 
 
 @pytest.mark.nightly

@@ -1,13 +1,12 @@
 """The released data and checkpoints are read as they are, from tiny files of their shape."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crag.errors import DataError, ModelError, SettingsError
+from crag.errors import DataError
 from crag.papers.loading.records import read_records
 from crag.papers.self_rag.critic import critic_texts, load_critic
 from crag.papers.self_rag.critique_cases import (
@@ -20,12 +19,10 @@ from crag.papers.self_rag.critique_cases import (
 from crag.papers.self_rag.generator_data import ReflectiveRecord
 from crag.papers.self_rag.language_base import load_language_model
 from crag.papers.self_rag.language_trainer import IGNORED
-from crag.papers.self_rag.reflective_text import fault_of, reflective_text
+from crag.papers.self_rag.reflective_text import reflective_text
 from crag.papers.self_rag.released_critic import (
     RELEASED_PAD,
-    released_preamble,
     released_prompt,
-    released_wording,
 )
 from crag.papers.self_rag.tiny_base import tiny_language_model
 from crag.parts import Prefix
@@ -214,33 +211,6 @@ def test_generator_records_are_read_as_they_were_released(tmp_path: Path, is_arr
     assert records[1].id == "12"
 
 
-def test_an_array_names_the_element_that_is_no_record(tmp_path: Path) -> None:
-    path = tmp_path / "train.json"
-    path.write_text(json.dumps([GENERATOR_ROWS[0], {"instruction": "Why?"}]))
-    with pytest.raises(DataError, match="line 2: output"):
-        read_records(path, ReflectiveRecord)
-    path.write_text('[{"instruction": "Why?"')
-    with pytest.raises(DataError, match="not JSON"):
-        read_records(path, ReflectiveRecord)
-
-
-@pytest.mark.parametrize(
-    ("output", "is_legal"),
-    [
-        ("Sure![Utility:5]", True),
-        ("[No Retrieval][Utility:5]", True),
-        (f"{PASSAGE}[Relevant][Fully supported][Utility:5]", True),
-        (f"{PASSAGE}[Relevant]A.[Utility:5]", False),
-        (f"{PASSAGE}[Irrelevant]A.[Fully supported][Utility:5]", False),
-        ("[Retrieval]A.[Utility:5]", False),
-        ("[No Retrieval]A.", False),
-        ("[No Retrieval]A.[Utility:5]B.", False),
-    ],
-)
-def test_what_the_released_data_may_be(output: str, is_legal: bool) -> None:
-    assert (fault_of(output, "released") == "") is is_legal
-
-
 def test_critic_records_are_read_as_they_were_released(tmp_path: Path) -> None:
     path = tmp_path / "critic_train.json"
     path.write_text(json.dumps(CRITIC_ROWS))
@@ -306,88 +276,6 @@ def test_the_released_critic_judges_by_the_words_of_its_labels(released_critic: 
     assert all(sum(one.values()) == pytest.approx(1) for one in critic.judge(every))
 
 
-def test_a_released_critic_trains_further_in_its_own_form(
-    released_critic: Path, tmp_path: Path
-) -> None:
-    from transformers import AutoTokenizer
-
-    data = tmp_path / "critic_train.json"
-    data.write_text(json.dumps(CRITIC_ROWS))
-    given = [
-        "train", "critic", data, "--output", tmp_path / "critic", "--dev", data,
-        "--set", f"base={released_critic}", "--set", "form=released", "--set", "steps=1",
-        "--set", "max_length=500", "--json",
-    ]  # fmt: skip
-    other = tmp_path / "other.json"
-    rows = [row | {"input": row["input"].replace("When", "Where")} for row in CRITIC_ROWS]
-    other.write_text(json.dumps(rows))
-    given[given.index("--dev") + 1] = other
-    done = crag(*map(str, given), folder=tmp_path)
-    card = json.loads(done.stdout)["card"]
-    assert card["metrics"]["support"]["cases"] == 2
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "critic")
-    assert not set(TOKENS) & set(tokenizer.get_vocab())
-    case = Case(kind="utility", instruction="When?", output="So.")
-    critic = load_critic(tmp_path / "critic", wording=WORDING)
-    assert critic.labels([case])[0] in LABELS["utility"]
-    with pytest.raises(SettingsError, match=r"no instruction for utility.*--set wording="):
-        load_critic(tmp_path / "critic").labels([case])
-
-
-def test_the_wording_is_what_most_records_of_a_kind_have(tmp_path: Path) -> None:
-    path = tmp_path / "critic_data.json"
-    other = [CRITIC_ROWS[0] | {"instruction": "Rarely said so.", "input": "Task instruction: Why?"}]
-    path.write_text(json.dumps([*other, *CRITIC_ROWS, *CRITIC_ROWS[:2]]))
-    assert released_wording(path, KINDS) == WORDING
-    path.write_text(json.dumps(CRITIC_ROWS[:5]))
-    with pytest.raises(SettingsError, match=r"critic_data\.json.*no instruction for utility\."):
-        released_wording(path, KINDS)
-
-
-def test_a_preamble_is_read_to_the_letter(tmp_path: Path) -> None:
-    path = tmp_path / "preamble.txt"
-    path.write_bytes(b" One.\r\n\n")
-    assert released_preamble(path) == " One.\r\n\n"
-    with pytest.raises(SettingsError, match=r"'preamble' cannot be .*none.*text file in UTF-8"):
-        released_preamble(tmp_path / "none")
-
-
-def test_cases_without_an_instruction_are_trained_in_the_wording(released_critic: Path) -> None:
-    from transformers import AutoTokenizer
-
-    cases = [LabelledCase.model_validate(row) for row in CRITIC_ROWS]
-    wordless = [case.model_copy(update={"wording": ""}) for case in cases]
-    tokenizer = AutoTokenizer.from_pretrained(released_critic)
-    chosen = [case.model_copy(update={"wording": WORDING[case.kind]}) for case in cases]
-    texts, _ = critic_texts(tokenizer, wordless, 2000, "released", WORDING)
-    wanted, _ = critic_texts(tokenizer, chosen, 2000, "released")
-    assert [text.ids.tolist() for text in texts] == [text.ids.tolist() for text in wanted]
-
-
-def test_without_the_wording_nothing_is_loaded(released_critic: Path, tmp_path: Path) -> None:
-    critic = tmp_path / "self_rag_critic"
-    shutil.copytree(released_critic, critic, ignore=shutil.ignore_patterns("*.bin"))
-    pairs = written(tmp_path / "pairs.jsonl", [{"instruction": "When?", "output": "In 1700."}])
-    cases = [LabelledCase.model_validate(row).model_dump() for row in CRITIC_ROWS]
-    data = written(tmp_path / "cases.jsonl", [case | {"wording": ""} for case in cases])
-    for given in (
-        ("reflect-data", "generator", pairs, "--critic", critic, "--index", tmp_path / "none"),
-        ("train", "critic", data, "--set", "form=released", "--set", f"base={tmp_path / 'none'}"),
-    ):
-        done = crag(*map(str, (*given, "--output", tmp_path / "made")), folder=tmp_path)
-        assert done.returncode == 2
-        told = " ".join(done.stderr.split())
-        assert "setting 'wording' cannot be None" in told
-        assert "data file of the released critic" in told
-        assert "--set wording=critic_data.json" in told
-    assert not (tmp_path / "made").exists()
-
-
-def test_a_folder_without_card_and_pad_is_no_critic(base: Path) -> None:
-    with pytest.raises(ModelError, match="or the released critic"):
-        load_critic(base)
-
-
 def test_the_released_generator_is_read_and_trains_further(
     released_generator: Path, tmp_path: Path
 ) -> None:
@@ -413,16 +301,3 @@ def test_the_released_generator_is_read_and_trains_further(
     done = crag(*map(str, given), folder=tmp_path)
     assert json.loads(done.stdout)["card"]["data"][0]["records"] == 3
     assert (tmp_path / "model" / "model.safetensors").exists()
-
-
-def test_weights_that_hold_more_than_tensors_are_refused(
-    released_generator: Path, tmp_path: Path
-) -> None:
-    import torch
-
-    folder = tmp_path / "model"
-    shutil.copytree(released_generator, folder)
-    for path in folder.glob("*.bin"):
-        torch.save({"weight": Path}, path)
-    with pytest.raises(ModelError, match="could run code"):
-        TransformersReflection(folder).decide([Prefix("When?")])
