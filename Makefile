@@ -79,7 +79,7 @@ docs: $(DEV)  ## Write the generated parts of README and docs
 notebooks: $(DEV)  ## Run the notebooks and write their outputs
 	$(BIN)/python -m tests.notebooks.executing
 
-bench-quality: $(DEV)  ## Repeat the papers' tables with the embedded default, into papers/results
+bench-quality: $(DEV)  ## Repeat the papers' tables with the embedded default, into build/bench
 	BIN='$(BIN)' papers/recipes/quality.sh '$(DATA)'
 
 bench-docs: $(DEV)  ## Measure evidence kept and answers right over real documentation

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The papers' experiments with the embedded default, into papers/results: `make bench-quality`.
+# The papers' experiments with the embedded default, into build/bench: `make bench-quality`.
 #   papers/recipes/quality.sh DATA
 set -euo pipefail
 data=$1
@@ -13,7 +13,7 @@ bench() {
   local table=$1 name=$2
   shift 2
   "$crag" bench "papers/tables/$table.toml" --set task=default --cache $kept/cache.sqlite \
-    --output "$kept/$name" --report "papers/results/$name.md" "$@"
+    --output "$kept/$name" "$@"
 }
 
 bench popqa popqa_without_web --data "$questions"

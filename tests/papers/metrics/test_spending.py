@@ -23,4 +23,4 @@ def test_failed_rows_cost_too(example: Make, row: Make) -> None:
     ]
     assert METRICS["llm_calls"].summarise(pairs) == 2.0
     assert METRICS["failed"].summarise(pairs) == 1 / 3
-    assert (METRICS["outcome"] == "not_found").summarise(pairs) == 0.5
+    assert METRICS["abstained"].summarise(pairs) == 0.5
