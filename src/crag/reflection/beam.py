@@ -26,7 +26,7 @@ from crag.reflection.driver import Asked, Driver, Offered
 from crag.reflection.retrieval_decision import next_choice, opening_choice
 from crag.reflection.scoring import CritiqueScores, critique_of, doubt_of, score
 from crag.reflection_tokens import NO_RETRIEVAL, OPEN
-from crag.state import Beam, Choice, Critique, Ending, Flag, Hypothesis, OfferedPassage, Reflection
+from crag.state import Beam, Choice, Critique, Ending, Flag, Hypothesis, Reflection
 
 ENDINGS: Final = ("end", "length")
 """How a candidate ends after which its answer cannot go on."""
@@ -99,11 +99,9 @@ class BeamSearch:
         if not self._over and beam["seconds"] >= self._settings.max_reflection_seconds:
             beam["ended"] = "time_limit"
         record = Reflection(
-            choices=self._choices,
-            passages=self._offered.records,
-            critiques=self._critiques,
+            choices=self._choices, passages=self._offered.records, critiques=self._critiques,
             beam=None if self._over else beam,
-        )
+        )  # fmt: skip
         return {**record, **self._answer()} if self._over else record
 
     @property
@@ -183,8 +181,6 @@ class BeamSearch:
                 passages = [self._last_passage(hypothesis)]
             elif choice["action"] == "retrieve":
                 passages = [*self._retrieved(hypothesis)] or [None]
-                if passages == [None]:
-                    self._beam["flags"].append("no_passages")
             tasks.append(Extension(place, hypothesis, tuple(passages)))
         return tasks
 
@@ -196,17 +192,12 @@ class BeamSearch:
             if static is None:
                 if prepared is None:
                     prepared = self._driver.search(self._asked.query)
-                static = beam["static"] = self._add(prepared)
+                static = beam["static"] = self._offered.add(prepared, beam["flags"])
                 beam["prepared"] = None
             return static
         last = "".join(cleaned(critique["text"]) for critique in self._of(hypothesis)[-1:])
-        return self._add(self._driver.search(f"{self._asked.query} {last}".strip()))
-
-    def _add(self, passages: Sequence[OfferedPassage]) -> list[int]:
-        places = self._offered.add(passages)
-        if len(places) < len(passages):
-            self._beam["flags"].append("duplicate_passages")
-        return places
+        passages = self._driver.search(f"{self._asked.query} {last}".strip())
+        return self._offered.add(passages, beam["flags"])
 
     def _is_whole(self, choices: Mapping[int, Choice], depth: int) -> bool:
         """Return whether the rest of the answer is generated at once, without retrieval."""
@@ -337,13 +328,9 @@ class BeamSearch:
         last = [ended] if ended else []
         flags = [*self._beam["flags"], *flags, *last, *(flag for flag in raised if raised[flag])]
         return Reflection(
-            answer=answer,
-            raw=best["context"],
-            cited=cited,
-            score=self._score(best),
-            flags=list(dict.fromkeys(flags)),
-            tokens=self._beam["tokens"],
-        )
+            answer=answer, raw=best["context"], cited=cited, score=self._score(best),
+            flags=list(dict.fromkeys(flags)), tokens=self._beam["tokens"],
+        )  # fmt: skip
 
     def _best(self) -> Hypothesis:
         return self._beam["pool"][0]

@@ -35,7 +35,7 @@ from crag.runtime.attempt import Attempt
 from crag.runtime.replies import documents_of
 from crag.runtime.retrievers import options_of
 from crag.settings import Settings
-from crag.state import Choice, OfferedPassage, Reflection, State, Usage, reflected
+from crag.state import Choice, Flag, OfferedPassage, Reflection, State, Usage, reflected
 
 Reply = TypeVar("Reply")
 Clock = Callable[[], float]
@@ -162,14 +162,20 @@ class Offered:
     def __init__(self, passages: Sequence[OfferedPassage] = ()) -> None:
         self.records: list[OfferedPassage] = []
         self._places: dict[tuple[str, str], int] = {}
-        self.add(passages)
+        for passage in passages:
+            self._place(passage)
 
-    def add(self, passages: Sequence[OfferedPassage]) -> list[int]:
-        """Return the index of each passage, without repetitions.
+    def add(self, passages: Sequence[OfferedPassage], flags: list[Flag]) -> list[int]:
+        """Return the index of each passage, without repetitions, and flag if there are any or none.
 
         Passages are the same if title and text are, up to white space.
         """
-        return list(dict.fromkeys(self._place(passage) for passage in passages))
+        places = list(dict.fromkeys(self._place(passage) for passage in passages))
+        if len(places) < len(passages):
+            flags.append("duplicate_passages")
+        if not places:
+            flags.append("no_passages")
+        return places
 
     def numbered(self, index: int | None) -> tuple[int, Passage] | None:
         """Return a passage with its index."""

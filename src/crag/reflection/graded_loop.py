@@ -44,14 +44,13 @@ _UNSCORED = CritiqueScores(None, None, 0.0, 0.0, 0.0, ())
 class GradedLoop:
     """One run of the loop; an answer is a list of critiques, that of its passage last.
 
-    The draft is generated once, for the first passage of medium grade; a passage without a grade
-    counts as medium. Answers to closed tasks are not summed.
+    A passage without a grade counts as medium. Answers to closed tasks are not summed.
     """
 
     def __init__(self, asked: Asked, driver: Driver) -> None:
         self._asked, self._driver = asked, driver
         self._settings, self._rules = driver.settings, driver.rules
-        self._offered = Offered(asked.passages or ())
+        self._offered = Offered()
         self._critiques: list[Critique] = []
         self._answers: list[list[Critique]] = []
         """From the passages that were of use."""
@@ -67,9 +66,10 @@ class GradedLoop:
         """
         choice = opening_choice(self._asked, self._driver, short=True)
         if choice["action"] == "no_retrieve":
-            self._offered, final, why = Offered(), self._drafted(), choice["why"]
+            final, why = self._drafted(), choice["why"]
         else:
-            final, why = self._read() or self._best(), "no passage was of use"
+            final, why = self._read(), "no passage was of use"
+            final = final or max(self._answers, key=lambda one: one[-1]["total"], default=[])
             if not final and own_knowledge:
                 final = self._drafted()
         for part in final:
@@ -79,17 +79,13 @@ class GradedLoop:
         flags = [flag for part in final for flag in part["flags"] if flag in {"empty", "cut"}]
         flags += [] if final else ["empty"]
         return Reflection(
-            choices=[choice],
-            passages=self._offered.records,
-            critiques=self._critiques,
-            beam=None,
+            choices=[choice], passages=self._offered.records, critiques=self._critiques, beam=None,
             answer=short_answer(" ".join(cleaned(part["text"]) for part in final)),
             raw=_before(final[:-1]) + "".join(part["text"] for part in final[-1:]),
             cited=[part["passage"] for part in final if part["passage"] is not None],
             score=final[-1]["total"] if final else 0.0,
-            flags=list(dict.fromkeys([*self._flags, *flags])),
-            tokens=self._tokens,
-        )
+            flags=list(dict.fromkeys([*self._flags, *flags])), tokens=self._tokens,
+        )  # fmt: skip
 
     def _read(self) -> list[Critique]:
         """Go through the passages; return the answer that is good enough, if there is one.
@@ -98,10 +94,7 @@ class GradedLoop:
         """
         final, ended = list[Critique](), ""
         latest = self._driver.clock() + self._settings.max_reflection_seconds
-        if len(self._offered.records) < len(self._asked.passages or ()):
-            self._flags.append("duplicate_passages")
-        if not self._offered.records:
-            self._flags.append("no_passages")
+        self._offered.add(self._asked.passages or (), self._flags)
         for place, record in enumerate(self._offered.records):
             grade = record.get("grade") or "medium"
             if not ended and place and self._driver.clock() >= latest:
@@ -127,8 +120,7 @@ class GradedLoop:
     def _with_passage(self, place: int, grade: str) -> list[Critique]:
         """Generate with a passage and judge it; return the answer if it ends the loop."""
         draft = self._drafted() if grade == "medium" else []
-        candidate = self._generated(_before(draft), place)
-        critique = self._critique(candidate, place, candidate.text, segment=len(draft))
+        candidate, critique = self._written(draft, place)
         critique["why"] = why = self._refusal(candidate, grade)
         if why:
             return []
@@ -158,40 +150,29 @@ class GradedLoop:
         return f"it says {', '.join(undesired)}" if undesired else ""
 
     def _drafted(self) -> list[Critique]:
-        """Return the draft from own knowledge; nothing if it is empty.
-
-        It ends where the model asks for a passage: what follows relies on one that it made up.
-        """
+        """Return the draft from own knowledge, which is made once; nothing if it is empty."""
         if self._draft is None:
-            candidate = self._generated("", None)
-            text = candidate.text.partition(RETRIEVAL)[0].partition(OPEN)[0]
-            self._draft = self._critique(candidate, None, text, segment=0)
+            _, self._draft = self._written([], None)
             is_empty = "empty" in self._draft["flags"]
             self._draft["why"] = "it is empty" if is_empty else "a draft from own knowledge"
         return [] if "empty" in self._draft["flags"] else [self._draft]
 
-    def _generated(self, before: str, place: int | None) -> Candidate:
-        asked = continuations(self._asked.prefix(before), [self._offered[place]])
-        limits = SegmentLimits(self._settings.max_new_tokens, whole_answer=True)
-        candidate = self._driver.candidates(asked, limits)[0]
-        self._tokens += candidate.tokens
-        return candidate
+    def _written(self, draft: Sequence[Critique], place: int | None) -> tuple[Candidate, Critique]:
+        """Generate a whole answer after the draft, or the draft itself, and record its scores.
 
-    def _critique(
-        self, candidate: Candidate, place: int | None, text: str, *, segment: int
-    ) -> Critique:
+        A draft ends where the model asks for a passage: what follows relies on one that it made up.
+        """
+        asked = continuations(self._asked.prefix(_before(draft)), [self._offered[place]])
+        limits = SegmentLimits(self._settings.max_new_tokens, whole_answer=True)
+        candidate, text = self._driver.candidates(asked, limits)[0], None
+        self._tokens += candidate.tokens
+        if place is None:
+            text = candidate.text.partition(RETRIEVAL)[0].partition(OPEN)[0]
         scored = self._rules.scored(candidate, self._settings, has_passage=place is not None)
         passage = self._offered.numbered(place)
-        critique = critique_of(candidate, scored, passage, text=text, segment=segment)
+        critique = critique_of(candidate, scored, passage, text=text, segment=len(draft))
         self._critiques.append(critique)
-        return critique
-
-    def _best(self) -> list[Critique]:
-        """Return the first answer with the best score."""
-        best = max(self._answers, key=lambda answer: answer[-1]["total"], default=[])
-        for critique in best[-1:]:
-            critique["why"] += f"; the best score, {critique['total']:.3f}"
-        return best
+        return candidate, critique
 
 
 def _before(draft: Sequence[Critique]) -> str:

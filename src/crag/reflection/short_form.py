@@ -38,11 +38,7 @@ def short_form(asked: Asked, driver: Driver) -> Reflection:
     offered, flags, places = Offered(), list[Flag](), list[int]()
     if choice["action"] != "no_retrieve":
         passages = driver.search(asked.query) if asked.passages is None else asked.passages
-        places = offered.add(passages)
-        if len(places) < len(passages):
-            flags.append("duplicate_passages")
-        if not places:
-            flags.append("no_passages")
+        places = offered.add(passages, flags)
     each = [offered.numbered(place) for place in places] or [None]
     shown = [passage[1] if passage else None for passage in each]
     limits = SegmentLimits(settings.max_new_tokens, whole_answer=True)
@@ -58,17 +54,13 @@ def short_form(asked: Asked, driver: Driver) -> Reflection:
     cited = best.critique["passage"]
     flags += [flag for flag in best.critique["flags"] if flag in _OF_THE_ANSWER]
     return Reflection(
-        choices=[choice],
-        passages=offered.records,
+        choices=[choice], passages=offered.records, beam=None,
         critiques=[entry.critique for entry in entries],
-        beam=None,
-        answer=rules.shown(best.answer, settings),
-        raw=best.critique["text"],
+        answer=rules.shown(best.answer, settings), raw=best.critique["text"],
         cited=[] if cited is None else [cited],
         score=sums.get(best.answer, best.critique["total"]),
-        flags=list(dict.fromkeys(flags)),
-        tokens=sum(entry.tokens for entry in entries),
-    )
+        flags=list(dict.fromkeys(flags)), tokens=sum(entry.tokens for entry in entries),
+    )  # fmt: skip
 
 
 def _contender(
