@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "remote_graph.py"
 STUDIO, QUESTION = "https://smith.langchain.com", "How long is green tea brewed?"
+INCORRECT = {"upper": 100, "lower": 99}
 TOKEN = "the-token-of-this-server"  # noqa: S105 - of this test
 
 
@@ -64,7 +65,7 @@ def developed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, P
     (folder / "tea.md").write_text("# Tea\n\nGreen tea is brewed for three minutes.\n")
     done = crag("index", str(folder / "tea.md"), environment={"CRAG_INDEX": str(folder / "index")})
     assert done.returncode == 0, done.stderr
-    with developing(folder) as (url, log):
+    with developing(folder, CRAG_SEARCH="wikipedia") as (url, log):
         yield url, log
 
 
@@ -135,16 +136,14 @@ def test_studio_finds_graphs_settings_threads_and_time_travel(url: str) -> None:
 
 
 def test_a_run_waits_for_a_human_and_goes_on(url: str) -> None:
-    settings = {"upper": 100, "lower": 100, "confirm_web": True}
+    settings: Any = {**INCORRECT, "confirm_web": True}
     with get_sync_client(url=url) as client:
         thread = client.threads.create()["thread_id"]
-        run: Any = {"input": {"question": QUESTION}, "context": settings}
-        waiting: Any = client.runs.wait(thread, "crag", **run)
-        if "__interrupt__" in waiting:  # Without a service there is nothing to confirm.
-            done: Any = client.runs.wait(
-                thread, "crag", command={"resume": False}, context=settings
-            )
-            assert done["answer"]
+        asked = {"question": QUESTION}
+        waiting: Any = client.runs.wait(thread, "crag", input=asked, context=settings)
+        assert waiting["__interrupt__"][0]["value"]["query"]
+        done: Any = client.runs.wait(thread, "crag", command={"resume": "refuse"}, context=settings)
+        assert "search_refused" in {event["kind"] for event in done["events"]}
 
 
 async def test_a_remote_graph_is_a_tool_and_streams_its_steps(remote: RemoteGraph) -> None:
