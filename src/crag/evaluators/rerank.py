@@ -45,8 +45,8 @@ class RerankEvaluator:
             address = httpx.URL(url)
         except httpx.InvalidURL as error:
             raise EvaluatorError(f"the evaluator's address is none: {error}") from error
-        said = _OPTIONS | dict(address.params)
-        self._model, self._form, scores = (said[name] for name in _OPTIONS)
+        options = _OPTIONS | dict(address.params)
+        self._model, self._form, scores = (options[name] for name in _OPTIONS)
         self._is_logit = scores == "logits"
         for name in _OPTIONS:
             address = address.copy_remove_param(name)
@@ -58,7 +58,7 @@ class RerankEvaluator:
             raise self._error(f"write its address as {form}, and a token as CRAG_EVALUATOR_TOKEN")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._address = address
-        self._client = httpx.Client(timeout=SECONDS, headers=headers, trust_env=False)
+        self._client = httpx.Client(timeout=SECONDS, headers=headers)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score in [-1, 1] for each text; an empty one scores -1.0 and is not sent."""

@@ -41,8 +41,7 @@ class Attempt:
         if not isinstance(error, Exception) or isinstance(error, GraphBubbleUp):
             return False
         self.error = error
-        told = {"part": self.what, "error": type(error).__name__}
-        logger.warning("%s failed: %s", self.what, describe(error), extra={"told": told})
+        logger.warning("%s failed: %s", self.what, describe(error))
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("%s", redact("".join(format_exception(error))))
         return True
