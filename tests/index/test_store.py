@@ -161,6 +161,10 @@ def test_k(filled: DocumentIndex) -> None:
     ]
 
 
+async def test_async(filled: DocumentIndex) -> None:
+    assert len(await IndexRetriever(filled).ainvoke("a", k=2)) == 2
+
+
 def test_an_index_of_another_program(tmp_path: Path, embeddings: Any) -> None:
     client = chromadb.PersistentClient(tmp_path)
     client.create_collection("crag", embedding_function=None).add(ids=["x"], embeddings=[[1.0]])

@@ -2,9 +2,13 @@
 
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import run_in_executor
 
 from crag.finding import FindBy
 from crag.index.contract import checked_way, filter_of
@@ -48,3 +52,11 @@ class IndexRetriever(BaseRetriever):
         options = self.search_kwargs | changed
         k, by = options.pop("k"), checked_way(options.pop("find_by"))
         return self.index.search(query, k, by=by, where=filter_of(**options))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **changed: Any
+    ) -> list[Document]:
+        manager = run_manager.get_sync()
+        return await run_in_executor(
+            None, self._get_relevant_documents, query, run_manager=manager, **changed
+        )
