@@ -1,7 +1,7 @@
 """How every graph begins."""
 
 from collections.abc import Hashable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -16,13 +16,13 @@ from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
 from crag.state import InputState, State
 
-Graph: TypeAlias = CompiledStateGraph[State, Settings | dict[str, Any], InputState, State]
+Graph: TypeAlias = CompiledStateGraph[State, Settings, InputState, State]
 """A compiled graph; a run takes its settings as `context`, an object or a dictionary."""
 
 
 def opened_graph(
     first: str, chat: Parts | None = None
-) -> StateGraph[State, Settings | dict[str, Any], InputState, State]:
+) -> StateGraph[State, Settings, InputState, State]:
     """Return a graph that begins with open_run → `first`.
 
     A follow-up question in a chat passes contextualize between them; what asks nothing, such as
@@ -34,7 +34,7 @@ def opened_graph(
     if not isinstance(chat, Parts | None):
         given = type(chat).__name__
         raise CragError(f"A graph takes Parts(retriever=…, evaluator=…, …), and no {given}.")
-    graph = StateGraph[State, Settings | dict[str, Any], InputState, State](
+    graph = StateGraph[State, Settings, InputState, State](
         State, context_schema=Settings, input_schema=InputState
     )
     graph.add_node("open_run", as_node(OpenRun()))

@@ -187,7 +187,7 @@ def _grouped(schema: dict[str, Any]) -> None:
     for name, field in schema["properties"].items():
         field["description"] = " ".join(field["description"].split())
         for group in groups:
-            if name in group.model_fields:
+            if name in getattr(group, "model_fields", ()):
                 field["group"] = group.__name__.removesuffix("Settings")
 
 
@@ -283,10 +283,7 @@ def settings_from(values: Mapping[str, object]) -> Settings:
     return Settings.model_validate(dict(values))
 
 
-def settings_from_text(
-    values: Mapping[str, object],
-    form: type[Form] = Settings,  # type: ignore[assignment]
-) -> Form:
+def settings_from_text(values: Mapping[str, object], form: type[Form]) -> Form:
     """Validate values from a command line or a file; "none" unsets an optional setting.
 
     For a setting that has a choice of that name, "none" and None are that choice.

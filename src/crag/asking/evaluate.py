@@ -4,6 +4,7 @@ A question says what is right by its answers, or by the files that hold the answ
 marked as unanswerable. Answers are compared as in SQuAD: without case, punctuation and articles.
 """
 
+import asyncio
 import re
 import string
 from collections import Counter
@@ -39,25 +40,42 @@ _TYPOGRAPHIC = re.compile(r"[^\w\s!-~]")
 """Quotation marks and dashes that `string.punctuation` does not include."""
 
 
-async def evaluate(
+async def evaluate(  # noqa: PLR0913 - how a run is done
     graph: Graph,
     questions: Sequence[Question],
     settings: Settings,
     *,
     concurrency: int = 4,
-    progress: Callable[[Row], object] = lambda _: None,
+    model: ChatModel | None = None,
+    prompts: Prompts = PACKAGED,
+    progress: Callable[[], object] = lambda: None,
 ) -> list[Row]:
     """Answer the questions, `concurrency` at a time; return a row for each, in order.
+
+    With a `model` each answer is judged too, asked with `prompts`. `progress` is called after each
+    answer and each judgement.
 
     A run that fails gives a row that says so. A row has, besides what `crag.asking.many` gives it:
     `verdict` and `lost`; `documents`, each with its place, text and score and whether it `holds`
     the evidence; `strips`, the kept ones first; `retrieved` and `kept`, whether a document and a
-    kept strip hold the evidence (None if nobody knows); and `judgement`, None until `judge`.
+    kept strip hold the evidence (None if nobody knows); and `judgement`, what `judge` returns.
     """
-    found = await ask_all(graph, questions, settings, concurrency=concurrency, ready=progress)
-    return [
+    found = await ask_all(
+        graph, questions, settings, concurrency=concurrency, ready=lambda _: progress()
+    )
+    rows = [
         _judged(question, *pair, settings) for question, pair in zip(questions, found, strict=True)
     ]
+    gate = asyncio.Semaphore(concurrency)
+
+    async def add(row: Row, model: ChatModel) -> None:
+        async with gate:
+            row["judgement"] = await judge(model, row, prompts)
+        progress()
+
+    if model is not None:
+        await asyncio.gather(*(add(row, model) for row in rows))
+    return rows
 
 
 def _judged(question: Question, row: Row, state: Mapping[str, Any], settings: Settings) -> Row:

@@ -165,7 +165,7 @@ class Batch:
 
     def chosen(self) -> Settings:
         """Return the settings."""
-        return settings_from_text(dict(self.settings))
+        return settings_from_text(dict(self.settings), Settings)
 
 
 class AnswerFile:

@@ -105,6 +105,6 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 def _told(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `--json` tells of a state."""
-    told = {"question": None, "action": None, "outcome": None, "answer": None, "citations": []}
-    told |= {"strips": [], "events": [], "usage": {}}
+    told: dict[str, Any] = dict.fromkeys(("question", "action", "outcome", "answer"))
+    told |= {"citations": [], "strips": [], "events": [], "usage": {}}
     return told | {name: value for name, value in state.items() if name not in _LEFT_OUT}

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,11 +51,11 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     The exit code is 1 where questions have failed.
     """
     from crag.asking.many import AnswerFile, Batch, answer_all, part_failed, read_questions
-    from crag.settings import settings_from_text
+    from crag.settings import Settings, settings_from_text
 
     refuse_overwriting(output, questions)
     asked, chosen = read_questions(questions), assigned(settings)
-    settings_from_text(chosen)  # Wrong ones are told before anything starts.
+    settings_from_text(chosen, Settings)  # Wrong ones are told before anything starts.
     told = Batch(environment(location).shared(), method, tuple(sorted(chosen.items())))
     with (
         AnswerFile(output, told.run) as answers,
@@ -68,7 +68,7 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     usage: Counter[str] = Counter()
     for row in new:
         usage.update(row["usage"] or {})
-    ended = {
+    ended: dict[str, Any] = {
         "questions": len(rows),
         "answered_before": len(rows) - len(new),
         "outcomes": dict(Counter(row["outcome"] or "failed" for row in rows)),

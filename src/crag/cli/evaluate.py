@@ -1,6 +1,7 @@
 """`crag evaluate`: your own questions, judged, with the failures to read."""
 
 import json
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,43 +72,28 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.asking.many import read_questions
     from crag.factory.parts import choose_model, choose_parts, choose_prompts
     from crag.graph_registry import graph_named
-    from crag.settings import settings_from_text
+    from crag.settings import Settings, settings_from_text
 
     refuse_overwriting(output, questions)
     asked = read_questions(questions, limit)
-    chosen, place = settings_from_text(assigned(settings)), environment(location)
+    chosen, place = settings_from_text(assigned(settings), Settings), environment(location)
     graph = graph_named(method).build(choose_parts(place, index_must_exist=True))
     # The server of the answering model has the judge too, where there is one.
     named = place.model_copy(update={"model": judge, "framing": "chat"})
     model = choose_model(named) if judge else None
     output.parent.mkdir(parents=True, exist_ok=True)
 
-    async def run() -> list[dict[str, Any]]:
-        rows = await evaluation.evaluate(
-            graph, asked, chosen, concurrency=concurrency, progress=lambda _: advance()
-        )
-        gate = asyncio.Semaphore(concurrency)
-
-        async def judged(row: dict[str, Any]) -> None:
-            async with gate:
-                row["judgement"] = await evaluation.judge(model, row, choose_prompts(place))
-            advance()
-
-        await asyncio.gather(*map(judged, rows if model else ()))
-        return rows
-
     with (
-        output.open(
-            "w", encoding="utf-8", errors="replace"
-        ) as file,  # Before anything is paid for.
-        progress_bar("asking", len(asked) * (2 if judge else 1), quiet=as_json) as bar,
+        output.open("w", encoding="utf-8", errors="replace") as file,  # Before anybody is paid.
+        progress_bar("asking", len(asked) * (2 if judge else 1), quiet=as_json) as advance,
     ):
-        done = iter(range(1, 2 * len(asked) + 1))
-
-        def advance() -> None:
-            bar(next(done))
-
-        rows = asyncio.run(run())
+        done = count(1)
+        rows = asyncio.run(
+            evaluation.evaluate(
+                graph, asked, chosen, concurrency=concurrency, model=model,
+                prompts=choose_prompts(place), progress=lambda: advance(next(done)),
+            )
+        )  # fmt: skip
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     summary = evaluation.summarise(rows)
     if as_json:

@@ -33,7 +33,7 @@ def opened(
     given = assigned(settings)
     if folder is not None:
         given["folder"] = folder = str(Path(folder).resolve()) if Path(folder).exists() else folder
-    chosen = settings_from_text(given)
+    chosen = settings_from_text(given, Settings)
     place = environment(location)
     start(place.telemetry)
     parts = choose_parts(place, index_must_exist=True)

@@ -175,9 +175,7 @@ class Trace:
             mark = "[green]+[/]" if one["kept"] or one["chosen"] else "[dim]-[/]"
             names = {"IsRel": "relevance", "IsSup": "support", "IsUse": "utility"}
             numbers = (
-                f"{name} {one[key]:.2f}"  # type: ignore[literal-required]
-                for name, key in names.items()
-                if one[key] is not None  # type: ignore[literal-required]
+                f"{name} {one[key]:.2f}" for name, key in names.items() if one[key] is not None
             )
             text = safe(shortened(cleaned(one["text"]), _TEXT))
             why = f"[dim]({', '.join(numbers)}; {safe(one['why'])})[/]"

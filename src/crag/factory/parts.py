@@ -123,7 +123,7 @@ def choose_reranker(
     if name is None:
         return None
     if is_attribute(name):
-        return part_named(name, "CRAG_RERANKER", BaseDocumentCompressor)
+        return part_named(name, "CRAG_RERANKER", BaseDocumentCompressor)  # type: ignore[type-abstract]
     return EvaluatorReranker(evaluator=evaluator_named(name, environment, model, prompts))
 
 

@@ -204,7 +204,7 @@ class _File(TomlConfigSettingsSource):
         ConfigurationError: it cannot be read, or has an unknown key or a secret.
     """
 
-    def _read_file(self, file_path: Path) -> dict[str, Any]:
+    def _read_file(self, file_path: Path) -> dict[str, Any]:  # type: ignore[override]
         try:
             given = super()._read_file(file_path)
         except (OSError, ValueError) as error:
