@@ -100,9 +100,9 @@ _DOCUMENTS = """
 SELECT id, text, metadata FROM chunks JOIN texts USING (number) WHERE number = ?
 ORDER BY NOT ({condition}), place LIMIT {most}
 """
-_FOR_STORE = """
-SELECT key, text, (SELECT metadata FROM chunks WHERE chunks.number = texts.number LIMIT 1), vector
-FROM texts JOIN vectors USING (number) WHERE key IN (SELECT value FROM json_each(?))
+_VECTORS = """
+SELECT key, vector FROM texts JOIN vectors USING (number)
+WHERE key IN (SELECT value FROM json_each(?))
 """
 _LAST_IN_STORE = """
 SELECT key, vector FROM texts JOIN vectors USING (number)
@@ -183,8 +183,8 @@ class FileIndex:
         """Return the vectors of texts by key."""
         import numpy as np
 
-        rows = self._rows(_FOR_STORE, json.dumps(keys))
-        return {key: np.frombuffer(vector, np.float32) for key, *_, vector in rows}
+        rows = self._rows(_VECTORS, json.dumps(keys))
+        return {key: np.frombuffer(vector, np.float32) for key, vector in rows}
 
     def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[Hit]:
         """Return the nearest texts, exactly, unless there are too many to compare them all."""
@@ -368,11 +368,10 @@ class FileIndex:
             keys = [key for (key,) in self._rows("SELECT key FROM waiting")]
             for start in range(0, len(keys), _AT_ONCE):
                 part = keys[start : start + _AT_ONCE]
-                rows = self._rows(_FOR_STORE, json.dumps(part))
-                there = {row[0] for row in rows}
+                there = dict(self._rows(_VECTORS, json.dumps(part)))
                 store.remove([key for key in part if dirty or key not in there])
-                if rows:
-                    store.add([_chunk(row) for row in rows], _matrix([row[3] for row in rows]))
+                if there:
+                    store.add(list(there), _matrix(list(there.values())))
             with self._transaction() as database:
                 database.execute("DELETE FROM waiting")
                 database.execute("UPDATE stamp SET dirty = 0, change = change + 1")

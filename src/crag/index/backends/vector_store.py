@@ -54,31 +54,15 @@ class MadeVectors(Embeddings):
 
     def __init__(self, dimension: int) -> None:
         self._probe = [1.0] + [0.0] * (dimension - 1)
-        self._waiting = list[tuple[str, list[float]]]()
-
-    @contextmanager
-    def of(self, texts: Sequence[str], vectors: "NDArray[np.float32]") -> Iterator[None]:
-        """Have the texts embedded within the block, all of them and in their order.
-
-        Raises:
-            ValueError: the store asked for others.
-        """
-        self._waiting = list(zip(texts, vectors.tolist(), strict=True))
-        try:
-            yield
-            if self._waiting:
-                raise ValueError(f"it took {len(texts) - len(self._waiting)} of {len(texts)} texts")
-        finally:
-            self._waiting = []
+        self.waiting = list[list[float]]()
+        """Those of the texts that are added, in their order."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the next vectors, or any if none wait: some stores measure their length."""
-        if not self._waiting:
+        if not self.waiting:
             return [self._probe for _ in texts]
-        taken, self._waiting = self._waiting[: len(texts)], self._waiting[len(texts) :]
-        if [text for text, _ in taken] != list(texts):
-            raise ValueError("it embeds other texts than it was given")
-        return [vector for _, vector in taken]
+        taken, self.waiting = self.waiting[: len(texts)], self.waiting[len(texts) :]
+        return taken
 
     def embed_query(self, text: str) -> list[float]:
         """Return any vector, because questions are embedded elsewhere."""
@@ -87,16 +71,14 @@ class MadeVectors(Embeddings):
 
 
 class StoreOfVectors:
-    """The vector store that `build` opens, as `FileIndex` uses it; texts are named by their keys.
+    """The vector store that `build` opens, as `FileIndex` uses it.
 
-    `folder` is where it keeps everything, if it is nobody else's: it may be deleted. Without texts,
-    which are in the file, Chroma writes a third as much.
+    It holds the keys of texts, with their vectors; the texts are in the file. `folder` is where it
+    keeps everything, if it is nobody else's: it may be deleted.
     """
 
-    def __init__(
-        self, build: Build, folder: Path | None = None, *, with_texts: bool = True
-    ) -> None:
-        self._build, self._folder, self._with_texts = build, folder, with_texts
+    def __init__(self, build: Build, folder: Path | None = None) -> None:
+        self._build, self._folder = build, folder
         self._vectors = MadeVectors(1)
         self._store: VectorStore | None = None
         self._closing = ExitStack()
@@ -143,16 +125,20 @@ class StoreOfVectors:
         shutil.rmtree(self._folder, ignore_errors=True)
         return True
 
-    def add(self, chunks: Sequence[Document], vectors: "NDArray[np.float32]") -> None:
-        """Add texts that the store does not have; the id of each is its key."""
-        texts = [chunk.page_content if self._with_texts else "" for chunk in chunks]
-        known = [chunk.metadata if self._with_texts else {} for chunk in chunks]
-        entries = [
-            Document(text, metadata={**_scalars(metadata), _KEY: chunk.id})
-            for text, metadata, chunk in zip(texts, known, chunks, strict=True)
-        ]
-        with self._vectors.of(texts, vectors):
-            self._opened().add_documents(entries, ids=[_point(str(one.id)) for one in chunks])
+    def add(self, keys: Sequence[str], vectors: "NDArray[np.float32]") -> None:
+        """Add texts that the store does not have.
+
+        Raises:
+            ValueError: the store did not ask for all vectors.
+        """
+        entries = [Document(key, metadata={_KEY: key}) for key in keys]
+        self._vectors.waiting = vectors.tolist()
+        try:
+            self._opened().add_documents(entries, ids=list(map(_point, keys)))
+            if self._vectors.waiting:
+                raise ValueError(f"it left out {len(self._vectors.waiting)} of {len(keys)} texts")
+        finally:
+            self._vectors.waiting = []
 
     def remove(self, keys: Sequence[str]) -> None:
         """Remove texts; some stores raise where they do not have one.
@@ -189,7 +175,7 @@ def chroma_folder(location: str) -> Index:
     folder = Path(location).expanduser().resolve()
     inner = folder / "chroma"
     build = partial(_chroma, "PersistentClient", {"path": str(inner)})
-    return FileIndex(folder, StoreOfVectors(build, inner, with_texts=False))
+    return FileIndex(folder, StoreOfVectors(build, inner))
 
 
 def chroma_server(location: str) -> Index:
@@ -292,11 +278,6 @@ def _on_server(location: str, build: Build) -> Index:
     data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
     folder = data / "crag" / f"{location.partition(':')[0]}-{digest(location)[:16]}"
     return FileIndex(folder, StoreOfVectors(build), safe_location(location))
-
-
-def _scalars(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what every store takes as metadata."""
-    return {key: one for key, one in metadata.items() if isinstance(one, str | int | float | bool)}
 
 
 def _point(key: str) -> str:
