@@ -88,6 +88,7 @@ def same_but_for_time(row: Row) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("server")
+@pytest.mark.nightly
 def test_the_table_is_that_of_a_local_run(tmp_path: Path) -> None:
     config = RunConfig()
     local = ran(tmp_path, "local.jsonl", config)

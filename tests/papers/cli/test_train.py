@@ -75,6 +75,7 @@ def test_pairs_become_an_evaluator(data: Path, small: list[str], tmp_path: Path)
     assert scores[0] > scores[1]
 
 
+@pytest.mark.nightly
 def test_a_t5_is_trained_as_in_the_paper(data: Path, tmp_path: Path) -> None:
     output = tmp_path / "made"
     given = ["--preset", "paper", "--set", f"base={TINY_T5}", "--set", "epochs=1"]

@@ -71,6 +71,7 @@ def test_the_paper_preset_learns(tmp_path: Path, capfd: pytest.CaptureFixture[st
     [(STEPS.model_copy(update={"seed": 1}), PAIRS), (STEPS, PAIRS[1:])],
     ids=["recipe", "data"],
 )
+@pytest.mark.nightly
 def test_another_run_in_the_same_folder_is_refused(
     whole: tuple[Trained, Path], recipe: Recipe, pairs: list[Pair]
 ) -> None:
@@ -97,6 +98,7 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path, epochs: int) -> N
 
 # peft 0.21 asks transformers by a name that is going to be removed.
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
+@pytest.mark.nightly
 def test_low_rank_adapters_are_merged_before_they_are_saved(bert: Path, tmp_path: Path) -> None:
     recipe = small_recipe(bert, method="lora", lora_rank=4, epochs=4, learning_rate=1e-2)
     trained = train(recipe, PAIRS, [], tmp_path, quiet=True)
@@ -115,6 +117,7 @@ def test_low_rank_adapters_are_merged_before_they_are_saved(bert: Path, tmp_path
     assert found == pytest.approx(np.tanh(expected / 2).tolist(), abs=1e-4)
 
 
+@pytest.mark.nightly
 def test_early_stopping_keeps_the_best_model(bert: Path, tmp_path: Path) -> None:
     development = [
         pair._replace(label=1 - pair.label) if number % 3 == 0 else pair
@@ -132,6 +135,7 @@ def test_early_stopping_keeps_the_best_model(bert: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("accumulation", [1, 4])
+@pytest.mark.nightly
 def test_the_loss_is_the_mean_over_accumulated_batches(
     bert: Path, tmp_path: Path, accumulation: int
 ) -> None:

@@ -102,6 +102,7 @@ def test_what_is_saved_embeds_as_what_was_trained(run: Run) -> None:
     assert (found * wanted).sum(axis=1) == pytest.approx(1, abs=0.03)
 
 
+@pytest.mark.nightly
 def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.saved / WORK, tmp_path / WORK)
     shutil.rmtree(tmp_path / WORK / "checkpoint-12")

@@ -113,6 +113,7 @@ def test_what_is_saved_reads_as_what_was_trained(run: Run) -> None:
     assert np.abs(view.evidence - marks).mean() < 0.2
 
 
+@pytest.mark.nightly
 def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.saved / WORK, tmp_path / WORK)
     shutil.rmtree(tmp_path / WORK / "checkpoint-24")
@@ -121,6 +122,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) ->
         assert np.allclose(weights(resumed)[name], weights(run.trained)[name], atol=1e-5)
 
 
+@pytest.mark.nightly
 def test_the_result_may_be_a_mean_of_start_and_run(run: Run, tmp_path: Path) -> None:
     alone = RECIPE.model_copy(update={"start": str(run.saved), "steps": 2})
     learned = weights(train_reader(alone, ROWS, tmp_path / "alone", quiet=True))

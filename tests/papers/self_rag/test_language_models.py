@@ -187,6 +187,7 @@ def whole(
 
 @PEFT
 @pytest.mark.parametrize(("method", "killed"), [("full", 1), ("full", 5), ("lora", 3)])
+@pytest.mark.nightly
 def test_a_killed_run_ends_as_one_that_was_not(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, killed: int,
     whole: Callable[[LanguageRecipe], dict[str, Any]],
@@ -211,6 +212,7 @@ def test_a_killed_run_ends_as_one_that_was_not(
 
 @PEFT
 @pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.nightly
 def test_lora_trains_adapters_and_the_new_rows_alone(
     base: Path, untied: Path, tmp_path: Path, tied: bool
 ) -> None:
@@ -239,6 +241,7 @@ def test_lora_trains_adapters_and_the_new_rows_alone(
     )
 
 
+@pytest.mark.nightly
 def test_a_command_trains_a_critic_that_judges(base: Path, tmp_path: Path) -> None:
     data = tmp_path / "cases.jsonl"
     write_records(data, CASES)

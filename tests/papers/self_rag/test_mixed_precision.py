@@ -52,6 +52,7 @@ def movement(recipe: LanguageRecipe, work: Path) -> tuple[float, float]:
     return float((moved != 0).float().mean()), float(moved.abs().mean())
 
 
+@pytest.mark.nightly
 def test_all_weights_move_as_in_float32_and_few_do_without_masters(
     base: Path, tmp_path: Path
 ) -> None:

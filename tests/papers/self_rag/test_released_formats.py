@@ -248,6 +248,7 @@ def test_the_label_is_learned_as_words_with_the_end(base: Path) -> None:
     assert critic_texts(tokenizer, cases[3:4], 30, "released") == ([], 1)
 
 
+@pytest.mark.nightly
 def test_the_released_critic_judges_by_the_words_of_its_labels(released_critic: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -276,6 +277,7 @@ def test_the_released_critic_judges_by_the_words_of_its_labels(released_critic: 
     assert all(sum(one.values()) == pytest.approx(1) for one in critic.judge(every))
 
 
+@pytest.mark.nightly
 def test_the_released_generator_is_read_and_trains_further(
     released_generator: Path, tmp_path: Path
 ) -> None:
