@@ -10,7 +10,7 @@ from crag.cli.terminal import assigned, print_json, progress_bar, safe, say
 from crag.errors import SettingsError, TrainingError
 from crag.papers.cli.command import command
 from crag.papers.cli.groups import reflect_data
-from crag.papers.cli.options import RowsOption, ray_workers_option
+from crag.papers.cli.options import RowsOption
 from crag.plain import counted
 
 
@@ -53,14 +53,9 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     device: Annotated[
         str | None, typer.Option(help="Device of the critic. Default: CUDA if there is one.")
     ] = None,
-    ray: Annotated[bool, ray_workers_option("Critique")] = False,
-    concurrency: Annotated[
-        int, typer.Option(min=1, help="With --ray: workers, each with a critic of its own.")
-    ] = 2,
     as_json: JsonOption = False,
 ) -> None:
     """Insert passages and the critic's tokens into outputs (Alg. 2); run it again to resume."""
-    from crag.papers.cli.reflect_workers import CriticTools, ray_outcomes
     from crag.papers.evaluator.recipe import valid_recipe
     from crag.papers.loading.records import (
         Ledger,
@@ -71,6 +66,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         write_records,
     )
     from crag.papers.self_rag import generator_data as records
+    from crag.papers.self_rag.data_tools import CriticTools
     from crag.papers.self_rag.outcomes import one_by_one
 
     rules = valid_recipe(records.DataRules, assigned(settings))
@@ -84,7 +80,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         "words": tools.words(), "rules": rules.model_dump(mode="json"), "pairs": digest_of(pairs),
         "passages": tools.passages(), "critic": tools.digest(),
     }  # fmt: skip
-    outcomes = ray_outcomes(tools, concurrency) if ray else one_by_one(*tools.load(), rules)
+    outcomes = one_by_one(*tools.load(), rules)
     with Ledger(ledger_of(output), run) as ledger:
         with progress_bar("critiquing", quiet=as_json) as advance:
             made = records.generator_data(pairs, outcomes, ledger, rules.form, advance)

@@ -103,7 +103,7 @@ def train_language_model(
             processes cannot share a step, or an interrupted run in `output` had another recipe or
             other texts.
     """
-    from transformers import PrinterCallback
+    from transformers import DataCollatorForSeq2Seq, PrinterCallback, Trainer
 
     if not any((text.labels != IGNORED).any() for text in texts):
         message = "no record has a token to learn: raise max_length, or check the data"
@@ -117,11 +117,11 @@ def train_language_model(
         arguments = _arguments(recipe, len(order), work, quiet=quiet)
         with arguments.main_process_first(local=False):
             last = last_point(work, _identity(recipe, texts))
-        trainer = _trainer_class()(
+        trainer = Trainer(
             model=model,
             args=arguments,
             train_dataset=_Visits(texts, order),
-            data_collator=batch_of,
+            data_collator=DataCollatorForSeq2Seq(base.tokenizer, label_pad_token_id=IGNORED),
             callbacks=[stop_at_nan()],
         )
         trainer.remove_callback(PrinterCallback)  # Standard output is reserved for the command.
@@ -135,54 +135,6 @@ def train_language_model(
     )
     trainer.accelerator.end_training()
     return trained
-
-
-def _trainer_class() -> Any:
-    """Return Trainer with the loss of `learned_loss`."""
-    from transformers import Trainer
-
-    class LearnedLossTrainer(Trainer):
-        def compute_loss(
-            self,
-            model: Any,
-            inputs: dict[str, Any],
-            return_outputs: bool = False,
-            num_items_in_batch: Any = None,
-        ) -> Any:
-            loss, outputs = learned_loss(model, inputs, num_items_in_batch)
-            if num_items_in_batch is not None:
-                # It counts the tokens of all processes, over which gradients are then averaged.
-                loss = loss * self.accelerator.num_processes
-            return (loss, outputs) if return_outputs else loss
-
-    return LearnedLossTrainer
-
-
-def learned_loss(model: Any, batch: dict[str, Any], count: Any = None) -> tuple[Any, Any]:
-    """Return the mean next-token loss over the learned tokens, and the model's output.
-
-    It is the loss of transformers, computed with logits only where some text of the batch has a
-    learned token: most of a record is prompt and passage, and with a large vocabulary the logits
-    cost more than a layer. `count` is the number of learned tokens of all accumulated batches,
-    by which the sum is divided; without it, that of this batch.
-    """
-    import torch
-
-    labels = batch["labels"]
-    following = labels[:, 1:]
-    places = (following != IGNORED).any(0).nonzero().squeeze(-1)
-    outputs = model(
-        input_ids=batch["input_ids"],
-        attention_mask=batch["attention_mask"],
-        logits_to_keep=places,
-        use_cache=False,
-    )
-    wanted = following[:, places]
-    learned = wanted != IGNORED
-    total = torch.nn.functional.cross_entropy(
-        outputs.logits[learned].float(), wanted[learned], reduction="sum"
-    )
-    return total / (learned.sum() if count is None else count), outputs
 
 
 def _checkpoint_activations(model: Any) -> None:
@@ -207,25 +159,6 @@ def training_order(lengths: Sequence[int], recipe: LanguageRecipe) -> list[int]:
     return order + left_over
 
 
-def batch_of(texts: Sequence[TokenText]) -> dict[str, Any]:
-    """Return a batch as tensors, padded on the right to its longest text."""
-    import torch
-
-    width = max(len(text.ids) for text in texts)
-    ids = np.zeros((len(texts), width), dtype=np.int64)
-    mask = np.zeros_like(ids)
-    labels = np.full_like(ids, IGNORED)
-    for row, text in enumerate(texts):
-        ids[row, : len(text.ids)] = text.ids
-        mask[row, : len(text.ids)] = 1
-        labels[row, : len(text.ids)] = text.labels
-    return {
-        "input_ids": torch.from_numpy(ids),
-        "attention_mask": torch.from_numpy(mask),
-        "labels": torch.from_numpy(labels),
-    }
-
-
 @dataclass(frozen=True)
 class _Visits:
     """A map-style data set of texts in the order of the run."""
@@ -236,8 +169,13 @@ class _Visits:
     def __len__(self) -> int:
         return len(self.order)
 
-    def __getitem__(self, index: int) -> TokenText:
-        return self.texts[self.order[index]]
+    def __getitem__(self, index: int) -> dict[str, list[int]]:
+        ids, labels = self.texts[self.order[index]]
+        return {
+            "input_ids": ids.tolist(),
+            "attention_mask": [1] * len(ids),
+            "labels": labels.tolist(),
+        }
 
 
 def _identity(recipe: LanguageRecipe, texts: Sequence[TokenText]) -> dict[str, object]:

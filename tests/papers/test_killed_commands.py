@@ -151,13 +151,10 @@ def making(folder: Path, output: Path) -> Iterator[object]:
     yield from ("--set", "keep_without_retrieval=1")
 
 
-@pytest.mark.parametrize(("workers", "times"), [([], KILLS), (["--ray"], 2)])
-def test_making_a_generators_data(
-    folder: Path, records: Path, tmp_path: Path, workers: list[str], times: int
-) -> None:
+def test_making_a_generators_data(folder: Path, records: Path, tmp_path: Path) -> None:
     output = tmp_path / "killed.jsonl"
-    command = [*making(folder, output), *workers]
-    kill(*command, begun=ledger_of(output), times=times)
+    command = [*making(folder, output)]
+    kill(*command, begun=ledger_of(output))
     run(*command)
     assert output.read_bytes() == records.read_bytes()
     assert len(read_records(output, ReflectiveRecord)) == len(PAIRS)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from crag.cli.app import app
 from crag.errors import CragError, TrainingError
 from crag.evaluators import ReaderEvaluator, load_evaluator, packaged_reader
 from crag.models.model_card import ModelCard, read_card
+from crag.papers.cli import app
 from crag.papers.cli.calibrate import write_thresholds
 from crag.papers.evaluator.artefacts import write_card
 from crag.papers.evaluator.calibrate import calibrate

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from crag.cli.app import app
 from crag.errors import SettingsError, TrainingError
 from crag.papers.bench.budget import Budget, Meter
+from crag.papers.cli import app
 from crag.papers.cli.reflect_labels import chat_judge
 from crag.papers.loading.records import ledger_of, read_records
 from crag.papers.self_rag.critique_cases import Case, LabelledCase

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from crag.cli.app import app
 from crag.evaluators import load_evaluator
 from crag.models.model_card import read_card
-from crag.papers.cli import main
+from crag.papers.cli import app, main
 from crag.papers.evaluator.pairs import Pair
 from crag.papers.evaluator.trainer import WORK
 from tests.trained import TINY_T5, some_pairs, tiny_bert

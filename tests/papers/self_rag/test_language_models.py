@@ -6,15 +6,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from crag.cli.app import app
 from crag.errors import (
     TrainingError,
 )
 from crag.models.model_card import CARD
+from crag.papers.cli import app
 from crag.papers.evaluator.trainer import WORK
 from crag.papers.loading.records import read_records, write_records
 from crag.papers.self_rag.critic import case_ids, critic_texts, load_critic
@@ -29,8 +28,6 @@ from crag.papers.self_rag.language_recipe import LanguageRecipe
 from crag.papers.self_rag.language_trainer import (
     IGNORED,
     TokenText,
-    batch_of,
-    learned_loss,
     load_base,
     train_language_model,
 )
@@ -130,29 +127,6 @@ def test_evidence_is_cut_to_fit_and_the_rest_never(base: Path) -> None:
     assert cut[-len(tail) :] == whole[-len(tail) :] == tail
     assert case_ids(tokenizer, CASES[1], 20) is None
     assert critic_texts(tokenizer, CASES, 20) == ([], len(CASES))
-
-
-@pytest.mark.parametrize("count", [None, 7])
-def test_the_loss_is_that_of_transformers(base: Path, count: int | None) -> None:
-    import torch
-
-    model = load_language_model(str(base)).model
-    draw = np.random.default_rng(0)
-    texts = []
-    for size in (9, 14, 5):
-        labels = draw.integers(3, 90, size).astype(np.int32)
-        ids = labels.copy()
-        labels[: size // 2] = IGNORED
-        texts.append(TokenText(ids, labels))
-    batch = batch_of(texts)
-    loss, _ = learned_loss(model, batch, count)
-    loss.backward()
-    gradient = model.get_input_embeddings().weight.grad.clone()
-    model.zero_grad()
-    theirs = model(**batch, **({"num_items_in_batch": count} if count else {})).loss
-    theirs.backward()
-    assert torch.allclose(loss, theirs, atol=1e-6)
-    assert torch.allclose(gradient, model.get_input_embeddings().weight.grad, atol=1e-6)
 
 
 def stopping_after(step: int) -> Any:

@@ -1,8 +1,6 @@
-"""What makes a generator's data: a critic and an index, in this process or in Ray workers."""
+"""What makes a generator's data: a critic and an index."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,12 +14,9 @@ from crag.papers.self_rag.critique_cases import KINDS
 from crag.papers.self_rag.generator_data import (
     DataRules,
     Judging,
-    Outcome,
-    Outcomes,
     Pair,
     Retrieve,
 )
-from crag.papers.self_rag.outcomes import outcome_of
 from crag.papers.self_rag.released_critic import (
     NO_WORDING,
     Wording,
@@ -31,11 +26,10 @@ from crag.papers.self_rag.released_critic import (
 from crag.papers.self_rag.truth_critic import TruthCritic
 from crag.papers.self_rag.truths import read_truths
 from crag.parts import Passage
-from crag.runtime.ray_cluster import spread
 
 
 class CriticTools(NamedTuple):
-    """Where critic and passages are; on a cluster, the same places on each machine."""
+    """Where critic and passages are."""
 
     critic: Path | None
     truth: tuple[Path, ...]
@@ -94,37 +88,3 @@ class CriticTools(NamedTuple):
     def _index(self) -> DocumentIndex:
         found = environment(self.location)
         return DocumentIndex(found.index, choose_encoder(found))
-
-
-def ray_outcomes(tools: CriticTools, workers: int) -> Outcomes:
-    """Return what makes the outcomes in Ray workers, in the order in which they are ready.
-
-    If a worker dies, Ray gives its pair to another one. With a CUDA device each worker has a GPU
-    of its own.
-
-    Raises:
-        MissingPackageError: ray is not installed.
-    """
-    gpus = int((tools.device or "").startswith("cuda"))
-    place = Path(environment(tools.location).index)
-    location = str(place.absolute()) if place.exists() else tools.location
-    files = {"wording": tools.rules.wording, "preamble": tools.rules.preamble}
-    absolute = {name: path.absolute() for name, path in files.items() if path}
-    here = tools._replace(
-        rules=tools.rules.model_copy(update=absolute),
-        critic=tools.critic.absolute() if tools.critic else None,
-        truth=tuple(path.absolute() for path in tools.truth),
-        pairs=tuple(path.absolute() for path in tools.pairs),
-        location=location,
-    )
-
-    def outcomes(pairs: Sequence[Pair]) -> Iterator[tuple[int, Outcome]]:
-        yield from spread(enumerate(pairs), partial(_outcomes, here), workers=workers, gpus=gpus)
-
-    return outcomes
-
-
-def _outcomes(tools: CriticTools) -> Callable[[tuple[int, Pair]], list[tuple[int, Outcome]]]:
-    """Return what makes outcomes in a worker, with one critic and one index."""
-    judge, retrieve = tools.load()
-    return lambda one: [(one[0], outcome_of(one[1], judge, retrieve, tools.rules))]
