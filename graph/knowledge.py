@@ -1,7 +1,5 @@
 """Corrective RAG without the answer, for chains and graphs that write their own."""
 
-from dataclasses import dataclass
-
 from langgraph.graph import END
 from langgraph.types import Checkpointer
 
@@ -13,15 +11,6 @@ from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
 from crag.runtime.node_adapter import as_node
-
-
-@dataclass(frozen=True, kw_only=True)
-class KnowledgeParts(Parts):
-    """Parts of a graph that writes no answer: the optional model only rewrites queries."""
-
-    def __post_init__(self) -> None:
-        """Accept parts without a model or a quoter."""
-        self.check_methods()
 
 
 def build_knowledge(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:

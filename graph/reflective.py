@@ -3,7 +3,6 @@
 from langgraph.graph import END
 from langgraph.types import Checkpointer
 
-from crag.errors import CragError
 from crag.graph.opening import Graph, opened_graph
 from crag.graph.reflect import build_reflect
 from crag.graph.routes import by_choice, by_knowledge
@@ -13,7 +12,7 @@ from crag.nodes.grade import Grade
 from crag.nodes.prepare_passages import PreparePassages
 from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
-from crag.parts import Parts, ReflectionBackend
+from crag.parts import Parts
 from crag.reflection.rules import OURS, Rules
 from crag.runtime.node_adapter import as_node
 
@@ -25,10 +24,8 @@ def build_self_rag(
 
     `decide` may go to `reflect` at once. `rules` may be those of another program.
 
-    Raises:
-        CragError: the parts hold no reflection back end.
     """
-    backend = _backend(parts)
+    backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
     graph.add_node("decide", as_node(Decide(backend, rules, grades=False)))
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever, parts.reranker)))
@@ -54,10 +51,8 @@ def build_self_crag(
     model decides that a question needs no retrieval, it answers directly. `rules` may be those of
     another program.
 
-    Raises:
-        CragError: the parts hold no reflection back end.
     """
-    backend = _backend(parts)
+    backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
     graph.add_node("decide", as_node(Decide(backend, rules, grades=True)))
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever, parts.reranker)))
@@ -76,14 +71,3 @@ def build_self_crag(
     graph.add_edge("prepare_passages", "reflect")
     graph.add_edge("reflect", END)
     return graph.compile(checkpointer=checkpointer, name="self_crag")
-
-
-def _backend(parts: Parts) -> ReflectionBackend:
-    if parts.reflection is None:
-        message = (
-            "Self-RAG and Self-CRAG need Parts(reflection=…): a model with reflection tokens "
-            "(TransformersReflection, CompletionsReflection), any chat model "
-            "(PromptedReflection), or none at all (EmbeddedReflection)"
-        )
-        raise CragError(message)
-    return parts.reflection

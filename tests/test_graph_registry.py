@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import crag.graph
 from crag.answering.support import WordAttributor
-from crag.errors import CragError, SettingsError
+from crag.errors import SettingsError
 from crag.graph_registry import GRAPHS, OFFERED, Need, graph_named
 from crag.parts import Parts
 from crag.reflection.backends.embedded import EmbeddedReflection
@@ -41,18 +41,8 @@ def test_a_graph_is_built_under_its_name(make_parts: Any, name: str) -> None:
     assert graph_named(name.replace("_", "-")).build(parts).get_name() == name
 
 
-@pytest.mark.parametrize("name", [name for name in GRAPHS if "reflection" in GRAPHS[name].needs])
-def test_a_graph_without_its_reflection_is_refused(make_parts: Any, name: str) -> None:
-    with pytest.raises(CragError, match=r"Parts\(reflection=…\).*EmbeddedReflection"):
-        GRAPHS[name].build(make_parts())
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in GRAPHS if "reflection" not in GRAPHS[name].needs]
-)
-def test_any_other_graph_runs_without_and_retrieves_if_it_says_so(
-    make_parts: Any, name: str
-) -> None:
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_graph_answers_with_what_is_packaged(make_parts: Any, name: str) -> None:
     state = GRAPHS[name].build(make_parts()).invoke({"question": "Who wrote the first program?"})
     assert bool(state["documents"]) == ("retriever" in GRAPHS[name].needs)
 

@@ -210,18 +210,17 @@ async def _prompts(  # noqa: PLR0913, PLR0917 - what is compared
 
 def wording(officially: Callable[[int, str, str], str], name: str) -> Prompts:
     """Read the official wording out of the program, by marks in the place of what it fills in."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        (folder / "data" / "arc_challenge").mkdir(parents=True)
-        (folder / "scripts").mkdir()
-        choices = folder / "data" / "arc_challenge" / CHOICES
-        choices.write_text(f"{_MARKS['published_options']}\n", encoding="utf-8")
-        with chdir(folder / "scripts"):
-            text = officially(0, _MARKS["question"], _MARKS["knowledge"]).replace("$", "$$")
-        for placeholder, mark in _MARKS.items():
-            text = text.replace(mark, f"${placeholder}")
-        (folder / f"{name}.md").write_text(f"[user]\n{text}\n", encoding="utf-8")
-        return Prompts.from_folder(folder)
+    folder = Path(tempfile.mkdtemp(prefix="crag-wording-"))  # Read as long as the audit runs.
+    (folder / "data" / "arc_challenge").mkdir(parents=True)
+    (folder / "scripts").mkdir()
+    choices = folder / "data" / "arc_challenge" / CHOICES
+    choices.write_text(f"{_MARKS['published_options']}\n", encoding="utf-8")
+    with chdir(folder / "scripts"):
+        text = officially(0, _MARKS["question"], _MARKS["knowledge"]).replace("$", "$$")
+    for placeholder, mark in _MARKS.items():
+        text = text.replace(mark, f"${placeholder}")
+    (folder / f"{name}.md").write_text(f"[user]\n{text}\n", encoding="utf-8")
+    return Prompts.from_folder(folder)
 
 
 def _strips(path: Path, cut: Callable[..., list[str]], runs: int | None) -> Iterator[Count]:

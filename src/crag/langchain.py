@@ -25,9 +25,9 @@ from crag.correction.provenance import source_of, title_of
 from crag.errors import CragError, ReplyError
 from crag.evaluators import load_evaluator
 from crag.events import redact
-from crag.graph.knowledge import KnowledgeParts, build_knowledge
+from crag.graph.knowledge import build_knowledge
 from crag.graph.opening import Graph
-from crag.parts import ChatModel, Evaluator, PageReader, WebSearcher
+from crag.parts import ChatModel, Evaluator, PageReader, Parts, WebSearcher
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt
 from crag.runtime.retrievers import options_of
@@ -88,7 +88,7 @@ class CorrectiveRetriever(BaseRetriever):
     @cached_property
     def graph(self) -> Graph:
         """The compiled graph, for drawing, streaming, or use within another graph."""
-        parts = KnowledgeParts(
+        parts = Parts(
             retriever=self.retriever, evaluator=self.evaluator, model=self.model,
             prompts=self.prompts, searcher=self.searcher, reader=self.reader,
         )  # fmt: skip

@@ -1,8 +1,9 @@
 """The parts of a graph: LangChain's interfaces, and Protocols where LangChain has none."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import getattr_static
+from pkgutil import resolve_name
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from langchain_core.documents import BaseDocumentCompressor
@@ -293,21 +294,32 @@ ChatModel = Runnable[LanguageModelInput, Any]
 """Any LangChain chat model, or a Runnable that takes messages and returns a message or text."""
 
 
+def _packaged(path: str, *given: Any) -> Any:
+    """Make a packaged part; it is loaded here, since parts know no adapter."""
+    return resolve_name(path)(*given)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """The parts of one graph; each can be replaced by the user's own."""
+    """The parts of one graph; what is left out is the packaged one, if there is one.
+
+    Raises:
+        CragError: a part has not the method by which it is called, so every run would fail.
+    """
 
     retriever: BaseRetriever
     """Finds documents for a question. A vector store's retriever is asked for `Settings.k`; of any
     other one the first k documents are used."""
-    evaluator: Evaluator
-    """Scores documents and strips."""
+    evaluator: Evaluator = field(
+        default_factory=lambda: _packaged("crag.evaluators:load_evaluator")
+    )
+    """Scores documents and strips; the packaged one reads, and loads on first use."""
     reranker: BaseDocumentCompressor | None = None
     """Puts what was found in order before it is graded; any LangChain document compressor."""
     model: ChatModel | None = None
-    """Rewrites queries and writes the answer."""
+    """Rewrites queries and writes the answer; without one, answers are quoted."""
     quoter: Quoter | None = None
-    """Answers when there is no model, and when the model fails."""
+    """Answers when there is no model, and when the model fails; packaged where there is none."""
     attributor: Attributor | None = None
     """Finds the strip that supports a sentence of a written answer; without it, words decide."""
     searcher: WebSearcher | None = None
@@ -317,51 +329,41 @@ class Parts:
     reader: PageReader | None = None
     """Reads the pages that a search found; without it their snippets are used."""
     reflection: ReflectionBackend | None = None
-    """Writes and critiques answers; required by Self-RAG and Self-CRAG."""
+    """Writes and critiques answers, for Self-RAG and Self-CRAG; the packaged one quotes."""
     prompts: Prompts = PACKAGED
     """What `model` is asked with; ``Prompts.from_folder(…)`` replaces them. Evaluators and back
     ends of reflection that ask a model take their own."""
 
     def __post_init__(self) -> None:
-        self.check_methods()
-        if self.model is None and self.quoter is None:
-            message = (
-                "Parts need a `model` (any LangChain chat model) or a `quoter` "
-                "(crag.generation.ExtractiveAnswerer works without a key)"
-            )
-            raise CragError(message)
-
-    def check_methods(self) -> None:
-        """Refuse what cannot be such a part, which would fail in every run.
-
-        Raises:
-            CragError: a part has none of the methods by which it is called.
-        """
-        for name, (methods, wanted) in _CALLED_BY.items():
+        for name, (method, wanted) in _CALLED_BY.items():
             part = getattr(self, name)
-            is_left_out = part is getattr(Parts, name, self)  # What is required has no default.
-            if not is_left_out and not any(hasattr(part, method) for method in methods):
+            is_left_out = part is None and getattr(Parts, name, self) is None
+            if not is_left_out and not hasattr(part, method):
                 message = f"Parts({name}=…) cannot be {type(part).__name__}: give {wanted}"
                 raise CragError(message)
+        if self.model is None and self.quoter is None:
+            object.__setattr__(self, "quoter", self._packaged_quoter())
+
+    def reflection_or_packaged(self) -> ReflectionBackend:
+        """Return the reflection back end, or the packaged one, which asks no model."""
+        path = "crag.reflection.backends.embedded:EmbeddedReflection"
+        quoter = self.quoter or self._packaged_quoter()
+        return self.reflection or _packaged(path, self.evaluator, quoter)
+
+    def _packaged_quoter(self) -> Quoter:
+        return _packaged("crag.generation:ExtractiveAnswerer", self.evaluator)
 
 
-_CALLED_BY: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "retriever": (
-        ("invoke", "ainvoke"), "a LangChain retriever, of a vector store its `as_retriever()`",
-    ),
-    "evaluator": (
-        ("score", "read"),
-        "an object with `score` and `thresholds`, such as crag.evaluators.load_evaluator()",
-    ),
-    "reranker": (
-        ("compress_documents", "acompress_documents"), "a LangChain document compressor",
-    ),
-    "model": (("invoke", "ainvoke"), "a LangChain chat model, such as init_chat_model(…)"),
-    "quoter": (("quote",), "an object with `quote`, such as crag.generation.ExtractiveAnswerer"),
-    "attributor": (("support",), "an object with `support`"),
-    "searcher": (("search", "asearch"), "an object with `search` and `asearch`"),
-    "reader": (("read", "aread"), "an object with `read` and `aread`"),
-    "reflection": (("decide", "candidates"), "an object with `decide` and `candidates`"),
-    "prompts": (("render",), "crag.prompts.Prompts.from_folder(…)"),
-}  # fmt: skip
-"""The methods of each part, one of which it must have, and what can be given for it."""
+_CALLED_BY: Mapping[str, tuple[str, str]] = {
+    "retriever": ("invoke", "a LangChain retriever, of a vector store its `as_retriever()`"),
+    "evaluator": ("score", "an object with `score`, such as crag.evaluators.load_evaluator()"),
+    "reranker": ("compress_documents", "a LangChain document compressor"),
+    "model": ("invoke", "a LangChain chat model, such as init_chat_model(…)"),
+    "quoter": ("quote", "an object with `quote`, such as crag.generation.ExtractiveAnswerer"),
+    "attributor": ("support", "an object with `support`"),
+    "searcher": ("search", "an object with `search`"),
+    "reader": ("read", "an object with `read`"),
+    "reflection": ("decide", "an object with `decide` and `candidates`"),
+    "prompts": ("render", "crag.prompts.Prompts.from_folder(…)"),
+}
+"""The method by which each part is called, and what can be given for it."""

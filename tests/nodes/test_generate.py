@@ -18,7 +18,7 @@ from crag.nodes.generate import Generate
 from crag.papers.settings import PaperSettings
 from crag.papers.tasks import PaperTask, written
 from crag.parts import Attributor, Quotation
-from crag.prompts import PACKAGED, Prompts, parse
+from crag.prompts import PACKAGED, Prompts
 from crag.reflection.prompt_format import base_prompt
 from crag.settings import Settings
 from crag.state import Source, State, Strip
@@ -474,17 +474,21 @@ def test_where_the_action_is_correct_the_model_is_not_offered_to_decline() -> No
     ), "no strip bears out what the documents promised"
 
 
-def test_who_replaces_the_prompt_is_asked_with_no_other_one() -> None:
-    own, correct = (
-        parse(f"[user]\n{text}: $question\n$knowledge", "answer_default")
-        for text in ("Mine", "Mine, if Correct")
-    )
-    mine = Prompts({"answer_default": own})
+def test_who_replaces_the_prompt_is_asked_with_no_other_one(tmp_path: Path) -> None:
+    def replacing(**texts: str) -> Prompts:
+        folder = tmp_path / "-".join(texts)
+        folder.mkdir()
+        for name, text in texts.items():
+            path = folder / f"{name}.md"
+            path.write_text(f"[user]\n{text}: $question\n$knowledge", encoding="utf-8")
+        return Prompts.from_folder(folder)
+
+    mine = replacing(answer_default="Mine")
     assert asked([0.9], prompts=mine, action="correct").startswith("Mine: ")
-    both = Prompts({"answer_default": own, "answer_correct": correct})
+    both = replacing(answer_default="Mine", answer_correct="Mine, if Correct")
     assert asked([0.9], prompts=both, action="correct").startswith("Mine, if Correct: ")
     assert asked([0.9], prompts=both).startswith("Mine: ")
-    alone = Prompts({"answer_correct": correct})
+    alone = replacing(answer_correct="Mine, if Correct")
     assert asked([0.9], prompts=alone, action="correct").startswith("Mine, if Correct: ")
 
 

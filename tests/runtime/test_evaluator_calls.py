@@ -166,3 +166,22 @@ def test_an_evaluator_that_fails_leaves_no_reading() -> None:
 
     readings, events, _ = read_passages(Fails(), "Who?", [Passage("", READ)], node="grade")
     assert (readings, [one["kind"] for one in events]) == ([], ["evaluator_failed"])
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "settings", "kept"),
+    [
+        (-0.9, 0.5, Settings(), [True, False]),
+        (30.0, 70.0, Settings(), [True, False]),
+        (-4.0, 2.0, Settings(), [True, True]),
+        (30.0, 70.0, Settings(strip_threshold=5), [True, True]),
+    ],
+)
+def test_strips_are_cut_on_the_scale_of_the_evaluator(
+    lower: float, upper: float, settings: Settings, kept: list[bool]
+) -> None:
+    texts = {"best": upper, "worse": 20.0 if lower > 0 else lower + 0.1}
+    evaluator = FakeEvaluator(texts, lower=lower, upper=upper)
+    strips = [unscored(f"This is the {name} of all texts", UNTITLED) for name in texts]
+    judged = filter_strips(evaluator, "q", strips, settings, node="refine").strips
+    assert [strip["kept"] for strip in judged] == kept

@@ -75,10 +75,24 @@ def score_passages(
 def filter_strips(
     evaluator: Evaluator, question: str, strips: Sequence[Strip], settings: Settings, *, node: str
 ) -> Filtered:
-    """Score all `strips` in one call and keep the best (CRAG, Sec. 4.4)."""
+    """Score all `strips` in one call and keep the best (CRAG, Sec. 4.4).
+
+    Unless the settings say from which score on, it is -0.5, as in the paper, or on another scale
+    the evaluator's lower threshold.
+    """
     passages = [strip_passage(strip, settings) for strip in strips]
     scores, events, usage = score_passages(evaluator, question, passages, node=node)
+    if "strip_threshold" not in settings.model_fields_set and not events:
+        cut = strip_threshold_of(evaluator, settings.strip_threshold)
+        settings = settings.model_copy(update={"strip_threshold": cut})
     return Filtered(judged_strips(strips, scores, settings), events, usage)
+
+
+def strip_threshold_of(evaluator: Evaluator, usual: float | None) -> float | None:
+    """Return from which score on a strip is kept: the `usual` one if it lies on the scale."""
+    lower, upper = evaluator.thresholds["lower"], evaluator.thresholds["upper"]
+    is_usual = usual is None or (LOWEST <= lower <= usual and upper <= -LOWEST)
+    return usual if is_usual else lower
 
 
 def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluator]:
