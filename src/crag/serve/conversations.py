@@ -115,7 +115,7 @@ class Conversations:
 
         def ended(_: object) -> None:
             tell("", None)
-            if self._runs[place.key] == (task, tell):
+            if self._runs.get(place.key) == (task, tell):
                 del self._runs[place.key]
 
         task.add_done_callback(ended)
