@@ -226,9 +226,10 @@ def _event(flag: Flag) -> Event:
 def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -> str:
     """Return why there is no answer; empty if there is one."""
     reflection, action = reflected(state), state.get("action")
+    failed = ("model_failed", "abstain")
+    if any((one["kind"], one["fallback"]) == failed for one in state.get("events", [])):
+        return "the model failed"
     if "answer" not in reflection:
-        if any(entry["kind"] == "model_failed" for entry in state.get("events", [])):
-            return "the model failed"
         left = f"no knowledge was left after the action {action}"
         return left if action else "there is no passage"
     if not reflection["answer"]:

@@ -274,7 +274,7 @@ class Reflection(TypedDict, total=False):
     beam: Beam | None
     """The search of the long form, as long as it goes on."""
     answer: str
-    """Without reflection tokens; in long form with ``[n]``. Missing if the model failed."""
+    """Without reflection tokens; in long form with ``[n]``. Empty if the model failed."""
     raw: str
     """As the model wrote it, with reflection tokens, without passages."""
     cited: list[int]

@@ -85,7 +85,7 @@ async def test_a_failure_before_there_is_any_text_abstains(
     assert kinds(state) == ["model_failed"] * (2 - fails_after) + ["abstained"]
     assert state["events"][-1]["detail"] == "the model failed"
     assert state["outcome"] == "not_found"
-    assert "answer" not in state["reflection"]
+    assert state["reflection"]["answer"] == ""
     assert state["usage"].get("llm_calls", 0) == fails_after
     plain(state)
 

@@ -242,6 +242,9 @@ def test_what_ended_early_is_an_event(flag: Any, kind: str) -> None:
     assert kinds(concluded(given)) == [kind, "abstained"]
 
 
+FAILED = [{"kind": "model_failed", "fallback": "abstain"}]
+
+
 @pytest.mark.parametrize(
     ("replaced", "why"),
     [
@@ -250,8 +253,7 @@ def test_what_ended_early_is_an_event(flag: Any, kind: str) -> None:
             {"reflection": None, "passages": [], "action": "incorrect"},
             "no knowledge was left after the action incorrect",
         ),
-        ({"reflection": None, "action": "correct", "events": [{"kind": "model_failed"}]},
-         "the model failed"),
+        ({"reflection": None, "action": "correct", "events": FAILED}, "the model failed"),
         ({"reflection": reflection("")}, "nothing that was written answers the question"),
         (
             {"reflection": reflection("What I found does not answer this.", (0,))},

@@ -65,7 +65,7 @@ def test_every_failure_of_a_back_end_is_a_model_error_and_an_event(reply: Any, d
     assert (event["kind"], event["node"]) == ("model_failed", "short_form")
     assert detail in event["detail"]
     record = update["reflection"]
-    assert "answer" not in record
+    assert record["answer"] == ""
     assert (record["choices"], record["passages"]) == ([CHOICE], [ONE])
 
 

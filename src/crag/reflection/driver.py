@@ -105,7 +105,7 @@ class Driver:
             return _as_many(self._backend.candidates(continuations, limits), len(continuations))
 
     def answer(self, state: State, algorithm: Callable[[], Reflection]) -> "ReflectUpdate":
-        """Run an algorithm; if the back end fails, its record has no answer."""
+        """Run an algorithm; if the back end fails, its answer is empty."""
         known = reflected(state)
         record = Reflection(
             choices=known.get("choices", []), passages=known.get("passages", []), critiques=[],
@@ -116,6 +116,7 @@ class Driver:
         if attempt.error is not None:
             self.events.append(event("model_failed", self._node, attempt.error, "abstain"))
             record["passages"] = [*record["passages"], *self.found]
+            record["answer"], record["flags"] = "", []  # None of an earlier question's is left.
         record["approximation"] = self._backend.approximation
         return ReflectUpdate(reflection=record, events=self.events, usage=spending.usage)
 

@@ -57,7 +57,13 @@ _REFUSED: tuple[ModelProblem, str] = "key", "refused the key. Check OPENAI_API_K
 _ADVICE: Mapping[int | None, tuple[ModelProblem, str]] = {
     401: _REFUSED,
     403: _REFUSED,
-    404: ("unknown", "does not serve it under this name, or not at this URL"),
+    404: (
+        "unknown",
+        (
+            "does not serve it under this name, or not at this URL: there must be /v1/completions, "
+            "and /tokenize beside /v1, as vLLM and llama.cpp's server have"
+        ),
+    ),
     400: (
         "failed",
         (
