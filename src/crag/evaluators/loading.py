@@ -54,11 +54,9 @@ def load_evaluator(
     if is_attribute(name):
         return part_named(name, "CRAG_EVALUATOR", Evaluator)  # type: ignore[type-abstract]
     if "/" not in name and not Path(name).is_dir():
+        others = "or give module:attribute, a folder, or the address of a rerank API"
         near = did_you_mean(name, NAMES)
-        hint = "" if near.startswith("known") else f" ({near})"
-        others = "module:attribute, the folder of one, or the address of a rerank API"
-        message = f"no evaluator is called {name!r}{hint}; there are: {', '.join(NAMES)}, {others}"
-        raise EvaluatorError(message)
+        raise EvaluatorError(f"no evaluator is called {name!r} ({near}), {others}")
     return _stored(_located(name))
 
 
