@@ -209,7 +209,7 @@ def test_a_text_is_sure_if_its_quotation_and_the_names_are(
     ("evaluator", "quoter", "said"),
     [
         (FakeEvaluator(error=ValueError("sk-secret-12345 bad")), FakeQuoter(), "ValueError"),
-        (FakeEvaluator(float("nan")), FakeQuoter(), "not finite"),
+        (FakeEvaluator(float("nan")), FakeQuoter(), "no number"),
     ],
 )
 def test_a_failure_is_a_model_error(evaluator: FakeEvaluator, quoter: Quoter, said: str) -> None:
