@@ -15,15 +15,16 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
-from typing import Self
-
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from typing import TYPE_CHECKING, Self
 
 from crag.errors import PromptError, did_you_mean
 
+if TYPE_CHECKING:
+    from langchain_core.messages import AnyMessage
+
 FOLDERS: list[Traversable] = [files("crag.prompts")]
 """Where prompts are; the papers add the folder of theirs."""
-_ROLES = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
+_ROLES = ("system", "user", "assistant")
 _MARK = re.compile(rf"^\[({'|'.join(_ROLES)})\][ \t]*\n?", re.MULTILINE)
 _OPTIONAL = {
     "not_found", "instruction", "options", "published_options", "right", "topic", "examples",
@@ -53,16 +54,19 @@ class Prompts:
             _check(path)
         return cls(folder)
 
-    def render(self, name: str, **values: str) -> list[AnyMessage]:
+    def render(self, name: str, **values: str) -> "list[AnyMessage]":
         """Fill in the prompt `name`, read anew, and return its messages.
 
         Raises:
             PromptError: there is no such prompt, or it has a placeholder that no value fills.
         """
         place = self._place(name)
+        from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+
+        kinds = dict(zip(_ROLES, (SystemMessage, HumanMessage, AIMessage), strict=True))
         try:
             return [
-                _ROLES[role](Template(text).substitute(values))
+                kinds[role](Template(text).substitute(values))
                 for role, text in sections(place.read_text(encoding="utf-8-sig"))
             ]
         except (KeyError, ValueError) as error:

@@ -33,7 +33,6 @@ STATEMENTS = [
     "import crag.papers.metrics, crag.papers.loading.detect",
 ]
 """Run one after the other in one interpreter; the help comes first, as it loads least."""
-PAGE = "import crag.serve.app"
 ASKING = "import crag.cli.ask, crag.factory.parts"
 
 
@@ -43,7 +42,7 @@ def loaded() -> dict[str, list[str]]:
     code = (
         "import contextlib, io, json, sys\n"
         "loaded = {}\n"
-        f"for statement in {[*STATEMENTS, PAGE]!r}:\n"
+        f"for statement in {STATEMENTS!r}:\n"
         "    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
         "        exec(statement)\n"
         "    loaded[statement] = [name for name in sys.modules if '.' not in name]\n"
@@ -65,11 +64,6 @@ def test_nothing_heavy_is_loaded(statement: str, loaded: dict[str, list[str]]) -
 
 def test_help_does_not_even_load_langgraph(loaded: dict[str, list[str]]) -> None:
     assert not {"langgraph", "langchain_core"} & set(loaded[STATEMENTS[0]])
-
-
-def test_the_page_does_not_load_the_package_of_its_tools(loaded: dict[str, list[str]]) -> None:
-    assert "starlette" in loaded[PAGE]
-    assert "mcp" not in loaded[PAGE]
 
 
 def test_indexing_does_not_load_langgraph(loaded: dict[str, list[str]]) -> None:

@@ -164,7 +164,7 @@ class Trace:
             action = choice["action"].replace("_", " ")
             place = f"segment {choice['segment'] + 1}: " if choice["segment"] else ""
             yield _labelled("decide", f"{place}[bold]{action}[/]   {safe(choice['why'])}")
-        if update.get("approximation"):
+        if node == "decide" and update.get("approximation"):
             yield _labelled("", f"[yellow]approximation[/]: {safe(update['approximation'])}")
         critiques = self._new(update, "critiques")
         if node != "decide":
