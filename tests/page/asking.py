@@ -34,7 +34,6 @@ def open_basis(page: Any) -> Any:
 def set_setting(page: Any, **values: str | bool) -> None:
     """Change settings in their form, and apply them."""
     page.click("#open-settings")
-    page.evaluate("document.querySelectorAll('.more-settings').forEach((one) => one.open = true)")
     for name, value in values.items():
         field = page.locator(f"#settings [name={name}]")
         if isinstance(value, bool):

@@ -24,6 +24,7 @@ def test_a_first_visit_leads_from_a_suggestion_to_the_source(
 ) -> None:
     page = visit(demo, viewport=size)
     assert page.evaluate("document.activeElement.id") == "question"
+    page.wait_for_selector("#lead:not(:empty)")
     assert "no model writes them" in page.inner_text("#welcome")
     assert "The web is not searched" in page.inner_text("#welcome")
     examples = page.locator("#examples button").all_inner_texts()
@@ -114,8 +115,6 @@ def test_web_pages_events_and_numbers_are_shown(visit: Visit, site: str) -> None
     assert "page read · 1 paragraph" in web.inner_text()
     assert web.locator("a").first.get_attribute("href") == "https://example.org/p"
     assert "no web address" in basis.locator(".events").inner_text()
-    times = basis.locator(".numbers details dt").all_inner_texts()
-    assert {"retrieve", "grade", "generate", "web: search"} <= set(times)
     with page.expect_download() as download:
         page.click(f"{LAST} .numbers > button")
     trace = json.loads(Path(download.value.path()).read_text("utf-8"))
@@ -193,16 +192,9 @@ def test_reflection_is_one_table_with_the_chosen_path_first(
     assert critiques.locator("th").first.inner_text() == "Outcome"
 
 
-def test_settings_are_found_by_words_checked_sent_and_taken_back(visit: Visit, site: str) -> None:
+def test_settings_are_checked_sent_and_taken_back(visit: Visit, site: str) -> None:
     page = visit(f"{site}/?graph=chat")
     page.click("#open-settings")
-    page.fill("#search-settings", "threshold")
-    names = [one.get_attribute("name") for one in page.locator(
-        "#settings .field:visible :is(input, select, textarea)").all()]  # fmt: skip
-    assert "upper" in names
-    assert "k" not in names
-    assert f"{len(names)} setting" in page.inner_text("#settings .found")
-    page.fill("#search-settings", "")
     page.fill("#settings [name=k]", "0")
     page.click("#settings button[type=submit]")
     assert page.locator("#settings").is_visible()

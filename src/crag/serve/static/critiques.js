@@ -24,12 +24,6 @@ export function critiques({ values }) {
       element("summary", count(others.length, "rejected candidate")),
       table(others, passages, "Rejected candidates"),
     ),
-    passages.length > 0 && element(
-      "details",
-      { data: { key: "offered" } },
-      element("summary", `${count(passages.length, "passage")} offered`),
-      fill(element("ol"), passages, (passage) => element("li", element("strong", nameOf(passage)), " ", longText(passage.text ?? ""))),
-    ),
   );
 }
 

@@ -10,7 +10,6 @@ const WORDS = {
   cancelled: "– stopped", skipped: "not needed",
 };
 const SPOKEN = { idle: "not reached", passed: "had nothing to do", skipped: "not needed" };
-const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 /** A graph that is drawn again when the width asks for it. */
 export class GraphView {
@@ -52,33 +51,16 @@ export class GraphView {
       ...this.nodes,
       ...placed.edges.filter(isLabelled).map((edge) => edgeLabel(edge, placed.nodes, across)),
     );
-    svg.addEventListener("keydown", (event) => this.#walk(event));
-    svg.addEventListener("click", ({ target }) => this.#choose(target));
-    this.#boxes()[0]?.setAttribute("tabindex", "0");
+    svg.addEventListener("click", (event) => this.#choose(event));
     this.holder.replaceChildren(svg);
     this.#mark();
   }
 
-  #boxes() {
-    return this.nodes.filter((node) => node.classList.contains("node"));
-  }
-
-  #choose(target) {
-    const node = target.closest(".node")?.dataset.node;
-    if (node) this.open(node);
-  }
-
-  /** Let the arrow keys lead from node to node: all of them are one stop of Tab. */
-  #walk(event) {
-    const nodes = this.#boxes();
-    const at = nodes.indexOf(event.target.closest?.(".node"));
-    if (event.key === "Enter") return this.#choose(event.target);
-    const next = nodes[at + STEPS[event.key]];
-    if (at < 0 || !next) return undefined;
+  #choose(event) {
+    const node = event.target.closest(".node")?.dataset.node;
+    if (!node) return;
     event.preventDefault();
-    nodes[at].setAttribute("tabindex", "-1");
-    next.setAttribute("tabindex", "0");
-    return next.focus();
+    this.open(node);
   }
 
   #mark() {
@@ -174,8 +156,8 @@ function nodeBox({ id, x, y, width, height }) {
   const node = isEnd(id)
     ? drawn("circle", { cx: middle, cy: centre, r: width / 2 - 1, class: "end" })
     : drawn(
-      "g",
-      { class: "node", role: "button", tabindex: "-1" },
+      "a",
+      { class: "node", href: "#turns" },
       drawn("rect", { x, y, width, height, rx: 10 }),
       drawn("text", { class: "name", x: middle, y: centre + 4.5 }, spelled(shortName(id))),
       drawn("text", { class: "told", x: middle, y: centre + 13 }),

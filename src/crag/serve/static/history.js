@@ -61,11 +61,7 @@ export class History {
   }
 }
 
-function when(changed) {
-  const time = new Date(changed);
-  const isToday = time.toDateString() === new Date().toDateString();
-  return time.toLocaleString("en-GB", isToday ? { timeStyle: "short" } : { day: "numeric", month: "short" });
-}
+const when = (changed) => new Date(changed).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
 /**
  * Return the turns that lead to the newest one, or to the one whose checkpoint is named.

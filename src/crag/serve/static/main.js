@@ -109,7 +109,7 @@ const isIn = (run) => conversation.turns.findIndex((turn) => turn.run === run);
  * @param {object|null} instead the run whose place the question takes, with all that came after it
  */
 async function ask(question, instead = edited) {
-  if (active || !question.trim()) return;
+  if (active || !offered.size || !question.trim()) return;
   show(byId("notice"), false);
   const graph = chosen();
   const goesOn = conversation.graph === graph && conversation.turns.length > 0;

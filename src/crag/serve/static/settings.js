@@ -1,11 +1,11 @@
 /** The settings of a question as a form, made from the schema that the server validates them by. */
 
-import { byId, element, put, show } from "./dom.js";
-import { count, spelled } from "./words.js";
+import { byId, element, put } from "./dom.js";
+import { spelled } from "./words.js";
 
 /**
  * Read one property of a JSON schema.
- * @returns {{name: string, title: string, group: string, isBasic: boolean, about: string, kind: string,
+ * @returns {{name: string, title: string, group: string, about: string, kind: string,
  *   nullable: boolean, options?: string[], min?: number, max?: number, above?: number, preset: any}}
  */
 export function fieldOf(name, schema) {
@@ -16,7 +16,6 @@ export function fieldOf(name, schema) {
     name,
     title: schema.title && schema.title.toLowerCase() !== spelled(name) ? schema.title : spelled(name),
     group: schema.group ?? "",
-    isBasic: (schema.level ?? "basic") === "basic",
     about: (schema.description ?? "").replaceAll("`", ""),
     kind: options ? "choice" : told.type,
     nullable: kinds.some((kind) => kind.type === "null"),
@@ -69,26 +68,11 @@ export class Settings {
 
   /** Open the form. */
   open() {
-    const search = element("input", {
-      type: "search", id: "search-settings", placeholder: "Search the settings", "aria-label": "Search the settings",
-      oninput: () => this.#search(search.value),
-      // Enter is for the search, not for the whole form.
-      onkeydown: (event) => event.key === "Enter" && event.preventDefault(),
-    });
-    const more = this.fields.filter(({ isBasic }) => !isBasic);
     put(this.dialog, element(
       "form",
       { method: "dialog", onsubmit: (event) => this.#submit(event) },
       element("h2", { id: "settings-title" }, "Settings of the next question"),
-      element("div.searching", search, element("span.found.hint", { role: "status" })),
-      element(
-        "div.scrolls-down",
-        ...this.#groups(this.fields.filter(({ isBasic }) => isBasic)),
-        more.length > 0 && element(
-          "details.more-settings", { open: more.some(({ name }) => name in this.values) },
-          element("summary", `More settings (${more.length})`), ...this.#groups(more),
-        ),
-      ),
+      element("div.scrolls-down", ...this.#groups()),
       element(
         "div.buttons",
         element("button.primary", { type: "submit" }, "Apply"),
@@ -99,25 +83,14 @@ export class Settings {
     this.dialog.showModal();
   }
 
-  #groups(fields) {
-    const names = [...new Set(fields.map(({ group }) => group))];
+  #groups() {
+    const names = [...new Set(this.fields.map(({ group }) => group))];
     return names.map((group) => element(
       "fieldset",
       group && element("legend", group),
-      element("div.fields", ...fields.filter((field) => field.group === group).map((field) =>
+      element("div.fields", ...this.fields.filter((field) => field.group === group).map((field) =>
         control(field, Object.hasOwn(this.values, field.name) ? this.values[field.name] : field.preset))),
     ));
-  }
-
-  /** Show only the settings whose name, title or meaning holds every word. */
-  #search(text) {
-    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    const fields = [...this.dialog.querySelectorAll(".field")];
-    for (const field of fields) show(field, words.every((word) => field.textContent.toLowerCase().includes(word)));
-    for (const set of this.dialog.querySelectorAll("fieldset, .more-settings")) show(set, set.querySelector(".field:not([hidden])"));
-    for (const more of this.dialog.querySelectorAll(".more-settings")) more.open ||= words.length > 0;
-    const found = fields.filter((field) => !field.hidden).length;
-    this.dialog.querySelector(".found").textContent = words.length ? `${count(found, "setting")} found` : "";
   }
 
   #submit(event) {
@@ -151,7 +124,6 @@ function control(field, value) {
   const id = `setting-${field.name}`;
   const allowed = [field.name, bounds(field), `default: ${shown(field.preset)}`].filter(Boolean).join("; ");
   const input = inputFor(field, value);
-  input.addEventListener("invalid", () => input.closest("details")?.setAttribute("open", ""));
   for (const [name, text] of [["id", id], ["name", field.name], ["aria-describedby", `${id}-about`]]) input.setAttribute(name, text);
   const about = element("p.hint", { id: `${id}-about` }, field.about, " ", element("span.allowed", `(${allowed})`));
   return element("div.field", element("label", { for: id }, field.title), input, about);

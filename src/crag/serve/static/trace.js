@@ -17,34 +17,19 @@ export function events({ values }) {
   return element("section.events", element("h3", "What happened on the way"), list);
 }
 
-/** Draw what a run has spent, node by node, with a button to keep its trace. */
+/** Draw what a run has spent, with a button to keep its trace. */
 export function numbers(run) {
   const { usage = {} } = run.values;
   if (run.phase === "running") return null;
   const spent = Object.entries(usage).filter(([, number]) => number);
+  const time = run.started && run.ended ? [["time", seconds(run.ended - run.started)]] : [];
+  const told = [...time, ...spent.map(([name, number]) => [spelled(name), number.toLocaleString("en")])];
   return element(
     "section.numbers",
     element("h3", "The whole trace"),
-    list([
-      ...(run.started && run.ended ? [["time", seconds(run.ended - run.started)]] : []),
-      ...spent.map(([name, number]) => [spelled(name), number.toLocaleString("en")]),
-    ]),
-    run.steps.length > 0 && element("details", { data: { key: "times" } }, element("summary", "Time by node"), list(times(run))),
+    element("dl", ...told.map(([name, words]) => element("div", element("dt", name), element("dd", words)))),
     element("button", { onclick: () => download(run) }, "Download the trace as JSON"),
   );
-}
-
-const list = (entries) =>
-  element("dl", ...entries.map(([name, told]) => element("div", element("dt", name), element("dd", told))));
-
-/** How long each node took, the longest first. */
-function times({ steps, outer }) {
-  const sums = new Map();
-  for (const { id, node, started, ended } of steps) {
-    if (ended !== null && !outer.has(id)) sums.set(node, (sums.get(node) ?? 0) + ended - started);
-  }
-  const sorted = [...sums].sort(([, one], [, other]) => other - one);
-  return sorted.map(([node, took]) => [spelled(node.replace(":", ": ")), seconds(took)]);
 }
 
 /** Hand the trace to the browser as a file. */

@@ -13,8 +13,7 @@ import { web } from "./web.js";
 
 const LIKED = "crag-graph";
 const WIDE = "(min-width: 40rem)";
-const WEB = new Set(["rewrite", "confirm_search", "search", "read_pages", "select"]);
-const RETRIEVAL = new Set(["retrieve", "grade", "refine", "pass_through"]);
+const PANELS = { passages: "retrieve grade refine pass_through", critiques: "reflect short_form beam_step graded_loop decide" };
 
 /** Draws a run, and draws it again when it has changed. */
 export class Turn {
@@ -102,8 +101,7 @@ export class Turn {
 
   /** Show what a node of the graph has brought. */
   #open(node) {
-    const name = shortName(node);
-    const panel = WEB.has(name) ? "web" : RETRIEVAL.has(name) ? "passages" : "critiques";
+    const [panel] = Object.entries(PANELS).find(([, names]) => names.split(" ").includes(shortName(node))) ?? ["web"];
     this.basis.open = true;
     this.#drawBasis();
     (this.panels.querySelector(`.${panel}`) ?? this.body).scrollIntoView({ block: "start" });
