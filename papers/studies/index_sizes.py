@@ -108,7 +108,9 @@ def main() -> None:
     """Print a row for each size as soon as it is measured."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("sizes", type=int, nargs="+", help="numbers of chunks")
-    parser.add_argument("--location", default="FOLDER", help="a store, such as qdrant://FOLDER")
+    parser.add_argument(
+        "--location", default="FOLDER", help="a store, such as postgresql://HOST/DATABASE"
+    )
     given = parser.parse_args()
     print("|", " | ".join(HEADER), "|\n" + "|---" * len(HEADER) + "|", flush=True)
     for size in given.sizes:

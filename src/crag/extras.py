@@ -8,10 +8,7 @@ from typing import Any, Literal, TypeVar
 from crag.errors import MissingPackageError, SettingsError
 
 Part = TypeVar("Part")
-Extra = Literal[
-    "torch", "train", "bench", "ray", "postgres", "ocr", "office", "qdrant", "community",
-    "serve", "telemetry",
-]  # fmt: skip
+Extra = Literal["torch", "train", "office", "ocr", "serve", "postgres", "ray"]
 
 
 def how_to_install(extra: Extra) -> str:

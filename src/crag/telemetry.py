@@ -35,7 +35,7 @@ def is_wanted(telemetry: str) -> bool:
         return False
     try:
         packages = "opentelemetry.exporter.otlp", "openinference.instrumentation.langchain"
-        require("telemetry", "CRAG_TELEMETRY", "opentelemetry.sdk", *packages)
+        require("serve", "CRAG_TELEMETRY", "opentelemetry.sdk", *packages)
     except MissingPackageError as error:
         if telemetry == "on":
             raise

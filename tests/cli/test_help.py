@@ -26,7 +26,7 @@ def test_every_command_has_examples(command: str) -> None:
 
 @pytest.mark.parametrize(
     ("command", "extra"),
-    [("train critic", "train"), ("calibrate", "train"), ("bench", "bench")],
+    [("train critic", "train"), ("calibrate", "train"), ("bench", "train")],
 )
 def test_the_extra_of_a_command_is_told(command: str, extra: str) -> None:
     shown = crag(*command.split(), "--help").stdout

@@ -66,11 +66,11 @@ SERVERS = {
 }
 
 
-@pytest.fixture(params=[one.address for one in STORES if one.address != "qdrant://HOST:6333"])
+@pytest.fixture(params=[one.address for one in STORES])
 def location(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
-    """Return the location of an index that does not exist, in each store but a Qdrant server."""
+    """Return the location of an index that does not exist, in each store."""
     if request.param in SERVERS:
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
         server, drop = SERVERS[request.param]

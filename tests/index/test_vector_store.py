@@ -200,7 +200,7 @@ def near_equal(number: int) -> np.ndarray[Any, Any]:
     return np.concatenate([few, one, draw.normal(size=(number - 2 * (number // 3), 24))])
 
 
-@pytest.mark.parametrize("store", ["", "qdrant://", at("in_memory", Path())[:-1]])
+@pytest.mark.parametrize("store", ["", at("in_memory", Path())[:-1]])
 def test_the_nearest_are_found_exactly_and_by_the_graph(tmp_path: Path, store: str) -> None:
     """A test of recall at every opening, with vectors that are nearly equal."""
     vectors = near_equal(times(1500, 9000)).astype(np.float32)

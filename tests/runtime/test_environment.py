@@ -65,10 +65,10 @@ def test_the_home_folder_is_known_where_no_shell_names_it(
 def test_another_process_is_told_paths_from_the_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CRAG_INDEX", "qdrant://./kept")
+    monkeypatch.setenv("CRAG_INDEX", "mine:shelf://./kept")
     monkeypatch.setenv("CRAG_PROMPTS", "mine")
     told = dict(Environment().shared())
-    assert told["index"] == f"qdrant://{tmp_path / 'kept'}"
+    assert told["index"] == f"mine:shelf://{tmp_path / 'kept'}"
     assert (told["evaluator"], told["prompts"]) == ("default", tmp_path / "mine")
 
 
@@ -188,8 +188,8 @@ def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert found.evaluator == str(tmp_path / "conf" / "grader")
     assert found.embedding_model == "openai:small"
     assert found.prompts == Path("/var/prompts")
-    write('index = "qdrant://./kept"', "conf/crag.toml")
-    assert Environment().index == f"qdrant://{tmp_path / 'conf' / 'kept'}"
+    write('index = "mine:shelf://./kept"', "conf/crag.toml")
+    assert Environment().index == f"mine:shelf://{tmp_path / 'conf' / 'kept'}"
 
 
 def test_a_name_is_no_folder_that_is_called_so(tmp_path: Path) -> None:

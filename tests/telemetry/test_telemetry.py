@@ -130,7 +130,7 @@ def test_a_missing_package_is_an_error_only_where_telemetry_is_asked_for(
     monkeypatch.setitem(sys.modules, "openinference.instrumentation.langchain", None)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     assert not is_wanted("auto")
-    command = r"pip install -c constraints\.txt '\.\[telemetry\]'"
+    command = r"pip install -c constraints\.txt '\.\[serve\]'"
     assert re.search(rf"No telemetry: .*{command}", caplog.text)
     with pytest.raises(MissingPackageError, match=rf"CRAG_TELEMETRY.*{command}"):
         is_wanted("on")

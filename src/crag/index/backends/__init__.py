@@ -43,15 +43,6 @@ STORES = (
         "with pgvector 0.8 or newer", "crag.index.backends.postgres:Postgres", "postgres",
     ),
     Store(
-        ("qdrant",), "qdrant://./FOLDER", "Qdrant", "in this process",
-        f"{_VECTORS}:qdrant", "qdrant",
-    ),
-    Store(
-        ("qdrant", "qdrant+https"), "qdrant://HOST:6333", "Qdrant",
-        "a server, also at `qdrant+https://HOST`; its key is `QDRANT_API_KEY`",
-        f"{_VECTORS}:qdrant", "qdrant",
-    ),
-    Store(
         (), "MODULE:FUNCTION://./FOLDER", "LangChain",
         "any other `VectorStore`, which a function of yours returns", f"{_VECTORS}:of_function",
     ),

@@ -1,4 +1,4 @@
-"""Stores of vectors behind the index in a file: Chroma, Qdrant, any `VectorStore` of LangChain.
+"""Stores of vectors behind the index in a file: Chroma, or any `VectorStore` of LangChain.
 
 LangChain's `VectorStore` finds by vector, adds and deletes. It has no transactions and does not
 list what it holds, so that `FileIndex` tells it what to add, and when to begin anew.
@@ -8,7 +8,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -21,7 +21,6 @@ from langchain_core.vectorstores import VectorStore
 
 from crag.documents.sources import digest
 from crag.errors import CragError, DocumentIndexError
-from crag.extras import require
 from crag.index.backends.sqlite_file import FileIndex
 from crag.index.contract import Index, safe_location, sentence_of
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 COLLECTION = "crag"
-"""Name of the collection in Chroma and Qdrant."""
+"""Name of the collection in Chroma."""
 GRAPH = {
     "space": "cosine",
     "ef_construction": 200,
@@ -42,7 +41,7 @@ GRAPH = {
 _TIMEOUT = 60
 """Seconds."""
 _POINTS = uuid.UUID("6b1cb8f2-2d33-5c6f-9e0a-3b1a0c6a7d11")
-"""Stores get UUIDs, which Qdrant asks for, made of the keys of texts within this namespace."""
+"""Stores get UUIDs, which some ask for, made of the keys of texts within this namespace."""
 _KEY = "key"
 
 Build = Callable[[Embeddings], VectorStore | AbstractContextManager[VectorStore]]
@@ -232,38 +231,6 @@ def of_function(location: str) -> Index:
     if hasattr(made, "by_vector"):
         return cast("Index", made(place))
     return _in_folder(location, StoreOfVectors(made))
-
-
-def qdrant(location: str) -> Index:
-    """Return an index in Qdrant at ``qdrant://HOST:6333``, ``qdrant+https://HOST``, or in a folder.
-
-    A folder is ``qdrant://`` and an absolute path, or one that begins with ``./``. The file of a
-    server's index is in the user's folder of data, and its key is taken from QDRANT_API_KEY.
-    """
-    require("qdrant", "an index in Qdrant", "langchain_qdrant")
-    scheme, _, place = location.partition("://")
-    if place.startswith(("/", ".", "~")):
-        inner = Path(place).expanduser().resolve() / "qdrant"
-        build = partial(_qdrant, {"path": str(inner), "force_disable_check_same_thread": True})
-        return _in_folder(location, StoreOfVectors(build, inner))
-    url = f"{'https' if scheme.lower() == 'qdrant+https' else 'http'}://{place}"
-    key = os.environ.get("QDRANT_API_KEY")
-    client = {"url": url, "api_key": key, "timeout": _TIMEOUT, "check_compatibility": False}
-    return _on_server(location, partial(_qdrant, client))
-
-
-@contextmanager
-def _qdrant(options: Mapping[str, Any], embeddings: Embeddings) -> Iterator[VectorStore]:
-    from langchain_qdrant import QdrantVectorStore
-    from qdrant_client import QdrantClient
-    from qdrant_client.models import Distance, VectorParams
-
-    with closing(QdrantClient(**options)) as client:
-        if not client.collection_exists(COLLECTION):
-            size = len(embeddings.embed_query(""))
-            shape = VectorParams(size=size, distance=Distance.COSINE)
-            client.create_collection(COLLECTION, vectors_config=shape)
-        yield QdrantVectorStore(client, COLLECTION, embeddings, validate_collection_config=False)
 
 
 def _in_folder(location: str, store: StoreOfVectors) -> Index:
