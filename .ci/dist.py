@@ -43,11 +43,10 @@ def repacked(archive: bytes, epoch: int) -> bytes:
 
 
 def main() -> None:
-    """Build the commit that is checked out into `dist/`, and check what an index would show."""
+    """Build the commit that is checked out into `dist/`."""
     command = ["git", "log", "-1", "--format=%ct"]
     shown = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    made = build(ROOT, ROOT / "dist", int(shown.stdout))
-    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *made], check=True)
+    build(ROOT, ROOT / "dist", int(shown.stdout))
 
 
 if __name__ == "__main__":
