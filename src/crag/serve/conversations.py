@@ -152,7 +152,7 @@ class Conversations:
                 config = place.config(_checkpoint(latest.config) if latest else None)
                 if latest is None:
                     await self._saver.adelete_thread(place.key)
-        stream = graph.astream(
+        stream: Any = graph.astream(
             given, config, context=asked.settings, subgraphs=True,
             stream_mode=["tasks", "messages"], durability="exit",
         )  # fmt: skip

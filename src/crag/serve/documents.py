@@ -66,7 +66,7 @@ class Library:
 
         Files of one name, in several folders, are called by their paths.
         """
-        files = self.index.files()
+        files: list[Any] = list(self.index.files())
         count = Counter(file["name"] for file in files)
         for file in files:
             file["name"] = file["name"] if count[file["name"]] == 1 else file["path"]
@@ -229,8 +229,8 @@ async def changed(request: Request) -> Response:
     """Take an uploaded file, or remove the file that the query names as `path`."""
     library = request.app.state.library
     if not request.app.state.settings.may_edit(request.state.user):
-        told = "only those whom CRAG_SERVE_EDITORS names add and remove documents"
-        raise HTTPException(403, told)
+        problem = "only those whom CRAG_SERVE_EDITORS names add and remove documents"
+        raise HTTPException(403, problem)
     if request.method == "PUT":
         told = await library.add(request.path_params["name"], await request.body())
     else:

@@ -14,4 +14,4 @@ class Crag:
     """One replica, which reads the environment of its own machine."""
 
 
-app = Crag.bind()
+app = Crag.bind()  # type: ignore[attr-defined]  # what `deployment` makes of a class

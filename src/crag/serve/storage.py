@@ -75,7 +75,8 @@ async def _postgres(url: str) -> AsyncIterator[Storage]:
                 taken = False
                 while not taken:
                     cursor = await connection.execute(_LOCK, (key,))
-                    taken = (await cursor.fetchone())["taken"] or await asyncio.sleep(0.05)
+                    if not (taken := (await cursor.fetchone())["taken"]):
+                        await asyncio.sleep(0.05)
                 try:
                     yield
                 finally:

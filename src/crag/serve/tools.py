@@ -83,4 +83,4 @@ def told(state: Mapping[str, Any], base: str) -> str:
         return text
     more = "… (cut: ask with `trace` for the whole)"
     rest = "\n".join([head, *lines])[: LONGEST // 3]
-    return state["answer"][: LONGEST - len(rest) - len(more)] + more + rest
+    return f"{state['answer'][: LONGEST - len(rest) - len(more)]}{more}{rest}"
