@@ -68,7 +68,7 @@ def build_web(
         graph.add_node(
             "confirm_search",
             as_node(ConfirmSearch(longest)),
-            destinations={"search": "approved", END: "refused"},
+            destinations={"search": "approved", "select": "refused"},
         )
         graph.add_conditional_edges("rewrite", by_confirmation, CONFIRMATION)
     else:

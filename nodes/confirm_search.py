@@ -21,7 +21,7 @@ REFUSALS = frozenset({"refuse", "refused", "no", "n", "false"})
 _FALLBACK = "continue without web knowledge"
 
 
-Decision = Command[Literal["search", "__end__"]]
+Decision = Command[Literal["search", "select"]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ConfirmSearch:
     longest: int = LONGEST
 
     def run(self, state: State, settings: Settings) -> Decision:  # noqa: ARG002 - a node's form
-        """Ask, and go on to the search or to the end of the branch."""
+        """Ask, and go on to the search or past it."""
         if not get_config().get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER):
             return _refused(
                 "nobody could be asked: confirm_web needs a checkpointer and a thread_id"
@@ -59,7 +59,7 @@ class ConfirmSearch:
 
 def _refused(detail: str) -> Decision:
     refusal = event("search_refused", "confirm_search", detail, _FALLBACK)
-    return Command(goto="__end__", update={"events": [refusal]})
+    return Command(goto="select", update={"events": [refusal]})
 
 
 def _request(state: State) -> dict[str, Any]:
