@@ -1,9 +1,8 @@
 """Write the generated parts of the documents: `make docs`.
 
-The diagram in README.md comes from the compiled graph, its two examples from the program, the table
-in docs/guide/settings.md from the schema of the settings, the stores of docs/guide/configuration.md
-from their list, that in papers/tables from the files beside it, and langgraph.json from the
-registry of graphs and the rules of the server. A test fails when any is stale.
+The diagram in README.md comes from the compiled graph, its example from the program, the table in
+docs/guide/settings.md from the schema of the settings, that in papers/tables from the files beside
+it, and langgraph.json from the registry of graphs. A test fails when any is stale.
 """
 
 import hashlib
@@ -19,7 +18,6 @@ from typing import Any
 from crag.cli.ask import EXIT_CODES
 from crag.graph import build_crag
 from crag.graph_registry import OFFERED
-from crag.index.backends import STORES
 from crag.parts import Parts
 from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
@@ -75,15 +73,6 @@ def _allowed(field: dict[str, Any]) -> str:
     if "exclusiveMinimum" in kind:
         return f"above {kind['exclusiveMinimum']:,}, up to {kind['maximum']:,}"
     return f"{kind['minimum']:,} to {kind['maximum']:,}"
-
-
-def stores_table() -> str:
-    """Return every kind of store with its address."""
-    rows = ["| `index` | store | extra |", "|---|---|---|"]
-    for store in STORES:
-        extra = f"`{store.extra}`" if store.extra else ""
-        rows.append(f"| `{store.address}` | {store.engine}, {store.note} | {extra} |")
-    return "\n".join(rows) + "\n"
 
 
 def experiment_rows() -> str:
@@ -158,9 +147,7 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
     ROOT / "README.md": {
         "diagram": diagram,
         "first example": lambda: example(0),
-        "second example": lambda: example(1),
     },
-    ROOT / "docs" / "guide" / "configuration.md": {"stores": stores_table},
     ROOT / "docs" / "guide" / "settings.md": {"settings": settings_table},
     EXPERIMENTS / "README.md": {"rows": experiment_rows},
 }

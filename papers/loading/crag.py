@@ -4,7 +4,7 @@ A folder such as ``data/arc_challenge`` holds `sources` (a question in each line
 `retrieved_psgs` and ``ref/{correct,incorrect,ambiguous}``. It has no answers: put Self-RAG's
 evaluation file of the same task next to `sources` to join it by question. Its other files,
 ``question [SEP] passage`` line by line, are read by `crag.papers.loading.crag_pairs`.
-The faults of the published files are listed in docs/method/published-files.md.
+The faults of the published files are listed in docs/method/paper-and-code.md.
 """
 
 from collections import deque

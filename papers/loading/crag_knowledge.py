@@ -1,7 +1,7 @@
 """The CRAG repository's knowledge files, one text for each question and action.
 
 `correct` and `incorrect` begin each line with ``#``; `ambiguous` joins both as ``Knowledge1: …
-[sep] Knowledge2: …``. The published files have faults (docs/method/published-files.md lists them):
+[sep] Knowledge2: …``. The published files have faults (docs/method/paper-and-code.md lists them):
 lines of neighbouring questions, halves of two questions, lone carriage returns, missing marks and
 empty lines. What can be told from the files is repaired and noted; anything else raises.
 """

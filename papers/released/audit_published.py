@@ -6,7 +6,7 @@ CRAG is a checkout of the repository HuskyInSalt/CRAG; nothing is copied from it
 faults of each folder in ``data``; in how many prompts crag and the official inference agree to the
 letter, with the official wording, which is read from the program itself; and in how many passages
 both cut the same strips. The command ends with 1 if a prompt or strip differs.
-docs/method/published-files.md has the counts of the first table.
+docs/method/paper-and-code.md has the counts of the first table.
 """
 
 import argparse

@@ -67,7 +67,7 @@ PIECES = st.sampled_from(
 
 
 def official_excerption(passage: str) -> list[str]:
-    """Cut as docs/method/refinement.md says that the official mode does."""
+    """Cut as docs/method/paper-and-code.md says that the official mode does."""
     passage = passage.replace("\n", " ").replace("\t", " ")
     entries: list[str] = []
     for question in passage.split("?"):

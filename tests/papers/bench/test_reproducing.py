@@ -1,4 +1,4 @@
-"""The commands of docs/guide/reproducing.md run, on tiny files of the same formats and faults.
+"""The commands of docs/guide/reproduce.md run, on tiny files of the same formats and faults.
 
 A chat model on loopback stands in for all models; it is also asked by raw completion, as the guide
 says. Each file has few rows, of which one is drawn.
@@ -22,7 +22,7 @@ from tests.papers.loading.conftest import PASSAGES, QUESTIONS, SUBJECTS
 from tests.papers.released.published_folders import write_published
 
 ROOT = Path(__file__).parents[3]
-GUIDE = (ROOT / "docs" / "guide" / "reproducing.md").read_text("utf-8")
+GUIDE = (ROOT / "docs" / "guide" / "reproduce.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```console\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
 LINES = [
     shlex.split(line[2:])

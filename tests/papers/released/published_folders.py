@@ -1,6 +1,6 @@
 """Folders of the shape of the published CRAG data, with their faults, about made-up people.
 
-Each has eight questions, the published ones 500 to 1,399; see docs/method/published-files.md.
+Each has eight questions, the published ones 500 to 1,399; see docs/method/paper-and-code.md.
 """
 
 from collections.abc import Sequence
