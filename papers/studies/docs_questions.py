@@ -190,7 +190,9 @@ def answered(reader: ReaderEvaluator, one: Asked) -> Outcome:
     if state["action"] == "incorrect":  # Its documents are not refined.
         knowledge = read(reader, one).kept
     answer = state["answer"] if state["outcome"] == "answered" else ""
-    return Outcome(state["action"], knowledge, answer, tuple(_QUOTATION.findall(state["answer"])))
+    return Outcome(
+        str(state["action"]), knowledge, answer, tuple(_QUOTATION.findall(state["answer"]))
+    )
 
 
 def read(reader: ReaderEvaluator, one: Asked) -> Read:

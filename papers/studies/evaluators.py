@@ -29,22 +29,25 @@ from crag.papers.evaluator.evidence import Question, read_questions, score_quest
 from crag.papers.evaluator.metrics import confusion, quality, top1
 from crag.parts import Evaluator, Passage
 from crag.runtime.environment import Environment
-from crag.state import ACTIONS
+from crag.state import ACTIONS, Thresholds
 
 SETS = (
     "evaluator/dev_popqa_retr", "evaluator/dev_popqa_web", "evaluator/dev_bio", "evaluator/dev_nq",
     "qa/popqa_dev", "qa/covidqa_dev",
 )  # fmt: skip
-NO_THRESHOLDS = {"upper": 0.0, "lower": 0.0}
+NO_THRESHOLDS = Thresholds(upper=0.0, lower=0.0)
 
 
 class Scored:
     """An evaluator made of a function, without thresholds of its own."""
 
-    thresholds = NO_THRESHOLDS
-
     def __init__(self, scores: Callable[[str, list[str]], Sequence[float]]) -> None:
         self._scores = scores
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Return none that mean anything."""
+        return NO_THRESHOLDS
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return what the function returns."""
@@ -52,7 +55,7 @@ class Scored:
 
     def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Score texts with their titles."""
-        return self.score(question, [with_title(*passage) for passage in passages])
+        return self.score(question, [with_title(one.title, one.text) for one in passages])
 
 
 def by_words(questions: Sequence[Question]) -> Scored:
@@ -98,7 +101,7 @@ def main() -> None:
     }
     rows = [
         [name, *(_quality(evaluator, questions) for questions in sets.values())]
-        for name, evaluator in (named | {"cosine": by_meaning()}).items()
+        for name, evaluator in {**named, "cosine": by_meaning()}.items()
     ]
     rows.append(
         ["BM25", *(_quality(by_words(questions), questions) for questions in sets.values())]

@@ -57,7 +57,9 @@ def beam_tree(run: Walk) -> list[Twig]:
         parents += [ends[critique["hypothesis"]] for critique in new]
         pool = reflection["beam"]["pool"] if reflection["beam"] is not None else []
         ends = [one["critiques"][-1] if one["critiques"] else None for one in pool]
-    return [Twig(*pair) for pair in zip(run.state["reflection"]["critiques"], parents, strict=True)]
+    found = run.state["reflection"]
+    critiques = found["critiques"] if found else []
+    return [Twig(*pair) for pair in zip(critiques, parents, strict=True)]
 
 
 def draw_beam(run: Walk) -> Picture:

@@ -37,7 +37,8 @@ def draw_scores(state: State) -> Picture:
         shortened(str(document.metadata.get("title") or f"document {place}"), _TITLE)
         for place, document in enumerate(state["documents"], start=1)
     ]
-    action, thresholds = known_action(state["action"]), state["thresholds"]
+    action = known_action(state["action"])
+    thresholds = state["thresholds"] or Thresholds(upper=0.0, lower=0.0)
     with drawing(_FRAME + _ROW * len(scores)) as figure:
         axes = figure.add_subplot()
         left, right = min(_RANGE[0], *scores, 0), max(_RANGE[1], *scores, 0)
