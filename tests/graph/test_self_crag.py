@@ -76,7 +76,8 @@ def test_what_reflection_is_offered(
     make_parts: Any, action: str, knowledge: str, offered: list[tuple[str, str]]
 ) -> None:
     parts = parts_of(make_parts, action)
-    varied = {"self_crag_knowledge": knowledge, "knowledge_title": "first_document"}
+    varied: dict[str, Any] = {"self_crag_knowledge": knowledge, "strip_threshold": -0.5}
+    varied["knowledge_title"] = "first_document"
     settings = VariedSettings.model_validate(varied)
     state = build_self_crag(parts).invoke(QUESTION, context=settings)
     assert state["action"] == action

@@ -89,9 +89,9 @@ def filter_strips(
 
 
 def strip_threshold_of(evaluator: Evaluator, usual: float | None) -> float | None:
-    """Return from which score on a strip is kept: the `usual` one if it lies on the scale."""
+    """Return from which score on a strip is kept: the `usual` one on a scale from -1 to 1."""
     lower, upper = evaluator.thresholds["lower"], evaluator.thresholds["upper"]
-    is_usual = usual is None or (LOWEST <= lower <= usual and upper <= -LOWEST)
+    is_usual = usual is None or (LOWEST <= lower <= 0 and upper <= -LOWEST)
     return usual if is_usual else lower
 
 
