@@ -71,7 +71,8 @@ class Generate:
             return self._conclude(state, settings, plan, None, None)
         reply = ask(model, plan.messages)
         again = self._second_question(state, settings, plan, reply)
-        return self._conclude(state, settings, plan, reply, again and ask(model, again))
+        second = ask(model, again) if again else None
+        return self._conclude(state, settings, plan, reply, second)
 
     async def arun(self, state: State, settings: Settings) -> GenerateUpdate:
         """Do the same, awaiting the model."""

@@ -351,7 +351,8 @@ class Parts:
         return self.reflection or _packaged(path, self.evaluator, quoter)
 
     def _packaged_quoter(self) -> Quoter:
-        return _packaged("crag.generation:ExtractiveAnswerer", self.evaluator)
+        quoter: Quoter = _packaged("crag.generation:ExtractiveAnswerer", self.evaluator)
+        return quoter
 
 
 _CALLED_BY: Mapping[str, tuple[str, str]] = {

@@ -320,7 +320,7 @@ def known_action(value: object) -> Action:
     """
     if value not in ACTIONS:
         raise ValueError(f"action cannot be {value!r}: allowed are {', '.join(ACTIONS)}")
-    return cast("Action", value)
+    return value
 
 
 def add_chat(chat: Any, new: Any) -> Any:
@@ -425,7 +425,7 @@ def strips_of_kind(state: Mapping[str, Any], kind: StripKind) -> list[Strip]:
 
 def reflected(state: Mapping[str, Any]) -> Reflection:
     """Return what reflection has written so far."""
-    return state.get("reflection") or {}
+    return cast("Reflection", state.get("reflection") or {})
 
 
 def values_of(update: Mapping[str, Any] | None) -> dict[str, Any]:

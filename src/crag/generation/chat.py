@@ -90,8 +90,9 @@ def _of_provider(name: str, temperature: float | None) -> BaseChatModel:
     except ImportError as error:
         raise MissingPackageError("langchain", f"the model {name!r}") from error
     try:
-        options = {} if temperature is None else {"temperature": temperature}
-        return init_chat_model(name, **options)
+        if temperature is None:
+            return init_chat_model(name)
+        return init_chat_model(name, temperature=temperature)
     except ImportError as error:
         raise MissingPackageError(provider_package(error), f"the model {name!r}") from error
     except ValueError as error:

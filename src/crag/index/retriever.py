@@ -38,7 +38,7 @@ class IndexRetriever(BaseRetriever):
 
     def __init__(self, index: DocumentIndex, k: int = 10, find_by: FindBy = "both") -> None:
         options = {"k": k, "find_by": find_by}
-        super().__init__(index=index, search_kwargs=options)  # type: ignore[call-arg]
+        super().__init__(index=index, search_kwargs=options)
 
     @property
     def languages(self) -> frozenset[str]:

@@ -7,8 +7,9 @@ on all.
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from crag.errors import CragError
@@ -33,7 +34,7 @@ def spread(
     workers: int = 0,
     in_order: bool = False,
     gpus: int = 0,
-) -> Iterator[Any]:
+) -> Generator[Any]:
     """Yield what one or two steps make of the items, as they are ready or in their order.
 
     `address` is that of a cluster, or RAY_ADDRESS names one; otherwise one starts here with as many
@@ -47,16 +48,18 @@ def spread(
         os.environ.setdefault(name, value)
     require("ray", "--ray", "ray", "pyarrow", "pandas")
     import ray
-    from ray import cloudpickle, data
+    from ray import data
 
+    cloudpickle: Any = import_module("ray.cloudpickle")  # It has no types.
     rows = [{"item": cloudpickle.dumps(item)} for item in items]
     with _cluster(ray, address or os.environ.get("RAY_ADDRESS") or LOCAL, workers):
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         context = data.DataContext.get_current()
         context.enable_progress_bars = False
         context.execution_options.preserve_order = in_order
-        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        dataset = data.from_items(rows, override_num_blocks=len(rows) or None)
+        resources: Any = ray.cluster_resources  # It has no types either.
+        cores = max(1, int(resources().get("CPU", 1)))
+        dataset: data.Dataset = data.from_items(rows, override_num_blocks=len(rows) or None)
         for step, share in zip(steps, (0.1, 0.9) if steps[1:] else (1.0,), strict=True):
             dataset = dataset.map_batches(
                 _Actor, fn_constructor_args=(cloudpickle.dumps(step),), batch_size=1,
@@ -83,14 +86,13 @@ class _Actor:
 
     def __call__(self, batch: Any) -> Iterator[Any]:
         import pyarrow as pa
-        from ray import cloudpickle
 
+        cloudpickle: Any = import_module("ray.cloudpickle")
         for made in self._made(cloudpickle.loads(batch["item"][0].as_py())):
             yield pa.table({"item": pa.array([cloudpickle.dumps(made)], "large_binary")})
 
     def _made(self, item: Any) -> Iterator[Any]:
-        from ray import cloudpickle
-
+        cloudpickle: Any = import_module("ray.cloudpickle")
         if isinstance(item, CragError):
             yield item
             return

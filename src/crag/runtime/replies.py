@@ -40,6 +40,9 @@ def documents_of(found: Iterable[Document], most: int) -> list[Document]:
 def usage_of(reply: Any) -> Usage:
     """Return one call of a model, and its tokens where it counts them."""
     counted = getattr(reply, "usage_metadata", None) or {}
-    names = ("input_tokens", "output_tokens")
-    tokens = {name: counted[name] for name in names if isinstance(counted.get(name), int)}
-    return Usage(llm_calls=1, **tokens)
+    usage = Usage(llm_calls=1)
+    if isinstance(read := counted.get("input_tokens"), int):
+        usage["input_tokens"] = read
+    if isinstance(written := counted.get("output_tokens"), int):
+        usage["output_tokens"] = written
+    return usage
