@@ -5,9 +5,9 @@ How `crag bench` asks a question, what every row says of it, and how work is spr
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple, NotRequired, TypeVar, cast
+from typing import Any, NamedTuple, NotRequired, TypeVar
 
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
@@ -159,7 +159,7 @@ def on_ray(
     """
     if stopped := meter.reached():
         return stopped
-    with closing(cast("Generator[Any]", spread(items, answering, workers=workers))) as answers:
+    with closing(spread(items, answering, workers=workers)) as answers:
         for place, answered in enumerate(answers, start=1):
             on_answer(answered)
             if (stopped := meter.reached()) and place < len(items):
