@@ -48,9 +48,9 @@ class Search:
             detail = "no search of `max_searches` is left"
             return _nothing(event("budget_exhausted", "search", detail, _FALLBACK))
         hits, pages = list[Hit](), list[WebPage]()
+        query, limit = state["query"], _asked_for(settings)
         start = time.monotonic()
         with Attempt("web search") as attempt:
-            query, limit = state["query"], _asked_for(settings)
             hits = within(settings.max_web_seconds, self.searcher.search, query, limit)
             pages = [_page(hit) for hit in _in_order(hits, settings)]
         usage = Usage(searches=1, web_milliseconds=round((time.monotonic() - start) * 1000))

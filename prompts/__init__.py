@@ -15,7 +15,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from crag.errors import PromptError, did_you_mean
 
@@ -63,7 +63,8 @@ class Prompts:
         place = self._place(name)
         from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-        kinds = dict(zip(_ROLES, (SystemMessage, HumanMessage, AIMessage), strict=True))
+        messages = (SystemMessage, HumanMessage, AIMessage)
+        kinds: dict[str, Any] = dict(zip(_ROLES, messages, strict=True))
         try:
             return [
                 kinds[role](Template(text).substitute(values))

@@ -4,7 +4,8 @@ import math
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from functools import partial
+from typing import Literal, cast
 
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.constants import TAG_NOSTREAM
@@ -69,7 +70,8 @@ class VerdictEvaluator:
         places = [place for place, text in enumerate(texts) if text.strip()]
         scores = [LOWEST] * len(texts)
         with ContextThreadPoolExecutor(_CONCURRENCY) as pool:
-            judged = list(pool.map(lambda place: self._judged(question, texts[place]), places))
+            asked = [texts[place] for place in places]
+            judged = list(pool.map(partial(self._judged, question), asked))
         failures = [one for one in judged if isinstance(one, EvaluatorError)]
         if failures and len(failures) == len(places):
             message = f"the chat model judged none of {len(places)} texts: {failures[0]}"
@@ -88,7 +90,7 @@ class VerdictEvaluator:
                 raise _failure(reply.detail)
             if self._style == "levels":
                 return LEVELS[level(reply.text)]
-            return YES if verdict(reply.text, self._style) else NO
+            return YES if verdict(reply.text, cast("Style", self._style)) else NO
         except EvaluatorError as error:
             return error
 

@@ -30,7 +30,7 @@ class Audit(NamedTuple):
 
 def main() -> int:
     """Run the audits that are named, print their counts, and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(AUDITS))
     parser.add_argument("--runs", type=int)
@@ -60,6 +60,7 @@ def _self_rag(folder: Path, runs: int | None) -> Iterator[Count]:
     with official_self_rag.released(folder) as programs:
         for case in official_self_rag.CASES:
             answers, same, wanted = programs.answers(case), list[bool](), runs or case.runs
+            seed = -1
             while len(same) < wanted:
                 seed, answer = next(answers)
                 if answer is not None:

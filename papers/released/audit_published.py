@@ -55,7 +55,7 @@ _NUMERIC = re.compile(r"1: ")
 
 def main() -> int:
     """Print the tables, and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--runs", type=int, help="questions of each folder; default: all")
     given = parser.parse_args()

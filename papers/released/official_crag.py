@@ -361,6 +361,7 @@ def compare(folder: Path, runs: int | None) -> Iterator[Count]:
     with released(folder) as programs:
         for case in CASES:
             same, wanted = list[bool](), runs or case.runs
+            seed = 0
             for seed in count():
                 if len(same) == wanted:
                     break

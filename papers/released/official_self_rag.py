@@ -111,7 +111,8 @@ def ours(case: Case, seed: int, without: Compat | None = None) -> Answer:
     """
     released: frozenset[Compat] = RELEASED_SHORT if case.is_short else RELEASED_LONG
     if case.program == "biography":
-        released = released - {"released_citations"} | {"released_biography"}
+        biography: frozenset[Compat] = frozenset({"released_biography"})
+        released = released - {"released_citations"} | biography
     if without is not None:
         released -= {without}
     settings = ReleasedSettings(

@@ -151,7 +151,8 @@ class ReleasedSearch(BeamSearch):
         kept = self._supported(critiques)
         if self._has("released_biography"):
             return spaced(_with_spaces(kept)), [], []
-        return (*_cited(kept), [])
+        answer, cited = _cited(kept)
+        return answer, cited, []
 
     def _supported(self, critiques: Sequence[Critique]) -> list[Critique]:
         """Leave out those that say they are unsupported, if the settings want that."""

@@ -42,7 +42,7 @@ _TOKEN = re.compile("|".join(map(re.escape, _SAID)))
 
 def main() -> None:
     """Draw a sheet, or count what was filled in."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(required=True, dest="command")
     drawing = commands.add_parser("draw")
     drawing.add_argument("rows", type=Path)

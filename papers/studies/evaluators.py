@@ -29,7 +29,7 @@ from crag.papers.evaluator.evidence import Question, read_questions, score_quest
 from crag.papers.evaluator.metrics import confusion, quality, top1
 from crag.parts import Evaluator, Passage
 from crag.runtime.environment import Environment
-from crag.state import ACTIONS, Thresholds
+from crag.state import ACTIONS, Action, Thresholds
 
 SETS = (
     "evaluator/dev_popqa_retr", "evaluator/dev_popqa_web", "evaluator/dev_bio", "evaluator/dev_nq",
@@ -64,9 +64,11 @@ def by_words(questions: Sequence[Question]) -> Scored:
     texts = list(dict.fromkeys(with_title(pair.title, pair.text) for pair in pairs))
     index, place = bm25s.BM25(), {text: number for number, text in enumerate(texts)}
     index.index(_words(texts), show_progress=False)
-    return Scored(
-        lambda question, some: index.get_scores(_words([question])[0])[[place[t] for t in some]]
-    )
+
+    def shared(question: str, some: list[str]) -> Any:
+        return index.get_scores(_words([question])[0])[[place[text] for text in some]]
+
+    return Scored(shared)
 
 
 def _words(texts: list[str]) -> Any:
@@ -128,8 +130,8 @@ def _quality(evaluator: Evaluator, questions: Sequence[Question]) -> str:
 
 def _actions(name: str, evaluator: Evaluator, questions: Sequence[Question]) -> list[str]:
     sets = score_questions(evaluator, questions).sets
-    ideal = [one.ideal for one in sets]
-    chosen = [decide([one.best], **evaluator.thresholds) for one in sets]
+    ideal: list[Action] = [one.ideal for one in sets]
+    chosen: list[Action] = [decide([one.best], **evaluator.thresholds) for one in sets]
     right = [float(one == other) for one, other in zip(ideal, chosen, strict=True)]
     low, high = bootstrap(right, 0)
     counts = confusion(ideal, chosen)

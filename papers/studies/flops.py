@@ -48,7 +48,7 @@ METHODS = (
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tokens", type=int, default=1870, help="of a prompt with its passages")
     given = parser.parse_args()
     generator, evaluator = generator_flops(given.tokens), evaluator_flops(PAIR)

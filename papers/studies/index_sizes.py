@@ -80,6 +80,7 @@ def measure(size: int, place: str) -> list[str]:
                 " ".join(map(word_of, (n, 40 * n, 900 * n, 1000 + n)))
                 for n in range(1, QUESTIONS + 1)
             ]
+            recall = 0.0
             for way in WAYS:
                 started = time.process_time()
                 found = [index.search(one, 10, by=way) for one in asked]

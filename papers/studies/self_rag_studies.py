@@ -55,7 +55,7 @@ class Variant(NamedTuple):
 
 def main() -> None:
     """Train what is missing, and print how each variant is compared."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--records", type=Path, required=True)
     parser.add_argument("--pairs", type=Path, required=True)
     parser.add_argument("--index", required=True)

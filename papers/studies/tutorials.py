@@ -174,7 +174,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Service(BaseHTTPRequestHandler):
-    server: _Server
+    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
@@ -207,7 +207,7 @@ class _Service(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its names
         """Stay silent."""
 
 

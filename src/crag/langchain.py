@@ -255,7 +255,7 @@ def _failed(attempt: Attempt) -> ToolException:
     return ToolException(f"No answer: {kind}: {said}")
 
 
-def _told(state: Any) -> tuple[str, State]:
+def _told(state: Any) -> tuple[str, Any]:
     """Return the answer, its sources and the events as text for an agent, and the state.
 
     Raises:

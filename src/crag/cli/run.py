@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command
+from langgraph.types import Command, StreamMode
 
 from crag.api import INTERRUPT, MODES, Graph, Streamed, Token
 from crag.cli.show import Trace
@@ -77,7 +77,7 @@ async def _streamed(
 ) -> dict[str, Any]:
     """Run until the graph ends or interrupts, and return the state with any interrupt."""
     run = Streamed()
-    modes = MODES if trace else [mode for mode in MODES if mode != "messages"]
+    modes: list[StreamMode] = MODES if trace else ["values", "updates"]
     async for path, mode, chunk in graph.astream(
         given, config, context=settings, stream_mode=modes, subgraphs=True
     ):

@@ -243,7 +243,8 @@ class _Writing:
             return f"<{tag}>"
         first = self._line(node.parent if tag == "dt" else node)
         last = first + node.rawsource.count("\n") if tag == "p" else first
-        start = f' start="{node["start"]}"' if "start" in node else ""
+        number = node.get("start") if isinstance(node, nodes.Element) else None
+        start = "" if number is None else f' start="{number}"'
         return f'<{tag} {PLACE}="{first}-{last}"{start}>'
 
     def _line(self, node: nodes.Node) -> int:

@@ -95,8 +95,8 @@ class RerankEvaluator:
         ):  # fmt: skip
             with attempt:
                 response = self._client.post(self._address, json=body)
-                response.raise_for_status()
-        return response.json()
+                return response.raise_for_status().json()
+        raise AssertionError  # The last attempt returns or raises.
 
     def _error(self, problem: str) -> EvaluatorError:
         return EvaluatorError(f"{self._name}: {problem}")

@@ -1,5 +1,7 @@
 """Choose the parts of a graph from the environment."""
 
+from typing import Any, cast
+
 from langchain_core.documents import BaseDocumentCompressor
 
 from crag.errors import SearchError, SettingsError
@@ -182,11 +184,11 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
         case _ if is_attribute(name):
             from crag.web.searchers import FunctionSearcher
 
-            function = attribute_named(name, "CRAG_SEARCH")
+            function: Any = attribute_named(name, "CRAG_SEARCH")
             if not callable(function):
                 allowed = "it must be a function search(query, limit)"
                 raise SettingsError("CRAG_SEARCH", name, allowed)
-            return FunctionSearcher(function)
+            return cast("WebSearcher", FunctionSearcher(cast("Any", function)))
         case _:
             allowed = "allowed are tavily, wikipedia, searxng, none and module:function"
             raise SettingsError("CRAG_SEARCH", name, allowed)

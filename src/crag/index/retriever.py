@@ -37,8 +37,8 @@ class IndexRetriever(BaseRetriever):
     """The settings of a run that `invoke` takes."""
 
     def __init__(self, index: DocumentIndex, k: int = 10, find_by: FindBy = "both") -> None:
-        options = {"k": k, "find_by": find_by}
-        super().__init__(index=index, search_kwargs=options)
+        fields: dict[str, Any] = {"index": index, "search_kwargs": {"k": k, "find_by": find_by}}
+        super().__init__(**fields)
 
     @property
     def languages(self) -> frozenset[str]:

@@ -325,11 +325,12 @@ class BeamSearch:
             "cut": best["ending"] == "length",
             "empty": not answer,
         }
-        last = [ended] if ended else []
-        flags = [*self._beam["flags"], *flags, *last, *(flag for flag in raised if raised[flag])]
+        last: list[Flag] = [ended] if ended else []
+        flags += [*last, *(flag for flag in raised if raised[flag])]
+        flags = [*self._beam["flags"], *flags]
         return Reflection(
             answer=answer, raw=best["context"], cited=cited, score=self._score(best),
-            flags=list(dict.fromkeys(flags)), tokens=self._beam["tokens"],
+            flags=sorted(set(flags), key=flags.index), tokens=self._beam["tokens"],
         )  # fmt: skip
 
     def _best(self) -> Hypothesis:

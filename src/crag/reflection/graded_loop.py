@@ -77,14 +77,16 @@ class GradedLoop:
             if len(final) == 1 and part["passage"] is None:
                 part["why"] = f"{ALONE}{why}"
         flags = [flag for part in final for flag in part["flags"] if flag in {"empty", "cut"}]
-        flags += [] if final else ["empty"]
+        if not final:
+            flags.append("empty")
+        told: list[Flag] = [*self._flags, *flags]
         return Reflection(
             choices=[choice], passages=self._offered.records, critiques=self._critiques, beam=None,
             answer=short_answer(" ".join(cleaned(part["text"]) for part in final)),
             raw=_before(final[:-1]) + "".join(part["text"] for part in final[-1:]),
             cited=[part["passage"] for part in final if part["passage"] is not None],
             score=final[-1]["total"] if final else 0.0,
-            flags=list(dict.fromkeys([*self._flags, *flags])), tokens=self._tokens,
+            flags=sorted(set(told), key=told.index), tokens=self._tokens,
         )  # fmt: skip
 
     def _read(self) -> list[Critique]:

@@ -49,6 +49,7 @@ def spread(
     require("ray", "--ray", "ray", "pyarrow", "pandas")
     import ray
     from ray import data
+    from ray.exceptions import RayError
 
     cloudpickle: Any = import_module("ray.cloudpickle")  # It has no types.
     rows = [{"item": cloudpickle.dumps(item)} for item in items]
@@ -72,7 +73,7 @@ def spread(
                 if isinstance(made, CragError):
                     raise made
                 yield made
-        except ray.exceptions.RayError as error:
+        except RayError as error:
             kept = "What is finished is kept: run again, or without --ray to see more"
             raise CragError(f"Ray's workers failed ({first_line(error)}). {kept}") from error
 
@@ -82,7 +83,7 @@ class _Actor:
 
     def __init__(self, step: bytes) -> None:
         self._step = step
-        self._take: Callable[[Any], Iterable[Any]] | None = None
+        self._take: Any = None
 
     def __call__(self, batch: Any) -> Iterator[Any]:
         import pyarrow as pa
@@ -97,8 +98,8 @@ class _Actor:
             yield item
             return
         try:
-            self._take = self._take or cloudpickle.loads(self._step)()
-            yield from self._take(item)
+            take = self._take = self._take or cloudpickle.loads(self._step)()
+            yield from take(item)
         except CragError as error:
             yield CragError(str(error))  # One that can be sent to another process.
 
