@@ -32,8 +32,8 @@ from crag.evaluators import load_evaluator
 from crag.generation import load_chat_model
 from crag.papers.bench.methods import METHODS, Graph
 from crag.papers.bench.report import table
+from crag.papers.settings import PaperSettings
 from crag.parts import Parts
-from crag.settings import Settings
 from crag.testing import FakeRetriever
 from crag.web import SearxngSearcher
 from crag.web.reader import HttpPageReader
@@ -118,7 +118,7 @@ async def measured(
 
 async def asked(graph: Graph, case: Case, k: int, questions: int) -> tuple[float, ...]:
     """Ask so many at the same time; return seconds, and each one's processor, calls and tokens."""
-    settings = Settings.model_validate(
+    settings = PaperSettings.model_validate(
         {**METHODS[case.method].settings, **case.settings, "k": k, "obey_robots": False}
     )
     texts = [f"{QUESTION.format(next(_CASES))} {case.suffix}" for _ in range(questions)]

@@ -77,6 +77,7 @@ def load_chat_model(  # noqa: PLR0913 - each is an option
     if framing == "raw":
         from crag.generation.raw_completion import RawCompletion
 
+        options.setdefault("temperature", 0)  # LangChain would send one of its own.
         return RawCompletion(llm=OpenAI(**options, cache=False))
     if base_url is None:
         return ChatOpenAI(**options)

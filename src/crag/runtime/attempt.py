@@ -12,6 +12,7 @@ from typing import Self
 from langgraph.errors import GraphBubbleUp
 
 from crag.events import describe, redact
+from crag.plain import said
 
 logger = logging.getLogger(__name__)
 
@@ -43,5 +44,5 @@ class Attempt:
         self.error = error
         logger.warning("%s failed: %s", self.what, describe(error))
         if logger.isEnabledFor(logging.DEBUG):
-            logger.debug("%s", redact("".join(format_exception(error))))
+            logger.debug("%s", redact(said("".join(format_exception(error)))))
         return True

@@ -70,7 +70,7 @@ def create(
     app = Starlette(
         routes=[
             Route("/", page),
-            Mount("/page", StaticFiles(directory=STATIC)),
+            Mount("/page", StaticFiles(directory=STATIC, follow_symlink=True)),
             Route("/ok", ok),
             Route("/api/graphs", offered),
             Route("/api/ask", ask, methods=["POST"]),
