@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
 SAID = {
     "lcel_chain": [
-        "corrected: (a model would answer from a prompt of 59 words)",
+        "corrected: (a model would answer from a prompt of 36 words)",
         "kept: The last of them, Note G, lists the steps",
         "'title': 'Ada Lovelace'",
         "a prompt of 16 words)\n    event: search_unavailable",

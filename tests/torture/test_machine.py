@@ -91,14 +91,14 @@ def test_a_full_disk_is_told_and_the_index_stays_whole(home: Path) -> None:
 @pytest.mark.slow
 def test_output_that_cannot_be_written_is_one_line(home: Path) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
-        process = started("prompts", home=home, output=full.fileno())
+        process = started("list", "--index", "index", home=home, output=full.fileno())
         done = ended(process)
     assert (done.returncode, done.stderr) == (2, "Error: No space left on device\n")
 
 
 @pytest.mark.slow
 def test_a_reader_that_has_gone_is_no_error(home: Path) -> None:
-    process = started("prompts", home=home)
+    process = started("list", "--index", "index", home=home)
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None

@@ -32,7 +32,7 @@ def read_as(content_type: str, body: bytes) -> tuple[str, tuple[str, ...]]:
 def problem_of(body: bytes, content_type: str) -> str:
     with pytest.raises(PageError) as caught:
         transcribe(body, content_type, URL)
-    assert caught.value.url == URL
+    assert caught.value.name == URL
     return caught.value.problem
 
 
