@@ -330,7 +330,8 @@ class BeamSearch:
         flags = [*self._beam["flags"], *flags]
         return Reflection(
             answer=answer, raw=best["context"], cited=cited, score=self._score(best),
-            flags=sorted(set(flags), key=flags.index), tokens=self._beam["tokens"],
+            flags=sorted(set(flags), key=flags.index),  # pyright: ignore[reportArgumentType]
+            tokens=self._beam["tokens"],
         )  # fmt: skip
 
     def _best(self) -> Hypothesis:

@@ -79,7 +79,7 @@ class GradedLoop:
         flags = [flag for part in final for flag in part["flags"] if flag in {"empty", "cut"}]
         if not final:
             flags.append("empty")
-        told: list[Flag] = [*self._flags, *flags]
+        told: list[Flag] = [*self._flags, *flags]  # pyright: ignore[reportAssignmentType]
         return Reflection(
             choices=[choice], passages=self._offered.records, critiques=self._critiques, beam=None,
             answer=short_answer(" ".join(cleaned(part["text"]) for part in final)),

@@ -59,7 +59,8 @@ def short_form(asked: Asked, driver: Driver) -> Reflection:
         answer=rules.shown(best.answer, settings), raw=best.critique["text"],
         cited=[] if cited is None else [cited],
         score=sums.get(best.answer, best.critique["total"]),
-        flags=sorted(set(flags), key=flags.index), tokens=sum(entry.tokens for entry in entries),
+        flags=sorted(set(flags), key=flags.index),  # pyright: ignore[reportArgumentType]
+        tokens=sum(entry.tokens for entry in entries),
     )  # fmt: skip
 
 
