@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from crag.papers.bench.lines import Lines
+from crag.asking.json_lines import JsonLines
 from crag.papers.bench.running import AnswerRow
 
 
@@ -41,7 +41,7 @@ class Row(AnswerRow):
     reflection: dict[str, Any] | None
 
 
-class RowFile(Lines[Row]):
+class RowFile(JsonLines[Row]):
     """The rows of one run."""
 
     def __init__(self, path: Path) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple, NotRequired, TypeVar
+from typing import Any, Literal, NamedTuple, NotRequired, TypeVar
 
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
@@ -15,13 +15,13 @@ from typing_extensions import TypedDict
 from crag.answering.attribution import unsupported_share
 from crag.events import Event, EventKind, redact
 from crag.papers.bench.budget import BudgetSpentError, Meter
-from crag.papers.bench.lines import Status
 from crag.runtime.attempt import Attempt
 from crag.runtime.ray_cluster import Step, spread
 from crag.settings import Settings
 from crag.state import Outcome
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
+Status = Literal["answered", "abstained", "failed"]
 Item = TypeVar("Item")
 Answered = TypeVar("Answered")
 

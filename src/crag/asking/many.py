@@ -7,17 +7,17 @@ import asyncio
 import hashlib
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from crag.api import Graph
+from crag.asking.json_lines import JsonLines
 from crag.errors import DataError
 from crag.events import EventKind, redact
 from crag.factory.parts import choose_parts
@@ -168,10 +168,8 @@ class Batch:
         return settings_from_text(dict(self.settings), Settings)
 
 
-class AnswerFile:
-    """JSON Lines, each on disk before the next one starts; of one id the last one counts.
-
-    An unfinished last line of a killed run is removed when the file is opened.
+class AnswerFile(JsonLines[Row]):
+    """The answers of one run, by the ids of their questions.
 
     Raises:
         DataError: it holds something else, or answers of other settings or parts; or another run
@@ -179,51 +177,21 @@ class AnswerFile:
     """
 
     def __init__(self, path: Path, run: str) -> None:
-        self.path, self.run = path, run
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a+b")
-        try:
-            _lock(path, self._file.fileno())
-            self._file.seek(0)
-            content = self._file.read()
-            whole = content[: content.rfind(b"\n") + 1]
-            self.rows = dict(map(self._read, enumerate(whole.splitlines(), start=1)))
-            """By the ids of their questions."""
-            self._file.truncate(len(whole))
-        except BaseException:
-            self._file.close()
-            raise
+        self.run = run
+        super().__init__(path, ("id", "run"), "an answer of `crag batch`", "id")
 
     def append(self, row: Row) -> None:
         """Write a row, and wait until it is on disk."""
-        line = json.dumps({**row, "run": self.run}, ensure_ascii=False, allow_nan=False)
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self.rows[row["id"]] = row
+        super().append({**row, "run": self.run})
 
-    def __enter__(self) -> Self:
-        """Use the file until the end of the block."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self._file.close()
-
-    def _read(self, line: tuple[int, bytes]) -> tuple[str, Row]:
-        try:
-            row: Row = json.loads(line[1])
-            run = row["run"]
-        except (ValueError, TypeError, KeyError):
-            problem = "is not an answer of `crag batch`; use another --output"
-            raise DataError(self.path, problem, line[0]) from None
-        if run != self.run:
+    def refuse(self, row: Row) -> None:
+        """Raise a DataError if a row is of another run."""
+        if row["run"] != self.run:
             problem = (
                 "holds answers of another method, other settings or other parts: use another "
                 "--output, or go on with those"
             )
             raise DataError(self.path, problem)
-        return row["id"], row
 
 
 def answer_all(  # noqa: PLR0913 - how a run is done
@@ -276,21 +244,3 @@ def _asker(batch: Batch) -> Callable[[Question], list[Row]]:
     """Return what asks questions in a worker, with one graph, and one loop for its clients."""
     graph, settings, loop = batch.graph(), batch.chosen(), asyncio.Runner()
     return lambda question: [loop.run(ask(graph, question, settings))[0]]
-
-
-def _lock(path: Path, descriptor: int) -> None:
-    """Lock a file until it is closed: two runs would ask every question twice.
-
-    A lock of filelock's would be a file of its own beside somebody's answers.
-    """
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        problem = "another run is writing to it. Wait until it has finished, or stop it"
-        raise DataError(path, problem) from None
-    except OSError:  # A file system without locks.
-        return
