@@ -6,11 +6,11 @@ from typing import Any
 from pydantic import model_validator
 
 from crag.papers.tasks import Task, profile_of, settings_of
-from crag.settings import VariedSettings
+from crag.settings import Settings, Variant
 from crag.tasks import TaskProfile
 
 
-class PaperSettings(VariedSettings):
+class PaperSettings(Variant, Settings):
     """Settings of one run, with every switch that the papers ablate.
 
     Raises:
@@ -21,6 +21,11 @@ class PaperSettings(VariedSettings):
     task: Task = "default"
     """Prompts and numbers of the papers for one of their tasks; `default` and `asqa` answer with
     citations. A task's thresholds fit CRAG's T5 evaluator only."""
+
+    @property
+    def variant(self) -> Variant:
+        """What the papers vary: fields of these settings."""
+        return self
 
     @property
     def profile(self) -> TaskProfile:

@@ -20,9 +20,10 @@ from crag.papers.metrics.citing import cited
 from crag.papers.metrics.long_form import str_em, without_citations
 from crag.papers.metrics.matching import official_match, official_verdict
 from crag.papers.released.reflection import ReleasedSettings, short_form_score
+from crag.papers.settings import PaperSettings
 from crag.parts import Candidate
 from crag.reflection_tokens import RELEVANCE, SUPPORT, UTILITY
-from crag.settings import Settings, VariedSettings
+from crag.settings import Settings
 from crag.state import Source, Strip
 
 RUNS = 2000
@@ -76,7 +77,7 @@ def test_the_best_strips_of_the_official_code(count: int) -> None:
     def one(draw: random.Random) -> tuple[list[str], list[str]]:
         scores = [round(draw.uniform(-1, 1), 1) for _ in range(draw.randrange(1, 20))]
         ranked = sorted(range(len(scores)), key=lambda place: scores[place], reverse=True)
-        settings = VariedSettings(strip_order="score", strip_threshold=None)
+        settings = PaperSettings(strip_order="score", strip_threshold=None)
         found = recompose(strips_of(scores, count, None), settings)
         return [strip["text"] for strip in found], [str(place) for place in ranked[:count]]
 

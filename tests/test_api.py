@@ -157,7 +157,7 @@ def test_what_cannot_be_asked_is_refused(parts: Parts) -> None:
         crag.open(parts=parts, method="knowledge")
     with pytest.raises(SettingsError, match="'kk'"):
         crag.open(parts=parts, settings={"kk": 1})
-    with pytest.raises(SettingsError, match=r"'settings' cannot be \['k'\]: write"):
+    with pytest.raises(SettingsError, match=r"'settings' cannot be \['k'\]: Input"):
         crag.open(parts=parts, settings=["k"])  # type: ignore[arg-type]
     documents = crag.open(parts=parts)
     with pytest.raises(QuestionError, match="empty"):

@@ -29,7 +29,7 @@
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,7 +38,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from crag.errors import DataError, SettingsError
 from crag.papers.bench.examples import TaskName
 from crag.papers.released.reflection import released_settings
-from crag.plain import allowed_by
+from crag.plain import problem_of
 
 
 class Variant(BaseModel):
@@ -145,7 +145,7 @@ def read_experiment(
     try:
         experiment = Experiment.model_validate(given)
     except ValidationError as error:
-        raise DataError(path, _first(error)) from None
+        raise DataError(path, problem_of(error, "the experiment")) from None
     own = _OWN_THRESHOLDS if thresholds == "evaluator" else {}
     changed = experiment.model_copy(
         update={
@@ -186,16 +186,3 @@ def _check(path: Path, variant: Variant) -> None:
 
 def _named(settings: Mapping[str, object]) -> list[str]:
     return [f"{name}={value}" for name, value in settings.items()]
-
-
-def _first(error: ValidationError) -> str:
-    first: Any = error.errors()[0]
-    field = ".".join(_place(first["loc"]))
-    message = allowed_by(first)
-    value, unknown = first["input"], first["type"] == "extra_forbidden"
-    shown = f", not {value!r}" if isinstance(value, str | int | float) and not unknown else ""
-    return f"{field}: {message}{shown}" if field else message
-
-
-def _place(location: Sequence[str | int]) -> list[str]:
-    return [str(part) for part in location]

@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crag.errors import SettingsError
-from crag.plain import allowed_by
+from crag.plain import first_problem
 
 Preset = Literal["default", "paper"]
 AnyRecipe = TypeVar("AnyRecipe", bound=BaseModel)
@@ -119,11 +119,10 @@ def valid_recipe(kind: type[AnyRecipe], values: Mapping[str, object]) -> AnyReci
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        problem = error.errors()[0]
-        field = str(problem["loc"][0])
-        known = field in kind.model_fields
-        allowed = allowed_by(problem) if known else f"there are: {', '.join(kind.model_fields)}"
-        raise SettingsError(field, values.get(field), allowed) from error
+        field, value, problem = first_problem(error)
+        if field not in kind.model_fields:
+            problem = f"there are: {', '.join(kind.model_fields)}"
+        raise SettingsError(field, value, problem) from error
 
 
 def recipe_from(preset: Preset, changes: Mapping[str, object]) -> Recipe:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.errors import TrainingError
-from crag.state import ACTIONS, Action, ByAction, Thresholds
+from crag.state import ACTIONS, Action, Thresholds
 
 FEWEST = 10
 """Fewest questions judged Correct for their precision to count."""
@@ -51,7 +51,7 @@ class Costs:
     def matrix(self) -> Floats:
         """Return the cost of each chosen action (row) for each ideal one; both as in `ACTIONS`."""
         wrong, needless, discarded = self.wrong, self.needless, self.discarded
-        rows: ByAction[ByAction[float]] = {
+        rows: dict[Action, dict[Action, float]] = {
             "correct": {"correct": 0, "ambiguous": wrong, "incorrect": wrong},
             "ambiguous": {"correct": needless, "ambiguous": 0, "incorrect": needless},
             "incorrect": {"correct": discarded, "ambiguous": discarded, "incorrect": 0},

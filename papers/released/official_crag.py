@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 from unittest import mock
 
 from langchain_core.documents import Document
@@ -55,7 +55,7 @@ from crag.papers.settings import PaperSettings
 from crag.papers.tasks import profile_of
 from crag.runtime.evaluator_calls import filter_strips
 from crag.settings import Decomposition
-from crag.state import KINDS, Source, Strip, StripKind
+from crag.state import Source, Strip, StripKind
 
 CHECKOUT, METRICS = "CRAG/scripts", "self-rag/retrieval_lm"
 """CRAG's eval.py imports `metrics` of Self-RAG."""
@@ -313,7 +313,9 @@ def _our_passages(seed: int) -> list[Any]:
     offered = []
     for row, *kinds in zip(*_knowledge(seed), strict=True):
         strips = [
-            _strip(text, kind) for kind, texts in zip(KINDS, kinds, strict=True) for text in texts
+            _strip(text, kind)
+            for kind, texts in zip(get_args(StripKind), kinds, strict=True)
+            for text in texts
         ]
         documents = [Document(one["text"], metadata={"title": one["title"]}) for one in row["ctxs"]]
         state: Any = {"documents": documents, "strips": strips}

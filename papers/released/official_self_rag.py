@@ -34,7 +34,7 @@ from crag.parts import Passage
 from crag.reflection.beam import long_form
 from crag.reflection.driver import Asked, Driver
 from crag.reflection.short_form import short_form
-from crag.reflection_settings import Mode
+from crag.settings import Mode
 from crag.state import OfferedPassage
 
 CHECKOUT = "self-rag/retrieval_lm"

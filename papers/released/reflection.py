@@ -72,7 +72,6 @@ from pydantic import BeforeValidator
 from crag.papers.settings import PaperSettings
 from crag.parts import Candidate, Probabilities
 from crag.reflection.scoring import CritiqueScores, Grader, graded, score, seen
-from crag.reflection_settings import CritiqueWeights
 from crag.reflection_tokens import (
     CONTINUE,
     END,
@@ -87,7 +86,7 @@ from crag.reflection_tokens import (
     UTILITY,
     Group,
 )
-from crag.settings import settings_from_text
+from crag.settings import CritiqueWeights
 from crag.state import Flag
 
 Compat = Literal[
@@ -120,12 +119,12 @@ class ReleasedSettings(PaperSettings):
 
 
 def released_settings(values: Mapping[str, object]) -> ReleasedSettings:
-    """Validate values of a table, as `crag.settings.settings_from_text` does.
+    """Validate values of a table.
 
     Raises:
         SettingsError: a value is invalid.
     """
-    return settings_from_text(values, ReleasedSettings)
+    return ReleasedSettings.model_validate(values)
 
 
 RELEASED_SHORT: frozenset[Compat] = frozenset(

@@ -19,8 +19,8 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from crag.finding import FindBy
 from crag.index import DocumentIndex
+from crag.tasks import FindBy
 
 DIMENSION, WORDS, VOCABULARY, AT_ONCE, QUESTIONS = 384, 120, 50_000, 1000, 50
 WAYS: Sequence[FindBy] = ("words", "meaning", "both")

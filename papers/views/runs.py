@@ -5,10 +5,11 @@ from typing import Any, NamedTuple, cast
 
 from langgraph.graph.state import CompiledStateGraph
 
+from crag.api import values_of
 from crag.papers.settings import PaperSettings
 from crag.papers.views.updates import written
 from crag.settings import Settings
-from crag.state import State, values_of
+from crag.state import State
 
 Place = tuple[tuple[int, int, str], ...]
 """Step, order and name of a task, preceded by those of its parent graph."""

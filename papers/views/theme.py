@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from crag.correction.action import decide
 from crag.papers.bench.charts import chart
-from crag.state import ACTIONS, Action, ByAction, Thresholds
+from crag.state import ACTIONS, Action, Thresholds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,12 +16,12 @@ PAPER, INK, SOFT, DIM = "#FDFCFA", "#1E2226", "#585F68", "#85827A"
 LINE, FAINT = "#DCD9D0", "#A9A79F"
 ACCENT, SECOND = "#0F5F59", "#A24E00"
 ACCENT_SOFT = "#E0EFEC"
-COLOURS: ByAction[str] = {
+COLOURS: dict[Action, str] = {
     "correct": "#1B7A43",
     "ambiguous": "#B07908",
     "incorrect": "#B0322A",
 }
-SOFT_COLOURS: ByAction[str] = {
+SOFT_COLOURS: dict[Action, str] = {
     "correct": "#E2F3E8",
     "ambiguous": "#FAF0D7",
     "incorrect": "#FBE7E4",
@@ -79,7 +79,7 @@ def shade_actions(axes: "Axes", thresholds: Thresholds) -> None:
     """Shade the ranges of scores by action, within the limits of the axis."""
     left, right = axes.get_xlim()
     lower, upper = thresholds["lower"], thresholds["upper"]
-    spans: ByAction[tuple[float, float]] = {
+    spans: dict[Action, tuple[float, float]] = {
         "correct": (upper, right),
         "ambiguous": (lower, upper),
         "incorrect": (left, lower),
@@ -95,7 +95,7 @@ def name_actions(axes: "Axes", thresholds: Thresholds) -> None:
     """Label each shaded range with its action; outer labels are at the edges."""
     left, right = axes.get_xlim()
     middle = (thresholds["lower"] + thresholds["upper"]) / 2
-    places: ByAction[tuple[float, str]] = {
+    places: dict[Action, tuple[float, str]] = {
         "correct": (right, "right"),
         "ambiguous": (middle, "center"),
         "incorrect": (left, "left"),

@@ -10,7 +10,7 @@ from langchain_core.messages import AnyMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import StreamMode
+from langgraph.types import Overwrite, StreamMode
 
 from crag.errors import CragError, QuestionError, SettingsError
 from crag.events import Event
@@ -18,8 +18,8 @@ from crag.factory.parts import choose_parts
 from crag.graph_registry import OFFERED, graph_named
 from crag.parts import Parts
 from crag.runtime.environment import Environment
-from crag.settings import Settings, settings_from
-from crag.state import Action, Citation, Outcome, Strip, Usage, values_of
+from crag.settings import Settings
+from crag.state import Action, Citation, Outcome, Strip, Usage
 from crag.text.thoughts import AnswerStream
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -74,6 +74,12 @@ class Step(NamedTuple):
     """What it wrote into the state."""
 
 
+def values_of(update: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a node wrote as it shows in streams, without the marks that replace a value."""
+    values = (update or {}).items()
+    return {key: one.value if isinstance(one, Overwrite) else one for key, one in values}
+
+
 class Streamed:
     """The state of a run, collected from what its graph streams."""
 
@@ -110,8 +116,7 @@ class OpenDocuments:
     def __init__(self, graph: Graph, settings: Chosen = None) -> None:
         self.graph = graph
         """The compiled graph, for drawing, or as a part of another one."""
-        self._given = _given(settings)
-        self.settings = settings_from(self._given)
+        self.settings = Settings.model_validate(settings or {})
         """The settings of every question that names none of its own."""
 
     def ask(
@@ -163,9 +168,9 @@ class OpenDocuments:
         yield _answer(run.state)
 
     def _chosen(self, settings: Chosen) -> Settings:
-        changes = _given(settings)
-        # Not those of `self.settings`, which hold what its task brought along.
-        chosen = settings_from(self._given | changes) if changes else self.settings
+        changed = Settings.model_validate(settings or {})
+        given = [one.model_dump(exclude_unset=True) for one in (self.settings, changed)]
+        chosen = Settings.model_validate({**given[0], **given[1]})
         if chosen.confirm_web:
             allowed = "nobody can be asked here: build the graph with a checkpointer, and resume it"
             raise SettingsError("confirm_web", True, allowed)  # noqa: FBT003 - the value of the field
@@ -205,19 +210,11 @@ def open_documents(
     return OpenDocuments(entry.build(parts), settings)
 
 
-def _given(settings: Chosen) -> dict[str, object]:
-    if settings is None or isinstance(settings, Mapping):
-        return {**(settings or {})}
-    return Settings.model_validate(settings).model_dump(exclude_unset=True)
-
-
 def _input(question: Question) -> dict[str, Any]:
-    if isinstance(question, str):
-        return {"question": question}
-    if isinstance(question, list | tuple):
-        return {"messages": [*question]}
-    message = f"question must be text or a list of messages, not {type(question).__name__}"
-    raise QuestionError(message)
+    if not isinstance(question, str | list | tuple):
+        kind = type(question).__name__
+        raise QuestionError(f"question must be text or a list of messages, not {kind}")
+    return {"question": question} if isinstance(question, str) else {"messages": [*question]}
 
 
 def _answer(state: Mapping[str, Any]) -> Answer:

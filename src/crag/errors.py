@@ -3,23 +3,13 @@
     CragError (RuntimeError)
     ├── QuestionError            no question, or one beyond the limit
     ├── SettingsError            a setting with a value outside its range
-    ├── ConfigurationError       the file crag.toml
-    ├── DocumentIndexError       the index of the user's documents
-    │   ├── IndexNotFoundError
-    │   ├── EmptyIndexError
-    │   └── EmbeddingMismatchError
-    ├── LoaderError              a loader named for files
+    ├── DataError                a file of the user's; PromptError: a prompt of their own
+    ├── DocumentIndexError       the index: IndexNotFoundError, EmbeddingMismatchError
     ├── SourceError              one file that cannot be indexed
     ├── ContentError             bytes that hold no text anybody can read
-    ├── EncoderError             the sentence encoder
-    ├── EvaluatorError           the evaluator
-    ├── ReplyError               a part returned what its Protocol does not allow
-    ├── PromptError              a prompt of the user's own
-    ├── DataError                a file of labelled data
+    ├── EncoderError, EvaluatorError    a model of our own that cannot be used
     ├── TrainingError            training or calibration that cannot continue
-    ├── SearchError              the web searcher
-    ├── PageError                one web page that cannot be read
-    ├── ModelError               the chat model
+    ├── SearchError, PageError, ModelError    the web searcher, one web page, the chat model
     └── MissingPackageError      an optional package that a part needs
 
 The root is a `RuntimeError` because a LangGraph server only forwards messages of well-known
@@ -40,9 +30,7 @@ PageProblem = Literal[
     "refused", "robots", "timeout", "too_large", "status", "content_type", "network", "unreadable",
     "empty", "budget",
 ]  # fmt: skip
-"""Why a page has no paragraphs: refused by the guard, forbidden by robots.txt, too slow, too many
-bytes, an HTTP status, an unsupported content type, no connection, damaged, without text, or not
-tried because a budget was spent."""
+"""Why a page has no paragraphs; `refused` by the guard, or not tried as a `budget` was spent."""
 ModelProblem = Literal["key", "unknown", "failed", "refused", "empty", "wordless"]
 Problem = TypeVar("Problem", bound=str)
 
@@ -91,18 +79,8 @@ class _NamedError(CragError):
         super().__init__(f"{self.kind}{name}: {problem}")
 
 
-class ConfigurationError(_NamedError):
-    """The file that names the parts cannot be used."""
-
-
 class SourceError(_NamedError):
     """One source (a file, or one record of a file) cannot be indexed."""
-
-
-class LoaderError(_NamedError):
-    """A loader that was named cannot be used."""
-
-    kind = "loader "
 
 
 class EncoderError(_NamedError):
@@ -117,22 +95,12 @@ class DocumentIndexError(_NamedError):
     kind = "index "
 
 
-def _indexing(location: str) -> str:
-    return f"crag index PATH… --index {shlex.quote(location)}"
-
-
 class IndexNotFoundError(DocumentIndexError):
-    """There is no index at the location."""
+    """There is no index at the location, or nothing in it."""
 
-    def __init__(self, location: str) -> None:
-        super().__init__(location, f"it does not exist. Build it with: {_indexing(location)}")
-
-
-class EmptyIndexError(DocumentIndexError):
-    """The index exists but is empty."""
-
-    def __init__(self, location: str) -> None:
-        super().__init__(location, f"it is empty. Fill it with: {_indexing(location)}")
+    def __init__(self, location: str, problem: str = "it does not exist") -> None:
+        command = f"crag index PATH… --index {shlex.quote(location)}"
+        super().__init__(location, f"{problem}. Build it with: {command}")
 
 
 class EmbeddingMismatchError(DocumentIndexError):
@@ -148,19 +116,18 @@ class EmbeddingMismatchError(DocumentIndexError):
 
 
 class DataError(CragError):
-    """A file of labelled data cannot be used; `line` is set if one line is at fault."""
+    """A file of the user's cannot be used: crag.toml, questions, labelled data.
 
-    kind: ClassVar[str] = ""
+    `line` is set if one line is at fault.
+    """
 
     def __init__(self, path: Path, problem: str, line: int | None = None) -> None:
         self.path, self.problem, self.line = path, problem, line
-        super().__init__(f"{self.kind}{path}{f', line {line}' if line else ''}: {problem}")
+        super().__init__(f"{path}{f', line {line}' if line else ''}: {problem}")
 
 
 class PromptError(DataError):
     """A prompt, or a folder of them, cannot be used."""
-
-    kind = "prompt "
 
 
 class ContentError(CragError):
@@ -169,13 +136,6 @@ class ContentError(CragError):
     def __init__(self, problem: str) -> None:
         self.problem = problem
         super().__init__(problem)
-
-
-class ReplyError(CragError):
-    """A part of a graph returned what its Protocol does not allow."""
-
-    def __init__(self, part: str, problem: str) -> None:
-        super().__init__(f"the {part} {problem}")
 
 
 class _FailureError(CragError, Generic[Problem]):
@@ -213,8 +173,7 @@ class MissingPackageError(CragError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the known names that are spelled like `name`, or all of them if none is."""
-    names, name = {one.lower(): one for one in known}, name.lower()
-    near = get_close_matches(name, names, n=3, cutoff=0.5)
-    near += [one for one in names if one not in near and name and name in one.split("_")]
+    names = {one.lower(): one for one in known}
+    near = get_close_matches(name.lower(), names, n=3, cutoff=0.5)
     meant = " or ".join(names[one] for one in near)
     return f"did you mean {meant}?" if near else f"known are {', '.join(names.values())}"

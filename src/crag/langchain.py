@@ -6,8 +6,7 @@ The graphs themselves are LangChain Runnables and need no adapter.
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -22,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from crag.answering.outcome import NOT_FOUND
 from crag.correction.provenance import source_of, title_of
-from crag.errors import CragError, ReplyError
+from crag.errors import CragError
 from crag.evaluators import load_evaluator
 from crag.events import redact
 from crag.graph.knowledge import build_knowledge
@@ -31,7 +30,7 @@ from crag.parts import ChatModel, Evaluator, PageReader, Parts, WebSearcher
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt
 from crag.runtime.retrievers import options_of
-from crag.settings import Settings, settings_from
+from crag.settings import Settings
 from crag.state import Citation, State, Strip
 from crag.text.marks import as_mark
 from crag.text.untrusted import neutral
@@ -82,17 +81,14 @@ class CorrectiveRetriever(BaseRetriever):
 
     @field_validator("settings", mode="before")
     @classmethod
-    def _validate_settings(cls, given: Any) -> Any:
-        return settings_from(given) if isinstance(given, Mapping) else given
+    def _validate_settings(cls, given: Any) -> Settings:
+        return Settings.model_validate(given)
 
-    @cached_property
+    @property
     def graph(self) -> Graph:
-        """The compiled graph, for drawing, streaming, or use within another graph."""
-        parts = Parts(
-            retriever=self.retriever, evaluator=self.evaluator, model=self.model,
-            prompts=self.prompts, searcher=self.searcher, reader=self.reader,
-        )  # fmt: skip
-        return build_knowledge(parts)
+        """A compiled graph, for drawing, streaming, or use within another graph."""
+        names = ("retriever", "evaluator", "model", "prompts", "searcher", "reader")
+        return build_knowledge(Parts(**{name: getattr(self, name) for name in names}))
 
     def correct(self, question: str, config: RunnableConfig | None = None) -> State:
         """Return the whole state of a run: scores, action, strips kept and dropped, events."""
@@ -123,25 +119,6 @@ class CorrectiveRetriever(BaseRetriever):
         shown = {"crag_settings": settings.model_dump(mode="json", exclude_unset=True)}
         named = merge_configs({"tags": ["crag"], "metadata": shown}, config)
         return {"config": named, "context": settings}
-
-    def __getstate__(self) -> dict[Any, Any]:
-        """Leave out the graph, which cannot be pickled and is compiled again."""
-        state = super().__getstate__()
-        return {**state, "__dict__": _without_graph(state["__dict__"])}
-
-    def __copy__(self) -> Self:
-        """Leave out the graph, which is built of parts that `model_copy` may replace."""
-        copied = super().__copy__()
-        object.__setattr__(copied, "__dict__", _without_graph(copied.__dict__))
-        return copied
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Do as `__copy__`, and copy the parts too."""
-        return super(CorrectiveRetriever, self.__copy__()).__deepcopy__(memo)
-
-
-def _without_graph(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if name != "graph"}
 
 
 def _logged(state: State) -> State:
@@ -185,16 +162,18 @@ def _original(strip: Strip, documents: Sequence[Document]) -> Mapping[str, Any]:
 
     Pages of one book may share their names: of several documents the one with the text is meant.
     """
-    names = ("id", "title", "url")
+    names, text = ("id", "title", "url"), _letters(strip["text"])
     same = [
         document
         for place, document in enumerate(documents)
         if all(source_of(document, place)[name] == strip["source"][name] for name in names)  # type: ignore[literal-required]
     ]
-    text = _letters(strip["text"])
-    holding = [one for one in same if text in _letters(f"{title_of(one)} {one.page_content}")]
-    original: Mapping[str, Any] = next(iter([*holding, *same]), Document("")).metadata
-    return {name: value for name, value in original.items() if name != "reading"}
+    original = max(
+        same,
+        key=lambda one: text in _letters(f"{title_of(one)} {one.page_content}"),
+        default=Document(""),
+    )
+    return {name: value for name, value in original.metadata.items() if name != "reading"}
 
 
 def _letters(text: str) -> str:
@@ -231,17 +210,17 @@ def as_tool(
         raise CragError(f"name of a tool cannot be {name!r}: {allowed}")
     options: dict[str, Any] = {}
     if settings is not None:
-        chosen = settings if isinstance(settings, Settings) else settings_from(settings)
+        chosen = Settings.model_validate(settings)
         options["context"] = chosen.model_dump(mode="json", exclude_unset=True)
 
     def ask(question: str, config: RunnableConfig) -> tuple[str, State]:
         with Attempt(name) as attempt:
-            return _told(graph.invoke({"question": question}, config, **options))
+            return _written(graph.invoke({"question": question}, config, **options))
         raise _failed(attempt)
 
     async def aask(question: str, config: RunnableConfig) -> tuple[str, State]:
         with Attempt(name) as attempt:
-            return _told(await graph.ainvoke({"question": question}, config, **options))
+            return _written(await graph.ainvoke({"question": question}, config, **options))
         raise _failed(attempt)
 
     return StructuredTool.from_function(
@@ -255,27 +234,24 @@ def _failed(attempt: Attempt) -> ToolException:
     return ToolException(f"No answer: {kind}: {said}")
 
 
-def _told(state: Any) -> tuple[str, Any]:
+def _written(state: Any) -> tuple[str, Any]:
     """Return the answer, its sources and the events as text for an agent, and the state.
 
     Raises:
-        ReplyError: the graph writes no answer, such as that of a retriever.
+        CragError: the graph writes no answer, such as that of a retriever.
     """
-    told = state if isinstance(state, Mapping) else {}
-    if "__interrupt__" in told:
+    if isinstance(state, Mapping) and "__interrupt__" in state:
         return "No answer yet: the run waits for a decision about the web search.", state
-    is_own = "answer" in told and "outcome" not in told  # Which says no more if it found none.
-    if not (is_own or told.get("answer") or told.get("outcome")):
-        message = "writes no answer: give as_tool one that does, such as build_crag(parts)"
-        raise ReplyError("graph", message)
-    pieces = [told.get("answer") or NOT_FOUND]
-    if told.get("citations"):
-        pieces.append("\n".join(["Sources:", *map(_source, told["citations"])]))
-    if told.get("events"):
+    if not isinstance(state, Mapping) or "answer" not in state or state.get("outcome", "") is None:
+        raise CragError("the graph writes no answer: give as_tool one that does, as build_crag")
+    pieces = [state["answer"] or NOT_FOUND]
+    if state.get("citations"):
+        pieces.append("\n".join(["Sources:", *map(_source, state["citations"])]))
+    if state.get("events"):
         notes = (
             f"- {one['kind']}: {neutral(one['detail'])}"
             + (f" → {one['fallback']}" if one["fallback"] else "")
-            for one in told["events"]
+            for one in state["events"]
         )
         pieces.append("\n".join(["Notes:", *notes]))
     return "\n\n".join(pieces), state

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -19,23 +19,23 @@ from pydantic import (
 )
 
 from crag.errors import SettingsError, did_you_mean
-from crag.finding import FindBy
-from crag.plain import allowed_by
-from crag.reflection_settings import ReflectionSettings
+from crag.plain import first_problem
 from crag.state import Action
-from crag.tasks import DEFAULT, TaskProfile
+from crag.tasks import DEFAULT, FindBy, TaskProfile
 
 FILTERS = ("folder", "kind", "since", "until")
 """Settings that say which chunks of the index are searched."""
 Decomposition = Literal["sentences", "selection", "excerption", "fixed_num", "fixed_num_spaced"]
+Mode = Literal["adaptive", "always", "never", "hard"]
 _UNSET = {"", "none", "null"}
-_FROZEN = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class RetrievalSettings(BaseModel):
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class RetrievalSettings(_Group):
     """How documents are found."""
-
-    model_config = _FROZEN
 
     k: int = Field(default=10, ge=1, le=1000)
     """Documents to retrieve and grade."""
@@ -61,10 +61,8 @@ class RetrievalSettings(BaseModel):
     """Longest question, in characters; a longer one is rejected."""
 
 
-class CorrectionSettings(BaseModel):
+class CorrectionSettings(_Group):
     """How documents are graded and refined."""
-
-    model_config = _FROZEN
 
     upper: float | None = Field(default=None, ge=-100, le=100)
     """Upper threshold: a document scoring at least this makes the action Correct. Empty: the
@@ -80,10 +78,8 @@ class CorrectionSettings(BaseModel):
     paper's), or 8 from documents if strips are scored in context."""
 
 
-class WebSettings(BaseModel):
+class WebSettings(_Group):
     """How the web is searched and read."""
-
-    model_config = _FROZEN
 
     web_results: int = Field(default=5, ge=1, le=50)
     """Search hits to use."""
@@ -104,10 +100,8 @@ class WebSettings(BaseModel):
     """Skip pages that a site's robots.txt forbids."""
 
 
-class AnswerSettings(BaseModel):
+class AnswerSettings(_Group):
     """How the answer is written."""
-
-    model_config = _FROZEN
 
     doubt: bool = False
     """Ask the model more cautiously where no kept strip is well above the lower threshold, so that
@@ -129,13 +123,60 @@ class AnswerSettings(BaseModel):
     has its own budgets."""
 
 
-class Variant(BaseModel):
+class CritiqueWeights(NamedTuple):
+    """What each part counts in a score (Self-RAG, Sec. 3.3 and Appendix A.3)."""
+
+    relevance: float = 1.0
+    support: float = 1.0
+    utility: float = 0.5
+    sequence: float = 1.0
+    """Exp of the mean log-probability."""
+
+
+class ReflectionSettings(_Group):
+    """How Self-RAG decides, searches and scores."""
+
+    form: Literal["short", "long", "poster"] = "short"
+    """Self-RAG: one candidate for each passage and the best wins (short), segments found by a beam
+    search (long), or the poster's rule: document by document until an answer is good enough."""
+    retrieval_mode: Mode = "adaptive"
+    """Self-RAG: retrieve if the probability says so, always, never, or if the token is emitted
+    (hard)."""
+    delta: float = Field(default=0.2, ge=0, le=1)
+    """Self-RAG, adaptive: retrieve if the share of the token Retrieval is above this."""
+    segment_retrieval: Literal["static", "dynamic"] = "static"
+    """Self-RAG, long form: the same passages for every segment, or a search for each. Self-CRAG
+    prepares its knowledge once, whichever is set."""
+
+    weight_relevance: float = Field(default=1.0, ge=0, le=100, allow_inf_nan=False)
+    """Self-RAG: what IsRel counts in a score."""
+    weight_support: float = Field(default=1.0, ge=0, le=100, allow_inf_nan=False)
+    """Self-RAG: what IsSup counts in a score."""
+    weight_utility: float = Field(default=0.5, ge=0, le=100, allow_inf_nan=False)
+    """Self-RAG: what IsUse counts in a score."""
+    constraints: Literal["soft", "hard"] = "soft"
+    """Self-RAG: weigh critiques only, or drop candidates that the model calls unsupported."""
+
+    beam_width: int = Field(default=2, ge=1, le=64)
+    """Self-RAG, long form: hypotheses kept after each segment."""
+    max_depth: int = Field(default=6, ge=1, le=64)
+    """Self-RAG, long form: the most segments of an answer."""
+    max_new_tokens: int = Field(default=100, ge=1, le=100_000)
+    """Self-RAG: the longest segment; in short form the longest answer."""
+    max_reflection_seconds: float = Field(default=300.0, gt=0, le=86_400)
+    """Self-RAG, long form and poster: nothing more is generated later than this."""
+
+    @property
+    def weights(self) -> CritiqueWeights:
+        """What each part of a score counts."""
+        return CritiqueWeights(self.weight_relevance, self.weight_support, self.weight_utility)
+
+
+class Variant(_Group):
     """What the papers vary, and the product does not: the defaults are what it does.
 
-    Nodes read it as `settings.variant`. `VariedSettings` makes settings of it.
+    Nodes read it as `settings.variant`. `crag.papers.settings` makes settings of it.
     """
-
-    model_config = _FROZEN
 
     without: Literal["nothing", Action] = "nothing"
     """Ablation: remove one action. Questions of a removed Correct or Incorrect get Ambiguous
@@ -194,11 +235,11 @@ def _grouped(schema: dict[str, Any]) -> None:
 class Settings(
     ReflectionSettings, AnswerSettings, WebSettings, CorrectionSettings, RetrievalSettings
 ):
-    """Settings of one run.
+    """Settings of one run; as text, "none" unsets an optional one.
 
     Raises:
         SettingsError: a value is invalid, wherever it comes from: the context of a run, a client of
-            a server. The message names the field, the value and what is allowed.
+            a server. The message names the field, the value and what is wrong with it.
     """
 
     model_config = ConfigDict(json_schema_extra=_grouped)
@@ -222,81 +263,31 @@ class Settings(
         """Return how many calls of the chat model the run of this state may still make."""
         return self.max_llm_calls - int(state.get("usage", {}).get("llm_calls", 0))
 
-    @model_validator(mode="after")
-    def _order_thresholds(self) -> Self:
-        if self.upper is not None and self.lower is not None and self.lower > self.upper:
-            message = f"lower ({self.lower}) must not be above upper ({self.upper})"
-            raise ValueError(message)
-        return self
-
-    @field_validator("until")
+    @field_validator("*", mode="before")
     @classmethod
-    def _order_days(cls, until: date | None, others: ValidationInfo) -> date | None:
-        since = others.data.get("since")
-        if since is not None and until is not None and since > until:
-            message = f"it must not be before since ({since})"
-            raise ValueError(message)
-        return until
+    def _unset(cls, value: object, info: ValidationInfo) -> object:
+        is_unset = isinstance(value, str) and value.strip().lower() in _UNSET
+        field = cls.model_fields[info.field_name or ""]
+        return None if is_unset and "none" not in get_args(field.annotation) else value
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.upper is not None and self.lower is not None and self.lower > self.upper:
+            limits = {"upper": self.upper, "lower": self.lower}
+            raise SettingsError("upper, lower", limits, "lower must not be above upper")
+        if self.since is not None and self.until is not None and self.since > self.until:
+            problem = f"it must not be before since ({self.since})"
+            raise SettingsError("until", str(self.until), problem)
+        return self
 
     @model_validator(mode="wrap")
     @classmethod
     def _in_words(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        """Say what is wrong in words for users; it comes last, so it wraps the others."""
+        """Name what is wrong for users; it comes last, so it wraps the others."""
         try:
             return validate(given)
         except ValidationError as error:
-            raise _problem(error, given, cls) from None
-
-
-class VariedSettings(Variant, Settings):
-    """Settings with what the papers vary."""
-
-    @property
-    def variant(self) -> Variant:
-        """What the papers vary: fields of these settings."""
-        return self
-
-
-Form = TypeVar("Form", bound=Settings)
-
-
-def _problem(error: ValidationError, given: object, form: type[Settings]) -> SettingsError:
-    first = error.errors(include_url=False)[0]
-    field = str(first["loc"][0]) if first["loc"] else ""
-    allowed = allowed_by(first)
-    if first["type"] == "extra_forbidden":
-        allowed = f"unknown name; {did_you_mean(field, form.model_fields)}"
-    value = first["input"]
-    if isinstance(given, Mapping):
-        value = given.get(field, value) if first["loc"] else dict(given)
-    whole = "upper, lower" if isinstance(given, Mapping) else "settings"
-    return SettingsError(field if first["loc"] else whole, value, allowed)
-
-
-def settings_from(values: Mapping[str, object]) -> Settings:
-    """Validate `values`; values may be text from a command line.
-
-    Raises:
-        SettingsError: a value is invalid; the message names the field, the value and what is
-            allowed.
-    """
-    return Settings.model_validate(dict(values))
-
-
-def settings_from_text(values: Mapping[str, object], form: type[Form]) -> Form:
-    """Validate values from a command line or a file; "none" unsets an optional setting.
-
-    For a setting that has a choice of that name, "none" and None are that choice.
-
-    Raises:
-        SettingsError: as `settings_from`.
-    """
-    return form.model_validate({name: _unset(form, name, value) for name, value in values.items()})
-
-
-def _unset(form: type[Settings], name: str, value: object) -> object:
-    if value is not None and str(value).strip().lower() not in _UNSET:
-        return value
-    field = form.model_fields.get(name)
-    choices = get_args(field.annotation) if field is not None else ()
-    return "none" if "none" in choices else None if type(None) in choices else value
+            field, value, problem = first_problem(error)
+            if field not in cls.model_fields and isinstance(given, Mapping):
+                problem = f"unknown name; {did_you_mean(field, cls.model_fields)}"
+            raise SettingsError(field or "settings", value, problem) from None

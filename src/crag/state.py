@@ -6,61 +6,28 @@ client, Studio and a notebook all show the same thing.
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, NotRequired, cast, get_args
 
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph.message import add_messages
-from langgraph.types import Overwrite
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from crag.errors import QuestionError
 from crag.events import Event
-from crag.plain import said
+from crag.plain import first_line
 from crag.reading import Reading
 
 Action = Literal["correct", "ambiguous", "incorrect"]
 """What a set of documents is judged to be (CRAG, Sec. 4.3), best first. Whatever depends on the
-action is an exhaustive `match` or a `ByAction`, so mypy reports every place that lacks a member."""
+action is an exhaustive `match`, so mypy reports every place that lacks a member."""
 ACTIONS: tuple[Action, ...] = get_args(Action)
 Outcome = Literal["answered", "likely", "not_found", "nothing_asked"]
 """How a run ended: with an answer; with passages that probably answer; with nothing worth showing;
 with a reply to what asks nothing, such as thanks."""
-RetrievalAction = Literal["retrieve", "continue", "no_retrieve"]
-"""Before a segment: retrieve passages, keep using the last one, or go on without any."""
-Ending = Literal["retrieve", "no_retrieve", "continue", "end", "length"]
-"""How a segment ended: with one of the three Retrieve tokens, with the end of the text, or at the
-limit of tokens."""
-Flag = Literal[
-    "relevance_missing", "support_missing", "utility_missing", "retrieve_missing", "member_missing",
-    "no_support_token", "no_utility_token", "no_sequence_score", "no_retrieval_score", "empty",
-    "cut", "merged", "invented_passage", "no_passages", "duplicate_passages", "not_generated",
-    "unsure", "constraint_fallback", "repeated_segment", "depth_limit", "time_limit",
-    "model_failed",
-]  # fmt: skip
-"""Something irregular in a reflection, each with a defined result:
-
-- ``…_missing``: no token of a group was seen, or (member) one of its tokens was not seen;
-- ``no_…_token``: the model wrote no critique of that kind, which counts 0;
-- ``no_sequence_score``: the log-probability is not a number, which counts 0;
-- ``no_retrieval_score``: scored without a passage: sequence and utility only;
-- ``empty``: nothing but tokens was generated; such a text never wins against another;
-- ``cut``: the token limit was reached before the text ended;
-- ``merged``: another hypothesis with the same text scored at least as high;
-- ``invented_passage``: the model went on to make up a passage, which is removed;
-- ``no_passages``: answered without a passage, for lack of one;
-- ``not_generated``: nothing was generated with the passage: IsRel and IsSup None, the rest 0;
-- ``unsure``: a quotation that is not sure to answer; alone it is shown as likely to;
-- ``constraint_fallback``: hard constraints left nothing, so the soft ranking counts;
-- ``repeated_segment``: a segment that says what an earlier one says is left out;
-- ``…_limit``, ``model_failed``: the search ended early, and the best answer so far is returned.
-"""
-
-
 StripKind = Literal["document", "web"]
 """Where a strip is from: a retrieved document, or a page of the web."""
-KINDS: tuple[StripKind, ...] = get_args(StripKind)
 
 
 class Source(TypedDict):
@@ -92,11 +59,9 @@ class Strip(TypedDict):
     reason: str
     """Why it was kept or dropped."""
     reading: NotRequired[Reading]
-    """What the evaluator read in it, if it was kept and its whole document was read; its score is
-    what the document and its rank say of all strips in it."""
+    """What the evaluator read in it, if it was kept and its whole document was read."""
     before: NotRequired[str]
-    """What it needs to be read: the sentence that leads its list in, the head of the table or the
-    fence of the code that it is cut from."""
+    """What it needs to be read: the lead-in of its list, the head of its table, its code fence."""
     headings: NotRequired[list[str]]
     """Those that it stands below, the highest first."""
 
@@ -133,9 +98,8 @@ class AnswerSentence(TypedDict):
     """One sentence of a written answer, and whether a strip supports it."""
 
     start: int
-    """Offset of its first character in the answer."""
     end: int
-    """Offset after its last one; the numbers at the sentence are within it."""
+    """Offsets in the answer; the numbers at the sentence are within them."""
     strips: list[int]
     """The numbers at it, as in `citations`."""
     status: SentenceStatus
@@ -162,6 +126,52 @@ class WebPage(TypedDict):
     fetched_bytes: int
     text: NotRequired[str]
     """The page's text, if the search service returned it; removed once it is read."""
+
+
+class Usage(TypedDict, total=False):
+    """What a run has spent; the updates of all nodes are summed."""
+
+    llm_calls: int
+    evaluator_calls: int
+    evaluated_texts: int
+    searches: int
+    pages: int
+    """Pages fetched, whether they could be read or not."""
+    page_bytes: int
+    web_milliseconds: int
+    """Spent on searching and reading, excluding the wait for a human."""
+    input_tokens: int
+    output_tokens: int
+
+
+RetrievalAction = Literal["retrieve", "continue", "no_retrieve"]
+"""Before a segment: retrieve passages, keep using the last one, or go on without any."""
+Ending = Literal["retrieve", "no_retrieve", "continue", "end", "length"]
+"""How a segment ended: with one of the three Retrieve tokens, with the end of the text, or at the
+limit of tokens."""
+Flag = Literal[
+    "relevance_missing", "support_missing", "utility_missing", "retrieve_missing", "member_missing",
+    "no_support_token", "no_utility_token", "no_sequence_score", "no_retrieval_score", "empty",
+    "cut", "merged", "invented_passage", "no_passages", "duplicate_passages", "not_generated",
+    "unsure", "constraint_fallback", "repeated_segment", "depth_limit", "time_limit",
+    "model_failed",
+]  # fmt: skip
+"""Something irregular in a reflection, each with a defined result:
+
+- ``…_missing``: no token of a group was seen, or (member) one of its tokens was not seen;
+- ``no_…``: the model wrote no critique of that kind, or the log-probability is no number, which
+  counts 0; or it was scored without a passage, by sequence and utility only;
+- ``empty``: nothing but tokens was generated; such a text never wins against another;
+- ``cut``: the token limit was reached before the text ended;
+- ``merged``: another hypothesis with the same text scored at least as high;
+- ``invented_passage``: the model went on to make up a passage, which is removed;
+- ``no_passages``: answered without a passage, for lack of one;
+- ``not_generated``: nothing was generated with the passage: IsRel and IsSup None, the rest 0;
+- ``unsure``: a quotation that is not sure to answer; alone it is shown as likely to;
+- ``constraint_fallback``: hard constraints left nothing, so the soft ranking counts;
+- ``repeated_segment``: a segment that says what an earlier one says is left out;
+- ``…_limit``, ``model_failed``: the search ended early, and the best answer so far is returned.
+"""
 
 
 class Choice(TypedDict):
@@ -195,7 +205,6 @@ class Critique(TypedDict):
     probabilities: dict[str, dict[str, float]]
     """Normalised, by group; groups that were not seen are absent."""
     relevance: float | None
-    """0 to 1; None without passage, or where nothing was generated."""
     support: float | None
     """0 to 1; None without passage, or where nothing was generated."""
     utility: float
@@ -211,8 +220,8 @@ class Critique(TypedDict):
     why: str
     flags: list[Flag]
     quotation_score: NotRequired[float]
-    """Of its best quotation, on the evaluator's scale, where the text is quoted and the passage has
-    the question's names."""
+    """Of its best quotation, on the evaluator's scale, where the passage has the question's
+    names."""
 
 
 class OfferedPassage(TypedDict):
@@ -221,8 +230,7 @@ class OfferedPassage(TypedDict):
     title: str
     text: str
     label: Literal["document", Action, "web"]
-    """`document`, or the kind of knowledge: from documents, from the web, from both, or one piece
-    from the web."""
+    """`document`; knowledge from documents, both or the web, by action; or one `web` piece."""
     grade: Literal["", "high", "medium", "low"]
     """The evaluator's, for the poster's rule; empty otherwise."""
     strips: list[Strip]
@@ -285,59 +293,17 @@ class Reflection(TypedDict, total=False):
     """Tokens generated, for all candidates together."""
 
 
-class Usage(TypedDict, total=False):
-    """What a run has spent; the updates of all nodes are summed."""
-
-    llm_calls: int
-    evaluator_calls: int
-    evaluated_texts: int
-    searches: int
-    pages: int
-    """Pages fetched, whether they could be read or not."""
-    page_bytes: int
-    web_milliseconds: int
-    """Spent on searching and reading, excluding the wait for a human."""
-    input_tokens: int
-    output_tokens: int
-
-
-Value = TypeVar("Value")
-
-
-class ByAction(TypedDict, Generic[Value]):
-    """A value for each action."""
-
-    correct: Value
-    ambiguous: Value
-    incorrect: Value
-
-
-def known_action(value: object) -> Action:
-    """Return `value` if it is an action; users who edit the state can write anything.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if value not in ACTIONS:
-        raise ValueError(f"action cannot be {value!r}: allowed are {', '.join(ACTIONS)}")
-    return value
-
-
 def add_chat(chat: Any, new: Any) -> Any:
-    """Add messages to a chat as `add_messages` does; clients send them in many forms.
+    """Add messages to a chat as `add_messages` does; many clients send null for what is not set.
 
     Raises:
         QuestionError: one is no message.
     """
     try:
-        return add_messages(chat, new or [])  # Many clients send null for what is not set.
+        return add_messages(chat, new or [])
     except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError) as error:
-        problem = said(error).partition("\n")[0].rstrip(". ")
-        message = (
-            f"`messages` cannot be read: {problem}. Write each as "
-            '{"role": "user", "content": "…"}; other roles are assistant and system'
-        )
-        raise QuestionError(message) from None
+        form = 'Write each as {"role": "user", "content": "…"}; other roles are assistant, system'
+        raise QuestionError(f"`messages` cannot be read: {first_line(error)} {form}") from None
 
 
 def replace_documents(
@@ -418,6 +384,17 @@ class State(InputState, total=False):
     """Choices, passages and critiques of a model that reflects; None in other graphs."""
 
 
+def known_action(value: object) -> Action:
+    """Return `value` if it is an action; users who edit the state can write anything.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if value not in ACTIONS:
+        raise ValueError(f"action cannot be {value!r}: allowed are {', '.join(ACTIONS)}")
+    return value
+
+
 def strips_of_kind(state: Mapping[str, Any], kind: StripKind) -> list[Strip]:
     """Return the strips of one kind, in order."""
     return [strip for strip in state.get("strips") or [] if strip["kind"] == kind]
@@ -428,23 +405,17 @@ def reflected(state: Mapping[str, Any]) -> Reflection:
     return cast("Reflection", state.get("reflection") or {})
 
 
-def values_of(update: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what a node wrote as it shows in streams, without the marks that replace a value."""
-    values = (update or {}).items()
-    return {key: one.value if isinstance(one, Overwrite) else one for key, one in values}
-
-
 STANDS_ALONE = "stands_alone"
 """Marks a message whose question came as `question`, and so leans on no other one."""
-
-
-def is_follow_up(state: Mapping[str, Any]) -> bool:
-    """Say whether the question came as a message after others, so that it may lean on them."""
-    said = spoken(state)
-    return len(said) > 1 and not said[-1].additional_kwargs.get(STANDS_ALONE)
 
 
 def spoken(state: Mapping[str, Any]) -> list[AnyMessage]:
     """Return what the human and the assistant said, in order."""
     messages = state.get("messages") or []
     return [one for one in messages if isinstance(one, HumanMessage | AIMessage)]
+
+
+def is_follow_up(state: Mapping[str, Any]) -> bool:
+    """Say whether the question came as a message after others, so that it may lean on them."""
+    messages = spoken(state)
+    return len(messages) > 1 and not messages[-1].additional_kwargs.get(STANDS_ALONE)

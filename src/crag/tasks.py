@@ -6,11 +6,14 @@ product has one; those of the papers are in `crag.papers.tasks`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
 from crag.wording import plainly_asked, question_in
+
+FindBy = Literal["both", "meaning", "words"]
+"""How an index finds documents for a question: by words and by meaning, or by one of them."""
 
 
 class Posed(TypedDict):

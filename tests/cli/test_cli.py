@@ -155,9 +155,12 @@ def test_verbose_shows_dropped_strips_with_reasons(own_index: str) -> None:
         (["ask", "Why?", "--set", "colour=red"], "unknown name"),
         (["ask", "Why?", "--set", "upper"], "name=value"),
         (["ask", "Why?", "--set", " =3"], "setting '' cannot be '3': it has no name: write it as"),
-        (["ask", "Why?", "--set", "k=x"], "'x': write a whole number"),
-        (["ask", "Why?", "--set", "since=soon"], "'soon': write a day as 2026-01-31"),
-        (["ask", "Why?", "--set", "find_by=foo"], "'foo': choose 'both', 'meaning' or 'words'"),
+        (["ask", "Why?", "--set", "k=x"], "'x': Input should be a valid integer"),
+        (["ask", "Why?", "--set", "since=soon"], "'soon': Input should be a valid date"),
+        (
+            ["ask", "Why?", "--set", "find_by=foo"],
+            "'foo': Input should be 'both', 'meaning' or 'words'",
+        ),
         (["ask", "Why?", "--set", "upper=0.1", "--set", "lower=0.5"], "must not be above"),
     ],
 )

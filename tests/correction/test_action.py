@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.correction.action import branches, decide, limits, replaced
-from crag.settings import Settings, VariedSettings
+from crag.papers.settings import PaperSettings
+from crag.settings import Settings
 from crag.state import ACTIONS, known_action
 
 numbers = st.floats(-2, 2, allow_nan=False)
@@ -48,8 +49,8 @@ def test_equality_counts_as_reached_and_nothing_is_incorrect() -> None:
         (Settings(upper=0.7), (0.7, -0.5)),
         (Settings(upper=-0.8), (-0.8, -0.8)),
         (Settings(lower=0.6), (0.6, 0.6)),
-        (VariedSettings(without="ambiguous"), (0.0, 0.0)),
-        (VariedSettings(without="ambiguous", single_threshold=0.3), (0.3, 0.3)),
+        (PaperSettings(without="ambiguous"), (0.0, 0.0)),
+        (PaperSettings(without="ambiguous", single_threshold=0.3), (0.3, 0.3)),
     ],
 )
 def test_limits_in_force(settings: Settings, expected: tuple[float, float]) -> None:
@@ -57,13 +58,13 @@ def test_limits_in_force(settings: Settings, expected: tuple[float, float]) -> N
 
 
 def test_replacement_leaves_the_other_actions_alone() -> None:
-    without = VariedSettings(without="correct")
+    without = PaperSettings(without="correct")
     assert [replaced(action, without) for action in ("correct", "ambiguous", "incorrect")] == [
         "ambiguous",
         "ambiguous",
         "incorrect",
     ]
-    assert replaced("incorrect", VariedSettings(only="correct")) == "correct"
+    assert replaced("incorrect", PaperSettings(only="correct")) == "correct"
 
 
 def test_each_action_has_its_own_branches() -> None:

@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crag.correction.strips import as_split, choose, decompose, located, recompose
-from crag.settings import Decomposition, Settings, VariedSettings
+from crag.papers.settings import PaperSettings
+from crag.settings import Decomposition, Settings
 from crag.state import Source, Strip
 from crag.text.sentences import sentences_of
 
@@ -174,7 +175,7 @@ def test_recomposition_order() -> None:
         for name, score, kept in [("a", 0.1, True), ("b", 0.9, True), ("c", 1.0, False)]
     ]
     assert [s["text"] for s in recompose(strips, Settings())] == ["a", "b"]
-    assert [s["text"] for s in recompose(strips, VariedSettings(strip_order="score"))] == ["b", "a"]
+    assert [s["text"] for s in recompose(strips, PaperSettings(strip_order="score"))] == ["b", "a"]
 
 
 def test_abbreviations_do_not_end_sentences() -> None:

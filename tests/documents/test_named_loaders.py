@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from crag.documents.loaders import LOADERS, load
 from crag.documents.sources import SourceText, Unusable
-from crag.errors import LoaderError
+from crag.errors import SettingsError
 from crag.index import DocumentIndex, IndexReport, index_paths, loaders_with
 
 
@@ -107,7 +107,7 @@ def test_what_a_loader_cannot_read_is_told(
 def test_a_loader_that_cannot_be_used_is_refused_before_anything_is_read(
     named: str, message: str
 ) -> None:
-    with pytest.raises(LoaderError) as raised:
+    with pytest.raises(SettingsError) as raised:
         loaders_with([named])
     assert message in str(raised.value)
 

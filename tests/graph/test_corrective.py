@@ -14,8 +14,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.errors import CragError, SettingsError
 from crag.graph import build_crag
+from crag.papers.settings import PaperSettings
 from crag.parts import Parts
-from crag.settings import Settings, VariedSettings
+from crag.settings import Settings
 from crag.state import strips_of_kind
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
 
@@ -183,7 +184,7 @@ def test_thresholds_of_the_run_win_over_the_evaluators(make_parts: Any) -> None:
 
 def test_a_wrong_setting_is_refused_before_the_run(make_parts: Any) -> None:
     parts = make_parts()
-    with pytest.raises(SettingsError, match="at least 1"):
+    with pytest.raises(SettingsError, match="equal to 1"):
         build_crag(parts).invoke(QUESTION, context={"k": 0})
     with pytest.raises(SettingsError, match="colour"):
         build_crag(parts).invoke(QUESTION, context={"colour": "red"})
@@ -193,12 +194,12 @@ def test_a_wrong_setting_is_refused_before_the_run(make_parts: Any) -> None:
 @pytest.mark.parametrize(
     ("score", "settings", "action"),
     [
-        (CORRECT, VariedSettings(without="correct"), "ambiguous"),
-        (INCORRECT, VariedSettings(without="incorrect"), "ambiguous"),
-        (0.1, VariedSettings(without="ambiguous"), "correct"),
-        (-0.1, VariedSettings(without="ambiguous"), "incorrect"),
-        (0.1, VariedSettings(without="ambiguous", single_threshold=0.2), "incorrect"),
-        (CORRECT, VariedSettings(only="incorrect"), "incorrect"),
+        (CORRECT, PaperSettings(without="correct"), "ambiguous"),
+        (INCORRECT, PaperSettings(without="incorrect"), "ambiguous"),
+        (0.1, PaperSettings(without="ambiguous"), "correct"),
+        (-0.1, PaperSettings(without="ambiguous"), "incorrect"),
+        (0.1, PaperSettings(without="ambiguous", single_threshold=0.2), "incorrect"),
+        (CORRECT, PaperSettings(only="incorrect"), "incorrect"),
     ],
 )
 def test_ablations_of_actions(
@@ -209,7 +210,7 @@ def test_ablations_of_actions(
 
 def test_ablations_of_operations(make_parts: Any, documents: list[Document]) -> None:
     graph = build_crag(make_parts(AMBIGUOUS, evaluator=FakeEvaluator({"wrote": 0.1, "1843": 0.1})))
-    settings = VariedSettings(refine=False, rewrite=False, select=False)
+    settings = PaperSettings(refine=False, rewrite=False, select=False)
     state = graph.invoke(QUESTION, context=settings)
     assert [strip["text"] for strip in strips_of_kind(state, "document")] == [
         d.page_content for d in documents

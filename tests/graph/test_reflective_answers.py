@@ -10,7 +10,6 @@ from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.prompt_format import candidate_prompt
 from crag.reflection.testing import fake_candidate
 from crag.reflection_tokens import CLOSE, OPEN, RETRIEVAL, TOKENS, without_tokens
-from crag.settings import VariedSettings
 from crag.testing import FakeEvaluator
 from tests.graph.reflective import (
     QUESTION,
@@ -158,7 +157,7 @@ def test_foreign_text_forges_neither_critique_nor_score_nor_citation(
         make_parts, copies, evaluator=evaluator, retriever=retrieving(FORGED, "Ada did it.")
     )
     settings = {"form": form, "retrieval_mode": "always", "refine": False, "max_depth": 2}
-    shown = VariedSettings.model_validate({**settings, "require_citations": False})
+    shown = PaperSettings.model_validate({**settings, "require_citations": False})
     state = build(parts).invoke(QUESTION, context=shown)
     for prefix, passages, _ in parts.reflection.generated:
         for passage in passages:

@@ -8,8 +8,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from crag.papers.settings import PaperSettings
 from crag.reflection.testing import fake_decision
-from crag.settings import Settings, VariedSettings
+from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
 from tests.conftest import DOCUMENTS, HITS
 from tests.graph.reflective import (
@@ -78,7 +79,7 @@ def test_what_reflection_is_offered(
     parts = parts_of(make_parts, action)
     varied: dict[str, Any] = {"self_crag_knowledge": knowledge, "strip_threshold": -0.5}
     varied["knowledge_title"] = "first_document"
-    settings = VariedSettings.model_validate(varied)
+    settings = PaperSettings.model_validate(varied)
     state = build_self_crag(parts).invoke(QUESTION, context=settings)
     assert state["action"] == action
     assert [(p["label"], p["text"]) for p in state["reflection"]["passages"]] == offered

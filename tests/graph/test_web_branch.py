@@ -7,8 +7,9 @@ from typing import Any, cast
 import pytest
 
 from crag.graph import build_crag
+from crag.papers.settings import PaperSettings
 from crag.parts import Hit
-from crag.settings import Settings, VariedSettings
+from crag.settings import Settings
 from crag.state import State, strips_of_kind
 from crag.testing import FakeChatModel, FakeEvaluator
 from crag.web.reader import HttpPageReader
@@ -134,7 +135,7 @@ async def test_questions_at_the_same_time_share_one_graph(make_parts: Any, site:
     with searching("wikipedia", hits_on(site)) as (server, searcher):
         parts = parts_for(make_parts, INCORRECT, searcher=searcher, reader=reader())
         graph: Any = build_crag(parts)
-        plain = VariedSettings(rewrite=False)
+        plain = PaperSettings(rewrite=False)
         asked = [graph.ainvoke(QUESTION, context=plain) for _ in range(12)]
         asked += [asyncio.to_thread(graph.invoke, QUESTION, context=plain) for _ in range(4)]
         states = await asyncio.gather(*asked)

@@ -12,7 +12,6 @@ import pytest
 from crag.errors import (
     DocumentIndexError,
     EmbeddingMismatchError,
-    EmptyIndexError,
     IndexNotFoundError,
     SettingsError,
 )
@@ -41,7 +40,7 @@ def test_a_missing_index_is_told_and_not_created(index: DocumentIndex) -> None:
 def test_an_empty_index(filled: DocumentIndex, folder: Path) -> None:
     index_paths([folder], filled, remove=True)
     assert filled.exists()
-    with pytest.raises(EmptyIndexError, match="is empty"):
+    with pytest.raises(IndexNotFoundError, match="is empty"):
         filled.open()
 
 

@@ -24,8 +24,9 @@ from crag.errors import QuestionError, SearchError, SettingsError
 from crag.evaluators import ReaderEvaluator
 from crag.graph import build_crag
 from crag.langchain import CorrectiveRetriever, documents_of
+from crag.papers.settings import PaperSettings
 from crag.parts import Hit
-from crag.settings import Decomposition, Settings, VariedSettings
+from crag.settings import Decomposition, Settings
 from crag.state import State
 from crag.testing import FakeChatModel, FakeEvaluator, FakeReader, FakeRetriever, FakeSearcher
 
@@ -130,8 +131,8 @@ def test_other_metadata_of_a_document_stay_with_its_strips(make: Any) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        *(VariedSettings(decomposition=mode) for mode in get_args(Decomposition)),
-        VariedSettings(titles="passage"), VariedSettings(strip_scores="alone"),
+        *(PaperSettings(decomposition=mode) for mode in get_args(Decomposition)),
+        PaperSettings(titles="passage"), PaperSettings(strip_scores="alone"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("place", [{}, {"position": "line 3", "lines": "3 4"}])
@@ -153,7 +154,7 @@ def test_strips_of_two_pages_of_a_book_have_the_metadata_of_their_own(
 
 
 def test_without_refinement_whole_documents_stand_unscored(make: Any) -> None:
-    found = make(settings=VariedSettings(refine=False)).invoke(QUESTION)
+    found = make(settings=PaperSettings(refine=False)).invoke(QUESTION)
     assert [document.metadata["score"] for document in found] == [None, None]
 
 

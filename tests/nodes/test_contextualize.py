@@ -10,7 +10,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.papers.settings import PaperSettings
 from crag.reflection.testing import FakeReflection, fake_candidate
-from crag.settings import VariedSettings
 from crag.testing import FakeChatModel, FakeQuoter
 
 CHAT = [
@@ -102,7 +101,7 @@ def test_the_call_that_completes_a_follow_up_leaves_the_last_one_to_the_answer(
     queries = ["Lovelace birthplace"] * (most - 2)
     model = FakeChatModel(replies=[WHOLE, *queries, "In London [1]."])
     graph = build_crag(make_parts(score, model=model))
-    settings = VariedSettings(max_llm_calls=most, select=False)
+    settings = PaperSettings(max_llm_calls=most, select=False)
     state = graph.invoke({"messages": CHAT}, context=settings)
     assert state["answer"] == "In London [1]."
     assert state["usage"]["llm_calls"] == len(model.prompts) == most

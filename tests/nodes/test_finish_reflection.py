@@ -16,8 +16,7 @@ from crag.papers.settings import PaperSettings
 from crag.parts import Passage, Quotation
 from crag.reflection.scoring import critique_of, score
 from crag.reflection.testing import fake_candidate
-from crag.reflection_settings import CritiqueWeights
-from crag.settings import Settings
+from crag.settings import CritiqueWeights, Settings
 from crag.state import Choice, Critique, OfferedPassage, Reflection, Source, Strip
 from crag.testing import FakeQuoter
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from crag.nodes.read_pages import ReadPages
+from crag.papers.settings import PaperSettings
 from crag.parts import Page, ReadingLimits
-from crag.settings import Settings, VariedSettings
+from crag.settings import Settings
 from crag.state import State, WebPage
 from crag.testing import FakeReader
 
@@ -133,7 +134,7 @@ def test_no_reader_still_takes_what_came_with_the_hit() -> None:
 def test_switched_off() -> None:
     reader = FakeReader(PAGES)
     given = state(hit(ADA), hit(SHOP, text="A whole page of text."))
-    update = read(reader, given, VariedSettings(read_pages=False))
+    update = read(reader, given, PaperSettings(read_pages=False))
     assert reader.calls == []
     assert [strip["text"] for strip in update["strips"]] == ["A snippet."] * 2
     assert [page["status"] for page in update["pages"]] == ["found", "found"]
@@ -167,7 +168,7 @@ def test_no_time_left() -> None:
 
 @pytest.mark.parametrize("titles", ["passage", "none"])
 def test_the_official_form_of_a_paragraph(titles: Any) -> None:
-    update = read(FakeReader(PAGES), state(hit(ENGINE)), VariedSettings(titles=titles))
+    update = read(FakeReader(PAGES), state(hit(ENGINE)), PaperSettings(titles=titles))
     assert update["strips"][0]["text"] == "A page: It was never built."
 
 

@@ -3,7 +3,8 @@
 from langchain_core.documents import Document
 
 from crag.nodes.refine import Refine
-from crag.settings import Settings, VariedSettings
+from crag.papers.settings import PaperSettings
+from crag.settings import Settings
 from crag.state import State
 from crag.testing import FakeEvaluator
 
@@ -26,7 +27,7 @@ def test_every_strip_is_reported_and_the_best_are_kept_in_order() -> None:
 
 
 def test_the_official_title_rule_puts_it_once_before_the_passage() -> None:
-    settings = VariedSettings(titles="passage", decomposition="selection")
+    settings = PaperSettings(titles="passage", decomposition="selection")
     texts = [s["text"] for s in Refine(FakeEvaluator()).run(STATE, settings)["strips"]]
     assert texts[1].startswith("B // Nothing")
 

@@ -6,7 +6,7 @@ import pytest
 
 from crag.nodes.rewrite import Rewrite
 from crag.papers.settings import PaperSettings
-from crag.settings import Settings, VariedSettings
+from crag.settings import Settings
 from crag.state import State
 from crag.testing import FakeChatModel
 
@@ -45,7 +45,7 @@ def test_the_question_is_the_query_when_there_is_no_reply(
 
 def test_switched_off_or_nothing_to_search_costs_nothing() -> None:
     model = FakeChatModel()
-    off = Rewrite(model).run(STATE, VariedSettings(rewrite=False))
+    off = Rewrite(model).run(STATE, PaperSettings(rewrite=False))
     assert off == {"query": STATE["question"], "events": [], "usage": {}}
     assert Rewrite(model, searches=False).run(STATE, Settings()) == off
     assert model.prompts == []

@@ -2,7 +2,8 @@
 
 from crag.correction.provenance import unscored
 from crag.nodes.select import Select
-from crag.settings import Settings, VariedSettings
+from crag.papers.settings import PaperSettings
+from crag.settings import Settings
 from crag.state import Source, State, Strip, WebPage
 from crag.testing import FakeEvaluator
 
@@ -29,7 +30,7 @@ def test_all_paragraphs_in_one_call_against_the_question() -> None:
 def test_switched_off() -> None:
     evaluator = FakeEvaluator()
     update = Select(evaluator).run(
-        State(question="q", strips=strips(*TEXTS)), VariedSettings(select=False)
+        State(question="q", strips=strips(*TEXTS)), PaperSettings(select=False)
     )
     assert all(strip["kept"] for strip in update["strips"])
     assert evaluator.calls == []

@@ -15,7 +15,7 @@ from crag.reflection.beam import joined, long_form
 from crag.reflection.driver import Driver
 from crag.reflection.scoring import CritiqueScores, critique_of, score
 from crag.reflection.testing import FakeReflection, Table, fake_candidate
-from crag.reflection_settings import CritiqueWeights
+from crag.settings import CritiqueWeights
 from crag.state import Critique, Reflection
 from tests.reflection.drawn import DrawnReflection
 from tests.reflection.scripted import (

@@ -14,8 +14,8 @@ from crag.reflection.scoring import (
     score,
     sequence_score,
 )
-from crag.reflection_settings import CritiqueWeights
 from crag.reflection_tokens import TOKENS, UTILITY
+from crag.settings import CritiqueWeights
 
 YES, NO, MORE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
 RELEVANCE = {"[Relevant]": 0.6, "[Irrelevant]": 0.2}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from crag.correction.provenance import unscored
+from crag.papers.settings import PaperSettings
 from crag.parts import Passage
 from crag.runtime.evaluator_calls import (
     filter_strips,
@@ -13,7 +14,7 @@ from crag.runtime.evaluator_calls import (
     reads,
     score_passages,
 )
-from crag.settings import Settings, VariedSettings
+from crag.settings import Settings
 from crag.state import Source
 from crag.testing import FakeEvaluator, FakeReadingEvaluator
 
@@ -78,7 +79,7 @@ def test_short_strips_score_lowest_and_titles_take_part() -> None:
     judged = filter_strips(evaluator, "q", strips, Settings(), node="refine").strips
     assert [strip["score"] for strip in judged] == [-1.0, 0.7]
     assert evaluator.calls[0][1] == ["Title // This one is long enough"]
-    filter_strips(evaluator, "q", strips, VariedSettings(titles="none"), node="refine")
+    filter_strips(evaluator, "q", strips, PaperSettings(titles="none"), node="refine")
     assert evaluator.calls[1][1] == ["This one is long enough"]
 
 
@@ -107,7 +108,7 @@ CODE = "total = price * count // 2  // round down"
 def test_strokes_in_an_untitled_text_are_no_title_to_who_reads(titles: Any) -> None:
     evaluator = FakeReadingEvaluator()
     strips = [unscored(CODE, UNTITLED)]
-    filter_strips(evaluator, "q", strips, VariedSettings(titles=titles), node="refine")
+    filter_strips(evaluator, "q", strips, PaperSettings(titles=titles), node="refine")
     assert evaluator.read_passages == [[Passage("", CODE)]]
 
 
@@ -116,7 +117,7 @@ def test_a_title_that_stands_before_the_document_is_the_title_of_its_first_strip
     titled = Source(id="1", title="St. John  (film)", url="", position="")
     first, second = "St John (film) // It opened in 1912.", "x = 1 // the first of them"
     strips = [unscored(first, titled), unscored(second, titled)]
-    settings = VariedSettings(titles="passage")
+    settings = PaperSettings(titles="passage")
     judged = filter_strips(evaluator, "q", strips, settings, node="refine").strips
     assert evaluator.read_passages == [
         [Passage("St John (film)", "It opened in 1912."), Passage("", second)]
@@ -132,8 +133,8 @@ READ = "The first fact is here. And an end."
     [
         (FakeReadingEvaluator(), Settings(), True),
         (FakeEvaluator(), Settings(), False),
-        (FakeReadingEvaluator(), VariedSettings(strip_scores="alone"), False),
-        (FakeReadingEvaluator(), VariedSettings(decomposition="excerption"), False),
+        (FakeReadingEvaluator(), PaperSettings(strip_scores="alone"), False),
+        (FakeReadingEvaluator(), PaperSettings(decomposition="excerption"), False),
     ],
 )
 def test_who_reads(evaluator: FakeEvaluator, settings: Settings, expected: bool) -> None:

@@ -39,7 +39,7 @@ def test_a_context_of_other_things_leaves_the_defaults(make_parts: Any, context:
 
 
 def test_an_invalid_setting_is_refused_there_too(make_parts: Any) -> None:
-    with pytest.raises(SettingsError, match="'k' cannot be 0: it must be at least 1"):
+    with pytest.raises(SettingsError, match="'k' cannot be 0: Input should be"):
         asked_within(make_parts, None, {"k": 0})
 
 

@@ -7,14 +7,14 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 
-from crag.errors import ReplyError
+from crag.errors import CragError
 from crag.runtime.replies import as_many, documents_of, usage_of
 
 
 def test_one_result_for_each_input() -> None:
     assert as_many(iter([1, 2]), 2, "evaluator") == [1, 2]
     for wrong in ([], [1], [1, 2, 3]):
-        with pytest.raises(ReplyError, match=rf"evaluator returned {len(wrong)} results for 2"):
+        with pytest.raises(CragError, match=rf"evaluator returned {len(wrong)} results for 2"):
             as_many(wrong, 2, "evaluator")
 
 

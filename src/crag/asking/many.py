@@ -22,9 +22,9 @@ from crag.errors import DataError
 from crag.events import EventKind, redact
 from crag.factory.parts import choose_parts
 from crag.graph_registry import graph_named
-from crag.plain import all_well_formed, problems
+from crag.plain import plain_json, problem_of
 from crag.runtime.environment import Environment, Shared
-from crag.settings import Settings, settings_from_text
+from crag.settings import Settings
 
 Row = dict[str, Any]
 """What came of one question: `id`, `error` (why it failed; else empty), `seconds`, and of the final
@@ -82,13 +82,13 @@ def read_questions(path: Path, limit: int | None = None) -> list[Question]:
     for number, line in enumerate(lines, start=1):
         try:
             if line.strip():
-                given = all_well_formed(json.loads(line))
+                given = plain_json(json.loads(line))
                 if isinstance(given, dict):  # What is null is left out.
                     named = {name: value for name, value in given.items() if value is not None}
                     given = {"id": number} | named
                 found.append(Question.model_validate(given))
         except ValidationError as error:
-            raise DataError(path, problems(error, "the line"), number) from None
+            raise DataError(path, problem_of(error, "the line"), number) from None
         except ValueError as error:
             raise DataError(path, f"it is no JSON: {error}", number) from error
     if not found:
@@ -165,7 +165,7 @@ class Batch:
 
     def chosen(self) -> Settings:
         """Return the settings."""
-        return settings_from_text(dict(self.settings), Settings)
+        return Settings.model_validate(dict(self.settings))
 
 
 class AnswerFile(JsonLines[Row]):

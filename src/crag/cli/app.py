@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from crag.errors import ConfigurationError
+from crag.errors import DataError
 
 app = typer.Typer(
     name="crag",
@@ -46,5 +46,5 @@ def choose(
     if config is None:
         return
     if not config.expanduser().is_file():
-        raise ConfigurationError(config, "--config names it, and there is no such file")
+        raise DataError(config, "--config names it, and there is no such file")
     os.environ["CRAG_CONFIG"] = str(config)  # Where every command, and its server, finds it.

@@ -51,11 +51,11 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     The exit code is 1 where questions have failed.
     """
     from crag.asking.many import AnswerFile, Batch, answer_all, part_failed, read_questions
-    from crag.settings import Settings, settings_from_text
+    from crag.settings import Settings
 
     refuse_overwriting(output, questions)
     asked, chosen = read_questions(questions), assigned(settings)
-    settings_from_text(chosen, Settings)  # Wrong ones are told before anything starts.
+    Settings.model_validate(chosen)  # Wrong ones are told before anything starts.
     told = Batch(environment(location).shared(), method, tuple(sorted(chosen.items())))
     with (
         AnswerFile(output, told.run) as answers,

@@ -10,7 +10,7 @@ import typer
 from crag.cli.app import app, examples
 from crag.cli.options import IndexOption, JsonOption
 from crag.cli.terminal import environment, print_json, print_table, safe
-from crag.errors import CragError, EmptyIndexError, IndexNotFoundError
+from crag.errors import CragError, IndexNotFoundError
 
 if TYPE_CHECKING:
     from crag.runtime.environment import Environment
@@ -98,7 +98,7 @@ def examine(place: "Environment", *, use: bool = True) -> Iterator[PartStatus]:
                 state, in_use, todo = "missing", "none", f"{SEARCHER_HINT}, for a second source"
             elif chosen is None and check.part == "answers":
                 in_use, todo = "quotations, without a chat model", _QUOTES
-        except (IndexNotFoundError, EmptyIndexError) as error:
+        except IndexNotFoundError as error:
             state, todo = "missing", str(error)
         except Exception as error:  # noqa: BLE001 - of whatever kind a client raises
             name = "" if isinstance(error, CragError) else f"{type(error).__name__}: "

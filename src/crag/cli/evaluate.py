@@ -72,11 +72,11 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.asking.many import read_questions
     from crag.factory.parts import choose_model, choose_parts, choose_prompts
     from crag.graph_registry import graph_named
-    from crag.settings import Settings, settings_from_text
+    from crag.settings import Settings
 
     refuse_overwriting(output, questions)
     asked = read_questions(questions, limit)
-    chosen, place = settings_from_text(assigned(settings), Settings), environment(location)
+    chosen, place = Settings.model_validate(assigned(settings)), environment(location)
     graph = graph_named(method).build(choose_parts(place, index_must_exist=True))
     # The server of the answering model has the judge too, where there is one.
     named = place.model_copy(update={"model": judge, "framing": "chat"})

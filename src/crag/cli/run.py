@@ -16,7 +16,7 @@ from crag.errors import SettingsError
 from crag.factory.parts import choose_parts
 from crag.parts import Parts
 from crag.runtime.attempt import Attempt
-from crag.settings import Settings, settings_from_text
+from crag.settings import Settings
 from crag.telemetry import start
 
 _ANSWERS = {"": "approve", "y": "approve", "yes": "approve", "n": "refuse", "no": "refuse"}
@@ -33,7 +33,7 @@ def opened(
     given = assigned(settings)
     if folder is not None:
         given["folder"] = folder = str(Path(folder).resolve()) if Path(folder).exists() else folder
-    chosen = settings_from_text(given, Settings)
+    chosen = Settings.model_validate(given)
     place = environment(location)
     start(place.telemetry)
     parts = choose_parts(place, index_must_exist=True)

@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from crag.documents.loaders import LOADERS
 from crag.documents.sources import Loader, SourceText, in_units, of_blocks, record_source
 from crag.documents.texts import check_size
-from crag.errors import LoaderError, MissingPackageError
+from crag.errors import MissingPackageError, SettingsError
 from crag.extras import provider_package
 from crag.text.paragraphs import blocks_of_text
 
@@ -25,13 +25,13 @@ def loaders_with(named: Iterable[str]) -> Mapping[str, Loader]:
     that no other one in `named` reads, and the packaged loaders read none.
 
     Raises:
-        LoaderError: there is no such loader, or what is named is no suffix.
+        SettingsError: there is no such loader, or what is named is no suffix.
     """
     given: dict[str, Loader] = {}
     for text in named:
         suffix, equals, name = text.rpartition("=")
         if equals and not re.fullmatch(r"\.\S+", suffix):
-            raise LoaderError(text, f"{suffix!r} is no suffix: write .srt=module:Class")
+            raise SettingsError("loader", text, f"{suffix!r} is no suffix: write .srt=module:Class")
         given[suffix.lower()] = _loader(name)
     return given if "" in given else {**LOADERS, **given}
 
@@ -40,9 +40,13 @@ def _loader(name: str) -> Loader:
     try:
         made = resolve_name(name)
     except (ImportError, ValueError, AttributeError) as error:
-        raise LoaderError(name, f"it cannot be imported, name module:Class ({error})") from error
+        raise SettingsError(
+            "loader", name, f"it cannot be imported, name module:Class ({error})"
+        ) from error
     if not (isinstance(made, type) and issubclass(made, BaseLoader)):
-        raise LoaderError(name, "it is no loader: a class that extends LangChain's BaseLoader")
+        raise SettingsError(
+            "loader", name, "it is no loader: a class that extends LangChain's BaseLoader"
+        )
 
     def load(path: Path) -> Iterator[SourceText]:
         check_size(path)

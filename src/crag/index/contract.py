@@ -12,8 +12,8 @@ from langchain_core.documents import Document
 
 from crag.documents.sources import digest
 from crag.errors import SettingsError
-from crag.finding import FindBy
 from crag.plain import without_credentials
+from crag.tasks import FindBy
 from crag.text.words import VERSION
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from langchain_core.documents import Document
 
-from crag.finding import FindBy
 from crag.index.contract import Filter, Hit, Index, Passage, Term, placed
+from crag.tasks import FindBy
 from crag.text.words import exact_names, names_in, question_words, words
 
 _CANDIDATES = 50

@@ -10,9 +10,9 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import run_in_executor
 
-from crag.finding import FindBy
 from crag.index.contract import checked_way, filter_of
 from crag.index.store import DocumentIndex
+from crag.tasks import FindBy
 from crag.text.language import languages_of
 
 

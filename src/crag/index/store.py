@@ -13,13 +13,12 @@ from crag.documents.sources import file_of, name_of
 from crag.errors import (
     DocumentIndexError,
     EmbeddingMismatchError,
-    EmptyIndexError,
     IndexNotFoundError,
 )
-from crag.finding import FindBy
 from crag.index.backends import open_backend
 from crag.index.contract import EVERYTHING, SCHEMA, Filter, Index, Stamp
 from crag.index.ranking import Asked, find
+from crag.tasks import FindBy
 from crag.text.language import unread_language
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class DocumentIndex:
 
     Raises:
         DocumentIndexError: from every method, when the index cannot be used; the subclasses
-            `IndexNotFoundError`, `EmptyIndexError` and `EmbeddingMismatchError` say why.
+            `IndexNotFoundError` and `EmbeddingMismatchError` say why.
     """
 
     def __init__(self, location: str | Path, embeddings: Embeddings) -> None:
@@ -104,7 +103,7 @@ class DocumentIndex:
             raise IndexNotFoundError(self.location)
         chunks = self._index.count()
         if not chunks:
-            raise EmptyIndexError(self.location)
+            raise IndexNotFoundError(self.location, "it is empty")
         return chunks
 
     def open(self) -> Self:

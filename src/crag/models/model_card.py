@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from crag.errors import EvaluatorError
-from crag.plain import first_line, problems
+from crag.plain import first_line, problem_of
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -99,7 +99,7 @@ def read_card(folder: "Traversable") -> ModelCard | None:
     except (OSError, ValidationError) as error:
         problem = first_line(error)
         if isinstance(error, ValidationError):
-            problem = problems(error, "the file")
+            problem = problem_of(error, "the file")
         message = f"the evaluator card {path} cannot be used: {problem}"
         raise EvaluatorError(message) from error
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from crag.parts import Candidate, Decision, Prefix
 from crag.reflection.cleaning import short_answer
 from crag.reflection.scoring import CritiqueScores, argmax, retrieve_ratio, score
-from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import NO_SUPPORT
+from crag.settings import ReflectionSettings
 from crag.state import Flag
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from crag.errors import ConfigurationError, SettingsError, did_you_mean
+from crag.errors import DataError, SettingsError, did_you_mean
 from crag.events import without_keys
-from crag.plain import allowed_by
+from crag.plain import first_problem
 from crag.torch_models import Dtype
 
 DEFAULT_INDEX = ".crag/index"
@@ -135,7 +135,7 @@ class Environment(BaseSettings):
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
             problem = f"line {line} is not UTF-8: save the file as UTF-8"
-            raise ConfigurationError(Path(".env"), problem) from None
+            raise DataError(Path(".env"), problem) from None
 
     @property
     def key(self) -> str | None:
@@ -170,7 +170,7 @@ class Environment(BaseSettings):
         named = next((values["config"] for values in before if values.get("config")), None)
         path = Path(named or FILE).expanduser().resolve()
         if named is not None and not path.is_file():
-            raise ConfigurationError(path, "it cannot be read. CRAG_CONFIG names it")
+            raise DataError(path, "it cannot be read. CRAG_CONFIG names it")
         return init_settings, env_settings, dotenv_settings, _File(settings_cls, path)
 
     @field_validator("config")
@@ -191,24 +191,23 @@ class Environment(BaseSettings):
         try:
             return validate(given)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            name = str(first["loc"][0])
+            name, value, problem = first_problem(error)
             variable = f"CRAG_{name.upper()}" if name in cls.model_fields else name
-            raise SettingsError(variable, first["input"], allowed_by(first)) from None
+            raise SettingsError(variable, value, problem) from None
 
 
 class _File(TomlConfigSettingsSource):
     """`crag.toml`; paths in it are relative to its folder, because a server runs elsewhere.
 
     Raises:
-        ConfigurationError: it cannot be read, or has an unknown key or a secret.
+        DataError: it cannot be read, or has an unknown key or a secret.
     """
 
     def _read_file(self, file_path: Path) -> dict[str, Any]:  # type: ignore[override]
         try:
             given = super()._read_file(file_path)
         except (OSError, ValueError) as error:
-            raise ConfigurationError(file_path, f"it is no TOML: {error}") from error
+            raise DataError(file_path, f"it is no TOML: {error}") from error
         self._check(file_path, given)
         placed = {
             name: _placed(name, value, file_path.parent) if isinstance(value, str) else value
@@ -225,17 +224,17 @@ class _File(TomlConfigSettingsSource):
                 raise _is_secret(path, name, name.upper())
             if name not in known:
                 problem = f"unknown key {name!r}; {did_you_mean(name, known)}"
-                raise ConfigurationError(path, problem)
+                raise DataError(path, problem)
             if without_keys(str(value)) != str(value) or _WITH_PASSWORD.search(str(value)):
                 raise _is_secret(path, name, f"CRAG_{name.upper()}")
 
 
-def _is_secret(path: Path, name: str, variable: str) -> ConfigurationError:
+def _is_secret(path: Path, name: str, variable: str) -> DataError:
     problem = (
         f"{name} holds a secret, and this file is no place for one: remove it, and set {variable} "
         "in the environment or in .env"
     )
-    return ConfigurationError(path, problem)
+    return DataError(path, problem)
 
 
 def _secrets() -> list[str]:

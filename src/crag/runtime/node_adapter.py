@@ -7,7 +7,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from langgraph.runtime import Runtime, get_runtime
 
-from crag.settings import Settings, settings_from
+from crag.settings import Settings
 
 State = Any
 Update = Any
@@ -58,5 +58,5 @@ def current_settings() -> Settings:
     if isinstance(context, Settings):
         return context
     if isinstance(context, Mapping) and context.keys() <= Settings.model_fields.keys():
-        return settings_from(context)
+        return Settings.model_validate(context)
     return _DEFAULTS

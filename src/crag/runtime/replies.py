@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from langchain_core.documents import Document
 
-from crag.errors import ReplyError
+from crag.errors import CragError
 from crag.plain import plain_json, well_formed
 from crag.state import Usage
 
@@ -17,11 +17,11 @@ def as_many(found: Iterable[Item], expected: int, part: str) -> list[Item]:
     """Return what a part returned, one for each of the `expected` inputs.
 
     Raises:
-        ReplyError: it returned more or fewer.
+        CragError: it returned more or fewer.
     """
     items = list(found)
     if len(items) != expected:
-        raise ReplyError(part, f"returned {len(items)} results for {expected} inputs")
+        raise CragError(f"the {part} returned {len(items)} results for {expected} inputs")
     return items
 
 

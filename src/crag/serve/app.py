@@ -24,7 +24,7 @@ from crag.errors import CragError, DocumentIndexError, QuestionError, SettingsEr
 from crag.factory.parts import choose_parts
 from crag.graph_registry import OFFERED
 from crag.parts import Parts
-from crag.plain import problems
+from crag.plain import problem_of
 from crag.runtime.environment import Environment
 from crag.serve import completions, documents, first_visit, tools
 from crag.serve.access import access, refusal
@@ -155,7 +155,7 @@ async def _refuse(request: Request, error: Any) -> Response:
     """Answer an error as JSON; one may have a status of its own."""
     known = (status for kinds, status in _STATUSES.items() if isinstance(error, kinds))
     status = getattr(error, "status_code", 0) or next(known, 0)
-    message = problems(error) if isinstance(error, ValidationError) else str(error)
+    message = problem_of(error) if isinstance(error, ValidationError) else str(error)
     told = getattr(error, "detail", message) if status else "the server failed: its log says why"
     return refusal(request.scope["path"], status or 500, told)
 

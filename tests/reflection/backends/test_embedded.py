@@ -23,8 +23,8 @@ from crag.reflection.cleaning import cleaned
 from crag.reflection.driver import Asked
 from crag.reflection.scoring import argmax, graded, score
 from crag.reflection.spending import counting
-from crag.reflection_settings import CritiqueWeights
 from crag.reflection_tokens import RELEVANCE, SUPPORT, UTILITY
+from crag.settings import CritiqueWeights
 from crag.state import Strip
 from crag.testing import FakeEvaluator, FakeQuoter, FakeReadingEvaluator
 
