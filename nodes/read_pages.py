@@ -13,7 +13,7 @@ from crag.events import Event, event, redact
 from crag.parts import Page, PageReader, ReadingLimits
 from crag.plain import said
 from crag.runtime.attempt import Attempt
-from crag.runtime.replies import as_many
+from crag.runtime.evaluator_calls import as_many
 from crag.runtime.waiting import within
 from crag.settings import Settings
 from crag.state import State, Strip, Usage, WebPage

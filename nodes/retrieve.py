@@ -11,8 +11,7 @@ from typing_extensions import TypedDict
 from crag.events import Event, event
 from crag.runtime.attempt import Attempt
 from crag.runtime.languages import unread
-from crag.runtime.replies import documents_of
-from crag.runtime.retrievers import ignored_filters, options_of
+from crag.runtime.retrievers import documents_of, ignored_filters, options_of
 from crag.settings import Settings
 from crag.state import State
 from crag.text.spelling import respelled

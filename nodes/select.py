@@ -9,7 +9,7 @@ from crag.correction.strips import STRIPS_KEPT
 from crag.events import Event, event
 from crag.nodes.refine import StripsUpdate, without_readings
 from crag.parts import Evaluator, Passage
-from crag.runtime.evaluator_calls import Filtered, filter_strips, read_passages, reads
+from crag.runtime.evaluator_calls import Judged, filter_strips, read_passages, reads
 from crag.settings import Settings
 from crag.state import State, Strip, Usage, strips_of_kind
 
@@ -50,7 +50,7 @@ class Select:
         events += _skipped(len(strips) - len(chosen))
         return StripsUpdate(strips=without_readings(web), events=events, usage=usage)
 
-    def _judged(self, question: str, strips: list[Strip], settings: Settings) -> Filtered:
+    def _judged(self, question: str, strips: list[Strip], settings: Settings) -> Judged[Strip]:
         if not reads(self.evaluator, settings):
             return filter_strips(self.evaluator, question, strips, settings, node="select")
         passages = [Passage(strip["source"]["title"], strip["text"]) for strip in strips]
@@ -60,7 +60,7 @@ class Select:
         else:
             strips = [{**strip, "score": LOWEST} for strip in strips]
         kept = kept_best(strips, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
-        return Filtered(kept, events, usage)
+        return Judged(kept, events, usage)
 
 
 def _skipped(count: int) -> list[Event]:

@@ -24,7 +24,7 @@ from crag.papers.bench.budget import Meter
 from crag.papers.bench.tally import current_tally, reserve
 from crag.parts import Evaluator, Hit, Passage, ReadingEvaluator, WebSearcher, is_reading
 from crag.reading import Reading
-from crag.runtime.replies import as_many
+from crag.runtime.evaluator_calls import as_many
 from crag.state import Thresholds
 from crag.text.language import languages_of
 

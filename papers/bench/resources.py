@@ -9,12 +9,12 @@ from langchain_core.language_models import BaseChatModel
 from crag.evaluators import ChatEvaluator
 from crag.factory.parts import (
     choose_attributor,
+    choose_evaluator,
     choose_model,
     choose_prompts,
     choose_reader,
     choose_reflection,
     choose_searcher,
-    evaluator_named,
 )
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
@@ -64,7 +64,7 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
     def load(name: str) -> Evaluator:
         if model is not None and name in STYLES:
             return VerdictEvaluator(model, style=STYLES[name], prompts=prompts)
-        loaded = evaluator_named(name, environment, model, prompts)
+        loaded = choose_evaluator(environment, model, prompts, name)
         if remembered is None or isinstance(loaded, ChatEvaluator):
             return loaded  # The replies of a chat model are cached, so that its calls are counted.
         return cached(loaded, remembered, identity_of(name))

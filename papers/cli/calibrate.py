@@ -127,10 +127,10 @@ def _costs_of(costs: str) -> "Costs":
 
 
 def _judge(name: str) -> Any:
-    from crag.factory.parts import choose_model, choose_prompts, evaluator_named
+    from crag.factory.parts import choose_evaluator, choose_model, choose_prompts
 
     chosen = environment()
-    return evaluator_named(name, chosen, choose_model(chosen), choose_prompts(chosen))
+    return choose_evaluator(chosen, choose_model(chosen), choose_prompts(chosen), name)
 
 
 def _require_card(evaluator: str) -> None:

@@ -172,7 +172,7 @@ def _our_selection(seed: int) -> str:
     )
     strips = [_strip(text, "web") for text in _paragraphs(seed)]
     with left_armed():
-        kept = filter_strips(evaluator(), "Who?", strips, settings, node="select").strips
+        kept = filter_strips(evaluator(), "Who?", strips, settings, node="select").found
         return paper_format({"strips": kept}, settings)
 
 

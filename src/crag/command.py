@@ -4,20 +4,11 @@ Loading the command line takes a moment, in which users may already press Ctrl-C
 """
 
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sys import UnraisableHookArgs
 
 FAILED, USAGE_ERROR, INTERRUPTED = 1, 2, 130
 """Exit codes: a reader of the output has gone; something is wrong that users can mend; Ctrl-C."""
-
-_SOON = 0.05
-"""Seconds after which what could not be raised is over."""
 
 
 def main() -> None:
@@ -34,7 +25,6 @@ def _run() -> None:
 def ended_in_one_line(run: Callable[[], None]) -> None:
     """Run a command line, and end with one line where the system refuses something."""
     code: int | str | None = 0
-    sys.unraisablehook = _interrupted_again
     try:
         try:
             run()
@@ -52,16 +42,6 @@ def ended_in_one_line(run: Callable[[], None]) -> None:
         what = f"{error.strerror or type(error).__name__}"
         sys.stderr.write(f"Error: {what}{f': {error.filename}' if error.filename else ''}\n")
     sys.exit(code)
-
-
-def _interrupted_again(problem: "UnraisableHookArgs") -> None:
-    """Interrupt once more where Ctrl-C came while nothing can be raised, as in some extensions."""
-    if issubclass(problem.exc_type, KeyboardInterrupt):
-        again = threading.Timer(_SOON, os.kill, (os.getpid(), signal.SIGINT))
-        again.daemon = True
-        again.start()
-    else:
-        sys.__unraisablehook__(problem)
 
 
 def _discard_output() -> None:

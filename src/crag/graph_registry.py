@@ -6,7 +6,6 @@ graphs without loading them.
 
 from collections.abc import Mapping
 from pkgutil import resolve_name
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from crag.errors import SettingsError
@@ -44,7 +43,7 @@ class GraphEntry(NamedTuple):
         return resolve_name(self.builder)(parts, checkpointer=checkpointer)  # type: ignore[no-any-return]
 
 
-GRAPHS: Mapping[str, GraphEntry] = MappingProxyType({
+GRAPHS: Mapping[str, GraphEntry] = {
     "crag": GraphEntry(
         "crag.graph.corrective:build_crag",
         "Corrected",
@@ -82,11 +81,9 @@ GRAPHS: Mapping[str, GraphEntry] = MappingProxyType({
         "Corrective RAG up to the knowledge: strips for a program that writes its own answer.",
         kind="unanswered",
     ),
-})  # fmt: skip
+}
 """All graphs, in the order in which they are offered."""
-OFFERED: Mapping[str, GraphEntry] = MappingProxyType({
-    name: entry for name, entry in GRAPHS.items() if entry.kind == "offered"
-})  # fmt: skip
+OFFERED = {name: entry for name, entry in GRAPHS.items() if entry.kind == "offered"}
 """The graphs that a user can ask."""
 
 

@@ -6,11 +6,10 @@ Each fake records its calls. None loads a model or uses the network.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
@@ -36,10 +35,7 @@ class FakeRetriever(BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        del run_manager
+    def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
         self.questions.append(query)
         if self.error is not None:
             raise self.error
@@ -120,13 +116,14 @@ class FakeReadingEvaluator(FakeEvaluator):
         text = passage.text
         if not text:
             return Reading(score=-1.0, evidence="", span=None)
-        found = [(text.find(phrase), len(phrase)) for phrase in self._evidence if phrase in text]
-        inside = [any(at <= place < at + size for at, size in found) for place in range(len(text))]
+        spans = [
+            Span(start=text.index(phrase), end=text.index(phrase) + len(phrase), score=0.9)
+            for phrase in self._evidence
+            if phrase in text
+        ]
+        inside = [any(one["start"] <= at < one["end"] for one in spans) for at in range(len(text))]
         evidence = compressed(range(1, len(text) + 1), [0.95 if one else 0.02 for one in inside])
-        span = None
-        if found:
-            span = Span(start=found[0][0], end=sum(found[0]), score=0.9)
-        return Reading(score=score, evidence=evidence, span=span)
+        return Reading(score=score, evidence=evidence, span=next(iter(spans), None))
 
 
 class FakeSearcher:
@@ -184,9 +181,10 @@ class FakeQuoter:
         return [Quotation(strips[0]["text"], 0, 1.0, sure=self._sure)]
 
 
-class FakeChatModel(BaseChatModel):
+class FakeChatModel(GenericFakeChatModel):
     """Reply with the given texts in turn, then repeat the last one; stream them word by word."""
 
+    messages: Iterator[AIMessage | str] = Field(default_factory=lambda: iter(()))
     replies: list[str] = Field(default_factory=lambda: ["A fact [1]."])
     error: Exception | None = None
     refusal: str = ""
@@ -196,45 +194,12 @@ class FakeChatModel(BaseChatModel):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    @property
-    def _llm_type(self) -> str:
-        return "fake"
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        del stop, run_manager, kwargs
-        text = self._reply(messages)
-        message = AIMessage(content=text, additional_kwargs=self._extra())
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        del stop, kwargs
-        words = self._reply(messages).split(" ")
-        for index, word in enumerate(words):
-            text = word if index == 0 else f" {word}"
-            extra = self._extra() if index == 0 else {}
-            chunk = AIMessageChunk(content=text, additional_kwargs=extra)
-            if run_manager is not None:
-                run_manager.on_llm_new_token(text, chunk=ChatGenerationChunk(message=chunk))
-            yield ChatGenerationChunk(message=chunk)
-
-    def _reply(self, messages: list[BaseMessage]) -> str:
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         turn = len(self.prompts)
         self.prompts.append(messages)
         if self.error is not None:
             raise self.error
-        return "" if self.refusal else self.replies[min(turn, len(self.replies) - 1)]
-
-    def _extra(self) -> dict[str, Any]:
-        return {"refusal": self.refusal} if self.refusal else {}
+        text = "" if self.refusal else self.replies[min(turn, len(self.replies) - 1)]
+        extra = {} if text else {"refusal": self.refusal}
+        message = AIMessage(text, additional_kwargs=extra)
+        return ChatResult(generations=[ChatGeneration(message=message)])

@@ -64,15 +64,6 @@ def test_a_card_says_thresholds_and_length(folder: Path, tmp_path: Path) -> None
     assert found == pytest.approx(plain(copy, QUESTION, [long], length=128), abs=1e-5)
 
 
-def test_a_relative_folder_stays_the_same(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder.parent)
-    found = load_evaluator(folder.name)
-    monkeypatch.chdir(tmp_path)
-    assert -1 < found.score(QUESTION, ["text"])[0] < 1
-
-
 @pytest.mark.parametrize(
     ("outputs", "problem"),
     [
@@ -85,36 +76,3 @@ def test_a_model_with_other_outputs_is_refused_before_it_loads(
 ) -> None:
     with pytest.raises(EvaluatorError, match=problem):
         load_evaluator(str(tiny_bert(tmp_path, outputs=outputs)))
-
-
-@pytest.mark.parametrize(
-    ("broken", "problem"),
-    [
-        ("weights", "cannot be loaded. Copy it again"),
-        ("cut", "cannot be loaded. Copy it again"),
-        ("tokenizer", "there is no tokenizer. Copy it there"),
-        ("no head", "it lacks weights, such as classifier.bias"),
-    ],
-)
-def test_what_is_no_evaluator_is_refused(tmp_path: Path, broken: str, problem: str) -> None:
-    copy = tiny_bert(tmp_path / "copy", outputs=None if broken == "no head" else 1)
-    config, weights = copy / "config.json", copy / "model.safetensors"
-    if broken == "no head":
-        config.write_text(config.read_text().replace("BertModel", "ForSequenceClassification"))
-    if broken == "weights":
-        weights.unlink()
-    if broken == "cut":
-        weights.write_bytes(weights.read_bytes()[:-9])
-    if broken == "tokenizer":
-        for path in copy.glob("*token*"):
-            path.unlink()
-    evaluator = load_evaluator(str(copy))
-    for _ in "12":
-        with pytest.raises(EvaluatorError, match=problem):
-            evaluator.score(QUESTION, ["text"])
-
-
-@pytest.mark.parametrize("device", ["tpu9", "cuda:99"])
-def test_an_unknown_device(folder: Path, device: str) -> None:
-    with pytest.raises(EvaluatorError, match=rf"no device '{device}'.*there are: cpu"):
-        CrossEncoderEvaluator(folder, device=device).score("q", ["a b"])

@@ -1,7 +1,6 @@
 """Evaluators by name, by class and by folder."""
 
 import shutil
-from importlib.resources import files
 from pathlib import Path
 
 import huggingface_hub
@@ -27,10 +26,6 @@ def test_every_name_is_an_evaluator(name: str) -> None:
 def test_a_chat_evaluator_needs_a_model() -> None:
     with pytest.raises(EvaluatorError, match="asks a chat model: set OPENAI_API_KEY"):
         load_evaluator("chat")
-
-
-def test_graphs_of_a_process_share_the_packaged_reader() -> None:
-    assert load_evaluator("reader") is load_evaluator()
 
 
 class Mine(FakeEvaluator):
@@ -80,12 +75,6 @@ def test_a_model_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     folder = shutil.copytree(TINY_T5, tmp_path / "hub")
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(folder))
     assert isinstance(load_evaluator("somebody/t5"), T5Evaluator)
-
-
-def test_a_folder_with_a_reader_is_one() -> None:
-    evaluator = load_evaluator(str(files("crag.models").joinpath("crag_reader_l6_v2")))
-    assert isinstance(evaluator, ReaderEvaluator)
-    assert evaluator.thresholds == ReaderEvaluator.packaged().thresholds
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """The reader that ships: what it reads, where it says it stands, and that nothing is cut off."""
 
-import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from crag.evaluators.reader import ReaderEvaluator
 from crag.models.reading_model import MOST_CHARACTERS, MOST_WINDOWS
 from crag.papers.evaluator.metrics import quality
 from crag.papers.evaluator.pairs import by_question, read_pairs
-from crag.parts import Evaluator, Passage, ReadingEvaluator
+from crag.parts import Passage
 from crag.reading import Reading, evidence_in, shares_of
 
 QUESTION = "How long do sessions last?"
@@ -40,17 +38,6 @@ def reader() -> ReaderEvaluator:
 def one(reader: ReaderEvaluator, text: str, title: str = "") -> Reading:
     (reading,) = reader.read(QUESTION, [Passage(title, text)])
     return reading
-
-
-def test_it_is_an_evaluator_that_reads(reader: ReaderEvaluator) -> None:
-    assert isinstance(reader, Evaluator)
-    assert isinstance(reader, ReadingEvaluator)
-
-
-def test_it_prefers_the_passage_with_the_answer(reader: ReaderEvaluator) -> None:
-    right, wrong = reader.score(QUESTION, [ANSWER, OTHER])
-    assert wrong < right <= 1
-    assert wrong >= -1
 
 
 def test_evidence_and_span_are_where_the_answer_stands(reader: ReaderEvaluator) -> None:
@@ -115,14 +102,6 @@ def test_a_question_is_read_alike_without_its_mark(reader: ReaderEvaluator, endi
     assert reader.read(f"{asked}.", passages) != reader.read(f"{asked}?", passages)
 
 
-def test_headings_take_part(reader: ReaderEvaluator) -> None:
-    text = "It ends after two weeks."
-    with_section, without = reader.read(
-        QUESTION, [Passage("Guide", text, "Sessions > How long they last"), Passage("", text)]
-    )
-    assert with_section["score"] > without["score"]
-
-
 def test_score_reads_a_title_before_the_text(reader: ReaderEvaluator) -> None:
     (reading,) = reader.read(QUESTION, [Passage("Sessions", ANSWER)])
     assert reader.score(QUESTION, [f"Sessions // {ANSWER}"]) == [
@@ -140,29 +119,6 @@ def test_a_reading_is_small_plain_json(reader: ReaderEvaluator) -> None:
     written = json.dumps(reading)
     assert json.loads(written) == reading
     assert len(written) < 2500
-
-
-def test_questions_at_once_are_read_as_each_alone() -> None:
-    fresh = ReaderEvaluator.packaged()
-    passages = [Passage("Sessions", text) for text in (ANSWER, OTHER, ANSWER + OTHER, FILLER * 3)]
-    questions = [f"{QUESTION} {'Tell me. ' * number}" for number in range(6)]
-    with ThreadPoolExecutor(6) as pool:
-        together = list(pool.map(lambda question: fresh.read(question, passages), questions))
-    for question, readings in zip(questions, together, strict=True):
-        for reading, alone in zip(readings, fresh.read(question, passages), strict=True):
-            assert reading["score"] == pytest.approx(alone["score"], abs=1e-6)
-            assert reading["evidence"] == alone["evidence"]
-
-
-async def test_a_question_that_is_cancelled_leaves_others_their_readings() -> None:
-    fresh = ReaderEvaluator.packaged()
-    passages = [Passage("Sessions", ANSWER), Passage("", OTHER)]
-    tasks = [asyncio.create_task(asyncio.to_thread(fresh.read, QUESTION, passages)) for _ in "123"]
-    await asyncio.sleep(0)
-    tasks[0].cancel()
-    found = await asyncio.gather(*tasks, return_exceptions=True)
-    assert isinstance(found[0], asyncio.CancelledError)
-    assert found[1] == found[2] == fresh.read(QUESTION, passages)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -8,12 +8,7 @@ import pytest
 from crag.correction.provenance import unscored
 from crag.papers.settings import PaperSettings
 from crag.parts import Passage
-from crag.runtime.evaluator_calls import (
-    filter_strips,
-    read_passages,
-    reads,
-    score_passages,
-)
+from crag.runtime.evaluator_calls import filter_strips, read_passages, reads, score_passages
 from crag.settings import Settings
 from crag.state import Source
 from crag.testing import FakeEvaluator, FakeReadingEvaluator
@@ -26,78 +21,64 @@ def untitled(*texts: str) -> list[Passage]:
     return [Passage("", text) for text in texts]
 
 
-class Wrong(FakeEvaluator):
+class Wrong(FakeReadingEvaluator):
     """Returns whatever it was told to."""
 
-    def __init__(self, scores: Any) -> None:
+    def __init__(self, replies: Any) -> None:
         super().__init__()
-        self._wrong = scores
-
-    def score(self, question: str, texts: Any) -> list[float]:
-        del question, texts
-        return self._wrong  # type: ignore[no-any-return]
+        self.read = self.score = lambda *_: replies  # type: ignore[method-assign]
 
 
 def test_empty_texts_score_lowest_without_the_evaluator() -> None:
     evaluator = FakeEvaluator(0.7)
-    assert score_passages(evaluator, "q", untitled("", "text", " \n"), node="grade").scores == [
-        -1,
-        0.7,
-        -1,
-    ]
+    scored = score_passages(evaluator, "q", untitled("", "text", " \n"), node="grade")
+    assert scored.found == [-1, 0.7, -1]
+    assert scored.usage == {"evaluator_calls": 1, "evaluated_texts": 1}
     assert evaluator.calls == [("q", ["text"])]
-    assert score_passages(evaluator, "q", [], node="grade").scores == []
-    assert len(evaluator.calls) == 1
+    assert score_passages(evaluator, "q", [], node="grade") == ([], [], {})
+    reading = FakeReadingEvaluator()
+    readings, events, usage = read_passages(reading, "What?", [Passage("A", " ")], node="grade")
+    assert [one["score"] for one in readings] == [-1.0]
+    assert (events, usage, reading.read_passages) == ([], {}, [])
 
 
-@pytest.mark.parametrize("scores", [[], [0.9], [0.9] * 3, None, ["high", "low"]])
-def test_a_wrong_reply_scores_everything_lowest(scores: Any) -> None:
-    scored = score_passages(Wrong(scores), "q", untitled("a b", "c d"), node="grade")
-    assert scored.scores == [-1.0, -1.0]
+@pytest.mark.parametrize("replies", [[], [{"score": 0.9}] * 3, None, ["high", "low"]])
+def test_a_wrong_reply_scores_everything_lowest(replies: Any) -> None:
+    scored = score_passages(Wrong(replies), "q", untitled("a b", "c d"), node="grade")
+    assert scored.found == [-1.0, -1.0]
     assert [entry["kind"] for entry in scored.events] == ["evaluator_failed"]
 
 
 def test_nan_costs_only_its_own_text() -> None:
-    scored = score_passages(
-        Wrong([math.nan, 0.4, math.inf]), "q", untitled("a", "b", "c"), node="grade"
-    )
-    assert scored.scores == [-1.0, 0.4, -1.0]
+    evaluator = FakeEvaluator({"a": math.nan, "b": 0.4, "c": math.inf})
+    scored = score_passages(evaluator, "q", untitled("a", "b", "c"), node="grade")
+    assert scored.found == [-1.0, 0.4, -1.0]
     assert "2 of 3 scores" in scored.events[0]["detail"]
 
 
-def test_an_evaluator_that_raises_is_an_event() -> None:
-    scored = score_passages(
-        FakeEvaluator(error=RuntimeError("out of memory")), "q", untitled("a"), node="x"
-    )
-    assert scored.scores == [-1.0]
+def test_an_evaluator_that_raises_is_an_event_and_leaves_no_reading() -> None:
+    evaluator = FakeReadingEvaluator(error=RuntimeError("out of memory"))
+    scored = score_passages(evaluator, "q", untitled("a"), node="x")
+    assert scored.found == [-1.0]
     assert scored.events[0]["detail"] == "RuntimeError: out of memory"
-
-
-def test_short_strips_score_lowest_and_titles_take_part() -> None:
-    evaluator = FakeEvaluator(0.7)
-    strips = [unscored("Too short here", SOURCE), unscored("This one is long enough", SOURCE)]
-    judged = filter_strips(evaluator, "q", strips, Settings(), node="refine").strips
-    assert [strip["score"] for strip in judged] == [-1.0, 0.7]
-    assert evaluator.calls[0][1] == ["Title // This one is long enough"]
-    filter_strips(evaluator, "q", strips, PaperSettings(titles="none"), node="refine")
-    assert evaluator.calls[1][1] == ["This one is long enough"]
+    assert read_passages(evaluator, "q", untitled("a"), node="x")[:2] == ([], scored.events)
+    readings, events, _ = read_passages(Wrong([]), "q", untitled("a"), node="grade")
+    assert (readings, [one["kind"] for one in events]) == ([], ["evaluator_failed"])
 
 
 @pytest.mark.parametrize(
     ("short", "long"),
     [
+        ("Too short here", "This one is long enough"),
         ("第一章。", "阿达写了第一个程序。"),
-        ("第二章", "エイダは最初のプログラムを書いた。"),
         ("บท", "เอดาเขียนโปรแกรมแรก"),
         ("두 번째", "에이다가 프로그램을 작성했다."),
         ("Глава первая", "Ада написала первую программу."),
     ],
 )
-def test_strips_of_every_script_are_scored(short: str, long: str) -> None:
-    judged = filter_strips(
-        FakeEvaluator(0.7), "q", [unscored(short, UNTITLED), unscored(long, UNTITLED)],
-        Settings(), node="refine",
-    ).strips  # fmt: skip
+def test_short_strips_of_every_script_score_lowest(short: str, long: str) -> None:
+    strips = [unscored(short, UNTITLED), unscored(long, UNTITLED)]
+    judged = filter_strips(FakeEvaluator(0.7), "q", strips, Settings(), node="refine").found
     assert [strip["score"] for strip in judged] == [-1.0, 0.7]
 
 
@@ -112,20 +93,25 @@ def test_strokes_in_an_untitled_text_are_no_title_to_who_reads(titles: Any) -> N
     assert evaluator.read_passages == [[Passage("", CODE)]]
 
 
+@pytest.mark.parametrize(
+    ("titles", "scored"),
+    [("every_strip", "Title // This is a long strip"), ("none", "This is a long strip")],
+)
+def test_titles_take_part_in_scoring(titles: Any, scored: str) -> None:
+    evaluator, strips = FakeEvaluator(), [unscored("This is a long strip", SOURCE)]
+    filter_strips(evaluator, "q", strips, PaperSettings(titles=titles), node="refine")
+    assert evaluator.calls == [("q", [scored])]
+
+
 def test_a_title_that_stands_before_the_document_is_the_title_of_its_first_strip() -> None:
     evaluator = FakeReadingEvaluator()
     titled = Source(id="1", title="St. John  (film)", url="", position="")
     first, second = "St John (film) // It opened in 1912.", "x = 1 // the first of them"
     strips = [unscored(first, titled), unscored(second, titled)]
-    settings = PaperSettings(titles="passage")
-    judged = filter_strips(evaluator, "q", strips, settings, node="refine").strips
+    filter_strips(evaluator, "q", strips, PaperSettings(titles="passage"), node="refine")
     assert evaluator.read_passages == [
         [Passage("St John (film)", "It opened in 1912."), Passage("", second)]
     ]
-    assert [strip["text"] for strip in judged] == [first, second]
-
-
-READ = "The first fact is here. And an end."
 
 
 @pytest.mark.parametrize(
@@ -139,34 +125,6 @@ READ = "The first fact is here. And an end."
 )
 def test_who_reads(evaluator: FakeEvaluator, settings: Settings, expected: bool) -> None:
     assert reads(evaluator, settings) is expected
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_another_number_of_readings_is_an_event(
-    count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    evaluator = FakeReadingEvaluator()
-    reading = evaluator.read("What?", [Passage("", READ)])
-    monkeypatch.setattr(evaluator, "read", lambda *_: reading * count)
-    readings, events, _ = read_passages(evaluator, "What?", [Passage("", READ)], node="grade")
-    assert readings == []
-    assert [(entry["kind"], entry["node"]) for entry in events] == [("evaluator_failed", "grade")]
-
-
-def test_passages_without_text_are_not_read() -> None:
-    evaluator = FakeReadingEvaluator()
-    readings, events, usage = read_passages(evaluator, "What?", [Passage("A", " ")], node="grade")
-    assert [one["score"] for one in readings] == [-1.0]
-    assert (events, usage, evaluator.read_passages) == ([], {}, [])
-
-
-def test_an_evaluator_that_fails_leaves_no_reading() -> None:
-    class Fails(FakeReadingEvaluator):
-        def read(self, *_: Any) -> Any:
-            raise ValueError("broken")
-
-    readings, events, _ = read_passages(Fails(), "Who?", [Passage("", READ)], node="grade")
-    assert (readings, [one["kind"] for one in events]) == ([], ["evaluator_failed"])
 
 
 @pytest.mark.parametrize(
@@ -184,5 +142,5 @@ def test_strips_are_cut_on_the_scale_of_the_evaluator(
     texts = {"best": upper, "worse": 20.0 if lower > 0 else lower + 0.1}
     evaluator = FakeEvaluator(texts, lower=lower, upper=upper)
     strips = [unscored(f"This is the {name} of all texts", UNTITLED) for name in texts]
-    judged = filter_strips(evaluator, "q", strips, settings, node="refine").strips
+    judged = filter_strips(evaluator, "q", strips, settings, node="refine").found
     assert [strip["kept"] for strip in judged] == kept

@@ -19,7 +19,7 @@ from crag.answering.support import WordAttributor
 from crag.events import Event, event
 from crag.parts import Attributor, Passage
 from crag.runtime.attempt import Attempt
-from crag.runtime.replies import as_many
+from crag.runtime.evaluator_calls import as_many
 from crag.state import AnswerSentence, Citation, SentenceStatus
 from crag.text.language import ENGLISH, language_of
 from crag.text.marks import Mark, as_mark

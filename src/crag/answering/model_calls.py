@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
@@ -13,7 +13,6 @@ from crag.parts import ChatModel
 from crag.plain import said, well_formed
 from crag.reflection_tokens import without_reflection
 from crag.runtime.attempt import Attempt
-from crag.runtime.replies import usage_of
 from crag.state import Usage
 from crag.text.language import ENGLISH, language_of
 from crag.text.marks import without_marks
@@ -116,7 +115,9 @@ def _in_one(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 
 def _as_reply(returned: object) -> Reply:
     """Read what a model returned; an exception while reading counts as a failure of the call."""
-    usage = usage_of(returned)
+    counted = getattr(returned, "usage_metadata", None) or {}
+    tokens = {name: counted[name] for name in ("input_tokens", "output_tokens") if name in counted}
+    usage = cast("Usage", {"llm_calls": 1, **tokens})
     if not isinstance(returned, BaseMessage):
         written, message_id, reason, cut = str(returned), None, "", ""
     else:

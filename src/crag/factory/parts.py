@@ -93,22 +93,16 @@ def choose_evaluator(
     environment: Environment,
     model: ChatModel | None = None,
     prompts: Prompts = PACKAGED,
+    name: str = "",
 ) -> Evaluator:
-    """Return the evaluator.
+    """Return the evaluator of the environment, or that of a name.
 
     Raises:
         CragError: it cannot be used.
     """
-    return evaluator_named(environment.evaluator, environment, model, prompts)
-
-
-def evaluator_named(
-    name: str, environment: Environment, model: ChatModel | None, prompts: Prompts
-) -> Evaluator:
-    """Return the evaluator of a name; a rerank API gets the token that the environment has."""
     token = environment.evaluator_token
     key = token.get_secret_value() if token else None
-    return load_evaluator(name, model=model, prompts=prompts, token=key)
+    return load_evaluator(name or environment.evaluator, model=model, prompts=prompts, token=key)
 
 
 def choose_reranker(
@@ -126,7 +120,7 @@ def choose_reranker(
         return None
     if is_attribute(name):
         return part_named(name, "CRAG_RERANKER", BaseDocumentCompressor)  # type: ignore[type-abstract]
-    return EvaluatorReranker(evaluator=evaluator_named(name, environment, model, prompts))
+    return EvaluatorReranker(evaluator=choose_evaluator(environment, model, prompts, name))
 
 
 def choose_attributor(evaluator: Evaluator, model: ChatModel | None) -> Attributor | None:

@@ -32,8 +32,8 @@ from crag.plain import said
 from crag.reflection.rules import OURS, Rules
 from crag.reflection.spending import counting
 from crag.runtime.attempt import Attempt
-from crag.runtime.replies import documents_of
-from crag.runtime.retrievers import options_of
+from crag.runtime.evaluator_calls import as_many
+from crag.runtime.retrievers import documents_of, options_of
 from crag.settings import Settings
 from crag.state import Choice, Flag, OfferedPassage, Reflection, State, Usage, reflected
 
@@ -91,7 +91,7 @@ class Driver:
             ModelError: the back end failed.
         """
         with _model_errors():
-            return _as_many(self._backend.decide(prefixes), len(prefixes))
+            return as_many(self._backend.decide(prefixes), len(prefixes), "back end")
 
     def candidates(
         self, continuations: Sequence[Continuation], limits: SegmentLimits
@@ -102,7 +102,8 @@ class Driver:
             ModelError: the back end failed.
         """
         with _model_errors():
-            return _as_many(self._backend.candidates(continuations, limits), len(continuations))
+            replies = self._backend.candidates(continuations, limits)
+            return as_many(replies, len(continuations), "back end")
 
     def answer(self, state: State, algorithm: Callable[[], Reflection]) -> "ReflectUpdate":
         """Run an algorithm; if the back end fails, its answer is empty."""
@@ -148,13 +149,6 @@ def _model_errors() -> Iterator[None]:
     if error is not None:
         detail = f"{type(error).__name__}: {said(error)}"
         raise ModelError("reflection", "failed", detail) from None
-
-
-def _as_many(replies: list[Reply], expected: int) -> list[Reply]:
-    if len(replies) != expected:
-        problem = f"the back end returned {len(replies)} replies for {expected} requests"
-        raise ModelError("reflection", "failed", problem)
-    return replies
 
 
 class Offered:

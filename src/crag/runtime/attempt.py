@@ -5,9 +5,8 @@ all of them. Nodes record them as events.
 """
 
 import logging
+from contextlib import AbstractContextManager
 from traceback import format_exception
-from types import TracebackType
-from typing import Self
 
 from langgraph.errors import GraphBubbleUp
 
@@ -17,7 +16,7 @@ from crag.plain import said
 logger = logging.getLogger(__name__)
 
 
-class Attempt:
+class Attempt(AbstractContextManager["Attempt"]):
     """Catch the exception of a call made in its ``with`` block, so the node can continue.
 
     LangGraph's own signals, such as an interrupt for a human, are raised, and so is what is no
@@ -28,16 +27,7 @@ class Attempt:
         self.what = what
         self.error: Exception | None = None
 
-    def __enter__(self) -> Self:
-        """Start the attempt."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
         """Catch what the part raised."""
         if not isinstance(error, Exception) or isinstance(error, GraphBubbleUp):
             return False

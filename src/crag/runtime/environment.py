@@ -34,10 +34,8 @@ from crag.torch_models import Dtype
 DEFAULT_INDEX = ".crag/index"
 FILE = "crag.toml"
 """Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
-EVALUATORS = ("default", "reader", "chat")
-"""Names of evaluators, which come before folders that are called so."""
-REFLECTIONS = ("embedded", "prompted", "server")
-"""Names of back ends of reflection, which do too."""
+EVALUATORS, REFLECTIONS = ("default", "reader", "chat"), ("embedded", "prompted", "server")
+"""Names of evaluators and of back ends, which come before folders that are called so."""
 _PLACES = ("index", "prompts")
 """Values that are paths, unless they are addresses."""
 _MAYBE_PLACES = ("embedding_model", "evaluator", "reflection", "reranker")
@@ -133,9 +131,7 @@ class Environment(BaseSettings):
         try:
             super().__init__(**values)
         except UnicodeDecodeError as error:
-            line = error.object.count(b"\n", 0, error.start) + 1
-            problem = f"line {line} is not UTF-8: save the file as UTF-8"
-            raise DataError(Path(".env"), problem) from None
+            raise DataError(Path(".env"), f"save it as UTF-8: {error}") from None
 
     @property
     def key(self) -> str | None:
@@ -220,21 +216,16 @@ class _File(TomlConfigSettingsSource):
         secrets = _secrets()
         known = [name for name in Environment.model_fields if name not in {"config", *secrets}]
         for name, value in given.items():
-            if name in secrets or (name not in known and _SECRET.search(name)):
-                raise _is_secret(path, name, name.upper())
-            if name not in known:
-                problem = f"unknown key {name!r}; {did_you_mean(name, known)}"
+            holds_one = without_keys(str(value)) != str(value) or _WITH_PASSWORD.search(str(value))
+            if name in secrets or holds_one or (name not in known and _SECRET.search(name)):
+                variable = f"CRAG_{name.upper()}" if name in known else name.upper()
+                problem = (
+                    f"{name} holds a secret, and this file is no place for one: remove it, and set "
+                    f"{variable} in the environment or in .env"
+                )
                 raise DataError(path, problem)
-            if without_keys(str(value)) != str(value) or _WITH_PASSWORD.search(str(value)):
-                raise _is_secret(path, name, f"CRAG_{name.upper()}")
-
-
-def _is_secret(path: Path, name: str, variable: str) -> DataError:
-    problem = (
-        f"{name} holds a secret, and this file is no place for one: remove it, and set {variable} "
-        "in the environment or in .env"
-    )
-    return DataError(path, problem)
+            if name not in known:
+                raise DataError(path, f"unknown key {name!r}; {did_you_mean(name, known)}")
 
 
 def _secrets() -> list[str]:
@@ -244,9 +235,7 @@ def _secrets() -> list[str]:
 
 def _placed(name: str, value: str, folder: Path) -> str:
     """Make a relative path one of `folder`; names of parts and addresses stay as they are."""
-    if name not in {*_PLACES, *_MAYBE_PLACES} or value in EVALUATORS:
-        return value
-    if name == "reflection" and value.strip().lower() in REFLECTIONS:
+    if name not in {*_PLACES, *_MAYBE_PLACES} or value.lower() in {*EVALUATORS, *REFLECTIONS}:
         return value
     scheme, separator, rest = value.rpartition("://")
     if separator and not rest.startswith("."):  # ``./`` begins a folder, in any store.

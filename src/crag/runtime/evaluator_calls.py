@@ -1,41 +1,39 @@
 """Call evaluators: all passages in one call; a failure is an event."""
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple, TypeGuard
+from collections.abc import Iterable, Sequence
+from typing import Generic, NamedTuple, TypeGuard, TypeVar
 
 from crag.correction.scoring import LOWEST, judged_strips, strip_passage, with_title
+from crag.errors import CragError
 from crag.events import Event, event
 from crag.parts import Evaluator, Passage, ReadingEvaluator, is_reading
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
-from crag.runtime.replies import as_many
 from crag.settings import Settings
 from crag.state import Strip, Usage
 
+Item = TypeVar("Item")
 
-class Scored(NamedTuple):
-    """Scores in the order of the passages, with usage and events of the call."""
 
-    scores: list[float]
+class Judged(NamedTuple, Generic[Item]):
+    """What came of each passage or strip, in order, with events and usage of the call."""
+
+    found: list[Item]
     events: list[Event]
     usage: Usage
 
 
-class ReadPassages(NamedTuple):
-    """Readings in the order of the passages; none if the evaluator failed."""
+def as_many(found: Iterable[Item], expected: int, part: str) -> list[Item]:
+    """Return what a part returned, one for each of the `expected` inputs.
 
-    readings: list[Reading]
-    events: list[Event]
-    usage: Usage
-
-
-class Filtered(NamedTuple):
-    """Scored strips, with usage and events of the call."""
-
-    strips: list[Strip]
-    events: list[Event]
-    usage: Usage
+    Raises:
+        CragError: it returned more or fewer.
+    """
+    items = list(found)
+    if len(items) != expected:
+        raise CragError(f"the {part} returned {len(items)} results for {expected} inputs")
+    return items
 
 
 def scores_of(evaluator: Evaluator, question: str, passages: Sequence[Passage]) -> list[float]:
@@ -49,7 +47,7 @@ def scores_of(evaluator: Evaluator, question: str, passages: Sequence[Passage]) 
 
 def score_passages(
     evaluator: Evaluator, question: str, passages: Sequence[Passage], *, node: str
-) -> Scored:
+) -> Judged[float]:
     """Score `passages` against `question` in one call of the evaluator.
 
     Empty texts score -1.0 without a call, and so does what could not be scored, with an event.
@@ -57,42 +55,47 @@ def score_passages(
     asked = [index for index, passage in enumerate(passages) if passage.text.strip()]
     scores = [LOWEST] * len(passages)
     if not asked:
-        return Scored(scores, [], Usage())
+        return Judged(scores, [], Usage())
+    problem: object = None
     with Attempt("evaluator") as attempt:
-        answers = scores_of(evaluator, question, [passages[index] for index in asked])
-        scored = {i: float(score) for i, score in zip(asked, answers, strict=True)}
-        scores = [scored.get(index, LOWEST) for index in range(len(passages))]
-    problem: object = attempt.error
-    broken = [index for index, score in enumerate(scores) if not math.isfinite(score)]
-    if broken:
-        problem = f"the evaluator returned {len(broken)} of {len(scores)} scores that are no number"
-        scores = [LOWEST if index in broken else score for index, score in enumerate(scores)]
+        found = scores_of(evaluator, question, [passages[index] for index in asked])
+        for index, score in zip(asked, map(float, found), strict=True):
+            scores[index] = score if math.isfinite(score) else LOWEST
+        if broken := sum(not math.isfinite(score) for score in found):
+            problem = f"the evaluator returned {broken} of {len(found)} scores that are no number"
     usage = Usage(evaluator_calls=1, evaluated_texts=len(asked))
-    count = len(broken) if broken else f"all {len(passages)}"
-    return Scored(scores, _failed(node, problem, count), usage)
+    return Judged(scores, _failed(node, attempt.error or problem), usage)
+
+
+def read_passages(
+    evaluator: ReadingEvaluator, question: str, passages: Sequence[Passage], *, node: str
+) -> Judged[Reading]:
+    """Read all `passages` in one call of the evaluator; none is found if it failed."""
+    if not any(passage.text.strip() for passage in passages):
+        nothing = Reading(score=LOWEST, evidence="", span=None)
+        return Judged([nothing for _ in passages], [], Usage())
+    readings: list[Reading] = []
+    with Attempt("evaluator") as attempt:
+        readings = as_many(evaluator.read(question, passages), len(passages), "evaluator")
+    usage = Usage(evaluator_calls=1, evaluated_texts=len(passages))
+    return Judged(readings, _failed(node, attempt.error), usage)
 
 
 def filter_strips(
     evaluator: Evaluator, question: str, strips: Sequence[Strip], settings: Settings, *, node: str
-) -> Filtered:
+) -> Judged[Strip]:
     """Score all `strips` in one call and keep the best (CRAG, Sec. 4.4).
 
     Unless the settings say from which score on, it is -0.5, as in the paper, or on another scale
-    the evaluator's lower threshold.
+    than from -1 to 1 the evaluator's lower threshold.
     """
     passages = [strip_passage(strip, settings) for strip in strips]
     scores, events, usage = score_passages(evaluator, question, passages, node=node)
     if "strip_threshold" not in settings.model_fields_set and not events:
-        cut = strip_threshold_of(evaluator, settings.strip_threshold)
-        settings = settings.model_copy(update={"strip_threshold": cut})
-    return Filtered(judged_strips(strips, scores, settings), events, usage)
-
-
-def strip_threshold_of(evaluator: Evaluator, usual: float | None) -> float | None:
-    """Return from which score on a strip is kept: the `usual` one on a scale from -1 to 1."""
-    lower, upper = evaluator.thresholds["lower"], evaluator.thresholds["upper"]
-    is_usual = usual is None or (LOWEST <= lower <= 0 and upper <= -LOWEST)
-    return usual if is_usual else lower
+        lower, upper = evaluator.thresholds["lower"], evaluator.thresholds["upper"]
+        if not (LOWEST <= lower <= 0 and upper <= -LOWEST):
+            settings = settings.model_copy(update={"strip_threshold": lower})
+    return Judged(judged_strips(strips, scores, settings), events, usage)
 
 
 def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluator]:
@@ -106,21 +109,7 @@ def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluato
     return in_context and is_reading(evaluator)
 
 
-def read_passages(
-    evaluator: ReadingEvaluator, question: str, passages: Sequence[Passage], *, node: str
-) -> ReadPassages:
-    """Read all `passages` for `question` in one call of the evaluator."""
-    if not any(passage.text.strip() for passage in passages):
-        nothing = Reading(score=LOWEST, evidence="", span=None)
-        return ReadPassages([nothing for _ in passages], [], Usage())
-    readings: list[Reading] = []
-    with Attempt("evaluator") as attempt:
-        readings = as_many(evaluator.read(question, passages), len(passages), "evaluator")
-    usage = Usage(evaluator_calls=1, evaluated_texts=len(passages))
-    return ReadPassages(readings, _failed(node, attempt.error, f"all {len(passages)}"), usage)
-
-
-def _failed(node: str, problem: object, count: object) -> list[Event]:
+def _failed(node: str, problem: object) -> list[Event]:
     """Return the event of a failure, if there was one."""
-    fallback = f"{count} texts score {LOWEST}"
+    fallback = f"texts without a score count {LOWEST}"
     return [event("evaluator_failed", node, problem, fallback)] if problem is not None else []

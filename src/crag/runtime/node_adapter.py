@@ -47,8 +47,7 @@ class as_node(Runnable[State, Update]):  # noqa: N801 - it is called as a functi
 def current_settings() -> Settings:
     """Return the settings of the run, or the defaults if the caller passed none.
 
-    LangGraph validates a mapping against the schema before the run starts, but not for a node of a
-    user's graph without this schema: there one that holds nothing but settings is read here.
+    In a user's graph without this schema, a mapping of nothing but settings is read here.
 
     Raises:
         SettingsError: a mapping of settings holds an invalid value.

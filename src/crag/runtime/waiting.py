@@ -30,7 +30,5 @@ def within(
     threading.Thread(target=work, daemon=True, name="crag-call").start()
     try:
         return future.result(timeout=seconds)
-    except TimeoutError:
-        if future.done():  # Its own error.
-            raise
-        raise TimeoutError(f"no answer within {seconds:g} seconds") from None
+    except TimeoutError as error:
+        raise TimeoutError(str(error) or f"no answer within {seconds:g} seconds") from None

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -29,7 +28,6 @@ from crag.index import DocumentIndex, Limits, index_paths
 from crag.index.contract import Filter
 from crag.index.replacement import prepared, replace_file
 from crag.runtime.environment import Environment
-from crag.runtime.memory import give_back_memory
 from crag.serve.first_visit import examples
 from crag.serve.settings import ServeSettings
 from crag.text.blocks import lines_of_all
@@ -235,8 +233,7 @@ async def changed(request: Request) -> Response:
         told = await library.add(request.path_params["name"], await request.body())
     else:
         told = await library.remove(request.query_params.get("path", "")) or {}
-    # Reading takes a document's memory, and much of the index's.
-    return JSONResponse(told, background=BackgroundTask(give_back_memory))
+    return JSONResponse(told)
 
 
 async def shown(request: Request) -> Response:

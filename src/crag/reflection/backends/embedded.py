@@ -122,10 +122,10 @@ class EmbeddedReflection:
         scored = score_passages(self._evaluator, question, passages, node="reflect")
         spend(scored.usage)
         for problem in scored.events:
-            if all(score == LOWEST for score in scored.scores):
+            if all(score == LOWEST for score in scored.found):
                 raise ModelError("embedded reflection", "failed", problem["detail"])
             logger.warning("%s: %s", problem["detail"], problem["fallback"])
-        return scored.scores
+        return scored.found
 
     def _supported(self, drafts: "Sequence[_Draft]") -> list[float]:
         """Return the degree to which each text is supported by its passage."""
