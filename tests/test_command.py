@@ -68,21 +68,3 @@ def test_output_that_nobody_takes(
     monkeypatch.setattr(sys, "stdout", Closed(error))
     assert ended(monkeypatch, "--version") == code
     assert capsys.readouterr().err == said
-
-
-def test_a_reader_that_leaves_at_the_end(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Left(StringIO):
-        flushed = 0
-
-        def flush(self) -> None:
-            self.flushed += 1
-            if self.flushed > 1:
-                raise BrokenPipeError(32, "Broken pipe")
-
-    output = Left()
-    monkeypatch.setattr(sys, "stdout", output)
-    assert ended(monkeypatch, "--version") == 1
-    assert output.getvalue().startswith("crag")
-    assert capsys.readouterr().err == ""

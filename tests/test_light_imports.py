@@ -52,11 +52,6 @@ def loaded() -> dict[str, list[str]]:
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
-def test_all_back_ends_are_among_the_modules() -> None:
-    names = {path.stem for path in BACK_ENDS}
-    assert {"transformers", "completions", "prompted", "embedded"} <= names
-
-
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_nothing_heavy_is_loaded(statement: str, loaded: dict[str, list[str]]) -> None:
     assert HEAVY & set(loaded[statement]) == set()

@@ -1,35 +1,20 @@
 """Tokens have their exact strings, and each is a single id or the tokenizer is refused."""
 
-from typing import Any
-
 import pytest
 
 from crag.errors import ModelError
 from crag.reflection_tokens import GROUPS, TOKENS, token_ids, without_tokens
 
-UNKNOWN = "<unk>"
-
-
-def tokenizer_with(tokens: list[str]) -> Any:
-    """Return a tokenizer of transformers that knows a few words and these tokens."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    words = {UNKNOWN: 0, "Retrieval": 1, "[": 2, "]": 3, "Paris": 4}
-    inner = Tokenizer(models.WordLevel(words, unk_token=UNKNOWN))
-    inner.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner, unk_token=UNKNOWN)
-    tokenizer.add_tokens(tokens, special_tokens=True)
-    return tokenizer
+KNOWN = {token: place for place, token in enumerate(TOKENS)}
 
 
 class Pieces:
     """A tokenizer that knows some tokens by id and cuts everything else into two pieces."""
 
-    def __init__(
-        self, known: dict[str, int], *, name: str = "", unknown: int | None = None
-    ) -> None:
-        self._known, self.name_or_path, self.unk_token_id = known, name, unknown
+    name_or_path = "some/model"
+
+    def __init__(self, known: dict[str, int], *, unknown: int | None = None) -> None:
+        self._known, self.unk_token_id = known, unknown
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         assert not add_special_tokens
@@ -49,37 +34,29 @@ def test_strings_and_order_are_those_of_the_released_vocabulary() -> None:
     assert all(token in TOKENS for tokens in GROUPS.values() for token in tokens)
 
 
-def test_ids_of_a_real_tokenizer_are_looked_up() -> None:
-    tokenizer = tokenizer_with(list(TOKENS))
-    ids = token_ids(tokenizer)
-    assert list(ids) == list(TOKENS)
-    assert list(ids.values()) == list(range(5, 20))
-    shuffled = token_ids(tokenizer_with(sorted(TOKENS)))
-    assert shuffled != ids
-    assert sorted(shuffled) == sorted(TOKENS)
-
-
-def test_a_real_tokenizer_without_the_tokens_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"no single id for \[No Retrieval\], \[Retrieval\]"):
-        token_ids(tokenizer_with([]))
-
-
-def test_the_message_names_exactly_the_tokens_that_are_missing() -> None:
-    known = {token: place for place, token in enumerate(TOKENS)}
-    del known["[Utility:4]"], known["</paragraph>"]
-    with pytest.raises(ModelError) as raised:
-        token_ids(Pieces(known, name="some/model"))
-    assert raised.value.problem == "unknown"
-    assert raised.value.name == "some/model"
-    assert "no single id for </paragraph>, [Utility:4];" in str(raised.value)
-
-
-def test_one_id_for_everything_unknown_is_no_id() -> None:
-    known = {token: place for place, token in enumerate(TOKENS)} | {"[Relevant]": 99}
-    with pytest.raises(ModelError, match=r"no single id for \[Relevant\];"):
-        token_ids(Pieces(known, unknown=99))
-    with pytest.raises(ModelError, match=r"\[Retrieval\], \[Relevant\];"):
-        token_ids(Pieces(known | {"[Retrieval]": 99}))
+@pytest.mark.parametrize(
+    ("lost", "shared", "missing"),
+    [
+        ((), {}, ""),
+        (("[Utility:4]", "</paragraph>"), {}, "</paragraph>, [Utility:4]"),
+        ((), {"[Relevant]": 99}, "[Relevant]"),
+        ((), {"[Relevant]": 99, "[Retrieval]": 99}, "[Retrieval], [Relevant]"),
+        (TOKENS, {}, ", ".join(TOKENS)),
+    ],
+)
+def test_each_token_is_a_single_id_of_its_own_or_the_message_names_it(
+    lost: tuple[str, ...], shared: dict[str, int], missing: str
+) -> None:
+    known = {token: place for token, place in KNOWN.items() if token not in lost} | shared
+    tokenizer = Pieces(known, unknown=99)
+    assert token_ids(tokenizer, required=False) == {
+        token: place for token, place in known.items() if place != 99
+    }
+    if missing:
+        with pytest.raises(ModelError) as raised:
+            token_ids(tokenizer)
+        assert (raised.value.name, raised.value.problem) == ("some/model", "unknown")
+        assert f"no single id for {missing};" in str(raised.value)
 
 
 def test_tokens_are_deleted_and_nothing_else() -> None:

@@ -12,10 +12,7 @@ from crag.state import (
     State,
     Strip,
     StripKind,
-    Usage,
     add_chat,
-    add_usage,
-    known_action,
     merge_reflection,
     replace_documents,
     replace_strips,
@@ -50,25 +47,9 @@ def test_what_is_no_message_is_refused_with_the_form_of_one(message: Any, proble
     assert "\n" not in told
 
 
-def test_a_chat_that_is_null_is_none() -> None:
-    assert add_chat([], None) == []
-
-
 def test_documents_of_clients_are_documents() -> None:
     sent: Any = {"page_content": "Words.", "metadata": {"source": "a.md"}}
     assert replace_documents([], [sent]) == [Document("Words.", metadata={"source": "a.md"})]
-
-
-def test_an_action_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'maybe': allowed are correct, .*ambiguous"):
-        known_action("maybe")
-
-
-def test_counts_are_summed() -> None:
-    assert add_usage(Usage(llm_calls=1, pages=1), Usage(llm_calls=2)) == {
-        "llm_calls": 3,
-        "pages": 1,
-    }
 
 
 def test_what_reflection_writes_is_merged_and_none_clears_it() -> None:

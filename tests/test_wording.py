@@ -4,8 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.papers.settings import PaperSettings
-from crag.papers.tasks import TASKS
 from crag.wording import civil_reply, plainly_asked, question_in, with_subject
 
 
@@ -47,14 +45,6 @@ def test_what_is_left_is_part_of_the_question(asked: str) -> None:
     plain = plainly_asked(asked)
     assert plain == asked or plain.rstrip("?").lower() in asked.lower()
     assert bool(plain.strip()) == bool(asked.strip())
-
-
-def test_the_tasks_of_the_papers_are_asked_as_they_are() -> None:
-    asked = "Could you tell me what it is?"
-    for task in TASKS:
-        settings = PaperSettings.model_validate({"task": task})
-        bare = settings.profile.posed({"question": asked})["question"]
-        assert (bare == "What it is?") == (task == "default")
 
 
 @pytest.mark.parametrize(
@@ -100,33 +90,6 @@ def test_a_follow_up_carries_the_question_that_it_leans_on(
     question: str, before: list[str], whole: str
 ) -> None:
     assert with_subject(question, before) == whole
-
-
-@pytest.mark.parametrize(
-    ("question", "before", "whole"),
-    [
-        ("what about green pea protein?", "What is the footprint of yellow pea protein?",
-         "What is the footprint of green pea protein?"),
-        ("and the new data center?", "How large is the old data center?",
-         "How large is the new data center?"),
-        ("what about the older Java version?", "Who supports the newest Java version?",
-         "Who supports the older Java version?"),
-        ("and the German company car?", "Is your Italian company car insured?",
-         "Is your German company car insured?"),
-        ("what about my two hour break?", "Is the one hour break paid?",
-         "Is the two hour break paid?"),
-        ("and vitamin A tablets?", "How much are vitamin D tablets?",
-         "How much are vitamin A tablets?"),
-        ("and the class-a license?", "What does the class-b license cost?",
-         "What does the class-a license cost?"),
-        ("how about some awesome theme colours?", "Who made the handsome theme colours?",
-         "Who made the awesome theme colours?"),
-    ],
-)  # fmt: skip
-def test_a_follow_up_loses_its_article_and_no_other_letter(
-    question: str, before: str, whole: str
-) -> None:
-    assert with_subject(question, [before]) == whole
 
 
 @given(

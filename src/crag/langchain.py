@@ -57,20 +57,20 @@ class CorrectiveRetriever(BaseRetriever):
         QuestionError: the question is empty or too long.
     """
 
-    retriever: BaseRetriever = Field(frozen=True)
+    retriever: BaseRetriever
     """The retriever to correct."""
-    evaluator: Evaluator = Field(default_factory=load_evaluator, frozen=True)
+    evaluator: Evaluator = Field(default_factory=load_evaluator)
     """Scores documents and strips; by default the packaged one, whose weights load on first use."""
-    model: ChatModel | None = Field(default=None, frozen=True)
+    model: ChatModel | None = None
     """Rewrites the question for the web search; without it the question's keywords are the
     query."""
-    prompts: Prompts = Field(default=PACKAGED, frozen=True)
+    prompts: Prompts = PACKAGED
     """What the model is asked with."""
-    searcher: WebSearcher | None = Field(default=None, frozen=True)
+    searcher: WebSearcher | None = None
     """Searches the web; without it nothing leaves the machine."""
-    reader: PageReader | None = Field(default=None, frozen=True)
+    reader: PageReader | None = None
     """Reads the pages that a search found; without it their snippets are used."""
-    settings: Settings = Field(default_factory=Settings, frozen=True)
+    settings: Settings = Settings()
     """Settings of each run; a mapping is validated."""
     tags: list[str] | None = Field(default_factory=lambda: ["crag"])
     """Tags of each run, for tracing."""

@@ -10,8 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from crag.graph import build_crag, build_rag
-from crag.graph.knowledge import build_knowledge
-from crag.langchain import CorrectiveRetriever, documents_of
+from crag.langchain import CorrectiveRetriever
 from crag.parts import Evaluator
 from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeRetriever
@@ -47,14 +46,6 @@ async def test_bound_settings_hold_for_every_run(make_parts: Any) -> None:
     assert await use(chain, QUESTION) == "ambiguous"
 
 
-def test_a_chain_streams_what_its_graph_streams(make_parts: Any) -> None:
-    graph = build_crag(make_parts(0.9)).bind(stream_mode="updates")
-    steps = list(({"question": RunnablePassthrough()} | graph).stream(QUESTION))
-    assert [name for step in steps for name in step] == [
-        "open_run", "retrieve", "grade", "refine", "generate",
-    ]  # fmt: skip
-
-
 async def test_a_graph_with_another_state_maps_it(make_parts: Any) -> None:
     inner = build_crag(make_parts(0.9))
 
@@ -75,35 +66,6 @@ async def test_a_graph_with_another_state_maps_it(make_parts: Any) -> None:
         assert state["report"] == "Ada Lovelace did [1]."
         assert state["sources"] == ["ada.md"]
         assert state["log"] == ["researched"] * runs
-
-
-async def test_a_graph_that_shares_keys_takes_it_as_a_node(make_parts: Any) -> None:
-    class Sharing(TypedDict, total=False):
-        question: str
-        answer: str
-        action: str
-
-    def shout(state: Sharing) -> Sharing:
-        return Sharing(answer=state["answer"].upper())
-
-    graph = StateGraph(Sharing)
-    graph.add_node("crag", build_crag(make_parts(0.9)))
-    graph.add_node("shout", shout)
-    graph.add_edge(START, "crag")
-    graph.add_edge("crag", "shout")
-    state = await use(graph.compile(), {"question": QUESTION})
-    assert state == {
-        "question": QUESTION,
-        "answer": "ADA LOVELACE DID [1].",
-        "action": "correct",
-    }
-
-
-async def test_knowledge_alone_serves_a_graph_that_writes_for_itself(make_parts: Any) -> None:
-    chain = (
-        {"question": RunnablePassthrough()} | build_knowledge(make_parts(0.9)) | documents_of | len
-    )
-    assert await use(chain, QUESTION) == 2
 
 
 def test_a_retriever_is_reconfigured_for_one_run(documents: Any) -> None:

@@ -9,21 +9,17 @@ from typing import Any, TypedDict, cast, get_args
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig, RunnablePassthrough
+from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
-from pydantic import ValidationError
 
 from crag.answering.context import kept_strips
-from crag.errors import QuestionError, SearchError, SettingsError
-from crag.evaluators import ReaderEvaluator
+from crag.errors import SearchError, SettingsError
 from crag.graph import build_crag
-from crag.langchain import CorrectiveRetriever, documents_of
+from crag.langchain import CorrectiveRetriever
 from crag.papers.settings import PaperSettings
 from crag.parts import Hit
 from crag.settings import Decomposition, Settings
@@ -80,13 +76,6 @@ async def test_incorrect_returns_what_the_web_holds(make: Any) -> None:
         "incorrect",
         0.7,
     )
-
-
-async def test_ambiguous_returns_both_internal_first(make: Any) -> None:
-    found = await ask(make(0.0))
-    kinds = [document.metadata["kind"] for document in found]
-    assert kinds == ["document", "document", "web", "web"]
-    assert {document.metadata["action"] for document in found} == {"ambiguous"}
 
 
 @pytest.mark.parametrize("score", [0.9, 0.0, -0.9])
@@ -153,11 +142,6 @@ def test_strips_of_two_pages_of_a_book_have_the_metadata_of_their_own(
     assert (True, 2) not in told
 
 
-def test_without_refinement_whole_documents_stand_unscored(make: Any) -> None:
-    found = make(settings=PaperSettings(refine=False)).invoke(QUESTION)
-    assert [document.metadata["score"] for document in found] == [None, None]
-
-
 FAILING = {
     "retrieval_failed: OSError: the disk is gone": {
         "retriever": FakeRetriever(error=OSError("the disk is gone"))
@@ -190,60 +174,16 @@ async def test_a_failure_outside_leaves_an_empty_list_and_a_reason_in_the_log(
     assert reason in told[0]
 
 
-def test_nothing_is_logged_where_something_passes(
-    make: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert make().invoke(QUESTION)
-    assert not caplog.records
-
-
-def test_correct_returns_the_whole_state(make: Any) -> None:
-    state = make(-0.9, searcher=None).correct(QUESTION)
-    assert [one.metadata["score"] for one in state["documents"]] == [-0.9, -0.9]
-    assert [event["kind"] for event in state["events"]] == ["search_unavailable"]
-    assert documents_of(state) == []
-
-
-async def test_acorrect_does_too(make: Any) -> None:
-    state = await make(SCORES).acorrect(QUESTION)
-    assert state["action"] == "correct"
-    assert [document.metadata["kind"] for document in documents_of(state)] == ["document"] * 2
-
-
-def test_an_empty_question_is_refused(make: Any) -> None:
-    with pytest.raises(QuestionError, match="question is empty"):
-        make().invoke("  ")
-
-
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
         ({"k": 0}, "setting 'k' cannot be 0"),
-        ({"strips": 1}, "setting 'strips' cannot be 1: unknown name"),
         ({"upper": -0.6, "lower": 0.1}, "must not be above"),
     ],
 )
 def test_settings_are_validated_when_it_is_built(make: Any, settings: Any, told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         make(settings=settings)
-
-
-def test_a_part_that_it_does_not_have_is_refused(make: Any) -> None:
-    with pytest.raises(ValidationError, match="sercher"):
-        make(sercher=FakeSearcher())
-
-
-@pytest.mark.parametrize("field", ["retriever", "evaluator", "searcher", "reader", "model"])
-def test_a_wrong_part_is_refused_by_name(make: Any, field: str) -> None:
-    with pytest.raises(ValidationError, match=rf"(?s){field}.*Input should be"):
-        make(**{field: "nonsense"})
-
-
-@pytest.mark.parametrize("field", ["retriever", "evaluator", "settings"])
-def test_what_the_graph_was_built_from_cannot_be_exchanged_unseen(make: Any, field: str) -> None:
-    retriever = make()
-    with pytest.raises(ValidationError, match="frozen"):
-        setattr(retriever, field, getattr(retriever, field))
 
 
 @pytest.mark.parametrize(
@@ -261,57 +201,6 @@ def test_a_vector_store_is_asked_for_its_own_k_unless_the_settings_say_another(
         settings=Settings(**settings),
     )
     assert len(retriever.correct(QUESTION)["documents"]) == asked
-
-
-def test_the_packaged_evaluator_judges_unless_another_one_is_given() -> None:
-    documents = [
-        Document("Ada Lovelace wrote the first computer program. It computes Bernoulli numbers."),
-        Document("A kettle boils water in three minutes. Most kettles are made of steel."),
-    ]
-    retriever = CorrectiveRetriever(retriever=FakeRetriever(documents=documents))
-    assert isinstance(retriever.evaluator, ReaderEvaluator)
-    found = retriever.invoke("Who wrote the first computer program?")
-    assert [document.page_content for document in found] == [documents[0].page_content]
-
-
-def test_a_chain_is_corrected_by_one_line(make: Any) -> None:
-    def build(retriever: BaseRetriever, model: FakeChatModel) -> Any:
-        prompt = ChatPromptTemplate.from_template("{context}\n\n{question}")
-        inputs = {"context": retriever | joined, "question": RunnablePassthrough()}
-        return inputs | prompt | model | StrOutputParser()
-
-    def joined(documents: list[Document]) -> str:
-        return " ".join(document.page_content for document in documents)
-
-    plain, corrected = (FakeChatModel(replies=["Ada Lovelace."]) for _ in range(2))
-    retriever = make(SCORES, settings={"strip_threshold": 0.5})
-    assert build(retriever.retriever, plain).invoke(QUESTION) == "Ada Lovelace."
-    assert build(retriever, corrected).invoke(QUESTION) == "Ada Lovelace."
-    assert "Babbage" in plain.prompts[0][0].text
-    assert "Babbage" not in corrected.prompts[0][0].text
-    assert "Ada Lovelace wrote" in corrected.prompts[0][0].text
-
-
-async def test_batches_run_side_by_side_and_stay_apart(make: Any) -> None:
-    questions = [f"Question {number}?" for number in range(8)]
-
-    def judge(question: str, text: str) -> float:
-        return 0.9 if ("Ada" in text) == (int(question[9]) % 2 == 0) else -0.9
-
-    retriever = make(judge)
-    expected = [0, 1] * 4
-    for found in (retriever.batch(questions), await retriever.abatch(questions)):
-        titles = [[document.metadata["title"] for document in each] for each in found]
-        assert titles == [[["Ada Lovelace"], ["Charles Babbage"]][turn] for turn in expected]
-
-
-def test_the_model_rewrites_the_query_and_is_asked_for_nothing_else(make: Any) -> None:
-    model, searcher = FakeChatModel(replies=["first program, author"]), FakeSearcher()
-    make(-0.9, model=model, searcher=searcher).invoke(QUESTION)
-    assert searcher.queries == ["first program, author"]
-    assert len(model.prompts) == 1
-    make(0.9, model=model).invoke(QUESTION)
-    assert len(model.prompts) == 1
 
 
 class Own(TypedDict, total=False):
@@ -345,19 +234,6 @@ def test_a_search_is_confirmed_where_the_surrounding_graph_can_wait(make: Any) -
     assert done["found"] == ["Ada Lovelace wrote it in 1843."]
 
 
-async def test_one_node_may_retrieve_more_than_once(make: Any) -> None:
-    retriever = make(SCORES)
-
-    async def look_up(state: Own) -> Own:
-        first = await ask(retriever)
-        second = await asyncio.gather(ask(retriever), ask(retriever))
-        return Own(found=[f"{state['topic']} {len(found)}" for found in (first, *second)])
-
-    config = RunnableConfig(configurable={"thread_id": "1"})
-    done = await own_graph(look_up).ainvoke({"topic": "Ada"}, config)
-    assert done["found"] == ["Ada 2"] * 3
-
-
 def _pickled(retriever: CorrectiveRetriever) -> CorrectiveRetriever:
     return cast("CorrectiveRetriever", pickle.loads(pickle.dumps(retriever)))  # noqa: S301 - our own
 
@@ -368,12 +244,3 @@ def test_a_retriever_that_was_asked_can_be_copied_and_sent(make: Any, again: Any
     found = retriever.invoke(QUESTION)
     assert found
     assert again(retriever).invoke(QUESTION) == found
-
-
-def test_a_copy_with_other_parts_asks_those(make: Any) -> None:
-    retriever = make()
-    assert retriever.invoke(QUESTION)
-    other = FakeRetriever(documents=[Document("Nothing of use.", metadata={"source": "b.md"})])
-    copied = retriever.model_copy(update={"retriever": other})
-    copied.invoke(QUESTION)
-    assert other.questions == [QUESTION]

@@ -10,7 +10,6 @@ from langchain_core.tools import tool
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from langchain_core.tracers.schemas import Run
 
-from crag.evaluators import load_evaluator
 from crag.graph import build_crag
 from crag.langchain import CorrectiveRetriever, as_tool
 from crag.parts import Hit
@@ -82,21 +81,6 @@ async def test_every_node_is_shown_by_its_name(retriever: CorrectiveRetriever) -
     }
 
 
-async def test_action_and_scores_are_shown(retriever: CorrectiveRetriever) -> None:
-    runs = await traced(retriever, QUESTION)
-    grade = runs["CorrectiveRetriever", "knowledge", "grade"]
-    assert grade.outputs is not None
-    assert grade.outputs["action"] == "ambiguous"
-    assert [one.metadata["score"] for one in grade.outputs["documents"]] == [0.0, 0.0]
-    assert grade.outputs["thresholds"] == {"upper": 0.5, "lower": -0.5}
-    root = runs[("CorrectiveRetriever",)]
-    assert root.run_type == "retriever"
-    assert root.outputs is not None
-    returned = [document.metadata for document in root.outputs["documents"]]
-    assert len(returned) == 3
-    assert {(found["action"], found["score"]) for found in returned} == {("ambiguous", 0.0)}
-
-
 async def test_tags_and_settings_are_shown_with_those_of_the_caller(
     retriever: CorrectiveRetriever,
 ) -> None:
@@ -117,16 +101,6 @@ async def test_callbacks_reach_retriever_model_and_searcher(retriever: Correctiv
     assert found["shelf"] == (("retrieve",), "retriever")
     assert found["writer"] == (("rewrite",), "llm")
     assert found["archive"] == (("search",), "tool")
-
-
-async def test_callbacks_reach_the_model_of_an_evaluator(documents: list[Document]) -> None:
-    judge = FakeChatModel(replies=["not JSON"], name="judge")
-    evaluator = load_evaluator("chat", model=judge)
-    corrected = CorrectiveRetriever(
-        retriever=FakeRetriever(documents=documents), evaluator=evaluator
-    )
-    runs = await traced(corrected, QUESTION)
-    assert any("grade" in path for path in runs if path[-1] == "judge")
 
 
 async def test_a_chain_and_a_tool_show_the_graph_within_them(make_parts: Any) -> None:

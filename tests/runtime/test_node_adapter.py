@@ -71,9 +71,3 @@ def test_each_node_stands_once_in_a_trace(make_parts: Any) -> None:
     build_crag(make_parts()).invoke(QUESTION, {"callbacks": [started]})
     nodes = ["open_run", "retrieve", "grade", "refine", "generate"]
     assert [name for name in started.names if name in nodes] == nodes
-
-
-def test_a_graph_runs_on_one_event_loop_after_the_other(make_parts: Any) -> None:
-    graph = build_crag(make_parts())
-    answers = [asyncio.run(graph.ainvoke(QUESTION))["answer"] for _ in range(2)]
-    assert answers == ["Ada Lovelace did [1]."] * 2
