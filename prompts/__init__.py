@@ -27,7 +27,7 @@ FOLDERS: list[Traversable] = [files("crag.prompts")]
 _ROLES = ("system", "user", "assistant")
 _MARK = re.compile(rf"^\[({'|'.join(_ROLES)})\][ \t]*\n?", re.MULTILINE)
 _OPTIONAL = {
-    "not_found", "instruction", "options", "published_options", "right", "topic", "examples",
+    "not_found", "instruction", "options", "published_options", "topic", "examples",
 }  # fmt: skip
 """Placeholders that a prompt need not have."""
 

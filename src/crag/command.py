@@ -33,19 +33,11 @@ def ended_in_one_line(run: Callable[[], None]) -> None:
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except BrokenPipeError:
-        code = FAILED
-        _discard_output()
     except OSError as error:
-        code = USAGE_ERROR
-        _discard_output()
-        what = f"{error.strerror or type(error).__name__}"
-        sys.stderr.write(f"Error: {what}{f': {error.filename}' if error.filename else ''}\n")
+        # The interpreter writes what is left to nowhere; it would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = FAILED if isinstance(error, BrokenPipeError) else USAGE_ERROR
+        if code == USAGE_ERROR:
+            place = f": {error.filename}" if error.filename else ""
+            sys.stderr.write(f"Error: {error.strerror or type(error).__name__}{place}\n")
     sys.exit(code)
-
-
-def _discard_output() -> None:
-    """Let the interpreter write what is left to nowhere; it would complain at its end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)

@@ -1,4 +1,4 @@
-"""`crag evaluate`: what is read, what is right, where evidence was lost, and the judge."""
+"""`crag evaluate`: what is read, what is right, and where evidence was lost."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from crag.asking.evaluate import evaluate, judge, summarise
+from crag.asking.evaluate import evaluate, summarise
 from crag.asking.many import Question, Row, read_questions
 from crag.errors import DataError
 from crag.graph import build_crag, build_self_rag
@@ -20,7 +20,6 @@ from crag.testing import (
     FakeRetriever,
     fake_candidate,
 )
-from tests.chat_server import chatting
 from tests.commands import crag
 
 KETTLE = Document("The kettle boils in three minutes.", metadata={"source": "/data/docs/kettle.md"})
@@ -150,46 +149,6 @@ async def test_the_summary_counts() -> None:
     assert alone == pytest.approx([0.2065, 1], abs=0.001), "one question proves little"
 
 
-GOOD = {"statements": 4, "supported": 3, "relevant": True, "agrees": True}
-
-
-def said(**changed: object) -> str:
-    return f"Here it is:\n```json\n{json.dumps(GOOD | changed)}\n```"
-
-
-@pytest.mark.parametrize(
-    ("reply", "found"),
-    [
-        (said(), (0.75, True, True, "")),
-        (said(agrees=None), (0.75, True, None, "")),
-        (said(statements=0, supported=0, relevant=False), (None, False, True, "")),
-        (said(supported=5), (None, None, None, "the judge's reply cannot be read")),
-        (said(relevant="yes"), (None, None, None, "the judge's reply cannot be read")),
-        ("No.", (None, None, None, "the judge's reply cannot be read: 'No.'")),
-        ("", (None, None, None, "the judge failed: the model replied with nothing")),
-    ],
-)
-async def test_a_judge_sees_question_answer_and_kept_strips_and_is_read(
-    reply: str, found: tuple[Any, ...]
-) -> None:
-    row = await asked(HOW_LONG, reply="It takes an hour [1].")
-    model = FakeChatModel(replies=[reply])
-    *values, problem = (await judge(model, row)).values()
-    assert tuple(values) == found[:3]
-    assert problem.startswith(found[3])
-    shown = model.prompts[0][-1].text
-    for words in (HOW_LONG.question, "It takes an hour.", "180 s", KETTLE.page_content):
-        assert words in shown
-    assert "[1]" not in shown
-
-
-async def test_an_abstention_is_not_judged() -> None:
-    model = FakeChatModel(replies=[said()])
-    row = await asked(HOW_LONG, reply="unused", score=-1.0)
-    assert (await judge(model, row))["relevant"] is None
-    assert model.prompts == []
-
-
 @pytest.mark.parametrize(
     ("row", "words"),
     [
@@ -212,7 +171,7 @@ def test_lines_are_read_by_both_names(tmp_path: Path) -> None:
         tmp_path,
         {"question": " Why? ", "answer": "because", "file": "a.md"},
         "",
-        {"id": "b", "question": "Who?", "answers": ["she", ""], "answerable": False},
+        {"id": "b", "question": "Who?", "answers": ["she"], "answerable": False},
     )
     assert read_questions(path) == [
         Question(id="1", question="Why?", answers=("because",), files=("a.md",)),
@@ -241,40 +200,26 @@ def test_questions_that_say_nothing_of_what_is_right_are_told(tmp_path: Path) ->
     assert "no question says what is right: give 'answers', 'files', 'answerable'" in done.stdout
 
 
-def test_the_exit_code_tells_of_questions_that_failed(tmp_path: Path) -> None:
-    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
-    write(tmp_path, {"question": "x" * 9000})
-    assert crag("index", "kettle.md", folder=tmp_path).returncode == 0
-    assert crag("evaluate", "questions.jsonl", folder=tmp_path).returncode == 1
-
-
 def test_the_command_writes_rows_and_tells_where_failures_were_lost(tmp_path: Path) -> None:
     (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
     write(
         tmp_path,
         {"question": "How long does a kettle take to boil water?", "answers": ["three minutes"]},
         {"question": "Who won the chess championship of 1972?", "answers": ["Fischer"]},
+        {"question": "x" * 9000},
     )
     assert crag("index", "kettle.md", folder=tmp_path).returncode == 0
     done = crag("evaluate", "questions.jsonl", "--json", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     told = json.loads(done.stdout)
-    assert told["verdicts"] == {"right": 1, "abstained": 1}
+    assert told["verdicts"] == {"right": 1, "abstained": 1, "failed": 1}
     assert told["lost"] == {"not retrieved": 1}
     rows = (tmp_path / "evaluation.jsonl").read_text().splitlines()
-    assert [json.loads(row)["verdict"] for row in rows] == ["right", "abstained"]
+    assert [json.loads(row)["verdict"] for row in rows] == ["right", "abstained", "failed"]
     shown = crag("evaluate", "questions.jsonl", "--output", "runs/two.jsonl", folder=tmp_path)
     assert "abstained, not retrieved: Who won the chess championship of 1972? (2)" in shown.stdout
     assert "50%" in shown.stdout
     assert shown.stdout.splitlines()[-1] == "rows: runs/two.jsonl"
-    judged = {"statements": 4, "supported": 3, "relevant": True, "agrees": True}
-    with chatting({"statements": json.dumps(judged)}) as server:
-        (tmp_path / "crag.toml").write_text(f'openai_base_url = "{server.url}"\n')
-        options = ("--judge", "mine", "--limit", "1", "--json")
-        done = crag("evaluate", "questions.jsonl", *options, folder=tmp_path)
-    assert json.loads(done.stdout)["judge"]["supported"] == 0.75, done.stderr
-    (row,) = (tmp_path / "evaluation.jsonl").read_text().splitlines()
-    assert json.loads(row)["judgement"]["agrees"] is True
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -39,13 +39,6 @@ def test_the_answer_comes_with_its_critique(index: str, method: str, form: str) 
     assert all(name in told for name in ("IsRel", "IsSup", "IsUse", "approximation"))
 
 
-@METHODS
-def test_what_the_documents_do_not_hold_is_not_answered(index: str, method: str) -> None:
-    told = crag("ask", ELSEWHERE, "--method", method, "--index", index, code=4)
-    assert "I could not find this in the documents." in told
-    assert "abstained" in told
-
-
 def test_the_posters_rule_needs_grades(index: str) -> None:
     poster = ("--set", "form=poster", "--index", index)
     assert "(high)" in crag("ask", QUESTION, "--method", "self-crag", *poster)

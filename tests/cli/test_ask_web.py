@@ -89,35 +89,6 @@ def test_the_terminal_shows_what_was_found_read_kept_and_cited(
     assert KEY not in shown
 
 
-def test_json_has_hits_pages_paragraphs_and_what_was_spent(
-    folder: Path, site: Website, tavily: Loopback
-) -> None:
-    asked = (folder, configured(tavily), "ask", QUESTION, "--json")
-    told = crag(*asked).stdout
-    trace: dict[str, Any] = json.loads(told)
-    assert told.count("\n") == 1
-    assert (trace["action"], trace["query"], trace["outcome"]) == (
-        "incorrect",
-        KEYWORDS,
-        "answered",
-    )
-    assert trace["pages"][1]["title"] == "Gone"
-    statuses = ["read", "failed", "read"]
-    assert [page["status"] for page in trace["pages"]] == statuses
-    verdicts = {
-        (strip["kept"], bool(strip["reason"]))
-        for strip in trace["strips"]
-        if strip["kind"] == "web"
-    }
-    assert verdicts == {(True, True), (False, True)}
-    assert trace["citations"][0]["source"]["url"] == site.at("/article")
-    assert {event["kind"] for event in trace["events"]} == {"rewrite_skipped", "page_failed"}
-    usage = trace["usage"]
-    assert (usage["searches"], usage["pages"]) == (1, 3)
-    assert usage["page_bytes"] > 3000
-    assert usage["web_milliseconds"] > 0
-
-
 @pytest.mark.parametrize(
     ("answer", "asked_for", "refused"),
     [
@@ -138,6 +109,7 @@ def test_a_human_decides_on_the_terminal(
 ) -> None:
     options = ("ask", QUESTION, "--json", "--set", "confirm_web=true")
     done = crag(folder, configured(tavily), *options, answer=answer, code=4 * refused)
+    assert done.stdout.count("\n") == 1
     trace: dict[str, Any] = json.loads(done.stdout)
     assert "Incorrect: the best of 1 document scores -0." in done.stderr
     assert f"The web would be searched for: {KEYWORDS}" in done.stderr
@@ -146,11 +118,3 @@ def test_a_human_decides_on_the_terminal(
     assert (trace["outcome"] == "not_found") == refused
     assert bool(site.requests) != refused
     assert trace["query"] == (asked_for or [KEYWORDS])[0]
-
-
-def test_a_query_that_a_human_changed_is_shown(folder: Path, tavily: Loopback) -> None:
-    options = ("ask", QUESTION, "--set", "confirm_web=true")
-    variables, query = configured(tavily), "lighthouse of Cape Merrow"
-    changed = crag(folder, variables, *options, answer=f"{query}\n").stdout
-    assert f"rewrite   {KEYWORDS}\n" in changed
-    assert f"\nconfirm_search {query}\n" in changed

@@ -40,18 +40,13 @@ def test_a_follow_up_carries_the_question_before_it_and_answers_have_sources(fol
     assert "grade" not in done.stdout
 
 
-def test_verbose_shows_how_an_answer_came_about(folder: Path) -> None:
-    shown = crag("chat", "--verbose", folder=folder, answer=ASKED).stdout
-    assert "grade     correct" in shown
-
-
 def test_a_question_that_cannot_be_asked_does_not_end_the_chat(folder: Path) -> None:
     done = crag("chat", folder=folder, answer=f"{'x' * 10_000}\n{ASKED}\n")
     assert "the limit is 8,000" in done.stderr
     assert "with vinegar once a month" in done.stdout
 
 
-@pytest.mark.parametrize("word", ["exit", "Quit", "/exit", "/quit", ":q", "Bye!"])
+@pytest.mark.parametrize("word", ["exit", "Quit!", "/exit", "/quit"])
 def test_a_word_ends_the_chat(folder: Path, word: str) -> None:
     done = crag("chat", folder=folder, answer=f"{word}\n{ASKED}\n")
     assert done == ("", "", 0)
@@ -62,7 +57,7 @@ def test_commands_are_obeyed_and_not_asked(folder: Path) -> None:
     done = crag("chat", folder=folder, answer=lines)
     told, answer = done.stdout.split("Ctrl-C ", 1)
     assert told.startswith("QUESTION ")
-    assert "exit, quit, bye, :q\n" in told
+    assert "exit, quit " in told
     assert "A kettle boils water in three minutes." in answer
     assert answer.count("kettle.md, line") == 2  # Below the answer, and by /sources.
     assert done.stderr == "There is no command /model: /help shows what can be typed\n"

@@ -98,52 +98,21 @@ def test_settings_and_method_change_the_run(index: str) -> None:
     assert plain["answer"]
 
 
-def test_plain_retrieval_is_shown_beside_correction(own_index: str) -> None:
-    Path("docs/ropes.md").write_text("# Ropes\n\nA climbing rope is replaced after ten years.\n")
-    call("index", "docs", "--index", own_index)
-    asked = ("ask", "How do I remove limescale from the kettle?", "--index", own_index)
-    shown = call(*asked, "--compare")
-    plain, corrected = shown.split("\nCorrected\n")
-    assert plain.startswith("Plain retrieval\n")
-    for answer in (plain, corrected):
-        assert "Remove limescale from the kettle with vinegar once a month." in answer
-    assert "dropped   1\n  - docs/ropes.md, line" in corrected
-    told = json.loads(call(*asked, "--compare", "--json"))
-    urls = [strip["source"]["url"] for strip in told["dropped"]]
-    assert [Path(url).name for url in urls] == ["ropes.md"]
-    assert told["added"] == []
-    assert (
-        told["plain"]["answer"] == json.loads(call(*asked, "--method", "rag", "--json"))["answer"]
-    )
-
-
-def test_what_else_could_be_quoted_is_offered_only_where_it_can_be_had(own_index: str) -> None:
-    for number, text in enumerate(
-        (
-            "The ferry to Orrin takes three hours.",
-            "It takes the ferry three hours to reach Orrin.",
-            "After three hours the ferry reaches Orrin.",
-            "The ferry reaches Orrin after three hours, and then it turns round.",
-        )
-    ):
-        Path(f"docs/c{number}.md").write_text(f"# Ferry {number}\n\n{text}\n")
-    call("index", "docs", "--index", own_index)
-    asked = ("ask", "How long does the ferry to Orrin take?", "--index", own_index, "--compare")
-    offered = [" more with --all" in half for half in call(*asked).split("\nCorrected\n")]
-    assert offered == [True, True]
-    assert "with --all" not in call(*asked, "--all")
-    chat = commands.crag("chat", "--index", own_index, folder=Path(), answer=asked[1])
-    assert "three hours" in chat.stdout
-    assert "--all" not in chat.stdout  # Which the chat does not have.
-
-
-def test_verbose_shows_dropped_strips_with_reasons(own_index: str) -> None:
+def test_verbose_shows_dropped_strips_and_compare_plain_retrieval(own_index: str) -> None:
     Path("docs/ropes.md").write_text("# Ropes\n\nA climbing rope is replaced after ten years.\n")
     call("index", "docs", "--index", own_index)
     asked = ("ask", "How long does a kettle take to boil water?", "--index", own_index)
     shown = call(*asked, "--set", "strips_kept=1", "-v")
     assert "(not among the best 1)" in shown
-    assert "(not among the best 1)" not in call(*asked, "--set", "strips_kept=1")
+    brief = call(*asked, "--set", "strips_kept=1", "--compare")
+    assert "(not among the best 1)" not in brief
+    plain, corrected = brief.split("\nCorrected\n")
+    assert plain.startswith("Plain retrieval\n")
+    assert "in three minutes" in plain
+    assert "in three minutes" in corrected
+    told = json.loads(call(*asked, "--compare", "--json"))
+    alone = json.loads(call(*asked, "--method", "rag", "--json"))
+    assert told["plain"]["answer"] == alone["answer"]
 
 
 @pytest.mark.parametrize(
@@ -154,14 +123,7 @@ def test_verbose_shows_dropped_strips_with_reasons(own_index: str) -> None:
         (["ask", "Why?", "--set", "k=0"], "'k'"),
         (["ask", "Why?", "--set", "colour=red"], "unknown name"),
         (["ask", "Why?", "--set", "upper"], "name=value"),
-        (["ask", "Why?", "--set", " =3"], "setting '' cannot be '3': it has no name: write it as"),
-        (["ask", "Why?", "--set", "k=x"], "'x': Input should be a valid integer"),
-        (["ask", "Why?", "--set", "since=soon"], "'soon': Input should be a valid date"),
-        (
-            ["ask", "Why?", "--set", "find_by=foo"],
-            "'foo': Input should be 'both', 'meaning' or 'words'",
-        ),
-        (["ask", "Why?", "--set", "upper=0.1", "--set", "lower=0.5"], "must not be above"),
+        (["ask", "Why?", "--set", " =3"], "setting '' cannot be '3': write it as name=value"),
     ],
 )
 def test_bad_input_is_an_error_with_the_fix(index: str, arguments: list[str], message: str) -> None:
@@ -174,15 +136,6 @@ def test_a_missing_index_is_an_error_and_creates_nothing(tmp_path: Path) -> None
     with pytest.raises(CragError, match="crag index PATH"):
         runner.invoke(app, ["ask", "Why?", "--index", str(missing)], catch_exceptions=False)
     assert not missing.exists()
-
-
-def test_a_chat_model_streams_its_answer_once(index: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(streamed("Remove limescale ", "with vinegar ", "[2].")) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        monkeypatch.setenv("CRAG_MODEL", "local")
-        shown = call("ask", "How do I remove limescale from the kettle?", "--index", index)
-    assert shown.count("Remove limescale with vinegar [1].") == 1
-    assert "  [1] docs/kettle.md" in shown
 
 
 def test_a_citation_to_nothing_is_corrected_below_the_stream(
@@ -270,9 +223,7 @@ def test_a_name_with_a_line_break_is_shown_on_one_line(
     [
         (["index", "docs", "--ray", "auto", "--remove"], "leave out --remove"),
         (["index", "https://a.example/b"], "https://a.example/b is a page, not a file"),
-        (["ask", "Why?", "--compare", "--quiet"], "leave out --method and --quiet"),
-        (["ask", "Why?", "--compare", "--method", "rag"], "leave out --method and --quiet"),
-        (["ask", "Why?", "--quiet", "--json"], "--quiet excludes --json, --verbose and --all"),
+        (["ask", "Why?", "--compare", "--quiet"], "--quiet excludes --json, --verbose and"),
     ],
 )
 def test_options_that_exclude_or_need_each_other(arguments: list[str], message: str) -> None:
@@ -292,22 +243,19 @@ def test_an_output_that_is_read_too_is_refused_and_kept(command: str, tmp_path: 
     assert read.read_text() == '{"question": "Why?"}\n'
 
 
-def test_a_long_list_of_files_left_out_is_cut_unless_verbose(
-    tmp_path: Path,
-) -> None:
+def test_a_long_list_of_files_left_out_is_cut_unless_verbose(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     for number in range(22):
         (docs / f"broken{number}.pdf").write_bytes(b"%PDF-1.4 cut off")
-    for number in range(10):
-        (docs / f"film{number}.mp{number}").write_bytes(b"")
+    (docs / "film.mp4").write_bytes(b"")
     asked = ("index", str(docs), "--index", str(tmp_path / "made"))
     shown = call(*asked)
     assert shown.count("skipped") == 20
     assert "… and 2 more (--verbose shows all)" in shown
-    assert "… and 2 more kinds (--verbose names all files)" in shown
-    assert "film0.mp0" not in shown
+    assert "not read: 1 .mp4 (" in shown
+    assert "film.mp4" not in shown
     shown = call(*asked, "--verbose")
     assert shown.count("skipped") == 22
     assert "… and" not in shown
-    assert all(f"film{number}.mp{number}" in shown for number in range(10))
+    assert "film.mp4" in shown

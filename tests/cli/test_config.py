@@ -53,13 +53,6 @@ def test_an_option_overrules_the_environment_which_overrules_the_file(tmp_path: 
     assert (told["index"], told["evaluator"], told["answers"]) == ("other", "reader", "m")
 
 
-def test_a_wrong_key_ends_the_command_with_the_near_one(tmp_path: Path) -> None:
-    (tmp_path / "crag.toml").write_text('evalutor = "cosine"\n')
-    done = crag("ask", "Why?", folder=tmp_path)
-    assert done.returncode == 2
-    assert "did you mean evaluator" in " ".join(done.stderr.split())
-
-
 def test_a_file_that_is_not_there_blames_the_option_that_names_it(tmp_path: Path) -> None:
     done = crag("--config", "nofile.toml", "ask", "Why?", folder=tmp_path)
     assert done.returncode == 2

@@ -24,20 +24,6 @@ def test_every_command_has_examples(command: str) -> None:
     assert f"crag {command.removesuffix(' evaluator')}" in examples
 
 
-@pytest.mark.parametrize(
-    ("command", "extra"),
-    [("train critic", "train"), ("calibrate", "train"), ("bench", "train")],
-)
-def test_the_extra_of_a_command_is_told(command: str, extra: str) -> None:
-    shown = crag(*command.split(), "--help").stdout
-    assert f"pip install -c constraints.txt '.[{extra}]'" in " ".join(shown.split())
-
-
-def test_the_commands_are_listed() -> None:
-    shown = crag("--help").stdout
-    assert {one.split()[0] for one in COMMANDS} <= set(shown.split())
-
-
 def test_a_shell_completes_commands_and_options() -> None:
     def completed(words: str, number: int) -> list[str]:
         asked = {"_CRAG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(number)}

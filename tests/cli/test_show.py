@@ -41,9 +41,9 @@ def test_what_could_be_quoted_besides_is_printed_as_it_is_read_where_all_is_aske
     update = answered("Ada did [1].")
     more = [Citation(number=2, text=text, source=source, quotes=[quote])]
     update["messages"] = [answer_message("Ada did [1].", [], more)]
-    for everything, shown in ((True, "“Note: See Ada.”\n  [2] ada.md, line 3"), (False, "1 more")):
+    for verbose, shown in ((True, "“Note: See Ada.”\n  [2] ada.md, line 3"), (False, "1 more")):
         printed = StringIO()
-        Trace(Console(file=printed, width=200), everything=everything).update("generate", update)
+        Trace(Console(file=printed, width=200), verbose=verbose).update("generate", update)
         assert shown in printed.getvalue()
         assert ":ref:" not in printed.getvalue()
 
@@ -57,14 +57,6 @@ def test_a_terminal_shows_the_answer_once_and_takes_its_drafts_back() -> None:
     trace.update("generate", answered("Ada Lovelace did [1]."))
     rows = [row.strip() for row in screen(printed.getvalue(), 10)]
     assert rows == ["", "Ada", "Lovelace", "did [1]."]
-
-
-def test_what_is_no_terminal_is_told_the_answer_alone() -> None:
-    printed = StringIO()
-    trace = Trace(Console(file=printed, width=200))
-    trace.token("Ada did.", "one")
-    trace.update("generate", answered("Ada did [1]."))
-    assert printed.getvalue().split() == ["Ada", "did", "[1]."]
 
 
 def test_addresses_and_tags_are_printed_without_what_markdown_needs() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from crag.runtime.environment import Environment
+from crag.serve.app import connected
 from crag.testing import FakeEvaluator, FakeSearcher
 from tests.conftest import HITS
 from tests.repeating import times
@@ -20,6 +22,13 @@ from tests.serve.slow import BEGUN, slow
 
 STOPPED = times(30, 300)
 """Questions that are stopped, some of them at once."""
+
+
+def test_what_is_offered_and_connected_is_named_without_paths(client: httpx.Client) -> None:
+    local = Environment(model="/models/small", search="wikipedia")
+    assert connected(local) == {"model": "small", "web": "Wikipedia"}
+    told = client.get("/api/graphs").json()
+    assert (told["model"], told["web"], told["graphs"][0]["title"]) == (None, None, "Corrected")
 
 
 def turns(client: httpx.Client, thread: str) -> list[dict[str, Any]]:

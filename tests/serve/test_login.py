@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import jwt
 import pytest
+import typer
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
-from crag.cli.address import Address, ServerError
 from crag.cli.serve import settings_for
 from crag.errors import SettingsError
 from crag.serve.settings import ServeSettings
@@ -110,13 +110,13 @@ def test_settings_are_read_from_the_environment(
 
 
 def test_a_server_for_others_always_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    here, everywhere = Address("127.0.0.1", 2024), Address("0.0.0.0", 2024)  # noqa: S104
-    for address in (here, everywhere):
-        settings = settings_for(address, token=True)
+    here, everywhere = "127.0.0.1", "0.0.0.0"  # noqa: S104
+    for host in (here, everywhere):
+        settings = settings_for(host, token=True)
         assert settings.token
         assert len(settings.token.get_secret_value()) > 20
     assert settings_for(here, token=False).token is None
-    with pytest.raises(ServerError, match="--no-token is for this machine alone"):
+    with pytest.raises(typer.BadParameter, match="--no-token is for this machine alone"):
         settings_for(everywhere, token=False)
     monkeypatch.setenv("CRAG_SERVE_TOKEN", ADA)
     known = settings_for(everywhere, token=True).token

@@ -4,7 +4,6 @@ A question says what is right by its answers, or by the files that hold the answ
 marked as unanswerable. Answers are compared as in SQuAD: without case, punctuation and articles.
 """
 
-import asyncio
 import re
 import string
 from collections import Counter
@@ -13,20 +12,13 @@ from statistics import NormalDist
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from crag.answering.citations import strips_of, without_citations
-from crag.answering.context import fenced, kept_strips
-from crag.answering.model_calls import aask
+from crag.answering.citations import strips_of
+from crag.answering.context import kept_strips
 from crag.api import Graph
 from crag.asking.many import Question, Row, ask_all
 from crag.correction.provenance import source_of
-from crag.parts import ChatModel
-from crag.plain import filled
-from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
 from crag.state import Source, reflected
-from crag.text.untrusted import neutral
 
 Verdict = Literal["right", "wrong", "abstained", "unjudged", "failed"]
 """Unjudged: it was answered, and the file does not say what is right."""
@@ -40,42 +32,25 @@ _TYPOGRAPHIC = re.compile(r"[^\w\s!-~]")
 """Quotation marks and dashes that `string.punctuation` does not include."""
 
 
-async def evaluate(  # noqa: PLR0913 - how a run is done
+async def evaluate(
     graph: Graph,
     questions: Sequence[Question],
     settings: Settings,
     *,
     concurrency: int = 4,
-    model: ChatModel | None = None,
-    prompts: Prompts = PACKAGED,
-    progress: Callable[[], object] = lambda: None,
+    ready: Callable[[Row], object] = lambda _: None,
 ) -> list[Row]:
     """Answer the questions, `concurrency` at a time; return a row for each, in order.
-
-    With a `model` each answer is judged too, asked with `prompts`. `progress` is called after each
-    answer and each judgement.
 
     A run that fails gives a row that says so. A row has, besides what `crag.asking.many` gives it:
     `verdict` and `lost`; `documents`, each with its place, text and score and whether it `holds`
     the evidence; `strips`, the kept ones first; `retrieved` and `kept`, whether a document and a
-    kept strip hold the evidence (None if nobody knows); and `judgement`, what `judge` returns.
+    kept strip hold the evidence (None if nobody knows).
     """
-    found = await ask_all(
-        graph, questions, settings, concurrency=concurrency, ready=lambda _: progress()
-    )
-    rows = [
+    found = await ask_all(graph, questions, settings, concurrency=concurrency, ready=ready)
+    return [
         _judged(question, *pair, settings) for question, pair in zip(questions, found, strict=True)
     ]
-    gate = asyncio.Semaphore(concurrency)
-
-    async def add(row: Row, model: ChatModel) -> None:
-        async with gate:
-            row["judgement"] = await judge(model, row, prompts)
-        progress()
-
-    if model is not None:
-        await asyncio.gather(*(add(row, model) for row in rows))
-    return rows
 
 
 def _judged(question: Question, row: Row, state: Mapping[str, Any], settings: Settings) -> Row:
@@ -111,7 +86,6 @@ def _judged(question: Question, row: Row, state: Mapping[str, Any], settings: Se
         "strips": [*kept, *(one for one in strips if not one["kept"])],
         "retrieved": retrieved,
         "kept": held,
-        "judgement": None,
     }
 
 
@@ -168,16 +142,8 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
     `seconds` are the means of a question.
     """
     judged = [row["verdict"] == "right" for row in rows if row["verdict"] != "unjudged"]
-    said = [row["judgement"] for row in rows if row["judgement"]]
     used = [row["usage"] or {} for row in rows]
     names = {"verdicts": "verdict", "outcomes": "outcome", "actions": "action", "lost": "lost"}
-    judge = {
-        "judged": sum(one["relevant"] is not None for one in said),
-        **{
-            name: _mean([one[name] for one in said]) for name in ("supported", "relevant", "agrees")
-        },
-        "problems": sum(bool(one["problem"]) for one in said),
-    }
     return {
         "questions": len(rows),
         **{
@@ -190,7 +156,6 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
         "llm_calls": _mean([one.get("llm_calls", 0) for one in used]),
         "tokens": _mean([one.get("input_tokens", 0) + one.get("output_tokens", 0) for one in used]),
         "seconds": _mean([row["seconds"] for row in rows]),
-        **({"judge": judge} if said else {}),
     }
 
 
@@ -204,46 +169,3 @@ def _score_interval(right: int, judged: int) -> list[float]:
     middle = (right + z**2 / 2) / (judged + z**2)
     half = z / (judged + z**2) * (right * (judged - right) / judged + z**2 / 4) ** 0.5
     return [max(0.0, middle - half), min(1.0, middle + half)]
-
-
-class _Reply(BaseModel):
-    """What the judge replies."""
-
-    model_config = ConfigDict(strict=True)
-
-    statements: int = Field(ge=0, le=1000)
-    supported: int = Field(ge=0)
-    relevant: bool
-    agrees: bool | None = None
-
-
-async def judge(model: ChatModel, row: Row, prompts: Prompts = PACKAGED) -> dict[str, Any]:
-    """Let a chat model judge an answer, by one call; abstentions and failed runs are left out.
-
-    Returns:
-        `supported`, the share of the answer's statements that the kept strips say; `relevant`,
-        whether it is about the question; `agrees`, whether it says the same as a right answer, each
-        None if it does not apply; and `problem`, why there is no judgement, or an empty text.
-    """
-    nothing: dict[str, Any] = {"supported": None, "relevant": None, "agrees": None, "problem": ""}
-    if row["verdict"] in {"abstained", "failed"} or not row["strips"] or not row["answerable"]:
-        return nothing
-    messages = prompts.render(
-        "judge_answer",
-        question=neutral(row["question"]),
-        answer=neutral(without_citations(row["answer"])),
-        knowledge=fenced([strip for strip in row["strips"] if strip["kept"]]),
-        right="\n".join(map(neutral, row["answers"])) or "none is given",
-    )
-    reply = await aask(model, messages)
-    if reply.problem is not None:
-        return {**nothing, "problem": f"the judge failed: {reply.detail}"}
-    said = filled(_Reply, reply.text)
-    if said is None or said.supported > said.statements:
-        return {**nothing, "problem": f"the judge's reply cannot be read: {reply.text[:80]!r}"}
-    return {
-        "supported": said.supported / said.statements if said.statements else None,
-        "relevant": said.relevant,
-        "agrees": said.agrees if row["answers"] else None,
-        "problem": "",
-    }

@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 from crag.errors import DataError
 
@@ -30,7 +30,7 @@ class JsonLines(Generic[Kept]):
         self._appending = threading.Lock()
         self._file = path.open("a+b")
         try:
-            _require_alone(path, self._file)
+            self._lock()
             self._file.seek(0)
             content = self._file.read()
             whole = content[: content.rfind(b"\n") + 1]
@@ -58,8 +58,19 @@ class JsonLines(Generic[Kept]):
         """Close it."""
         self._file.close()
 
-    def refuse(self, row: Kept) -> None:
-        """Raise a DataError if a row that was read does not belong to this run."""
+    def _lock(self) -> None:
+        """Lock the file itself: a second run would cut off the line that this one is writing."""
+        if sys.platform == "win32":
+            return
+        import fcntl
+
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            problem = "another run is writing to it. Wait until it has finished, or stop it"
+            raise DataError(self.path, problem) from None
+        except OSError:  # A file system without locks.
+            return
 
     def _read(
         self, content: bytes, required: frozenset[str], what: str
@@ -71,26 +82,4 @@ class JsonLines(Generic[Kept]):
                 row = None
             if not (isinstance(row, dict) and required <= row.keys()):
                 raise DataError(self.path, f"is not {what}; use another --output", number)
-            kept = cast("Kept", row)
-            self.refuse(kept)
-            yield str(kept[self.key]), kept
-
-
-def _require_alone(path: Path, file: IO[Any]) -> None:
-    """Lock the open file until it is closed, or the process ends.
-
-    Two runs would ask every question twice, and the later one would take the line that the other
-    one is writing for the rest of a killed run, and cut it off. The file itself is locked: a lock
-    of filelock's is a file of its own, which would stay beside somebody's answers.
-    """
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        problem = "another run is writing to it. Wait until it has finished, or stop it"
-        raise DataError(path, problem) from None
-    except OSError:  # A file system without locks.
-        return
+            yield str(row[self.key]), cast("Kept", row)

@@ -38,13 +38,10 @@ _PART_FAILED: frozenset[EventKind] = frozenset({
 """Events of parts that failed: with them, the same question may be answered better another time."""
 
 
-def _listed(given: Any) -> Any:
-    """Let one text stand for a list of it, and leave out empty ones."""
-    given = [given] if isinstance(given, str) else given
-    return [one for one in given if one != ""] if isinstance(given, list | tuple) else given
-
-
-_Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+_Texts = Annotated[
+    tuple[str, ...], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
+]
+"""One text stands for a list of it."""
 
 
 class Question(BaseModel):
@@ -147,11 +144,10 @@ class Batch:
     @property
     def run(self) -> str:
         """Name what the answers depend on, in sixteen hexadecimal digits."""
-        parts = [(name, str(value)) for name, value in self.environment if name not in _INDIFFERENT]
-        keys = sorted(
-            name for name in os.environ if name.endswith("_API_KEY")
-        )  # They choose parts.
-        told = json.dumps([self.method, sorted(map(str, self.settings)), sorted(parts), keys])
+        parts = [f"{name}={value}" for name, value in self.environment if name not in _INDIFFERENT]
+        keys = [name for name in os.environ if name.endswith("_API_KEY")]  # They choose parts.
+        given = (map(str, self.settings), parts, keys)
+        told = json.dumps([self.method, *map(sorted, given)])
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     def graph(self) -> Graph:
@@ -179,19 +175,14 @@ class AnswerFile(JsonLines[Row]):
     def __init__(self, path: Path, run: str) -> None:
         self.run = run
         super().__init__(path, ("id", "run"), "an answer of `crag batch`", "id")
+        if any(row["run"] != run for row in self.rows.values()):
+            self.__exit__()
+            problem = "holds answers of another method, other settings or other parts"
+            raise DataError(path, f"{problem}: use another --output, or go on with those")
 
     def append(self, row: Row) -> None:
         """Write a row, and wait until it is on disk."""
         super().append({**row, "run": self.run})
-
-    def refuse(self, row: Row) -> None:
-        """Raise a DataError if a row is of another run."""
-        if row["run"] != self.run:
-            problem = (
-                "holds answers of another method, other settings or other parts: use another "
-                "--output, or go on with those"
-            )
-            raise DataError(self.path, problem)
 
 
 def answer_all(  # noqa: PLR0913 - how a run is done

@@ -1,14 +1,13 @@
 """`crag ask`: run a graph on a question and show its decisions."""
 
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from crag.cli.app import app, examples
 from crag.cli.options import FolderOption, IndexOption, JsonOption, MethodOption, SettingsOption
-from crag.cli.terminal import print_json
+from crag.cli.terminal import print_json, say
 
 if TYPE_CHECKING:
     from crag.state import Outcome
@@ -17,8 +16,6 @@ EXIT_CODES: dict["Outcome", int] = {
     "answered": 0, "likely": 0, "not_found": 4, "nothing_asked": 0,
 }  # fmt: skip
 """What `crag ask` exits with; 1 and 2 are errors."""
-_LEFT_OUT = {"messages", "documents"}
-"""Keys of the state that `--json` leaves out."""
 
 
 @app.command(
@@ -36,19 +33,16 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     settings: SettingsOption = None,
     folder: FolderOption = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show every strip that was dropped.")
-    ] = False,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show all that could be quoted, not the best alone.")
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Show what was dropped, and all that could be quoted."
+        ),
     ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the answer and nothing else.")
     ] = False,
     compared: Annotated[
-        bool,
-        typer.Option(
-            "--compare", help="Ask plain retrieval too, and show what correction changed."
-        ),
+        bool, typer.Option("--compare", help="Show the answer of plain retrieval first.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -57,54 +51,40 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     Exits with 0 for an answer and for passages that are likely to be one, and with 4 if nothing was
     found.
     """
-    if quiet and (as_json or verbose or everything):
-        raise typer.BadParameter("--quiet excludes --json, --verbose and --all")
-    if compared and (quiet or method != "crag"):
-        raise typer.BadParameter("--compare shows crag beside rag: leave out --method and --quiet")
-
-    from asyncio import Runner
+    if quiet and (as_json or verbose or compared):
+        raise typer.BadParameter("--quiet excludes --json, --verbose and --compare")
 
     from langgraph.checkpoint.memory import InMemorySaver
-    from rich.console import Console
 
-    from crag.cli.run import answered, opened
-    from crag.cli.show import Trace, show_comparison
-    from crag.cli.terminal import say
-    from crag.correction.comparison import compare
-    from crag.graph_registry import GRAPHS, graph_named
+    from crag.cli.run import Asking
+    from crag.cli.show import Trace
+    from crag.graph_registry import graph_named
     from crag.text.untrusted import without_controls
 
-    chosen, parts = opened(location, settings, folder)
-    given, console = {"question": question}, Console(highlight=False)
-    trace: Trace | None = None
     plain: dict[str, Any] = {}
-    with Runner() as runner:
+    with Asking(location, settings, folder) as asking:
+        given, silent = {"question": question}, quiet or as_json
         if compared:
-            if not as_json:
+            trace = None if silent else Trace(brief=True)
+            if trace:
                 say("[bold]Plain retrieval[/]")
-                trace = Trace(console, everything=everything, brief=True)
-            plain = answered(runner, GRAPHS["rag"].build(parts), given, chosen, trace)
-            if not as_json:
+            plain = {"plain": _told(asking.answered(graph_named("rag"), given, trace))}
+            if trace:
                 say("\n[bold]Corrected[/]")
-        if not (quiet or as_json):
-            trace = Trace(console, verbose=verbose, everything=everything)
-        checkpointer = InMemorySaver() if chosen.confirm_web else None
-        graph = graph_named(method).build(parts, checkpointer=checkpointer)
-        state = answered(runner, graph, given, chosen, trace)
-    if as_json:
-        beside = {"plain": _told(plain), **compare(plain, state)._asdict()} if compared else {}
-        print_json({"method": method} | _told(state) | beside)
-    elif trace is not None:
-        if compared:
-            show_comparison(compare(plain, state))
+        trace = None if silent else Trace(verbose=verbose)
+        asking.checkpointer = InMemorySaver() if asking.settings.confirm_web else None
+        state = asking.answered(graph_named(method), given, trace)
+    if trace is not None:
         trace.spent()
+    elif as_json:
+        print_json({"method": method} | _told(state) | plain)
     else:
         sys.stdout.write(f"{without_controls(state['answer'])}\n")
     raise typer.Exit(EXIT_CODES[state["outcome"]])
 
 
-def _told(state: Mapping[str, Any]) -> dict[str, Any]:
+def _told(state: dict[str, Any]) -> dict[str, Any]:
     """Return what `--json` tells of a state."""
     told: dict[str, Any] = dict.fromkeys(("question", "action", "outcome", "answer"))
-    told |= {"citations": [], "strips": [], "events": [], "usage": {}}
-    return told | {name: value for name, value in state.items() if name not in _LEFT_OUT}
+    told |= {"citations": [], "strips": [], "events": [], "usage": {}, **state}
+    return {name: told[name] for name in told if name not in {"messages", "documents"}}

@@ -7,7 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from crag.cli.app import app, examples
-from crag.cli.options import IndexOption, JsonOption, MethodOption, RayOption, SettingsOption
+from crag.cli.options import (
+    ConcurrencyOption,
+    IndexOption,
+    JsonOption,
+    MethodOption,
+    RayOption,
+    SettingsOption,
+)
 from crag.cli.terminal import (
     SOME_FAILED,
     assigned,
@@ -34,9 +41,7 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     location: IndexOption = None,
     method: MethodOption = "crag",
     settings: SettingsOption = None,
-    concurrency: Annotated[
-        int, typer.Option(min=1, help="Questions at the same time; of a cluster, its cores.")
-    ] = 4,
+    concurrency: ConcurrencyOption = 4,
     ray: RayOption = None,
     again: Annotated[
         bool,
@@ -51,16 +56,12 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     The exit code is 1 where questions have failed.
     """
     from crag.asking.many import AnswerFile, Batch, answer_all, part_failed, read_questions
-    from crag.settings import Settings
 
     refuse_overwriting(output, questions)
-    asked, chosen = read_questions(questions), assigned(settings)
-    Settings.model_validate(chosen)  # Wrong ones are told before anything starts.
-    told = Batch(environment(location).shared(), method, tuple(sorted(chosen.items())))
-    with (
-        AnswerFile(output, told.run) as answers,
-        progress_bar("asking", quiet=as_json) as advance,
-    ):
+    asked = read_questions(questions)
+    told = Batch(environment(location).shared(), method, tuple(assigned(settings).items()))
+    told.chosen()  # Wrong settings are told before anything starts.
+    with AnswerFile(output, told.run) as answers, progress_bar("asking", quiet=as_json) as advance:
         new = answer_all(
             asked, told, answers, concurrency=concurrency, ray=ray, again=again, progress=advance
         )
@@ -79,14 +80,10 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if as_json:
         print_json(ended)
     else:
-        counts = (f"{number:,} {name}" for name, number in ended["outcomes"].items())
-        say(f"{', '.join(counts)}; {ended['answered_before']:,} were there")
-        if ended["part_failed"]:
-            say(
-                f"[yellow]{ended['part_failed']:,} without a part that failed[/]: the events say "
-                "which; --again asks them again"
-            )
+        counts = [f"{number:,} {name}" for name, number in ended["outcomes"].items()]
+        counts += [f"{ended['part_failed']:,} without a part that failed"]
         read, written = (usage[f"{way}_tokens"] for way in ("input", "output"))
+        say(f"{', '.join(counts)}; {ended['answered_before']:,} were there")
         say(f"{usage['llm_calls']:,} model calls, {read:,} tokens read, {written:,} written")
         say(f"answers: {safe(output)}")
     if any(row["error"] for row in rows):

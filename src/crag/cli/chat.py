@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 import typer
@@ -12,14 +12,13 @@ from crag.cli.options import FolderOption, IndexOption, MethodOption, SettingsOp
 from crag.cli.terminal import print_error, safe, say
 from crag.errors import CragError
 
-_ENDS: Final = ("exit", "quit", "bye", ":q")
+_ENDS: Final = ("exit", "quit")
 """What ends the chat, also behind a slash."""
-_HELP: Final = f"""\
+_HELP: Final = """\
 QUESTION        ask the documents; a follow-up may lean on what was said before
 /sources        show the passages that the last answer cites
 /help           show this
-{", ".join(_ENDS)}
-                end the chat, as /exit, /quit and Ctrl-D do
+exit, quit      end the chat, as Ctrl-D does
 Ctrl-C          cancel an answer, or end the chat where a question is expected"""
 _COMMAND: Final = re.compile(r"(/[\w-]+)(?:\s[^?]*)?")
 """A line with a question mark is none: "/health returns 500, why?" is about an address."""
@@ -42,36 +41,36 @@ def chat(
     Type /help for what else can be typed, and exit to end the chat, as Ctrl-D does. Ctrl-C cancels
     an answer; where a question is expected, it ends the chat too.
     """
-    from asyncio import Runner
-
     from langchain_core.messages import HumanMessage
     from langgraph.checkpoint.memory import InMemorySaver
-    from rich.console import Console
 
-    from crag.cli.run import answered, opened
-    from crag.cli.show import Trace
+    from crag.cli.run import Asking
+    from crag.cli.show import Trace, sources_of
     from crag.graph_registry import graph_named
 
-    chosen, parts = opened(location, settings, folder)
-    graph = graph_named(method).build(parts, checkpointer=InMemorySaver())
-    console = Console(highlight=False)
     state: dict[str, Any] = {}
-    with Runner() as runner:
+    with Asking(location, settings, folder) as asking:
+        asking.checkpointer = InMemorySaver()
         for line in _lines():
-            if typed := _COMMAND.fullmatch(line):
-                _obey(typed[1].lower(), state)
-                continue
-            trace = Trace(console, verbose=verbose, brief=not verbose, more="")
-            given = {"messages": [HumanMessage(line)]}
+            command = _COMMAND.fullmatch(line)
             try:
-                state = answered(runner, graph, given, chosen, trace)
+                if not command:
+                    trace = Trace(verbose=verbose, brief=not verbose)
+                    given = {"messages": [HumanMessage(line)]}
+                    state = asking.answered(graph_named(method), given, trace)
+                    if verbose:
+                        trace.spent()
+                elif command[1].lower() == "/help":
+                    say(_HELP)
+                elif command[1].lower() == "/sources":
+                    say("\n\n".join(sources_of(state)) or "Nothing was cited yet.")
+                else:
+                    told = f"There is no command {safe(command[1])}: /help shows what can be typed"
+                    say(told, stderr=True)
             except KeyboardInterrupt:
                 say("\n[yellow]cancelled[/]", stderr=True)
             except CragError as error:  # Such as a question that is too long.
                 print_error(error, as_json=False)
-            else:
-                if verbose:
-                    trace.spent()
 
 
 def _lines() -> Iterator[str]:
@@ -92,14 +91,3 @@ def _lines() -> Iterator[str]:
             return
         if line:
             yield line
-
-
-def _obey(command: str, state: Mapping[str, Any]) -> None:
-    from crag.cli.show import sources_of
-
-    if command == "/help":
-        say(_HELP)
-    elif command == "/sources":
-        say("\n\n".join(sources_of(state)) or "Nothing was cited yet.")
-    else:
-        say(f"There is no command {safe(command)}: /help shows what can be typed", stderr=True)

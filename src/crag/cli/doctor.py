@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, distribution
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
@@ -15,15 +14,9 @@ from crag.errors import CragError, IndexNotFoundError
 if TYPE_CHECKING:
     from crag.runtime.environment import Environment
 
-_MARKS = {
-    "ready": "[green]ready[/]", "missing": "[yellow]missing[/]", "broken": "[red]broken[/]",
-}  # fmt: skip
+_COLOURS = {"ready": "green", "missing": "yellow", "broken": "red"}
 _QUESTION = "What is Corrective RAG?"
 _PASSAGE = "Corrective RAG grades what was retrieved and corrects it."
-_MIXED = (
-    "its files and ours overwrite each other: pip uninstall crag corrective-rag, and install "
-    "corrective-rag again"
-)
 _QUOTES = "set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL, for written answers"
 
 
@@ -37,14 +30,8 @@ class PartStatus(NamedTuple):
     todo: str = ""
 
 
-class _Check(NamedTuple):
-    """How one part is chosen and used."""
-
-    part: str
-    in_use: str
-    why: str
-    choose: Callable[[], Any]
-    use: Callable[[Any], object] = id
+Check = tuple[str, str, str, Callable[[], Any], Callable[[Any], object]]
+"""A part, what is in use, who chose it, and how it is chosen and used."""
 
 
 @app.command(epilog=examples("crag doctor", "crag doctor --quick --json"))
@@ -65,7 +52,8 @@ def doctor(
     else:
         rows = []
         for part in parts:
-            rows.append((part.part, _MARKS[part.state], safe(f"{part.in_use} ({part.why})")))
+            state = f"[{_COLOURS[part.state]}]{part.state}[/]"
+            rows.append((part.part, state, safe(f"{part.in_use} ({part.why})")))
             rows += [("", "", f"[dim]→ {safe(part.todo)}[/]")] if part.todo else []
         print_table(rows)
     failed = any(part.state == "broken" or part[:2] == ("index", "missing") for part in parts)
@@ -81,32 +69,27 @@ def examine(place: "Environment", *, use: bool = True) -> Iterator[PartStatus]:
     from crag.events import redact
     from crag.factory.parts import SEARCHER_HINT
 
-    try:  # Both distributions write the same folder.
-        other = f"crag {distribution('crag').version}"
-        yield PartStatus("installation", "broken", other, "another distribution", _MIXED)
-    except PackageNotFoundError:
-        pass
-    for check in _checks(place):
-        state, in_use, todo = "ready", check.in_use, ""
+    for part, in_use, why, choose, used in _checks(place):
+        state, named, todo = "ready", in_use, ""
         try:
-            chosen = check.choose()
+            chosen = choose()
             if hasattr(chosen, "verify"):  # A model in a folder: are its files there?
                 chosen.verify()
             if use and chosen is not None:
-                check.use(chosen)
-            if chosen is None and check.part == "web search":
-                state, in_use, todo = "missing", "none", f"{SEARCHER_HINT}, for a second source"
-            elif chosen is None and check.part == "answers":
-                in_use, todo = "quotations, without a chat model", _QUOTES
+                used(chosen)
+            if chosen is None and part == "web search":
+                state, named, todo = "missing", "none", f"{SEARCHER_HINT}, for a second source"
+            elif chosen is None and part == "answers":
+                named, todo = "quotations, without a chat model", _QUOTES
         except IndexNotFoundError as error:
             state, todo = "missing", str(error)
         except Exception as error:  # noqa: BLE001 - of whatever kind a client raises
             name = "" if isinstance(error, CragError) else f"{type(error).__name__}: "
             state, todo = "broken", f"{name}{error}"
-        yield PartStatus(check.part, state, *map(redact, (in_use, check.why, todo)))  # type: ignore[arg-type]
+        yield PartStatus(part, state, *map(redact, (named, why, todo)))  # type: ignore[arg-type]
 
 
-def _checks(place: "Environment") -> Iterator[_Check]:
+def _checks(place: "Environment") -> Iterator[Check]:
     """Yield how each part is chosen and used; what is left out stands for its default."""
     from langchain_core.documents import Document
     from langchain_core.messages import HumanMessage
@@ -134,47 +117,46 @@ def _checks(place: "Environment") -> Iterator[_Check]:
     def evaluator() -> Any:
         return parts.choose_evaluator(place, model())
 
+    def reranker() -> Any:
+        return parts.choose_reranker(place, model(), parts.choose_prompts(place))
+
+    def reflection() -> Any:
+        quoter = ExtractiveAnswerer(evaluator())
+        return parts.choose_reflection(place, evaluator(), quoter, model())
+
     if place.config is not None:
-        yield _Check("configuration", str(place.config), "CRAG_CONFIG", lambda: None)
-    yield _Check(
+        yield "configuration", str(place.config), "CRAG_CONFIG", lambda: None, id
+    yield (
         "embeddings", place.embedding_model or ENCODER, "CRAG_EMBEDDING_MODEL",
         lambda: choose_encoder(place), lambda encoder: encoder.embed_query(_QUESTION),
     )  # fmt: skip
-    yield _Check(
+    yield (
         "index", place.index, "--index, CRAG_INDEX",
         lambda: DocumentIndex(place.index, choose_encoder(place)).open(),
         lambda index: index.search(_QUESTION, 1),
     )  # fmt: skip
-    yield _Check(
+    yield (
         "answers", place.model or DEFAULT_MODEL, place.openai_base_url or "CRAG_MODEL",
         lambda: parts.choose_model(place), asked,
     )  # fmt: skip
-    yield _Check(
-        "prompts", str(place.prompts or "packaged"), "CRAG_PROMPTS",
-        lambda: parts.choose_prompts(place),
-    )  # fmt: skip
-    yield _Check(
+    prompts = str(place.prompts or "packaged")
+    yield "prompts", prompts, "CRAG_PROMPTS", lambda: parts.choose_prompts(place), id
+    yield (
         "evaluator", place.evaluator, "CRAG_EVALUATOR",
         evaluator, lambda one: one.score(_QUESTION, [_PASSAGE]),
     )  # fmt: skip
     if place.reranker:
-        yield _Check(
+        yield (
             "reranker", place.reranker, "CRAG_RERANKER",
-            lambda: parts.choose_reranker(
-                place, model(), parts.choose_prompts(place)
-            ),
-            lambda one: one.compress_documents([Document(_PASSAGE)], _QUESTION),
+            reranker, lambda one: one.compress_documents([Document(_PASSAGE)], _QUESTION),
         )  # fmt: skip
-    yield _Check(
+    yield (
         "web search", place.search or "by its key or address", "CRAG_SEARCH",
         lambda: parts.choose_searcher(place), lambda one: one.search(_QUESTION, 1),
     )  # fmt: skip
-    yield _Check(
+    yield (
         "reflection", place.reflection or "prompted, or embedded without a model",
         "CRAG_REFLECTION, for --method self-rag and self-crag",
-        lambda: parts.choose_reflection(
-            place, evaluator(), ExtractiveAnswerer(evaluator()), model()
-        ),
-        lambda one: one.approximation or one.decide([Prefix(_QUESTION)]),
+        reflection, lambda one: one.approximation or one.decide([Prefix(_QUESTION)]),
     )  # fmt: skip
-    yield _Check("telemetry", place.telemetry, "CRAG_TELEMETRY", lambda: is_wanted(place.telemetry))
+    yield "telemetry", place.telemetry, "CRAG_TELEMETRY", lambda: is_wanted(place.telemetry), id

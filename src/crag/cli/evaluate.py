@@ -3,7 +3,7 @@
 import json
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -34,7 +34,6 @@ _SHARES = {"right", "retrieved", "kept"}
     epilog=examples(
         "crag evaluate questions.jsonl",
         "crag evaluate questions.jsonl --method rag --output rag.jsonl",
-        "crag evaluate questions.jsonl --judge gpt-4o-mini",
     )
 )
 def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -52,14 +51,6 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = Path("evaluation.jsonl"),
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first ones.")] = None,
     concurrency: ConcurrencyOption = 4,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Chat model that judges the answers: supported by what was found, about the "
-            "question, as a right answer.",
-        ),
-    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask your own questions, count what is right, and say where each failure was lost.
@@ -70,40 +61,35 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     from crag.asking import evaluate as evaluation
     from crag.asking.many import read_questions
-    from crag.factory.parts import choose_model, choose_parts, choose_prompts
+    from crag.factory.parts import choose_parts
     from crag.graph_registry import graph_named
     from crag.settings import Settings
 
     refuse_overwriting(output, questions)
     asked = read_questions(questions, limit)
-    chosen, place = Settings.model_validate(assigned(settings)), environment(location)
-    graph = graph_named(method).build(choose_parts(place, index_must_exist=True))
-    # The server of the answering model has the judge too, where there is one.
-    named = place.model_copy(update={"model": judge, "framing": "chat"})
-    model = choose_model(named) if judge else None
+    chosen = Settings.model_validate(assigned(settings))
+    parts = choose_parts(environment(location), index_must_exist=True)
+    graph = graph_named(method).build(parts)
     output.parent.mkdir(parents=True, exist_ok=True)
-
     with (
         output.open("w", encoding="utf-8", errors="replace") as file,  # Before anybody is paid.
-        progress_bar("asking", len(asked) * (2 if judge else 1), quiet=as_json) as advance,
+        progress_bar("asking", len(asked), quiet=as_json) as advance,
     ):
         done = count(1)
-        rows = asyncio.run(
-            evaluation.evaluate(
-                graph, asked, chosen, concurrency=concurrency, model=model,
-                prompts=choose_prompts(place), progress=lambda: advance(next(done)),
-            )
-        )  # fmt: skip
+        run = evaluation.evaluate(
+            graph, asked, chosen, concurrency=concurrency, ready=lambda _: advance(next(done))
+        )
+        rows = asyncio.run(run)
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     summary = evaluation.summarise(rows)
     if as_json:
         print_json({"method": method, **summary, "output": str(output)})
     else:
-        print_table(_numbers(summary))
+        lines = ((name.replace("_", " "), _shown(name, one)) for name, one in summary.items())
+        print_table(line for line in lines if line[1])
         for row in rows:
             if row["verdict"] in {"wrong", "abstained", "failed"}:
-                why = row["lost"] or row["error"]
-                told = f"{row['verdict']}{f', {why}' if why else ''}"
+                told = ", ".join(filter(None, (row["verdict"], row["lost"] or row["error"])))
                 say(f"[yellow]{safe(told)}:[/] {safe(row['question'])} [dim]({safe(row['id'])})[/]")
         if summary["verdicts"].get("unjudged") == len(rows):
             say("[yellow]no question says what is right:[/] give 'answers', 'files', 'answerable'")
@@ -112,17 +98,12 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise typer.Exit(SOME_FAILED)
 
 
-def _numbers(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the lines of a summary, for people."""
-    lines = []
-    for name, value in (summary | summary.pop("judge", {})).items():
-        if isinstance(value, dict):
-            shown = ", ".join(f"{number} {key}".replace("_", " ") for key, number in value.items())
-        elif isinstance(value, list):
-            shown = " to ".join(f"{one:.0%}" for one in value)
-        elif name in _SHARES | {"supported", "relevant", "agrees"}:
-            shown = "" if value is None else f"{value:.0%}"
-        else:
-            shown = f"{value or 0:,.4g}"
-        lines.append((name.replace("_", " "), safe(shown)))
-    return [line for line in lines if line[1]]
+def _shown(name: str, value: object) -> str:
+    """Return one value of a summary, for people."""
+    if isinstance(value, dict):
+        return safe(", ".join(f"{number} {key.replace('_', ' ')}" for key, number in value.items()))
+    if isinstance(value, list):
+        return " to ".join(f"{one:.0%}" for one in value)
+    if value is None:
+        return ""
+    return f"{value:.0%}" if name in _SHARES else f"{value:,.4g}"

@@ -1,6 +1,6 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
-from collections.abc import Sequence
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from crag.index import IndexReport
 
 _SKIPPED_SHOWN = 20
-_KINDS_SHOWN = 8
 
 
 @app.command(
@@ -80,50 +79,41 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
         reader = ray_reader(chosen, ray)
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
-    # A folder is shown as it was given, a URL without its password.
-    place = target.location if "://" in chosen.index else chosen.index
     with progress_bar("indexing", quiet=as_json) as advance:
         report = index_paths(
             paths, target, remove=remove, loaders=loaders, reader=reader,
             progress=lambda done, total, source: advance(done, total, Path(source).name),
         )  # fmt: skip
-    _report(report, place, as_json=as_json, verbose=verbose)
-
-
-def _report(report: "IndexReport", place: str, *, as_json: bool, verbose: bool) -> None:
     if as_json:
         from dataclasses import asdict
 
         print_json(asdict(report))
-        return
+    else:
+        # A folder is shown as it was given, a URL without its password.
+        place = target.location if "://" in chosen.index else chosen.index
+        _report(report, place, shown=None if verbose else _SKIPPED_SHOWN)
+
+
+def _report(report: "IndexReport", place: str, *, shown: int | None) -> None:
+    """Print what was indexed, and at most `shown` of the files that were not."""
+    from crag.documents.loaders import reason_unread
+
     say(
         f"{safe(place)}: {report.added} added, {report.changed} changed, "
         f"{report.unchanged} unchanged, {report.removed} removed "
         f"({counted(report.chunks, 'chunk')} in {report.seconds:.1f} s)"
     )
-    shown = report.skipped if verbose else report.skipped[:_SKIPPED_SHOWN]
-    for source, reason in shown:
+    for source, reason in report.skipped[:shown]:
         say(f"  [yellow]skipped[/] {safe(on_one_line(source))}: {safe(on_one_line(reason))}")
-    if hidden := len(report.skipped) - len(shown):
+    if hidden := len(report.skipped[shown or len(report.skipped) :]):
         say(f"  … and {hidden} more (--verbose shows all)")
-    _report_unread([Path(name) for name in report.unsupported], verbose=verbose)
+    unread = [Path(name) for name in report.unsupported]
+    kinds = Counter(
+        (file.suffix.lower() or "without suffix", reason_unread(file)) for file in unread
+    )
+    for (suffix, reason), number in kinds.most_common():
+        say(f"  [dim]not read: {number} {safe(suffix)} ({reason})[/]")
+    for file in unread if shown is None else ():
+        say(f"  [dim]not read: {safe(on_one_line(str(file)))}[/]")
     if report.language_warning:
         say(f"[bold yellow]Warning:[/] {safe(report.language_warning)}")
-
-
-def _report_unread(files: Sequence[Path], *, verbose: bool) -> None:
-    """Print the files that no loader reads: by kind with counts, or one by one."""
-    from collections import Counter
-
-    from crag.documents.loaders import reason_unread
-
-    kinds = Counter(
-        (file.suffix.lower() or "without suffix", reason_unread(file)) for file in files
-    )
-    for (suffix, reason), number in kinds.most_common(None if verbose else _KINDS_SHOWN):
-        say(f"  [dim]not read: {number} {safe(suffix)} ({reason})[/]")
-    if not verbose and len(kinds) > _KINDS_SHOWN:
-        rest = f"{counted(len(kinds) - _KINDS_SHOWN, 'more kind')} (--verbose names all files)"
-        say(f"  [dim]… and {rest}[/]")
-    for file in files if verbose else ():
-        say(f"  [dim]not read: {safe(on_one_line(str(file)))}[/]")

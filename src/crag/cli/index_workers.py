@@ -6,10 +6,7 @@ are the only record of what is in it: a run that was killed goes on where the in
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
-from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crag.documents.chunks import split
 from crag.documents.isolated import IsolatedReader
@@ -21,16 +18,8 @@ from crag.index.writer import embedded_parts
 from crag.runtime.environment import Environment, Shared
 from crag.runtime.ray_cluster import spread
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Digests = NDArray[np.uint64]
-
-FILES, RECORDS = 16, 256
-"""How many files an actor reads, and how many documents another one embeds, before it is asked for
-the next ones: what a lost worker costs."""
-Part = list[FromFile]
+FILES = 16
+"""How many files a worker is given at once: what a lost worker costs."""
 
 
 def ray_reader(environment: Environment, address: str) -> Reader:
@@ -41,67 +30,31 @@ def ray_reader(environment: Environment, address: str) -> Reader:
     """
 
     def read(found: Found, held: Held) -> Generator[FromFile]:
-        shared = environment.shared()
-        files = iter([(file, str(root)) for file, root in found.files.items()])
-        groups = iter(lambda: list(islice(files, FILES)), [])
-        reading = partial(reader, shared, dict(found.loaders))
-        embedding = partial(embedder, shared, digests(held))
-        for part in spread(groups, reading, embedding, address=address, in_order=True):
-            yield from part
+        files = [(file, str(root)) for file, root in found.files.items()]
+        groups = [files[at : at + FILES] for at in range(0, len(files), FILES)]
+        step = partial(worker, environment.shared(), dict(found.loaders), held)
+        yield from spread(groups, step, address=address, in_order=True)
 
     return read
 
 
-def reader(
-    shared: Shared, loaders: Mapping[str, Loader]
-) -> Callable[[Sequence[tuple[Path, str]]], Iterator[Part]]:
-    """Return what reads files into parts of at most `RECORDS` documents."""
-    limits = choose_limits(Environment.of(shared))
+def worker(
+    shared: Shared, loaders: Mapping[str, Loader], held: Held
+) -> Callable[[Sequence[tuple[Path, str]]], Iterator[FromFile]]:
+    """Return what reads files, and splits and embeds the documents that the index does not hold."""
+    place = Environment.of(shared)
+    limits, encoder = choose_limits(place), choose_encoder(place)
 
-    def read(files: Sequence[tuple[Path, str]]) -> Iterator[Part]:
+    def read(files: Sequence[tuple[Path, str]]) -> Iterator[FromFile]:
         with IsolatedReader(limits) as isolated:
-            documents = (
-                FromFile(file, root, loaded)
-                for file, root in files
-                for loaded in isolated.read(file, loaders=loaders)
-            )
-            yield from iter(lambda: list(islice(documents, RECORDS)), [])
+            for file, root in files:
+                for loaded in isolated.read(file, loaders=loaders):
+                    made = None
+                    is_held = isinstance(loaded, SourceText) and (
+                        loaded.content_hash in held.get(loaded.source, ())
+                    )
+                    if isinstance(loaded, SourceText) and not is_held:
+                        [made] = embedded_parts([split(loaded, root)], encoder)
+                    yield FromFile(file, root, loaded, made and Made(*made))
 
     return read
-
-
-def embedder(shared: Shared, held: "Digests") -> Callable[[Part], list[Part]]:
-    """Return what splits and embeds the documents of a part that the index does not hold."""
-    encoder = choose_encoder(Environment.of(shared))
-
-    def embed(part: Part) -> list[Part]:
-        new = [
-            (place, split(one.loaded, one.root))
-            for place, one in enumerate(part)
-            if isinstance(one.loaded, SourceText) and not _is_held(held, one.loaded)
-        ]
-        made = embedded_parts([chunks for _, chunks in new], encoder) if new else ()
-        for (place, _), one in zip(new, made, strict=True):
-            part[place] = part[place]._replace(made=Made(*one))
-        return [part]
-
-    return embed
-
-
-def digests(held: Held) -> "Digests":
-    """Return what workers are told of the index: eight bytes for each document, sorted."""
-    import numpy as np
-
-    known = [_digest(source, one) for source, hashes in held.items() for one in hashes]
-    return np.sort(np.array(known, np.uint64))
-
-
-def _is_held(held: "Digests", document: SourceText) -> bool:
-    digest = _digest(document.source, document.content_hash)
-    place = int(held.searchsorted(digest))
-    return place < len(held) and int(held[place]) == digest
-
-
-def _digest(source: str, content_hash: str) -> int:
-    told = blake2b(f"{source}\0{content_hash}".encode(), digest_size=8)
-    return int.from_bytes(told.digest())

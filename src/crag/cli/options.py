@@ -53,6 +53,7 @@ RayOption = Annotated[
         help="Work on this Ray cluster: HOST:PORT, auto, or local for the cores of this machine.",
     ),
 ]
-ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Questions at the same time.")]
-PortOption = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
+ConcurrencyOption = Annotated[
+    int, typer.Option(min=1, help="Questions at the same time, on this machine.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

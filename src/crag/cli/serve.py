@@ -3,25 +3,28 @@
 import secrets
 import socket
 import webbrowser
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crag.cli.address import Address, ServerError, require_port
 from crag.cli.app import app, examples
-from crag.cli.options import IndexOption, PortOption
+from crag.cli.options import IndexOption
 from crag.cli.terminal import environment
 from crag.extras import require
 
 if TYPE_CHECKING:
     from crag.serve.settings import ServeSettings
 
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a server that listens everywhere is found
+"""Hosts that stand for all addresses of this machine, with one of them."""
+
 
 @app.command(epilog=examples("crag serve --open", "crag serve --host 0.0.0.0 --port 3000"))
 def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     location: IndexOption = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: PortOption = 2024,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 2024,
     token: Annotated[bool, typer.Option(help="Ask clients for the printed token.")] = True,
     opens: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
     database: Annotated[
@@ -40,10 +43,9 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.serve.app import built, create
     from crag.telemetry import start
 
-    address, chosen = Address(host, port), environment(location)
+    chosen = environment(location)
     parts = choose_parts(chosen, index_must_exist=True)
-    require_port(address)
-    settings = settings_for(address, token=token)
+    settings = settings_for(host, token=token)
     settings = settings.model_copy(update={"database": database or settings.database})
     start(chosen.telemetry)
 
@@ -51,9 +53,8 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
-                _announce(address, settings, opens=opens)
+                _announce(host, port, settings, opens=opens)
 
-    # Addresses of requests may hold the token, so they are not logged.
     config = uvicorn.Config(
         create(chosen, settings, built(parts)), host=host, port=port, log_level="warning",
         access_log=False, server_header=False, proxy_headers=False, timeout_graceful_shutdown=3,
@@ -61,34 +62,42 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     Server(config).run()
 
 
-def settings_for(address: Address, *, token: bool) -> "ServeSettings":
+def settings_for(host: str, *, token: bool) -> "ServeSettings":
     """Return the settings of the environment, changed by the options.
 
     Raises:
-        ServerError: other machines could use the server, and nobody would say who they are.
+        BadParameter: other machines could use the server, and nobody would say who they are.
     """
     from pydantic import SecretStr
 
     from crag.serve.settings import ServeSettings
 
     settings = ServeSettings()
-    if not (token or settings.has_users or address.is_loopback):
-        problem = f"--no-token is for this machine alone, and {address.host} lets others in"
-        raise ServerError(f"{problem}: leave it out, or listen on 127.0.0.1")
-    hosts = {address.host.lower(), socket.gethostname().lower()}
+    if not (token or settings.has_users or _is_loopback(host)):
+        problem = f"--no-token is for this machine alone, and {host} lets others in"
+        raise typer.BadParameter(f"{problem}: leave it out, or listen on 127.0.0.1")
+    hosts = {host.lower(), socket.gethostname().lower()}
     required = settings.token or SecretStr(secrets.token_urlsafe(24))
     asks = token and not settings.has_users  # Users have keys of their own.
     changed = {"hosts": settings.hosts | hosts, "token": required if asks else None}
     return settings.model_copy(update=changed)
 
 
-def _announce(address: Address, settings: "ServeSettings", *, opens: bool) -> None:
+def _is_loopback(host: str) -> bool:
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return all(ip_address(place[0]).is_loopback for *_, place in found)
+
+
+def _announce(host: str, port: int, settings: "ServeSettings", *, opens: bool) -> None:
+    shown = _ANY.get(host, host)
+    url = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
     token = settings.token.get_secret_value() if settings.token else ""
-    page = f"{address.url}/?token={token}" if token else f"{address.url}/"
-    lines = [f"Page    {page}", f"MCP     {address.url}/mcp", f"OpenAI  {address.url}/v1"]
+    # What follows # stays in the browser: no server, proxy or log ever sees it.
+    page = f"{url}/#token={token}" if token else f"{url}/"
+    lines = [f"Page    {page}", f"MCP     {url}/mcp", f"OpenAI  {url}/v1"]
     lines += [f"Token   {token} (for programs, as their key)"] if token else []
     lines += ["Users   each with a key or token of their own"] if settings.has_users else []
-    if not address.is_loopback:
+    if not _is_loopback(host):
         lines.append("Whoever has a key and reaches this machine can use it; nothing is encrypted.")
     typer.echo("\n".join([*lines, "Ctrl-C ends it."]))
     if opens:

@@ -13,7 +13,6 @@ from rich.markdown import Markdown
 from crag.answering.outcome import more_passages
 from crag.cli.terminal import from_here, safe, say
 from crag.correction.action import decide
-from crag.correction.comparison import Comparison
 from crag.correction.provenance import source_of
 from crag.plain import counted, shortened
 from crag.reflection.cleaning import cleaned
@@ -22,8 +21,7 @@ from crag.text.marks import as_mark, with_numbers
 from crag.text.untrusted import without_controls
 
 _COLOURS = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
-_BAR = 20
-_TEXT = 100
+_BAR, _TEXT = 20, 100
 _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
 _ESCAPED = re.compile(
     r"(?P<code>(?P<fence>`+|~{3,})(?![`~])[\s\S]*?(?<![`~])(?P=fence)(?![`~]))"
@@ -32,33 +30,24 @@ _ESCAPED = re.compile(
 """Code, or a character that Markdown is not to read."""
 _OF_ANSWERS = {"acknowledge", "generate", "finish_reflection"}
 """Nodes that write the answer to a question."""
-_SUBGRAPHS = {"web", "reflect"}
-"""Nodes whose own nodes were already shown."""
 
 
 class Trace:
     """Shows each update of the state as it arrives, and tokens as they are generated.
 
-    With `brief` it shows the answer alone, with its sources and what went wrong. `more` is the
-    option of the command that shows everything that could be quoted; empty if it has none.
+    With `brief` it shows the answer alone, with its sources and what went wrong; with `verbose`
+    also what was dropped, and all that could be quoted.
     """
 
     def __init__(
-        self,
-        console: Console,
-        *,
-        verbose: bool = False,
-        everything: bool = False,
-        brief: bool = False,
-        more: str = "--all",
+        self, console: Console | None = None, *, verbose: bool = False, brief: bool = False
     ) -> None:
-        self._console = console
-        self._verbose, self._everything, self._brief, self._more = verbose, everything, brief, more
+        self._console = console or Console(highlight=False)
+        self._verbose, self._brief = verbose, brief
         self._live: Live | None = None
         self._draft, self._message = "", ""
         self._usage = Usage()
-        self._shown = {"choices": 0, "critiques": 0}
-        """How many of them were shown: an update has all of them so far."""
+        self._reflection: dict[str, Any] = {}
 
     def token(self, text: str, message: str | None = None) -> None:
         """Show a piece of the answer as the model streams it; `message` is the id of its reply.
@@ -84,18 +73,19 @@ class Trace:
     def update(self, node: str, update: Mapping[str, Any]) -> None:
         """Print what `node` wrote, then the events it recorded."""
         self.withdraw()
+        self._reflection |= update.get("reflection") or {}
         is_shown = node in {"contextualize", *_OF_ANSWERS} or not self._brief
-        if node in _SUBGRAPHS or not is_shown:
+        if node in {"web", "reflect"} or not is_shown:  # Graphs, whose nodes were already shown.
             return
         for line in self._lines(node, update):
-            self._console.print(line, soft_wrap=True)
+            self._print(line)
         if node in _OF_ANSWERS:
             self._answer(update)
         self._usage = add_usage(self._usage, update.get("usage") or Usage())
         for entry in update.get("events") or []:
             fallback = f" → {entry['fallback']}" if entry["fallback"] else ""
             text = f"[yellow]{entry['kind']}[/]: {safe(entry['detail'] + fallback)}"
-            self._console.print(_labelled("event", text), soft_wrap=True)
+            self._print(_labelled("event", text))
 
     def spent(self) -> None:
         """Print the tokens of models."""
@@ -103,9 +93,10 @@ class Trace:
         if read or written:
             say(_labelled("tokens", f"{read:,} read, {written:,} written"))
 
-    def _lines(  # noqa: C901, PLR0912 - a branch for each node
-        self, node: str, update: Mapping[str, Any]
-    ) -> Iterator[str]:
+    def _print(self, line: str = "") -> None:
+        self._console.print(line, soft_wrap=True)
+
+    def _lines(self, node: str, update: Mapping[str, Any]) -> Iterator[str]:
         """Yield what a node did, line by line; nothing of nodes that are not known."""
         match node:
             case "contextualize":
@@ -114,109 +105,60 @@ class Trace:
                 yield _labelled("retrieve", counted(len(update["documents"]), "document"))
             case "grade":
                 yield from _graded(update)
-            case "refine" | "pass_through" | "select":
+            case "refine" | "pass_through" | "select" if update["strips"]:
                 label = "select" if node == "select" else "refine"
-                yield from self._strips(label, update["strips"])
-            case "rewrite":
-                yield _labelled("rewrite", safe(update["query"]))
-            case "confirm_search" if update.get("query"):  # A human changed it.
-                yield _labelled("confirm_search", safe(update["query"]))
+                yield from _strips(label, update["strips"], dropped=self._verbose)
+            case "rewrite" | "confirm_search" if update.get("query"):  # A human may change it.
+                yield _labelled(node, safe(update["query"]))
             case "search" if update["pages"]:
                 yield _labelled("search", counted(len(update["pages"]), "hit"))
                 for hit in update["pages"]:
                     yield f"  {safe(shortened(hit['title'], _TEXT))} [dim]{safe(hit['url'])}[/]"
             case "read_pages":
-                pages = [page for page in update["pages"] if page["status"] != "found"]
-                if not pages:
-                    return
-                found = counted(sum(page["paragraphs"] for page in pages), "paragraph")
-                yield _labelled("read_pages", f"{counted(len(pages), 'page')}, {found}")
-                for page in pages:
-                    status = "[red]failed[/]" if page["status"] == "failed" else "[green]read[/]  "
-                    told = page["detail"] or counted(page["paragraphs"], "paragraph")
-                    yield f"  {status} {safe(page['url'])} [dim]({safe(told)})[/]"
-            case "prepare_passages":
-                passages = update["reflection"]["passages"]
-                yield _labelled("passages", counted(len(passages), "passage"))
-                for one in passages:
-                    grade = f" [dim]({one['grade']})[/]" if one["grade"] else ""
-                    yield f"  {one['label']:<9} {safe(shortened(one['title'], _TEXT))}{grade}"
-            case "decide" | "short_form" | "beam_step" | "graded_loop":
-                yield from self._reflected(node, update["reflection"])
+                yield from _pages([one for one in update["pages"] if one["status"] != "found"])
+            case "finish_reflection":
+                yield from self._reflected()
 
-    def _strips(self, label: str, strips: Sequence[Strip]) -> Iterator[str]:
-        if not strips:
-            return
-        kept = [strip for strip in strips if strip["kept"]]
-        yield _labelled(label, f"{len(kept)} of {counted(len(strips), 'strip')} kept")
-        for strip in strips if self._verbose else kept:
-            mark = "[green]+[/]" if strip["kept"] else "[dim]-[/]"
-            score = "     " if strip["score"] is None else f"{strip['score']:+.2f}"
-            reason = "" if strip["kept"] else f" [dim]({safe(strip['reason'])})[/]"
-            yield f"  {mark} {score} {safe(shortened(strip['text'], _TEXT))}{reason}"
-        dropped = Counter(strip["reason"] for strip in strips if not strip["kept"])
-        for reason, count in dropped.items():
-            yield f"  [dim]- {count} dropped: {safe(reason)}[/]"
-
-    def _reflected(self, node: str, update: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the new decisions and critiques of a reflection."""
-        for choice in self._new(update, "choices"):
-            action = choice["action"].replace("_", " ")
+    def _reflected(self) -> Iterator[str]:
+        """Yield the decisions, passages and critiques of a reflection."""
+        record = self._reflection
+        for one in record.get("passages") or []:
+            grade = f" [dim]({one['grade']})[/]" if one["grade"] else ""
+            yield f"  {one['label']:<9} {safe(shortened(one['title'], _TEXT))}{grade}"
+        for choice in record.get("choices") or []:
             place = f"segment {choice['segment'] + 1}: " if choice["segment"] else ""
-            yield _labelled("decide", f"{place}[bold]{action}[/]   {safe(choice['why'])}")
-        if node == "decide" and update.get("approximation"):
-            yield _labelled("", f"[yellow]approximation[/]: {safe(update['approximation'])}")
-        critiques = self._new(update, "critiques")
-        if node != "decide":
-            yield _labelled(node, counted(len(critiques), "candidate"))
+            action = f"{place}[bold]{choice['action'].replace('_', ' ')}[/]"
+            yield _labelled("decide", f"{action}   {safe(choice['why'])}")
+        if record.get("approximation"):
+            yield _labelled("", f"[yellow]approximation[/]: {safe(record['approximation'])}")
+        critiques = record.get("critiques") or []
+        yield _labelled("reflect", counted(len(critiques), "candidate"))
         for one in critiques:
-            if not (self._verbose or cleaned(one["text"])):
-                continue
-            mark = "[green]+[/]" if one["kept"] or one["chosen"] else "[dim]-[/]"
-            names = {"IsRel": "relevance", "IsSup": "support", "IsUse": "utility"}
-            numbers = (
-                f"{name} {one[key]:.2f}" for name, key in names.items() if one[key] is not None
-            )
             text = safe(shortened(cleaned(one["text"]), _TEXT))
-            why = f"[dim]({', '.join(numbers)}; {safe(one['why'])})[/]"
-            yield f"  {mark} {one['total']:+.2f} {text} {why}"
-
-    def _new(self, update: Mapping[str, Any], name: str) -> Sequence[Any]:
-        found: Sequence[Any] = (update.get(name) or [])[self._shown[name] :]
-        self._shown[name] += len(found)
-        return found
+            mark = "[green]+[/]" if one["kept"] or one["chosen"] else "[dim]-[/]"
+            if text or self._verbose:
+                why = f"[dim]({_numbers(one)}; {safe(one['why'])})[/]"
+                yield f"  {mark} {one['total']:+.2f} {text} {why}"
 
     def _answer(self, update: Mapping[str, Any]) -> None:
         answer, citations = from_one(update["answer"], update.get("citations") or [])
-        self._console.print()
+        self._print()
         if self._console.is_terminal:
             self._console.print(Markdown(without_controls(answer), hyperlinks=False))
         else:
-            self._console.print(safe(_as_printed(answer)), soft_wrap=True)
-        self._console.print()
+            self._print(safe(_as_printed(answer)))
+        self._print()
         for citation in citations:
-            self._console.print(_reference(citation), soft_wrap=True)
+            self._print(_reference(citation))
         for one in update.get("sentences") or []:
             if one["status"] == "unsupported":
                 text = safe(update["answer"][one["start"] : one["end"]])
-                line = _labelled("no source", f"[yellow]supports:[/] {text}")
-                self._console.print(line, soft_wrap=True)
+                self._print(_labelled("no source", f"[yellow]supports:[/] {text}"))
         further = more_passages(update)
-        if further and not self._everything and self._more:
-            self._console.print(f"  [dim]{len(further)} more with {self._more}[/]")
-        for citation in further if self._everything else ():
-            self._console.print(f"\n{_quoted(citation)}", soft_wrap=True)
-
-
-def show_comparison(comparison: Comparison) -> None:
-    """Print what correction dropped, shortened and added, with the place of each."""
-    marks = {"dropped": "[red]-[/]", "shortened": "[yellow]~[/]", "added": "[green]+[/]"}
-    say()
-    for name, strips in comparison._asdict().items():
-        say(f"[bold]{name:<9}[/] {len(strips)}")
-        for strip in strips:
-            text = safe(shortened(strip["text"], _TEXT))
-            say(f"  {marks[name]} {safe(place_of_source(strip['source']))} [dim]{text}[/]")
+        for citation in further if self._verbose else ():
+            self._print(f"\n{_quoted(citation)}")
+        if further and not (self._verbose or self._brief):
+            self._print(f"  [dim]{len(further)} more with --verbose[/]")
 
 
 def sources_of(state: Mapping[str, Any]) -> list[str]:
@@ -237,14 +179,14 @@ def from_one(answer: str, citations: Sequence[Citation] | None) -> tuple[str, Se
     return written, [{**known[number], "number": shown} for number, shown in order.items()]
 
 
-def place_of_source(source: Source) -> str:
-    """Return the place for a user: path, relative if below this folder, and position."""
-    here = from_here(source["url"]) or source["title"]
-    return ", ".join(part for part in (here, source["position"]) if part)
-
-
 def _labelled(label: str, text: str) -> str:
     return f"[bold]{label:<9}[/] {text}"
+
+
+def _place_of(source: Source) -> str:
+    """Return the place for a user: path, relative if below this folder, and position."""
+    here = from_here(source["url"]) or source["title"] or source["id"]
+    return safe(", ".join(part for part in (here, source["position"]) if part))
 
 
 def _graded(update: Mapping[str, Any]) -> Iterator[str]:
@@ -256,8 +198,37 @@ def _graded(update: Mapping[str, Any]) -> Iterator[str]:
         filled = round((min(max(score, -1.0), 1.0) + 1) / 2 * _BAR)
         bar = "█" * filled + "░" * (_BAR - filled)
         colour = _COLOURS[decide([score], **limits)]
-        place = safe(place_of_source(source_of(document, rank)))
-        yield f"  {score:+.2f} [{colour}]{bar}[/] {place}"
+        yield f"  {score:+.2f} [{colour}]{bar}[/] {_place_of(source_of(document, rank))}"
+
+
+def _strips(label: str, strips: Sequence[Strip], *, dropped: bool) -> Iterator[str]:
+    kept = [strip for strip in strips if strip["kept"]]
+    yield _labelled(label, f"{len(kept)} of {counted(len(strips), 'strip')} kept")
+    for strip in strips if dropped else kept:
+        mark = "[green]+[/]" if strip["kept"] else "[dim]-[/]"
+        score = "     " if strip["score"] is None else f"{strip['score']:+.2f}"
+        reason = "" if strip["kept"] else f" [dim]({safe(strip['reason'])})[/]"
+        yield f"  {mark} {score} {safe(shortened(strip['text'], _TEXT))}{reason}"
+    reasons = Counter(strip["reason"] for strip in strips if not strip["kept"])
+    yield from (f"  [dim]- {count} dropped: {safe(one)}[/]" for one, count in reasons.items())
+
+
+def _pages(pages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if pages:
+        found = counted(sum(page["paragraphs"] for page in pages), "paragraph")
+        yield _labelled("read_pages", f"{counted(len(pages), 'page')}, {found}")
+    for page in pages:
+        status = "[red]failed[/]" if page["status"] == "failed" else "[green]read[/]  "
+        told = page["detail"] or counted(page["paragraphs"], "paragraph")
+        yield f"  {status} {safe(page['url'])} [dim]({safe(told)})[/]"
+
+
+def _numbers(critique: Mapping[str, Any]) -> str:
+    names = {"IsRel": "relevance", "IsSup": "support", "IsUse": "utility"}
+    shown = (
+        f"{name} {critique[key]:.2f}" for name, key in names.items() if critique[key] is not None
+    )
+    return ", ".join(shown)
 
 
 def _as_printed(text: str) -> str:
@@ -272,16 +243,9 @@ def _quoted(citation: Citation) -> str:
 
 
 def _reference(citation: Citation) -> str:
-    source = citation["source"]
-    place = safe(place_of_source(source) or source["id"])
-    link = source["url"]
+    place, link = _place_of(citation["source"]), citation["source"]["url"]
     if link and "://" not in link and Path(link).exists():
         link = Path(link).resolve().as_uri()
     if "://" in link and not re.search(r"[\[\]\s]", link):
         place = f"[link={safe(link)}]{place}[/link]"
-    lines = [f"  {safe(as_mark(citation['number']))} {place}"]
-    for other in source.get("also", []):
-        url, position = str(other.get("source", "")), str(other.get("position", ""))
-        elsewhere = Source(id=url, title="", url=url, position=position)
-        lines.append(f"      also {safe(place_of_source(elsewhere))}")
-    return "\n".join(lines)
+    return f"  {safe(as_mark(citation['number']))} {place}"

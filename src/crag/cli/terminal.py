@@ -1,12 +1,11 @@
 """What the commands share: the environment, settings, and safe output on the terminal."""
 
 import re
-import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from crag.errors import CragError, DataError, SettingsError
 
@@ -48,12 +47,10 @@ def assigned(assignments: Sequence[str] | None) -> dict[str, object]:
     """
     values: dict[str, object] = {}
     for assignment in assignments or ():
-        name, separator, value = assignment.partition("=")
-        if not separator:
-            raise SettingsError(assignment, "", "write it as name=value")
-        if not name.strip():
-            raise SettingsError("", value, "it has no name: write it as name=value")
-        values[name.strip()] = None if value.strip().lower() in _NOTHING else value.strip()
+        name, separator, value = (part.strip() for part in assignment.partition("="))
+        if not (name and separator):
+            raise SettingsError(name, value, "write it as name=value")
+        values[name] = None if value.lower() in _NOTHING else value
     return values
 
 
@@ -150,20 +147,3 @@ def print_table(rows: Iterable[Sequence[str]], *columns: "Column | str", title: 
     for column in table.columns:
         column.overflow = "fold"  # Else the end of a long name or address is cut off.
     Console(highlight=False).print(table)
-
-
-@contextmanager
-def ending_on_signals() -> Iterator[None]:
-    """Treat the signals that end a terminal or a service as Ctrl-C."""
-
-    def end(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    # A shell starts what runs in its background with SIGINT ignored.
-    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), end) for name in names}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)

@@ -18,15 +18,15 @@ from typing import Any
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
-from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crag.serve.settings import ServeSettings
 
-PUBLIC = ("/", "/page/{name}", "/ok")
+PUBLIC = re.compile(r"/|/page/[^/]+|/ok")
 """Paths that everybody may read: the page, its files, and whether the server is there."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -41,7 +41,6 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 """What keeps a browser from loading or running anything else, on every response."""
-_PUBLIC = tuple(compile_path(path)[0] for path in PUBLIC)
 _FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-real-ip", "via"})
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
 """Those with a public key only: with a shared one, whoever can check a token could make one."""
@@ -50,11 +49,12 @@ _HOW = "send it as x-api-key or as Authorization: Bearer"
 
 def access(settings: ServeSettings) -> list[Middleware]:
     """Return the middleware of every route."""
-    cors = {"allow_methods": ["*"], "allow_headers": ["*"], "allow_private_network": True}
-    origins = sorted(settings.origins)
+    origins, every = sorted(settings.origins), ["*"]
+    cors: Any = {"allow_methods": every, "allow_headers": every, "allow_private_network": True}
     return [
-        Middleware(CORSMiddleware, allow_origins=origins, **cors),  # type: ignore[arg-type]
+        Middleware(CORSMiddleware, allow_origins=origins, **cors),
         Middleware(Access, settings),
+        Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_bytes),
     ]
 
 
@@ -84,7 +84,7 @@ class Access:
         # Never `url.path`, which is made from the header Host.
         path = scope["path"].removeprefix(scope.get("root_path", "")) or "/"
         reads, request = scope["method"] in {"GET", "HEAD"}, HTTPConnection(scope)
-        public = reads and any(pattern.fullmatch(path) for pattern in _PUBLIC)
+        public = reads and PUBLIC.fullmatch(path)
         send = _hardened(send, "no-cache" if public else "no-store")
         try:
             self._check_site(request, opens_page=reads and path == "/")
@@ -98,7 +98,7 @@ class Access:
         return await self.app(scope, receive, send)
 
     def _check_site(self, request: HTTPConnection, *, opens_page: bool) -> None:
-        """Refuse names that lead to this machine, requests of other sites, and long bodies."""
+        """Refuse names that lead to this machine, and requests of other sites."""
         headers = request.headers
         host, origin = headers.get("host", ""), headers.get("origin")
         name = re.sub(r":\d+$", "", host).strip("[]")
@@ -117,9 +117,6 @@ class Access:
                 f"this server does not answer pages of other sites ({str(origin or site)[:100]}): "
                 "use its own page, or name the site in CRAG_SERVE_ORIGINS",
             )
-        if int(headers.get("content-length", 0)) > self.settings.max_bytes:
-            most = f"a request may have {self.settings.max_bytes:,} bytes"
-            raise HTTPException(413, f"{most}: send less, or raise CRAG_SERVE_MAX_BYTES")
 
     async def _user(self, request: HTTPConnection) -> str:
         """Return who asks, "" where all are one user."""

@@ -1,6 +1,7 @@
 """The application: its routes, and what it keeps while it runs."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -13,7 +14,6 @@ from sse_starlette import EventSourceResponse
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
@@ -21,21 +21,20 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from crag.errors import CragError, DocumentIndexError, QuestionError, SettingsError
-from crag.factory.parts import choose_parts
+from crag.factory.parts import choose_parts, choose_searcher
+from crag.generation.chat import DEFAULT_MODEL
 from crag.graph_registry import OFFERED
 from crag.parts import Parts
 from crag.plain import problem_of
 from crag.runtime.environment import Environment
-from crag.serve import completions, documents, first_visit, tools
+from crag.serve import completions, documents, tools
 from crag.serve.access import access, refusal
-from crag.serve.conversations import Ask, Conversations, Graph, as_json
+from crag.serve.conversations import HEARTBEAT, Ask, Conversations, Graph, as_json
 from crag.serve.settings import ServeSettings
 from crag.serve.storage import storage_in
 
 THREADS = 64
 """Nodes that compute or wait at once; they share the cores, and wait for models."""
-HEARTBEAT = 10
-"""Seconds between the comments that keep a silent stream open."""
 STATIC = Path(str(files("crag.serve").joinpath("static")))
 
 
@@ -54,8 +53,7 @@ def create(
     environment, settings = environment or Environment(), settings or ServeSettings()
     graphs = graphs or built(choose_parts(environment))
     mcp, mcp_routes = tools.served(graphs)
-    index = environment.index
-    beside = ".crag/index" if "://" in index else index
+    beside = ".crag/index" if "://" in environment.index else environment.index
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -77,16 +75,11 @@ def create(
             Route("/api/threads", threads),
             Route("/api/threads/{thread}", thread, methods=["GET", "DELETE"]),
             *documents.ROUTES,
-            *first_visit.ROUTES,
             *completions.ROUTES,
             *mcp_routes,
         ],
-        middleware=[
-            *access(settings),
-            Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_bytes),
-            Middleware(GZipMiddleware),
-        ],
-        exception_handlers=_HANDLERS,
+        middleware=[*access(settings), Middleware(GZipMiddleware)],
+        exception_handlers={kind: _refuse for kinds in _STATUSES for kind in kinds},
         lifespan=lifespan,
     )
     app.state.environment, app.state.settings, app.state.graphs = environment, settings, graphs
@@ -113,8 +106,9 @@ async def ok(_: Request) -> Response:
 
 
 async def offered(request: Request) -> Response:
-    """Return the graphs: their names and drawings, and the JSON schema of their settings."""
-    return _json([
+    """Return the graphs: name, drawing, JSON schema of the settings; and what is connected."""
+    state = request.app.state
+    graphs = [
         {
             "name": name,
             "title": OFFERED[name].title if name in OFFERED else name,
@@ -122,8 +116,19 @@ async def offered(request: Request) -> Response:
             "drawing": graph.get_graph(xray=1).to_json(),
             "settings": graph.get_context_jsonschema(),
         }
-        for name, graph in request.app.state.graphs.items()
-    ])  # fmt: skip
+        for name, graph in state.graphs.items()
+    ]
+    return _json({"graphs": graphs, **connected(state.environment)})
+
+
+def connected(environment: Environment) -> dict[str, str | None]:
+    """Return the name of the model that writes the answers and of the web search, None without."""
+    model = environment.model or (DEFAULT_MODEL if environment.openai_api_key else None)
+    searcher = choose_searcher(environment)
+    return {
+        "model": model and re.split(r"[/\\]", model)[-1],
+        "web": type(searcher).__name__.removesuffix("Searcher") if searcher else None,
+    }
 
 
 async def ask(request: Request) -> Response:
@@ -153,16 +158,15 @@ def _json(value: object) -> Response:
 
 async def _refuse(request: Request, error: Any) -> Response:
     """Answer an error as JSON; one may have a status of its own."""
-    known = (status for kinds, status in _STATUSES.items() if isinstance(error, kinds))
-    status = getattr(error, "status_code", 0) or next(known, 0)
+    known = next(status for kinds, status in _STATUSES.items() if isinstance(error, kinds))
     message = problem_of(error) if isinstance(error, ValidationError) else str(error)
-    told = getattr(error, "detail", message) if status else "the server failed: its log says why"
-    return refusal(request.scope["path"], status or 500, told)
+    told = getattr(error, "detail", message) if known else "the server failed: its log says why"
+    return refusal(request.scope["path"], getattr(error, "status_code", known or 500), told)
 
 
-_STATUSES = {
+_STATUSES: dict[tuple[type[Exception], ...], int] = {
     (ValidationError, QuestionError, SettingsError): 400,
     (DocumentIndexError,): 409,
     (HTTPException, CragError, OSError): 500,
+    (Exception,): 0,
 }
-_HANDLERS: Any = {kind: _refuse for kinds in [*_STATUSES, (Exception,)] for kind in kinds}

@@ -24,10 +24,8 @@ from crag.answering.citations import marks_in
 from crag.documents.sources import name_of
 from crag.errors import CragError
 from crag.serve.access import refusal
-from crag.serve.conversations import as_json
+from crag.serve.conversations import HEARTBEAT, as_json
 
-HEARTBEAT = 10
-"""Seconds between the comments that keep a waiting stream open."""
 _CHORE = re.compile(
     r"\A\s*#{1,3} Task:|\b(?:title|tags?|follow-?up questions?|emoji)\b.{0,80}"
     r"\b(?:this|the) (?:chat|conversation)\b|\bconcise,? \S+ title\b",
@@ -84,9 +82,9 @@ async def chat_completions(request: Request) -> Response:
     finally:
         answering.cancel()  # Once, and does nothing to one that has ended.
     message = {"role": "assistant", "content": state["answer"], "refusal": None}
-    choice = {"message": message | {"annotations": annotations(state, base)}}
+    message |= {"annotations": annotations(state, base)}
     head = _head(asked, "chat.completion")
-    return JSONResponse(head | _choices(choice, _reason(state)) | _rest(state))
+    return JSONResponse(head | _choices({"message": message}, _reason(state)) | _rest(state))
 
 
 ROUTES = [
@@ -160,10 +158,8 @@ async def _streamed(
     try:
         yield chunk({"role": "assistant", "content": ""})
         state = await answering
-        for piece in re.findall(r"\s*\S+", state["answer"]):
-            yield chunk({"content": piece})
-        rest = _rest(state)
-        notes = {"annotations": annotations(state, base)}
+        yield chunk({"content": state["answer"]})
+        rest, notes = _rest(state), {"annotations": annotations(state, base)}
         yield chunk(notes, _reason(state), crag=rest["crag"])
         if (asked.stream_options or {}).get("include_usage"):
             yield chunk({}, choices=[], usage=rest["usage"])

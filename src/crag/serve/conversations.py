@@ -28,6 +28,8 @@ from crag.text.thoughts import AnswerStream
 
 SECONDS = 900
 """Longest time that an answer may take."""
+HEARTBEAT = 10
+"""Seconds between the comments that keep a silent stream open."""
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Tell = Callable[[str, object], None]
 _NEWER = "a newer question on this conversation took its place"

@@ -5,10 +5,11 @@ Only files that are in the index are shown, and only uploaded ones are deleted.
 
 import asyncio
 import os
+import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,15 +29,19 @@ from crag.index import DocumentIndex, Limits, index_paths
 from crag.index.contract import Filter
 from crag.index.replacement import prepared, replace_file
 from crag.runtime.environment import Environment
-from crag.serve.first_visit import examples
 from crag.serve.settings import ServeSettings
 from crag.text.blocks import lines_of_all
 from crag.text.encodings import storable
+from crag.text.markup import without_markup
 from crag.text.pdf_picture import Picture
 
 MOST_SHOWN = 2_000_000
 """Characters of a source that the page shows."""
+MOST_EXAMPLES = 3
 _MOST_MARKS, _LONGEST_NAME = 20, 200
+_WORDS = range(2, 9)
+"""How many words a heading has that says what it is about."""
+_ASKS = re.compile(r"(?:how to|what (?:is|are)|who (?:is|are)|where|when|why) ", re.IGNORECASE)
 
 
 class Library:
@@ -44,7 +49,6 @@ class Library:
 
     def __init__(self, index: DocumentIndex, uploads: Path | None, limits: Limits) -> None:
         self.index, self.uploads, self._limits = index, uploads, limits
-        self.progress: dict[str, Any] | None = None
         # One upload is read at a time, because processes for all of them would add up. The others
         # wait without a thread; who removes or looks at a document does not wait for them.
         self._reading, self._showing, self._writing = (asyncio.Lock() for _ in range(3))
@@ -91,17 +95,14 @@ class Library:
         try:
             await run_in_threadpool(staged.write_bytes, content)
             async with self._reading:
-                tell = partial(self._tell, file)
-                tell(0, None, str(file))
                 documents = await run_in_threadpool(
-                    prepared, staged, file, self.index, self._limits, tell
+                    prepared, staged, file, self.index, self._limits
                 )
             async with self._writing:
                 report = await run_in_threadpool(replace_file, staged, file, documents, self.index)
         except SourceError as error:
             raise HTTPException(422, str(error)) from error
         finally:
-            self.progress = None
             await run_in_threadpool(shutil.rmtree, staged.parent, ignore_errors=True)
         return {"path": str(file), "chunks": report.chunks, "warning": report.language_warning}
 
@@ -111,16 +112,9 @@ class Library:
             found = [one for one in await run_in_threadpool(self.files) if one["path"] == path]
             if not found:
                 raise HTTPException(404, f"{path} is not in the index")
-            self._tell(Path(path), 0, None, path)
-            try:
-                await run_in_threadpool(partial(index_paths, [Path(path)], self.index, remove=True))
-                if found[0]["uploaded"]:
-                    await run_in_threadpool(Path(path).unlink, missing_ok=True)
-            finally:
-                self.progress = None
-
-    def _tell(self, file: Path, done: int, total: int | None, source: str) -> None:
-        self.progress = {"file": file.name, "done": done, "total": total, "source": source}
+            await run_in_threadpool(partial(index_paths, [Path(path)], self.index, remove=True))
+            if found[0]["uploaded"]:
+                await run_in_threadpool(Path(path).unlink, missing_ok=True)
 
     async def show(self, source: str) -> dict[str, Any]:
         """Return the text of a source as it was indexed, with what its positions count."""
@@ -203,6 +197,25 @@ def _starts_of_pages(document: SourceText) -> list[int]:
     return starts
 
 
+def examples(stored: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return questions made from headings of an index, each from another file if there are several.
+
+    `stored` are the metadata of its chunks. Headings that ask something come first.
+    """
+    found: set[tuple[bool, str, str]] = set()
+    for metadata in stored:
+        heading = without_markup(str(metadata.get("section") or "").rpartition(" > ")[2]).strip()
+        if len(heading.split()) in _WORDS and heading[0].isalpha():
+            asks = heading.endswith("?") or bool(_ASKS.match(heading))
+            plain = heading[1:] == heading[1:].lower()  # Else another capital says it is a name.
+            topic = heading[0].lower() + heading[1:] if plain else heading
+            question = heading.rstrip("?") + "?" if asks else f"What is said about {topic}?"
+            found.add((not asks, str(metadata["source"]), question))
+    best = {file: question for _, file, question in sorted(found, reverse=True)}.values()
+    ordered = sorted(found, key=lambda one: (one[2] not in best, one))
+    return list(dict.fromkeys(question for *_, question in ordered))[:MOST_EXAMPLES]
+
+
 async def listed(request: Request) -> Response:
     """Return the files of the index, and what the user may upload."""
     library, settings = request.app.state.library, request.app.state.settings
@@ -216,11 +229,6 @@ async def listed(request: Request) -> Response:
         "accepted": sorted(LOADERS),
         "most_bytes": settings.max_bytes,
     })  # fmt: skip
-
-
-async def progress(request: Request) -> Response:
-    """Return what is being indexed now, or null."""
-    return JSONResponse(request.app.state.library.progress)
 
 
 async def changed(request: Request) -> Response:
@@ -256,7 +264,6 @@ async def drawn(request: Request) -> Response:
 ROUTES = [
     Route("/api/documents", listed),
     Route("/api/documents", changed, methods=["DELETE"]),
-    Route("/api/documents/progress", progress),
     Route("/api/documents/source", shown),
     Route("/api/documents/picture", drawn),
     Route("/api/documents/{name}", changed, methods=["PUT"]),

@@ -4,14 +4,21 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import SecretStr, field_validator, model_validator
+from pydantic import BeforeValidator, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from crag.errors import SettingsError
 
 _SECRET = re.compile(r"[\w.~-]{16,}", re.ASCII)
 _SAFE = re.compile(r"https://|http://(127\.0\.0\.1|localhost)[:/]")
-Names = Annotated[frozenset[str], NoDecode]
+
+
+def _split(value: object) -> object:
+    names = value.split(",") if isinstance(value, str) else None
+    return value if names is None else {name.strip() for name in names if name.strip()}
+
+
+Names = Annotated[frozenset[str], NoDecode, BeforeValidator(_split)]
 
 
 class ServeSettings(BaseSettings):
@@ -47,37 +54,33 @@ class ServeSettings(BaseSettings):
     """CRAG_SERVE_DATABASE: address of a PostgreSQL database, or path of an SQLite file, that keeps
     the conversations; unset, an SQLite file beside the index."""
 
-    @field_validator("hosts", "origins", "editors", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        return frozenset(name.strip() for name in value.split(",") if name.strip())
-
     @model_validator(mode="after")
     def _can_be_carried_out(self) -> "ServeSettings":
-        secrets = self.secrets
-        if self.keys and len(secrets) != self.keys.get_secret_value().count("=") + bool(self.token):
-            raise SettingsError("CRAG_SERVE_KEYS", "…", "write name=key with commas, each key once")
-        if not all(map(_SECRET.fullmatch, secrets)) or ":" in "".join(secrets.values()):
-            allowed = "keys have 16 or more letters, digits, and . _ ~ -; names have no colon"
-            raise SettingsError("CRAG_SERVE_TOKEN and CRAG_SERVE_KEYS", "…", allowed)
-        issuer = (self.oidc_issuer, self.oidc_audience, self.oidc_keys)
-        if any(issuer) and not (all(issuer) and _SAFE.match(str(self.oidc_keys))):
-            allowed = "set CRAG_SERVE_OIDC_ISSUER, _AUDIENCE, and _KEYS to an https address"
-            raise SettingsError("CRAG_SERVE_OIDC", issuer, allowed)
-        if unknown := [one for one in self.editors if not one.startswith("oidc:")
-                       and one not in secrets.values()]:  # fmt: skip
-            allowed = "allowed are names in CRAG_SERVE_KEYS, and oidc:SUBJECT"
-            raise SettingsError("CRAG_SERVE_EDITORS", unknown[0], allowed)
+        secrets, issuer = self.secrets, (self.oidc_issuer, self.oidc_audience, self.oidc_keys)
+        pairs = self.keys.get_secret_value().count("=") if self.keys else 0
+        strangers = {one for one in self.editors if not one.startswith("oidc:")} - {
+            *secrets.values()
+        }
+        for name, wrong, allowed in (
+            ("KEYS", self.keys and len(secrets) != pairs + bool(self.token),
+             "write name=key with commas, each key once"),
+            ("TOKEN and CRAG_SERVE_KEYS",
+             not all(map(_SECRET.fullmatch, secrets)) or ":" in "".join(secrets.values()),
+             "keys have 16 or more letters, digits, and . _ ~ -; names have no colon"),
+            ("OIDC", any(issuer) and not (all(issuer) and _SAFE.match(str(self.oidc_keys))),
+             "set CRAG_SERVE_OIDC_ISSUER, _AUDIENCE, and _KEYS to an https address"),
+            ("EDITORS", strangers,
+             f"{', '.join(strangers)}: allowed are names in CRAG_SERVE_KEYS, and oidc:SUBJECT"),
+        ):  # fmt: skip
+            if wrong:
+                raise SettingsError(f"CRAG_SERVE_{name}", "…", allowed)
         return self
 
     @property
     def secrets(self) -> dict[str, str]:
         """The user of each key, and "" of the token, whose clients are one user."""
         pairs = self.keys.get_secret_value().split(",") if self.keys else []
-        split = (pair.strip().partition("=") for pair in pairs)
-        users = {key: name for name, _, key in split}
+        users = {key: name for name, _, key in (pair.strip().partition("=") for pair in pairs)}
         return users | ({self.token.get_secret_value(): ""} if self.token else {})
 
     @property

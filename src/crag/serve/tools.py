@@ -50,9 +50,8 @@ def served(graphs: Mapping[str, Any]) -> tuple[StreamableHTTPSessionManager, lis
         stateless_http=True, json_response=True,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )  # fmt: skip
-    (route,) = app.routes
-    assert isinstance(route, Route)  # noqa: S101 - tells the type checker
-    return server.session_manager, [Route("/mcp", route.endpoint, methods=["POST"])]
+    endpoint: Any = app.routes[0]
+    return server.session_manager, [Route("/mcp", endpoint.endpoint, methods=["POST"])]
 
 
 def _tool(graph: Any) -> Any:
@@ -75,12 +74,10 @@ def told(state: Mapping[str, Any], base: str) -> str:
     Files are linked on the page at `base`.
     """
     outcome = str(state.get("outcome") or "")
-    lines = [f"[{number}] {title}: {link}" for number, (title, link) in
-             sources_of(state, base).items()]  # fmt: skip
-    head = "" if not outcome else f"\n\nOutcome: {OUTCOMES.get(outcome, outcome)}."
-    text = "\n".join([state["answer"] + head, *lines])
-    if len(text) <= LONGEST:
-        return text
-    more = "… (cut: ask with `trace` for the whole)"
-    rest = "\n".join([head, *lines])[: LONGEST // 3]
-    return f"{state['answer'][: LONGEST - len(rest) - len(more)]}{more}{rest}"
+    head = f"\n\nOutcome: {OUTCOMES.get(outcome, outcome)}." if outcome else ""
+    lines = (f"\n[{at}] {title}: {link}" for at, (title, link) in sources_of(state, base).items())
+    answer, rest = state["answer"], head + "".join(lines)
+    if len(answer) + len(rest) <= LONGEST:
+        return str(answer + rest)
+    more, rest = "… (cut: ask with `trace` for the whole)", rest[: LONGEST // 3]
+    return f"{answer[: LONGEST - len(rest) - len(more)]}{more}{rest}"
