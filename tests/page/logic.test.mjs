@@ -8,9 +8,9 @@ import { pathToFileURL } from "node:url";
 const load = (name) => import(pathToFileURL(join(process.env.PAGE, name)).href);
 
 const { atSpans } = await load("answer.js");
-const { cited, pieces, quotations, signed, statusReader } = await load("citations.js");
+const { cited, pieces, quotations } = await load("citations.js");
 const { webAddress } = await load("dom.js");
-const { lineage, versions } = await load("history.js");
+const { lineage } = await load("history.js");
 const { folded, layout, taken } = await load("layout.js");
 const { numbered, scale, zone } = await load("passages.js");
 const { begin, close, kept, restart, resume, take, trace } = await load("run.js");
@@ -150,15 +150,12 @@ test("a node that had nothing to do is told apart from one that did", () => {
   assert.equal(web("select", { strips: [] }), "passed");
 });
 
-test("a conversation is the way to its newest turn, and others are its versions", () => {
+test("a conversation is the way to its newest turn, and what waited is shown once", () => {
   const turn = (checkpoint, parent, interrupts = []) => ({ checkpoint, parent, interrupts });
   const turns = [turn("5", "2"), turn("4", "2"), turn("3", "1"), turn("2", "1", ["asks"]), turn("1", null)];
   const names = (path) => path.map(({ checkpoint }) => checkpoint);
   assert.deepEqual(names(lineage(turns)), ["1", "5"]);
-  assert.deepEqual(names(lineage(turns, "3")), ["1", "3"]);
-  assert.deepEqual(names(lineage(turns, "2")), ["1", "2"]);
-  const edited = [turn("3", "1"), turn("2", "1"), turn("1", null)];
-  assert.deepEqual(versions(edited, turn("3", "1")).map(([own]) => own), ["2", "3"]);
+  assert.deepEqual(names(lineage(turns.slice(3))), ["1", "2"]);
   assert.deepEqual(lineage([]), []);
 });
 
@@ -278,23 +275,21 @@ const apart = (one, other) =>
   one.x + one.width <= other.x || other.x + other.width <= one.x
   || one.y + one.height <= other.y || other.y + other.height <= one.y;
 
-test("every graph is laid out without overlap, across and downwards", () => {
+test("every graph is laid out without overlap", () => {
   for (const [name, graph] of Object.entries(drawing)) {
-    for (const across of [true, false]) {
-      const placed = layout(graph, across);
-      assert.equal(placed.nodes.length, graph.nodes.length);
-      placed.nodes.forEach((node, at) => {
-        assert.ok(inside(node, placed), `${name}: ${node.id}`);
-        for (const other of placed.nodes.slice(at + 1)) assert.ok(apart(node, other), `${name}: ${node.id}, ${other.id}`);
-      });
-      const at = new Map(placed.nodes.map((node) => [node.id, across ? node.x : node.y]));
-      for (const { source, target, back } of placed.edges) assert.ok(back || at.get(source) < at.get(target));
-    }
+    const placed = layout(graph);
+    assert.equal(placed.nodes.length, graph.nodes.length);
+    placed.nodes.forEach((node, at) => {
+      assert.ok(inside(node, placed), `${name}: ${node.id}`);
+      for (const other of placed.nodes.slice(at + 1)) assert.ok(apart(node, other), `${name}: ${node.id}, ${other.id}`);
+    });
+    const at = new Map(placed.nodes.map((node) => [node.id, node.x]));
+    for (const { source, target, back } of placed.edges) assert.ok(back || at.get(source) < at.get(target));
   }
 });
 
 test("a long edge passes beside the nodes it leaves out", () => {
-  const placed = layout(drawing.crag, true);
+  const placed = layout(drawing.crag);
   const line = placed.edges.find((edge) => edge.source === "refine" && edge.target === "generate");
   assert.ok(line.points.length > 2);
   for (const [x, y] of line.points) {
@@ -318,26 +313,4 @@ test("an edge is lit unless the run came another way", () => {
   const names = (reached) => [...taken(edges, new Set(reached))].map(({ source, target }) => source + target);
   assert.deepEqual(names(["a", "b", "c"]), ["ab", "bc"]);
   assert.deepEqual(names(["a", "c"]), ["ac"]);
-});
-
-const sentence = (start, end, status) => ({ start, end, status, strips: [] });
-
-test("sentences that no source supports are told from the others, beyond the first plane too", () => {
-  const answer = "Größe 🎉 ist da. It rained [2]. Ada did [1].";
-  const values = { answer, sentences: [sentence(0, 15, "cited"), sentence(16, 30, "unsupported"), sentence(31, 43, "attributed")] };
-  const read = statusReader();
-  assert.deepEqual(read(signed(values)), [
-    { words: "Größe 🎉 ist da. ", status: "" },
-    { words: "It rained [2].", status: "unsupported" },
-    { words: " ", status: "" },
-    { words: "Ada did [1].", status: "attributed" },
-  ]);
-});
-
-test("a sentence may be cut by Markdown, and an answer cannot bring signs of its own", () => {
-  const read = statusReader();
-  const [sign] = signed({ answer: "ab", sentences: [sentence(0, 2, "unsupported")] });
-  assert.deepEqual([...read(`${sign}one `), ...read("two")].map(({ status }) => status), ["unsupported", "unsupported"]);
-  assert.equal(signed({ answer: `a${sign}b` }), "ab");
-  assert.equal(signed({ answer: `a${sign}b`, sentences: [sentence(0, 1, "cited")] }), "ab");
 });

@@ -71,9 +71,6 @@ def test_the_graph_lights_up_while_a_run_works_and_folds_when_words_come(
     assert line.startswith("2 retrieved → graded ")
     assert "→ answered, " in line
     assert page.inner_text("#status").startswith("Answered after")
-    # What somebody has opened stays open for the next answer.
-    ask(page, ADA)
-    assert page.locator(f"{LAST} .way").evaluate("way => way.open")
 
 
 def test_a_citation_leads_to_its_passage_and_back(visit: Visit, demo: str) -> None:
@@ -168,10 +165,6 @@ def test_plain_retrieval_stands_beside_correction(visit: Visit, demo: str) -> No
     page.click("text=Compare with plain retrieval")
     page.wait_for_selector(".comparison .beside", timeout=60_000)
     assert page.locator(".comparison h4").all_inner_texts() == ["Plain retrieval", "Corrected"]
-    changes = page.locator(".comparison .change")
-    assert [one.get_attribute("data-change") for one in changes.all()] == [
-        "dropped", "shortened", "added",
-    ]  # fmt: skip
     assert page.locator(".comparison button.cite").count() == 0
     page.reload()
     page.wait_for_selector(".turn")
@@ -182,7 +175,7 @@ def test_plain_retrieval_stands_beside_correction(visit: Visit, demo: str) -> No
 def test_reflection_is_one_table_with_the_chosen_path_first(
     visit: Visit, demo: str, graph: str
 ) -> None:
-    page = visit(f"{demo}&graph={graph}")
+    page = visit(demo.replace("#", f"?graph={graph}#"))
     ask(page, STRIP)
     critiques = open_basis(page).locator(".critiques")
     tables = critiques.locator(".scrolls")
@@ -241,14 +234,3 @@ def test_a_server_that_is_down_is_told_with_a_way_to_try_again(visit: Visit, sit
     page.click("text=Ask again")
     page.wait_for_selector(f"{LAST}[data-phase=answered]", timeout=60_000)
     assert page.locator("#notice").is_hidden()
-
-
-def test_an_answer_is_copied_with_its_sources(visit: Visit, demo: str) -> None:
-    page = visit(demo)
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    ask(page, STRIP)
-    page.click("text=Copy as Markdown")
-    page.wait_for_selector("text=Copied")
-    text = page.evaluate("navigator.clipboard.readText()")
-    assert "[1]" in text
-    assert "/?source=" in text.splitlines()[-1]

@@ -1,10 +1,10 @@
 /** The answer: streamed, cited, or the reason why there is none. */
 
-import { asMark, cited, pieces, quotations, signed, statusReader } from "./citations.js";
+import { asMark, cited, pieces, quotations } from "./citations.js";
 import { element } from "./dom.js";
 import { isMarkdown, markdown } from "./markdown.js";
 import { written } from "./passages.js";
-import { asMarkdown, sources } from "./sources.js";
+import { sources } from "./sources.js";
 import { count, failureOf, lookedThrough, spelled } from "./words.js";
 
 /** Cut a text at the spans it holds: the text around them at even places, spans at odd ones. */
@@ -35,7 +35,7 @@ export function answer(run, actions) {
   return [
     answerText(values),
     looked && element("p.hint", looked),
-    ...legend(values),
+    ...unsupported(values).map((words) => element("p.hint", `No source supports: ${words}`)),
     sources(values, actions.reading),
     further(values),
     buttons(run, actions),
@@ -61,19 +61,12 @@ const STOPPED = {
 
 function buttons(run, { ask, edit, compare }) {
   const isWhole = !STOPPED[run.phase];
-  const copy = element("button", { onclick: () => copied(copy, run.values) }, "Copy as Markdown");
   return element(
     "div.buttons",
     !isWhole && element("button", { onclick: () => ask(run.question, run) }, "Ask again"),
     element("button", { onclick: () => edit(run) }, "Edit the question"),
     compare && element("button", { onclick: compare }, "Compare with plain retrieval"),
-    isWhole && run.phase !== "not_found" && navigator.clipboard && copy,
   );
-}
-
-async function copied(button, values) {
-  await navigator.clipboard.writeText(asMarkdown(values, location.origin));
-  button.textContent = "Copied";
 }
 
 /** Ask a human about a web search: search, search for something else, or refuse. */
@@ -98,18 +91,13 @@ function confirmation({ asked }, decide) {
 
 /** Draw the text of an answer: each quotation as its document is written, the rest as Markdown. */
 export function answerText(values) {
-  const { answer: text, citations } = cited({ ...values, answer: signed(values) });
+  const { answer: text, citations } = cited(values);
   const known = new Map(citations.map((citation) => [citation.number, citation]));
   const spans = citations.flatMap(spansOf);
-  const drawn = (words, status) => pieces(words).flatMap((piece) =>
+  const say = (words) => pieces(words).flatMap((piece) =>
     typeof piece === "string"
       ? atSpans(piece, spans).map((part, at) => (at % 2 ? element("mark", part) : part))
-      : piece.map((number) => mark(number, known.get(number), status === "attributed")));
-  const reader = statusReader();
-  const say = (part) => reader(part).flatMap(({ words, status }) =>
-    status === "unsupported"
-      ? [element("span.unsupported", { title: "No source supports this sentence" }, ...drawn(words, status))]
-      : drawn(words, status));
+      : piece.map((number) => mark(number, known.get(number))));
   const holder = element("div.text.md");
   for (const { words, marks } of quotations(text)) {
     const number = Number(/\d+/.exec(marks));
@@ -141,13 +129,10 @@ function lineOf(block, side) {
   return ["UL", "OL", "BLOCKQUOTE"].includes(block.tagName) ? lineOf(block[side], side) : null;
 }
 
-/** Say what the marks of the answer mean, where it has any. */
-function legend({ sentences = [] }) {
-  const has = (status) => sentences.some((sentence) => sentence.status === status);
-  return [
-    has("unsupported") && element("p.hint", element("span.unsupported", "Underlined"), ": no source supports the sentence."),
-    has("attributed") && element("p.hint", element("span.cite.attributed", "n"), ": the model named no source; this one supports the sentence."),
-  ];
+/** The sentences that no source supports; offsets count characters, not UTF-16. */
+function unsupported({ answer = "", sentences = [] }) {
+  const without = sentences.filter(({ status }) => status === "unsupported");
+  return without.map(({ start, end }) => [...answer].slice(start, end).join(""));
 }
 
 /** The words in which a quotation holds the answer itself; offsets count characters, not UTF-16. */
@@ -157,10 +142,8 @@ function spansOf({ text, quotes = [] }) {
   return found.map((words) => words.replace(/\s+/g, " ").trim()).filter(Boolean);
 }
 
-function mark(number, citation, attributed) {
+function mark(number, citation) {
   if (!citation) return asMark(number);
-  const { title, url, id } = citation.source;
-  const label = `Citation ${number}: ${title || url || id}${attributed ? ", found for this sentence" : ""}`;
-  const name = attributed ? "button.cite.attributed" : "button.cite";
-  return element(name, { data: { cite: number }, "aria-label": label, title: title || url || id }, number);
+  const title = citation.source.title || citation.source.url || citation.source.id;
+  return element("button.cite", { data: { cite: number }, "aria-label": `Citation ${number}: ${title}`, title }, number);
 }

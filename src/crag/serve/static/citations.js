@@ -3,10 +3,6 @@
 /** A mark, as in `text/marks.py`; a test compares them. */
 export const MARK = /(\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\])/;
 export const asMark = (...numbers) => `[${numbers.join(", ")}]`;
-/** Around a sentence of the answer that no source supports, and one whose number was found for it. */
-const AROUND = { unsupported: ["\uE000", "\uE001"], attributed: ["\uE002", "\uE003"] };
-const SIGN = /([\uE000-\uE003])/;
-export const SIGNS = /[\uE000-\uE003]/g;
 const QUOTATION = /“([^]*?)”\s?((?:\[\d{1,4}\])+)(?=\s+“|\s*$)/y;
 const found = new WeakMap();
 
@@ -36,35 +32,6 @@ export function cited(values) {
   const renumbered = [...order].map((number) => ({ ...known.get(number), number: shown.get(number) }));
   found.set(citations, { of: answer, answer: written.join(""), citations: renumbered });
   return found.get(citations);
-}
-
-/**
- * Put signs around the sentences of an answer that need a word; offsets count characters, not UTF-16.
- * @param {{answer?: string, sentences?: {start: number, end: number, status: string}[]}} values
- */
-export function signed({ answer = "", sentences = [] }) {
-  const told = sentences.filter(({ status }) => AROUND[status]);
-  if (!told.length) return answer.replace(SIGNS, "");
-  const characters = [...answer].map((character) => character.replace(SIGNS, ""));
-  for (const { start, end, status } of told) {
-    characters[start] = AROUND[status][0] + characters[start];
-    characters[end - 1] += AROUND[status][1];
-  }
-  return characters.join("");
-}
-
-/**
- * Return a function that cuts texts at these signs; it is called with them in order, and knows within
- * which kind of sentence each begins.
- * @returns {(words: string) => {words: string, status: string}[]}
- */
-export function statusReader() {
-  let status = "";
-  return (words) => words.split(SIGN).flatMap((part) => {
-    if (!SIGN.test(part)) return part ? [{ words: part, status }] : [];
-    status = Object.keys(AROUND).find((one) => AROUND[one][0] === part) ?? "";
-    return [];
-  });
 }
 
 /**

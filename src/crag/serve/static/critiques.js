@@ -7,7 +7,7 @@ const COLUMNS = ["Outcome", "Segment", "Passage", "Candidate", "Relevance", "Sup
 
 /** Draw choices, critiques and passages of `reflection`, as far as it has them. */
 export function critiques({ values }) {
-  const { critiques: all = [], choices = [], passages = [], approximation, flags: limits = [] } = values.reflection ?? {};
+  const { critiques: all = [], choices = [], passages = [], approximation } = values.reflection ?? {};
   if (!all.length && !choices.length) return null;
   const chosen = all.filter((critique) => critique.chosen);
   const others = all.filter((critique) => !critique.chosen);
@@ -15,7 +15,6 @@ export function critiques({ values }) {
     "section.critiques",
     element("h3", "Critiques"),
     approximation && element("p.hint", `Approximation: ${approximation}`),
-    limits.length > 0 && flags(limits),
     fill(element("ol", { "aria-label": "Whether to retrieve" }), choices, choiceItem),
     chosen.length > 0 && table(chosen, passages, "Chosen candidates"),
     others.length > 0 && element(
@@ -27,12 +26,11 @@ export function critiques({ values }) {
   );
 }
 
-const choiceItem = ({ segment = 0, action = "", ratio, why, flags: names }) => element(
+const choiceItem = ({ segment = 0, action = "", ratio, why }) => element(
   "li",
   element("strong", `Segment ${segment + 1}: ${spelled(action)}`),
   Number.isFinite(ratio) && ` (ratio ${ratio.toFixed(2)})`,
   why && element("span.why", ` ${why}`),
-  flags(names),
 );
 
 function table(all, passages, label) {
@@ -42,12 +40,12 @@ function table(all, passages, label) {
   return element("div.scrolls", { role: "region", "aria-label": label, tabindex: "0" }, made);
 }
 
-function row({ segment = 0, passage, title, text = "", relevance, support, utility, total, chosen, kept, why, flags: names }, passages) {
+function row({ segment = 0, passage, title, text = "", relevance, support, utility, total, chosen, kept, why }, passages) {
   const outcome = chosen ? "chosen" : kept ? "kept in the beam" : "dropped";
   const about = Number.isInteger(passage) ? nameOf(passages[passage] ?? { title }, passage) : "none";
   return element(
     chosen ? "tr.chosen" : "tr",
-    element("td", element("strong", outcome), why && element("span.why", why), flags(names)),
+    element("td", element("strong", outcome), why && element("span.why", why)),
     element("td", segment + 1),
     element("td", about),
     element("td.candidate", longText(text)),
@@ -68,5 +66,3 @@ function share(number) {
   cell.style.setProperty("--share", `${100 * Math.min(1, Math.max(0, number))}%`);
   return cell;
 }
-
-const flags = (names = []) => (names.length > 0 ? element("span.flags", names.map(spelled).join(", ")) : null);

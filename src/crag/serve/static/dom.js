@@ -76,29 +76,9 @@ export function longText(text, name = "span", drawnAs = (words) => [words]) {
   return holder;
 }
 
-const AT_ONCE = 100;
-
-/**
- * Fill a list with at most a hundred entries at once, and a button for the next hundred.
- * @param {HTMLElement} list
- * @param {Array} items
- * @param {(item: any, index: number) => Node} make
- * @param {number} reach how many entries have to be there from the start
- */
-export function fill(list, items, make, reach = 0, from = 0) {
-  const to = Math.max(from + AT_ONCE, reach);
-  list.append(...items.slice(from, to).map((item, offset) => make(item, from + offset)));
-  if (to >= items.length) return list;
-  const onclick = () => {
-    more.remove();
-    fill(list, items, make, 0, to);
-    list.children[to].tabIndex = -1;
-    list.children[to].focus();
-  };
-  const next = Math.min(AT_ONCE, items.length - to);
-  const label = `Show the next ${next} of ${items.length.toLocaleString("en")}`;
-  const more = element("li.more", element("button.plain", { onclick }, label));
-  list.append(more);
+/** Fill a list; what is out of view costs nothing, by `content-visibility` of the styles. */
+export function fill(list, items, make) {
+  list.append(...items.map(make));
   return list;
 }
 

@@ -36,20 +36,19 @@ export class GraphView {
     if (!this.holder.isConnected) this.observer.disconnect();
     const width = this.holder.clientWidth;
     if (!width) return;
-    const { placed, across, graph } = fitting(this.graph, width);
-    const way = `${across} ${placed.width}`;
-    if (this.drawnFor === way) return;
-    Object.assign(this, { drawnFor: way, drawn: graph });
+    const { placed, graph } = fitting(this.graph, width);
     const { width: wide, height } = placed;
+    if (this.drawnFor === wide) return;
+    Object.assign(this, { drawnFor: wide, drawn: graph });
     const svg = drawn("svg", { viewBox: `0 0 ${wide} ${height}`, role: "group", "aria-label": "Nodes of the graph" });
-    svg.style.maxWidth = `${wide}px`;
-    this.edges = placed.edges.map((edge) => drawn("path", { d: lineOf(edge)(edge.points, across), class: "edge" }));
+    Object.assign(svg.style, { maxWidth: `${wide}px`, minWidth: `${wide * SMALLEST}px` });
+    this.edges = placed.edges.map((edge) => drawn("path", { d: lineOf(edge)(edge.points), class: "edge" }));
     this.nodes = placed.nodes.map(nodeBox);
     svg.append(
-      ...placed.groups.map((group) => groupBox(group, across)),
+      ...placed.groups.map(groupBox),
       ...this.edges,
       ...this.nodes,
-      ...placed.edges.filter(isLabelled).map((edge) => edgeLabel(edge, placed.nodes, across)),
+      ...placed.edges.filter(isLabelled).map((edge) => edgeLabel(edge, placed.nodes)),
     );
     svg.addEventListener("click", (event) => this.#choose(event));
     this.holder.replaceChildren(svg);
@@ -92,64 +91,49 @@ export class GraphView {
   }
 }
 
-/**
- * Lay a graph out across if it stays legible, or with groups as single nodes; else downwards, where
- * there is most room for few nodes.
- */
+/** Lay a graph out, with groups as single nodes where it would not be legible; if too wide, it scrolls. */
 function fitting(whole, width) {
-  const graph = folded(whole);
-  const placed = [whole, graph].map((one) => ({ placed: layout(one, true), across: true, graph: one }));
-  return placed.find((one) => width >= one.placed.width * SMALLEST) ?? { placed: layout(graph, false), across: false, graph };
+  const [all, few] = [whole, folded(whole)].map((graph) => ({ placed: layout(graph), graph }));
+  return width >= all.placed.width * SMALLEST ? all : few;
 }
 
-function groupBox({ name, x, y, width, height }, across) {
+function groupBox({ name, x, y, width, height }) {
   const box = drawn("rect", { x, y, width, height, rx: 14 });
-  const place = across
-    ? { x: x + width - 10, y: y + height + 14, "text-anchor": "end" }
-    : { x: x + width + 6, y: y + 14 };
+  const place = { x: x + width - 10, y: y + height + 14, "text-anchor": "end" };
   return drawn("g", { class: "group", "aria-hidden": "true" }, box, drawn("text", place, name));
 }
 
 /** A conditional edge says on what condition it is taken, unless that is the name of its target. */
 const isLabelled = ({ data, target }) => Boolean(data) && data !== shortName(target);
 
-/** Write a condition above the node it leads to; across, below a group, where its frame leaves room. */
-function edgeLabel({ data, target }, nodes, across) {
+/** Write a condition above the node it leads to; below a group, whose frame leaves room there. */
+function edgeLabel({ data, target }, nodes) {
   const { x, y, width, height } = nodes.find(({ id }) => id === target);
-  const within = target.includes(":");
-  const place = within && across
+  const place = target.includes(":")
     ? { x: x - 10, y: y + height + 24, "text-anchor": "start" }
-    : { x: x + width / 2, y: y - (within ? 15 : 6), "text-anchor": "middle" };
+    : { x: x + width / 2, y: y - 6, "text-anchor": "middle" };
   return drawn("text", { ...place, class: "condition", "aria-hidden": "true" }, String(data));
 }
 
 const lineOf = ({ source, target, back }) => (source === target ? loop : back ? detour : smooth);
 
-function smooth([first, ...others], across) {
-  let [x, y] = first;
-  let path = `M${x},${y}`;
+function smooth([[x, y], ...others]) {
+  let [path, fromX, fromY] = [`M${x},${y}`, x, y];
   for (const [toX, toY] of others) {
-    const [midX, midY] = [(x + toX) / 2, (y + toY) / 2];
-    path += across ? `C${midX},${y} ${midX},${toY} ${toX},${toY}` : `C${x},${midY} ${toX},${midY} ${toX},${toY}`;
-    [x, y] = [toX, toY];
+    const middle = (fromX + toX) / 2;
+    path += `C${middle},${fromY} ${middle},${toY} ${toX},${toY}`;
+    [fromX, fromY] = [toX, toY];
   }
   return path;
 }
 
 /** Lead an edge from a node to itself: from where it is left, back to where it is entered. */
-function loop([[fromX, fromY], [toX, toY]], across) {
-  return across
-    ? `M${fromX - 12},${fromY - 21}C${fromX - 6},${fromY - 44} ${toX + 6},${toY - 44} ${toX + 12},${toY - 21}`
-    : `M${fromX + 33},${fromY - 10}C${fromX + 58},${fromY - 6} ${toX + 58},${toY + 6} ${toX + 33},${toY + 10}`;
-}
+const loop = ([[fromX, fromY], [toX, toY]]) =>
+  `M${fromX - 12},${fromY - 21}C${fromX - 6},${fromY - 44} ${toX + 6},${toY - 44} ${toX + 12},${toY - 21}`;
 
 /** Lead an edge that goes back around the nodes it passes. */
-function detour([[fromX, fromY], [toX, toY]], across) {
-  const bow = 58;
-  return across
-    ? `M${fromX},${fromY}C${fromX + 30},${fromY - bow} ${toX - 30},${toY - bow} ${toX},${toY}`
-    : `M${fromX},${fromY}C${fromX + bow * 2},${fromY + 30} ${toX + bow * 2},${toY - 30} ${toX},${toY}`;
-}
+const detour = ([[fromX, fromY], [toX, toY]]) =>
+  `M${fromX},${fromY}C${fromX + 30},${fromY - 58} ${toX - 30},${toY - 58} ${toX},${toY}`;
 
 function nodeBox({ id, x, y, width, height }) {
   const [middle, centre] = [x + width / 2, y + height / 2];

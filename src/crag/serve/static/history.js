@@ -63,24 +63,11 @@ export class History {
 
 const when = (changed) => new Date(changed).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
-/**
- * Return the turns that lead to the newest one, or to the one whose checkpoint is named.
- * @param {object[]} turns as the server has them, the latest first
- */
-export function lineage(turns, checkpoint = turns[0]?.checkpoint) {
+/** Return the turns that lead to the newest one, of those that the server has, the latest first. */
+export function lineage(turns) {
   const known = new Map(turns.map((turn) => [turn.checkpoint, turn]));
   const path = [];
-  for (let turn = known.get(checkpoint); turn; turn = known.get(turn.parent)) path.unshift(turn);
+  for (let [turn] = turns; turn; turn = known.get(turn.parent)) path.unshift(turn);
   // One that waited for a human comes again with the answer.
   return path.filter(({ interrupts }, at) => !interrupts.length || at === path.length - 1);
-}
-
-/** Return the newest turn of each way that goes on from the same turn as this one, the oldest first. */
-export function versions(turns, { parent }) {
-  const ways = new Map();
-  for (const tip of turns) {
-    const own = lineage(turns, tip.checkpoint).find((turn) => turn.parent === parent);
-    if (own && !ways.has(own.checkpoint)) ways.set(own.checkpoint, tip);
-  }
-  return [...ways].reverse();
 }

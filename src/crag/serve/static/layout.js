@@ -1,10 +1,8 @@
 /** Where the nodes of a graph stand, and which edges a run has taken. Pure. */
 
-/** Between two layers; downwards, conditions stand there. */
-const GAP = { across: 17, down: 34 };
+const GAP = 17; // Between two layers.
 const HEIGHT = 42;
 const ROW = 72;
-const COLUMN = 132;
 const MARGIN = 14;
 const LETTER = 7.6;
 const NARROWEST = 76; // Of a node: what is told in it may be longer than its name.
@@ -28,27 +26,26 @@ export function folded({ nodes, edges }) {
 }
 
 /**
- * Place a graph.
+ * Place a graph from left to right.
  * @param {{nodes: {id: string}[], edges: {source: string, target: string}[]}} graph
- * @param {boolean} across from left to right; else from top to bottom
  * @returns {{width: number, height: number, nodes: object[], edges: object[], groups: object[]}}
  *   boxes by `x, y, width, height`; edges by `points`, from the rim of one box to that of another
  */
-export function layout(graph, across) {
+export function layout(graph) {
   const ids = graph.nodes.map((node) => node.id);
   const back = backEdges(ids, graph.edges);
   const forward = graph.edges.filter((edge) => !back.has(edge));
   const { cells, routes } = withBends(ids, forward, layersOf(ids, forward));
   placeRows(cells, routes);
-  const boxes = measure([...cells.values()], across);
+  const boxes = measure([...cells.values()]);
   const nodes = ids.map((id) => ({ id, ...boxes.get(id) }));
   const edges = graph.edges.map((edge) => ({
     ...edge,
     back: back.has(edge),
-    points: points(routes.get(edge) ?? [edge.source, edge.target], boxes, across),
+    points: points(routes.get(edge) ?? [edge.source, edge.target], boxes),
   }));
   const groups = groupsOf(nodes);
-  return { ...extent([...boxes.values(), ...groups], across), nodes, edges, groups };
+  return { ...extent([...boxes.values(), ...groups]), nodes, edges, groups };
 }
 
 /** Find the edges that close a cycle, in the order in which a run would meet them. */
@@ -125,29 +122,27 @@ function sizeOf({ id, bend }) {
 }
 
 /** Turn layers and rows into boxes. */
-function measure(cells, across) {
+function measure(cells) {
   const top = Math.min(...cells.map((cell) => cell.row));
   const boxes = new Map();
   let start = MARGIN;
   for (const members of inLayers(cells)) {
-    const depth = Math.max(...members.map((cell) => sizeOf(cell)[across ? "width" : "height"]));
+    const depth = Math.max(...members.map((cell) => sizeOf(cell).width));
     for (const cell of members) {
       const { width, height } = sizeOf(cell);
-      const along = start + depth / 2;
-      const aside = MARGIN + (cell.row - top) * (across ? ROW : COLUMN) + (across ? HEIGHT / 2 + 14 : COLUMN / 2);
-      const [x, y] = across ? [along, aside] : [aside, along];
-      boxes.set(cell.id, { x: x - width / 2, y: y - height / 2, width, height });
+      const y = MARGIN + (cell.row - top) * ROW + HEIGHT / 2 + 14 - height / 2;
+      boxes.set(cell.id, { x: start + (depth - width) / 2, y, width, height });
     }
-    start += depth + (across ? GAP.across : GAP.down);
+    start += depth + GAP;
   }
   return boxes;
 }
 
-function points(route, boxes, across) {
+function points(route, boxes) {
   return route.map((id, at) => {
     const { x, y, width, height } = boxes.get(id);
     const along = at === 0 ? 1 : at === route.length - 1 ? 0 : 0.5;
-    return across ? [x + width * along, y + height / 2] : [x + width / 2, y + height * along];
+    return [x + width * along, y + height / 2];
   });
 }
 
@@ -158,10 +153,10 @@ function around(boxes) {
   return { x, y, right, bottom: Math.max(...boxes.map((box) => box.y + box.height)) };
 }
 
-/** Leave room for the names of groups: below them across, beside them downwards. */
-function extent(boxes, across) {
+/** Leave room for the names of groups below them. */
+function extent(boxes) {
   const { right, bottom } = around(boxes);
-  return { width: right + MARGIN + (across ? 0 : 36), height: bottom + MARGIN + (across ? 6 : 0) };
+  return { width: right + MARGIN, height: bottom + MARGIN + 6 };
 }
 
 function groupsOf(nodes) {

@@ -4,8 +4,6 @@ import { asksTwice, byId, element, fill, put, show } from "./dom.js";
 import * as server from "./server.js";
 import { count } from "./words.js";
 
-const EVERY = 400;
-
 /** The list beside the page; it stays hidden where the server manages no documents. */
 export class Library {
   /** @param {(path: string) => void} open called with the document that was chosen */
@@ -63,7 +61,7 @@ export class Library {
     const told = [title === name ? "" : title, count(chunks, "passage"), uploaded ? "uploaded" : ""].filter(Boolean).join(" · ");
     const sure = uploaded ? "Delete it for good?" : "Take it out of the index?";
     const act = async () => {
-      const problem = await this.#work(name, `Deleting ${name}`, () => server.removeDocument(path));
+      const problem = await this.#work(`Deleting ${name}`, () => server.removeDocument(path));
       this.#say(problem || `${name} was deleted.`);
     };
     const remove = this.told.edits && asksTwice({ label: "Delete", sure, name, act });
@@ -76,19 +74,17 @@ export class Library {
     for (const file of [...files]) {
       const problem = file.size > this.told.most_bytes
         ? `${file.name} has more than ${this.told.most_bytes.toLocaleString("en")} bytes.`
-        : await this.#work(file.name, `Indexing ${file.name}`, () => server.addDocument(file));
+        : await this.#work(`Indexing ${file.name}`, () => server.addDocument(file));
       if (problem) problems.push(problem);
     }
     this.#say(problems.join(" ") || `${count(files.length, "document")} added.`);
   }
 
   /** Do something that takes time, with a bar; return what went wrong, if anything. */
-  async #work(name, label, work) {
-    const bar = element("progress", { "aria-label": label });
-    const told = element("div", element("p.hint", `${label}…`), bar);
+  async #work(label, work) {
+    const told = element("div", element("p.hint", `${label}…`), element("progress", { "aria-label": label }));
     this.#say("");
     this.status.append(told);
-    const watch = setInterval(() => follow(name, bar), EVERY);
     let problem = "";
     try {
       await work();
@@ -96,7 +92,6 @@ export class Library {
       server.expected(error);
       problem = error.message;
     }
-    clearInterval(watch);
     told.remove();
     await this.load();
     return problem;
@@ -111,8 +106,3 @@ export class Library {
 
 /** The path of a file, without what names a part of it. */
 const withoutPart = (source) => (source?.includes("#") ? source.slice(0, source.lastIndexOf("#")) : source);
-
-async function follow(name, bar) {
-  const now = await server.documentProgress().catch(() => null);
-  if (now?.total && now.file === name) Object.assign(bar, { max: now.total, value: now.done });
-}

@@ -3,7 +3,7 @@
 import { compareWith, isComparable } from "./compare.js";
 import { byId, element, put, show } from "./dom.js";
 import { GraphView } from "./graph.js";
-import { History, lineage, versions } from "./history.js";
+import { History, lineage } from "./history.js";
 import { Library } from "./library.js";
 import { begin, close, isEnded, kept, restart, resume, take } from "./run.js";
 import * as server from "./server.js";
@@ -45,8 +45,8 @@ const actions = (turn) => ({
 async function boot() {
   show(byId("notice"), false);
   try {
-    for (const graph of await server.graphs()) offered.set(graph.name, graph);
-    first = await server.about().catch((error) => server.expected(error) ?? {});
+    first = await server.offered();
+    for (const graph of first.graphs) offered.set(graph.name, graph);
   } catch (error) {
     server.expected(error);
     return error.status === 401 ? askToken(error.message) : notice(error.message, boot);
@@ -208,8 +208,8 @@ async function keptOf({ thread, question }, known) {
   }
 }
 
-/** Show a conversation of the server, up to its newest turn or the one whose checkpoint is named. */
-async function openThread(thread, pushes = true, checkpoint = undefined) {
+/** Show a conversation of the server, up to its newest turn. */
+async function openThread(thread, pushes = true) {
   byId("columns").dataset.side = "folded";
   edited = null;
   if (active?.conversation.thread === thread) {
@@ -218,7 +218,7 @@ async function openThread(thread, pushes = true, checkpoint = undefined) {
     try {
       const turns = await server.turns(thread);
       const graph = history.graphOf(thread) ?? chosen();
-      const runs = lineage(turns, checkpoint).map((turn) => kept(turn, { thread, graph }));
+      const runs = lineage(turns).map((turn) => kept(turn, { thread, graph }));
       conversation = { thread, graph, turns: runs.map(newTurn), kept: turns };
     } catch (error) {
       server.expected(error);
@@ -269,21 +269,11 @@ function edit(run) {
 function drawConversation() {
   const { turns } = conversation;
   put(byId("turns"), ...turns.map(({ item }) => item));
-  for (const turn of turns) drawVersions(turn);
   show(byId("welcome"), !turns.length);
   put(byId("lead"), first.model === undefined ? "" : connected(first));
   const examples = (library.told?.examples ?? []).filter((question) => question.endsWith("?"));
   put(byId("examples"), ...examples.map((question) => element("li", element("button", { onclick: () => ask(question) }, question))));
   drawForm();
-}
-
-/** Let somebody go back to what was asked in the place of a question before. */
-function drawVersions({ run, versions: holder }) {
-  const ways = run.checkpoint ? versions(conversation.kept, run) : [];
-  const at = ways.findIndex(([checkpoint]) => checkpoint === run.checkpoint);
-  const to = (label, way) => element("button.plain", { disabled: !way, onclick: () => openThread(run.thread, false, way[1].checkpoint) }, label);
-  if (at < 0 || ways.length < 2) return put(holder);
-  return put(holder, to("Before", ways[at - 1]), ` Version ${at + 1} of ${ways.length} `, to("Next", ways[at + 1]));
 }
 
 /** Say in one line what answers, and whether anything leaves the machine. */

@@ -1,12 +1,10 @@
 /** Markdown as elements, parsed by marked. No HTML: tags stay text, and links lead to web pages only. */
 
-import { MARK, SIGNS } from "./citations.js";
+import { MARK } from "./citations.js";
 import { element, link } from "./dom.js";
 import { Lexer, Tokenizer } from "./marked.js";
 
 const LONGEST = 20_000;
-const ROW = /^\s*\|(.*)\|\s*$/;
-const DASHES = /^[\s|:-]+$/;
 const ENTITY = /&(?:#(\d{1,7})|#x([\da-f]{1,6})|(amp|lt|gt|quot|apos|nbsp));/gi;
 const NAMED = { amp: "&", lt: "<", gt: ">", quot: "\"", apos: "'", nbsp: "\u00A0" };
 const CLOSED = /^ {0,3}(`{3,}|~{3,})[^]*\n {0,3}\1[`~]*\s*$/;
@@ -24,8 +22,6 @@ class Reading extends Tokenizer {
   }
 }
 
-const lexer = () => new Lexer({ gfm: true, tokenizer: new Reading() });
-
 /** Whether a text from this address or path is written in Markdown. */
 export const isMarkdown = (address) => /\.(md|markdown|mdown|mdx|qmd|rmd)(#.*)?$/i.test(address ?? "");
 
@@ -39,7 +35,7 @@ export function markdown(text, say = (words) => [words]) {
   if (text.length > LONGEST) return [element("p", ...say(text))];
   let tokens;
   try {
-    tokens = lexer().lex(text);
+    tokens = new Lexer({ gfm: true, tokenizer: new Reading() }).lex(text);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     return [element("p", ...say(text))]; // Nested deeper than the parser follows.
@@ -51,15 +47,13 @@ function block(token, say) {
   const { type, text, tokens = [] } = token;
   const all = () => tokens.flatMap((one) => block(one, say));
   if (["space", "checkbox"].includes(type)) return type === "space" ? [] : [token.checked ? "☑ " : "☐ "];
-  if (type === "code") return [element("pre", element("code", verbatim(text, say)))];
+  if (type === "code") return [element("pre", element("code", text))];
   if (type === "hr") return [element("hr")];
   if (type === "heading") return [element("p.heading", ...inline(tokens, say))];
   if (type === "blockquote") return [element("blockquote", ...all())];
   if (type === "list") return [list(token, say)];
-  if (type === "table") return [table([token.header, ...token.rows].map((row) => row.map((cell) => cell.tokens)), say, "th")];
+  if (type === "table") return [table([token.header, ...token.rows].map((row) => row.map((cell) => cell.tokens)), say)];
   if (type === "text") return inline(tokens.length ? tokens : [token], say);
-  const lines = text.split("\n");
-  if (lines.every((line) => ROW.test(line))) return [table(lines.filter((line) => !DASHES.test(line)).map(cells), say)];
   return [element("p", ...inline(tokens, say))];
 }
 
@@ -68,13 +62,10 @@ function list({ ordered, start, items }, say) {
   return element(ordered ? "ol.listed" : "ul.listed", ordered && start !== 1 ? { start } : {}, ...made);
 }
 
-/** Read a row of a table that was cut off below its head. */
-const cells = (line) => ROW.exec(line)[1].split(/(?<!\\)\|/).map((cell) => lexer().inlineTokens(cell.trim()));
-
-function table(rows, say, head = "td") {
+function table(rows, say) {
   const made = rows.map((row, at) =>
-    element("tr", ...row.map((tokens) => element(at ? "td" : head, ...inline(tokens, say)))));
-  return element("div.scrolls", { tabindex: "0", role: "region", "aria-label": "Table" }, element("table", element("tbody", ...made)));
+    element("tr", ...row.map((tokens) => element(at ? "td" : "th", ...inline(tokens, say)))));
+  return element("div.scrolls", { tabindex: "0", role: "group", "aria-label": "Table" }, element("table", element("tbody", ...made)));
 }
 
 const inline = (tokens, say) => tokens.flatMap((token) => part(token, say));
@@ -84,16 +75,10 @@ function part({ type, raw, text = raw, href, tokens, checked }, say) {
   if (type === "escape") return [text];
   if (type === "br") return [element("br")];
   if (type === "checkbox") return [checked ? "☑ " : "☐ "];
-  if (type === "codespan") return [element("code", verbatim(text, say))];
-  if (type === "link" && !MARK.test(text)) return [link(href, verbatim(plain(text), say))];
+  if (type === "codespan") return [element("code", text)];
+  if (type === "link" && !MARK.test(text)) return [link(href, plain(text))];
   if (["strong", "em", "del"].includes(type)) return [element(type, {}, ...within())];
   return within();
-}
-
-/** Return words without the signs around sentences, which are heard of nevertheless. */
-function verbatim(text, say) {
-  say(text);
-  return text.replace(SIGNS, "");
 }
 
 const plain = (text) => text.replace(/\n/g, " ").replace(ENTITY, (whole, decimal, hex, name) => {

@@ -86,8 +86,7 @@ function opener(document, reading) {
  * @param {Map<object, number>} numbers of the strips that are cited
  */
 export function stripList(strips, numbers) {
-  const reach = 1 + Math.max(-1, ...[...numbers.keys()].map((strip) => strips.indexOf(strip)));
-  return fill(element("ol.strips"), strips, (strip) => stripItem(strip, numbers.get(strip)), reach);
+  return fill(element("ol.strips"), strips, (strip) => stripItem(strip, numbers.get(strip)));
 }
 
 function stripItem(strip, number) {

@@ -21,30 +21,23 @@ export function expected(error) {
 }
 
 const TOKEN = "crag-token";
-let token = null;
+const AS_FRAGMENT = /#token=(.+)$/;
 
 /**
- * Take the token out of the address, so that no picture or copy of the address holds it, or the one
- * of an earlier visit. It is kept for this very server: unlike a cookie, neither a server on another
- * port nor a page of another site ever comes by it.
+ * Take the token out of the fragment of the address, which no server ever sees, and keep it for this
+ * very server: unlike a cookie, neither a server on another port nor a page of another site comes by it.
  */
 export function takeToken() {
-  const address = new URL(location.href);
-  token = address.searchParams.get("token");
-  if (token) keep(TOKEN, token);
-  else token = recall(TOKEN);
-  if (!address.searchParams.has("token")) return;
-  address.searchParams.delete("token");
-  history.replaceState(history.state, "", address);
+  if (!AS_FRAGMENT.test(location.hash)) return;
+  useToken(location.hash);
+  history.replaceState(history.state, "", location.pathname + location.search);
 }
 
 /** Keep a token that somebody has pasted; an address that holds one will do. */
-export function useToken(pasted) {
-  token = /[?&]token=([^&#]+)/.exec(pasted)?.[1] ?? pasted.trim();
-  keep(TOKEN, token);
-}
+export const useToken = (pasted) => keep(TOKEN, AS_FRAGMENT.exec(pasted)?.[1] ?? pasted.trim());
 
 async function call(path, options = {}) {
+  const token = recall(TOKEN);
   const headers = { ...options.headers, ...(token && { "x-api-key": token }) };
   let response;
   try {
@@ -58,26 +51,16 @@ async function call(path, options = {}) {
 }
 
 async function refusal(response) {
-  const text = await response.text().catch(() => "");
-  let message = text;
-  try {
-    const told = JSON.parse(text);
-    message = told.message ?? told.detail ?? text;
-  } catch {
-    // Not JSON: a proxy's own words serve.
-  }
-  return new ServerError("refused", String(message).slice(0, 2000) || `HTTP ${response.status}`, response.status);
+  const { message } = await response.json().catch(() => ({})); // A proxy may answer something else.
+  return new ServerError("refused", message ?? `HTTP ${response.status}`, response.status);
 }
 
 const get = async (path) => (await call(path)).json();
 const post = (path, body, signal) =>
   call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
 
-/** Return the graphs: `{name, title, description, drawing, settings}`. */
-export const graphs = () => get("graphs");
-
-/** Return what is connected: the names of the model and of the web search. */
-export const about = () => get("about");
+/** Return the graphs, `{name, title, description, drawing, settings}`, and what is connected. */
+export const offered = () => get("graphs");
 
 /** Return the conversations, the latest first: `{thread, graph, changed, question}`. */
 export const threads = () => get("threads");
@@ -107,46 +90,29 @@ export async function* ask(asked, signal) {
 
 /** Yield `{event, data}` for each server-sent event; `data` is the text as it was sent. */
 export async function* eventsOf(body) {
-  let event = "message";
-  let data = [];
-  for await (const line of linesOf(body)) {
-    if (line.startsWith("event:")) event = line.slice(6).trim();
-    else if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
-    if (line !== "") continue;
-    if (data.length) yield { event, data: data.join("\n") };
-    [event, data] = ["message", []];
-  }
-}
-
-/** Yield the lines of a body. Only what is new is searched, so that a long line costs no more. */
-async function* linesOf(body) {
-  const reader = body.getReader();
-  const decoder = new TextDecoder();
-  let begun = [];
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let [event, data, begun] = ["message", [], []];
   try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      const pieces = decoder.decode(value, { stream: !done }).split("\n");
-      for (const piece of pieces.slice(0, -1)) {
-        yield [...begun, piece].join("").replace(/\r$/, "");
-        begun = [];
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      const [first, ...others] = part.value.split("\n"); // Only what is new is searched: a line may be long.
+      begun.push(first);
+      for (const next of others) {
+        const line = begun.join("").replace(/\r$/, "");
+        begun = [next];
+        if (line.startsWith("event:")) event = line.slice(6).trim();
+        else if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
+        if (line !== "") continue;
+        if (data.length) yield { event, data: data.join("\n") };
+        [event, data] = ["message", []];
       }
-      begun.push(pieces.at(-1));
-      if (done) return;
     }
   } finally {
     reader.cancel().catch(() => {});
   }
 }
 
-/** Return which strips correction dropped, shortened and added. */
-export const compare = async (plain, corrected) => (await post("compare", { plain, corrected })).json();
-
 /** Return the files of the index, and what may be uploaded; refused where the server has none. */
 export const documents = () => get("documents");
-
-/** Return what is being indexed now, or null. */
-export const documentProgress = () => get("documents/progress");
 
 /** Return the text of a source of the index. */
 export const source = (path) => get(`documents/source?source=${encodeURIComponent(path)}`);

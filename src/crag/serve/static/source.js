@@ -4,8 +4,6 @@ import { byId, element, put } from "./dom.js";
 import { expected, picture, source as fetchSource } from "./server.js";
 import { deepLink } from "./sources.js";
 
-const AROUND = 1000;
-
 /** Return the lines that `10-11 30*2` names. */
 export function lineNumbers(lines = "") {
   const found = [];
@@ -156,17 +154,11 @@ function reading(text, start, cited, numbers) {
   const starts = [start];
   for (const line of lines) starts.push(starts.at(-1) + line.length + 1);
   const middle = starts.findLastIndex((at) => at <= cited.focus);
-  const [begin, end] = lines.length <= 3 * AROUND ? [0, lines.length] : [Math.max(0, middle - AROUND), Math.max(0, middle) + AROUND];
-  const shown = lines.slice(begin, end).map((line, offset) => {
-    const at = begin + offset;
+  const shown = lines.map((line, at) => {
     const parts = cut(line, starts[at], cited.ranges).map((part, odd) => (odd % 2 ? element("mark", part) : part));
     const names = ["li", cited.lines.has(numbers?.[at]) && "cited", middle === at && "focus"].filter(Boolean);
     return element(names.join("."), { value: numbers?.[at] ?? at + 1 }, ...parts);
   });
-  const hidden = lines.length - shown.length;
-  return element(
-    "div.reading", { tabindex: "0", role: "region", "aria-label": "Text of the document" },
-    element(numbers ? "ol.lines" : "ol.lines.bare", ...shown),
-    hidden > 0 && element("p.hint", `${hidden.toLocaleString("en")} more lines of this file are not shown.`),
-  );
+  const list = element(numbers ? "ol.lines" : "ol.lines.bare", ...shown);
+  return element("div.reading", { tabindex: "0", role: "region", "aria-label": "Text of the document" }, list);
 }

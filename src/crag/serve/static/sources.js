@@ -81,13 +81,3 @@ function place({ citation, section, file }, title, reading) {
     opens ? element("button.plain.opens", opens, source.position || "Open") : element("span.place", source.position),
   );
 }
-
-/** Write an answer with its sources as Markdown; a file is linked on this page. */
-export function asMarkdown(values, home) {
-  const lines = byFile(values).flatMap(({ title, name, url, cites }) => cites.map(({ citation: { number, source }, section }) => {
-    const words = [...new Set([title || name, section, source.position])].filter(Boolean).join(", ");
-    const address = webAddress(url) || `${home}${deepLink(name, source.position)}`;
-    return `- [${number}] [${words.replace(/[[\]]/g, "\\$&")}](${address})`;
-  }));
-  return `${[cited(values).answer, lines.join("\n")].filter(Boolean).join("\n\n")}\n`;
-}

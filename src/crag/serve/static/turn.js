@@ -2,7 +2,7 @@
 
 import { answer } from "./answer.js";
 import { critiques } from "./critiques.js";
-import { element, keep, put, recall, redraw, show } from "./dom.js";
+import { element, put, redraw, show } from "./dom.js";
 import { GraphView } from "./graph.js";
 import { shortName } from "./layout.js";
 import { passages } from "./passages.js";
@@ -11,7 +11,6 @@ import { events, numbers } from "./trace.js";
 import { count, doing, PHASES, seconds, sentence } from "./words.js";
 import { web } from "./web.js";
 
-const LIKED = "crag-graph";
 const WIDE = "(min-width: 40rem)";
 const PANELS = { passages: "retrieve grade refine pass_through", critiques: "reflect short_form beam_step graded_loop decide" };
 
@@ -25,10 +24,9 @@ export class Turn {
   constructor(run, drawing, actions) {
     Object.assign(this, { run, actions, chosen: false });
     this.asked = element("h2.asked");
-    this.versions = element("span.versions");
     this.line = element("summary");
     this.graph = element("div.graph");
-    this.way = element("details.way", { open: run.steps.length > 0 && recall(LIKED) === "open" }, this.line, this.graph);
+    this.way = element("details.way", this.line, this.graph);
     this.body = element("div.answer", { tabindex: "-1" });
     this.comparison = element("section.comparison", { "aria-label": "Comparison", hidden: true });
     this.panels = element("div.panels");
@@ -36,9 +34,9 @@ export class Turn {
     this.basis = element("details.basis", { ontoggle: () => this.#toggled() }, label, this.panels);
     this.item = element(
       "li.turn.card", { onclick: (event) => this.#jump(event) },
-      this.asked, this.versions, this.way, this.body, this.comparison, this.basis,
+      this.asked, this.way, this.body, this.comparison, this.basis,
     );
-    this.line.addEventListener("click", () => this.#like(!this.way.open));
+    this.line.addEventListener("click", () => Object.assign(this, { chosen: true }));
     this.view = drawing && new GraphView(this.graph, drawing, (node) => this.#open(node));
     this.#draw();
   }
@@ -85,18 +83,12 @@ export class Turn {
     return redraw(this.panels, passages(run, reading), web(run), critiques(run), events(run), numbers(run));
   }
 
-  /** Keep what somebody likes for the next answers, and the next visit. */
-  #like(open) {
-    this.chosen = true;
-    keep(LIKED, open ? "open" : "folded");
-  }
-
   /** Open the drawing while there is nothing else to see, unless somebody has decided otherwise. */
   #unfold() {
     const { phase, draft, steps } = this.run;
     if (this.chosen) return;
     const nothingElse = phase === "waiting" || (phase === "running" && !draft);
-    this.way.open = steps.length > 0 && (recall(LIKED) === "open" || (nothingElse && matchMedia(WIDE).matches));
+    this.way.open = steps.length > 0 && nothingElse && matchMedia(WIDE).matches;
   }
 
   /** Show what a node of the graph has brought. */
