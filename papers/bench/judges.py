@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crag.errors import ModelError, SettingsError
-from crag.extras import missing
+from crag.errors import MissingPackageError, ModelError, SettingsError
+from crag.extras import how_to_install
 from crag.factory.parts import choose_prompts
 from crag.generation import load_chat_model
 from crag.papers.bench.budget import Meter
@@ -63,7 +63,8 @@ def load_judges(
         found += factscore_metrics(_judge_of_facts(judges, pages, environment, cache))
     for one in found:
         if not installed(one):
-            raise missing("train", f"the metric {one.name}")
+            purpose, advice = f"the metric {one.name}", how_to_install("train")
+            raise MissingPackageError("corrective-rag[train]", purpose, advice)
     return {one.name: one for one in METRICS.values() if one.needs} | {
         one.name: one for one in found
     }

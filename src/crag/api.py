@@ -111,7 +111,16 @@ class Streamed:
 
 
 class OpenDocuments:
-    """Documents that can be asked; `crag.open` returns them."""
+    """Documents that can be asked; `crag.open` returns them.
+
+    A question is text, or the messages of a chat, the last of which asks. `settings` change those
+    of the documents for this question. What fails outside of the program, such as a model or a
+    search, is an event of the answer and raises nothing.
+
+    Raises:
+        QuestionError: the question is empty or too long.
+        SettingsError: a setting is unknown or out of range.
+    """
 
     def __init__(self, graph: Graph, settings: Chosen = None) -> None:
         self.graph = graph
@@ -122,24 +131,14 @@ class OpenDocuments:
     def ask(
         self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
     ) -> Answer:
-        """Answer a question, or the last message of a chat.
-
-        `settings` change those of the documents for this question. What fails outside of the
-        program, such as a model or a search, is an event of the answer and raises nothing.
-
-        Raises:
-            QuestionError: the question is empty or too long.
-            SettingsError: a setting is unknown or out of range.
-        """
-        chosen = self._chosen(settings)
-        return _answer(self.graph.invoke(_input(question), config, context=chosen))
+        """Answer a question."""
+        return _answer(self.graph.invoke(**self._asked(question, settings, config)))
 
     async def aask(
         self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
     ) -> Answer:
         """Do as `ask` without blocking the event loop."""
-        chosen = self._chosen(settings)
-        return _answer(await self.graph.ainvoke(_input(question), config, context=chosen))
+        return _answer(await self.graph.ainvoke(**self._asked(question, settings, config)))
 
     def stream(
         self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
@@ -148,10 +147,8 @@ class OpenDocuments:
 
         Citations are checked at the end, so the text of the answer may differ from the pieces.
         """
-        run, chosen = Streamed(), self._chosen(settings)
-        for path, mode, chunk in self.graph.stream(
-            _input(question), config, context=chosen, stream_mode=MODES, subgraphs=True
-        ):
+        run, asked = Streamed(), self._asked(question, settings, config)
+        for path, mode, chunk in self.graph.stream(**asked, stream_mode=MODES, subgraphs=True):
             yield from run.read(path, mode, chunk)
         yield _answer(run.state)
 
@@ -159,22 +156,27 @@ class OpenDocuments:
         self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
     ) -> AsyncIterator[Token | Step | Answer]:
         """Do as `stream` without blocking the event loop."""
-        run, chosen = Streamed(), self._chosen(settings)
-        async for path, mode, chunk in self.graph.astream(
-            _input(question), config, context=chosen, stream_mode=MODES, subgraphs=True
-        ):
+        run, asked = Streamed(), self._asked(question, settings, config)
+        chunks = self.graph.astream(**asked, stream_mode=MODES, subgraphs=True)
+        async for path, mode, chunk in chunks:
             for piece in run.read(path, mode, chunk):
                 yield piece
         yield _answer(run.state)
 
-    def _chosen(self, settings: Chosen) -> Settings:
+    def _asked(
+        self, question: Question, settings: Chosen, config: RunnableConfig | None
+    ) -> dict[str, Any]:
         changed = Settings.model_validate(settings or {})
         given = [one.model_dump(exclude_unset=True) for one in (self.settings, changed)]
         chosen = Settings.model_validate({**given[0], **given[1]})
         if chosen.confirm_web:
             allowed = "nobody can be asked here: build the graph with a checkpointer, and resume it"
             raise SettingsError("confirm_web", True, allowed)  # noqa: FBT003 - the value of the field
-        return chosen
+        if not isinstance(question, str | list | tuple):
+            kind = type(question).__name__
+            raise QuestionError(f"question must be text or a list of messages, not {kind}")
+        asked = {"question": question} if isinstance(question, str) else {"messages": [*question]}
+        return {"input": asked, "config": config, "context": chosen}
 
 
 def open_documents(
@@ -208,13 +210,6 @@ def open_documents(
         parts = choose_parts(place, index_must_exist=retriever is None)
         parts = parts if retriever is None else replace(parts, retriever=retriever, reranker=None)
     return OpenDocuments(entry.build(parts), settings)
-
-
-def _input(question: Question) -> dict[str, Any]:
-    if not isinstance(question, str | list | tuple):
-        kind = type(question).__name__
-        raise QuestionError(f"question must be text or a list of messages, not {kind}")
-    return {"question": question} if isinstance(question, str) else {"messages": [*question]}
 
 
 def _answer(state: Mapping[str, Any]) -> Answer:

@@ -16,11 +16,6 @@ def how_to_install(extra: Extra) -> str:
     return f"Run in a checkout of crag: pip install -c constraints.txt '.[{extra}]'"
 
 
-def missing(extra: Extra, purpose: str) -> MissingPackageError:
-    """Return the error that says how to install the extra that `purpose` needs."""
-    return MissingPackageError(f"corrective-rag[{extra}]", purpose, how_to_install(extra))
-
-
 def require(extra: Extra, purpose: str, *modules: str) -> None:
     """Check that `modules`, which `extra` installs, are there; none of them is imported.
 
@@ -29,7 +24,8 @@ def require(extra: Extra, purpose: str, *modules: str) -> None:
     """
     for module in modules:
         if not _is_installed(module):
-            raise missing(extra, purpose)
+            package = f"corrective-rag[{extra}]"
+            raise MissingPackageError(package, purpose, how_to_install(extra))
 
 
 def provider_package(error: ImportError) -> str:

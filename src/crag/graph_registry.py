@@ -45,43 +45,36 @@ class GraphEntry(NamedTuple):
 
 GRAPHS: Mapping[str, GraphEntry] = {
     "crag": GraphEntry(
-        "crag.graph.corrective:build_crag",
-        "Corrected",
+        "crag.graph.corrective:build_crag", "Corrected",
         "Corrective RAG: grades what was retrieved, refines or searches the web, answers with "
         "citations.",
     ),
     "self_crag": GraphEntry(
-        "crag.graph.reflective:build_self_crag",
-        "Corrected and critiqued",
+        "crag.graph.reflective:build_self_crag", "Corrected and critiqued",
         "Self-CRAG: corrected knowledge goes to a model that critiques what it reads and writes.",
         needs=("retriever", "reflection"),
     ),
     "self_rag": GraphEntry(
-        "crag.graph.reflective:build_self_rag",
-        "Critiqued",
+        "crag.graph.reflective:build_self_rag", "Critiqued",
         "Self-RAG: the model decides whether to retrieve, and critiques passages, claims and "
         "answer.",
         needs=("retriever", "reflection"),
     ),
     "rag": GraphEntry(
-        "crag.graph.baseline:build_rag",
-        "Plain retrieval",
+        "crag.graph.baseline:build_rag", "Plain retrieval",
         "Plain retrieval without correction, to compare with.",
     ),
     "no_retrieval": GraphEntry(
-        "crag.graph.baseline:build_no_retrieval",
-        "The model alone",
+        "crag.graph.baseline:build_no_retrieval", "The model alone",
         "The model alone, from its own knowledge.",
-        kind="baseline",
-        needs=("model",),
+        kind="baseline", needs=("model",),
     ),
     "knowledge": GraphEntry(
-        "crag.graph.knowledge:build_knowledge",
-        "Knowledge alone",
+        "crag.graph.knowledge:build_knowledge", "Knowledge alone",
         "Corrective RAG up to the knowledge: strips for a program that writes its own answer.",
         kind="unanswered",
     ),
-}
+}  # fmt: skip
 """All graphs, in the order in which they are offered."""
 OFFERED = {name: entry for name, entry in GRAPHS.items() if entry.kind == "offered"}
 """The graphs that a user can ask."""

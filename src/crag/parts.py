@@ -337,8 +337,7 @@ class Parts:
     def __post_init__(self) -> None:
         for name, (method, wanted) in _CALLED_BY.items():
             part = getattr(self, name)
-            is_left_out = part is None and getattr(Parts, name, self) is None
-            if not is_left_out and not hasattr(part, method):
+            if part is not getattr(Parts, name, self) and not hasattr(part, method):
                 message = f"Parts({name}=…) cannot be {type(part).__name__}: give {wanted}"
                 raise CragError(message)
         if self.model is None and self.quoter is None:
@@ -357,10 +356,10 @@ class Parts:
 
 _CALLED_BY: Mapping[str, tuple[str, str]] = {
     "retriever": ("invoke", "a LangChain retriever, of a vector store its `as_retriever()`"),
-    "evaluator": ("score", "an object with `score`, such as crag.evaluators.load_evaluator()"),
+    "evaluator": ("score", "an object with `score`, such as load_evaluator()"),
     "reranker": ("compress_documents", "a LangChain document compressor"),
     "model": ("invoke", "a LangChain chat model, such as init_chat_model(…)"),
-    "quoter": ("quote", "an object with `quote`, such as crag.generation.ExtractiveAnswerer"),
+    "quoter": ("quote", "an object with `quote`"),
     "attributor": ("support", "an object with `support`"),
     "searcher": ("search", "an object with `search`"),
     "reader": ("read", "an object with `read`"),
