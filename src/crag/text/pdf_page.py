@@ -8,7 +8,9 @@ place shows no difference are left out. But text over a scan, which is what the 
 
 import ctypes
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,8 +18,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_SCALE, _LONGEST_SIDE = 1.0, 2400
-"""Pixels of a point, and of the longer side of a page at most."""
+_LONGEST_SIDE = 2400
+"""Pixels of the longer side of a page at most; else a point is a pixel."""
 _CONTRAST = 16
 """Difference of a colour, of 255, from which on somebody may see it."""
 _INK = 60
@@ -26,20 +28,14 @@ _SMALLEST = 2.0
 """Points below which a font is not read by people."""
 _SCAN = 0.6
 """Share of a page that is covered by pictures if it is a scan."""
-_OVERLAP = 0.25
-"""Share of the smaller of two texts from which on they are looked at one after the other."""
 _MOST_DRAWN = 8
 """Times that the texts of a page are drawn; more texts at one place are looked at together."""
 _FAR = 1.0
 """Distance of two words of one line, in font sizes, from which on they are two segments."""
 _RULE = 0.6
 """Share of the width of lines that a rule between them has."""
-_HYPHEN_OF_PDFIUM = "\x02"
-"""Stands for a hyphen at the end of a line."""
-_BULLET_OF_LATEX = "\x88"
-"""What PDFium reads where a font of LaTeX does not tell that this is a bullet."""
-_READ_AS = {_HYPHEN_OF_PDFIUM: "-", _BULLET_OF_LATEX: "•", "\xa0": " ", "\t": " "}
-
+_READ_AS = {"\x02": "-", "\x88": "•"}
+"""What PDFium reads at the end of a line, and where a font of LaTeX does not tell of a bullet."""
 
 _Box = tuple[float, float, float, float]
 """Left, bottom, right and top."""
@@ -53,47 +49,62 @@ class Segment(NamedTuple):
     """
 
     text: str
-    """Begins with a space if one stands before it."""
     left: float
     right: float
     base: float
     size: float
+    is_spaced: bool = True
+    """Whether a space is written before it."""
+
+    @property
+    def middle(self) -> float:
+        """Return the height of the middle of small letters."""
+        return self.base + 0.3 * self.size
+
+
+Line = Sequence[Segment]
+"""What stands at one height, from left to right."""
 
 
 class SeenText(NamedTuple):
     """What is seen in one direction of writing, with the page without text below it."""
 
-    segments: list[Segment]
+    lines: Sequence[Line]
+    """From top to bottom, those of neighbouring columns joined."""
     below: "NDArray[np.uint8]"
     """Rows, columns and colours."""
     left: float
     top: float
     scale: float
 
-    def is_ruled(self, left: float, right: float, high: float, low: float) -> bool:
-        """Return whether a line, or the edge of a coloured area, lies between two heights."""
-        rows = slice(*(max(0, int((self.top - at) * self.scale)) for at in (high, low)))
-        columns = slice(*(max(0, int((at - self.left) * self.scale)) for at in (left, right)))
-        part = self.below[rows, columns]
-        if part.shape[0] < 2 or not part.shape[1]:  # noqa: PLR2004 - an edge has two sides
-            return False
-        edges = np.abs(np.diff(part.astype(np.int16), axis=0)) > _CONTRAST
-        return bool(edges.any(axis=2).mean(axis=1).max() > _RULE)
+    def rules(self, lines: Sequence[Line]) -> list[bool]:
+        """Say of each line but the first whether a rule, or the edge of a colour, is above it."""
+        ends = [end for line in lines for one in line for end in (one.left, one.right)]
+        columns = self._pixels(min(ends) - self.left, max(ends) - self.left)
+        found = []
+        for above, line in pairwise(lines):
+            rows = self._pixels(self.top - above[0].middle, self.top - line[0].middle)
+            edges = np.abs(np.diff(self.below[rows, columns].astype(np.int16), axis=0)) > _CONTRAST
+            shares = edges.any(axis=2).mean(axis=1) if edges.size else np.zeros(1)
+            found.append(bool(shares.max() > _RULE))
+        return found
+
+    def _pixels(self, start: float, end: float) -> slice:
+        return slice(max(0, int(start * self.scale)), max(0, int(end * self.scale)))
 
 
 class _Word(NamedTuple):
-    """Characters without a space between them, in one text object of the page."""
+    """Letters without a space between them, in one text object of the page."""
 
-    text: str
-    boxes: list[_Box]
-    """Left, bottom, right and top of each, on the page as it is."""
     object: int
+    is_spaced: bool
     direction: int
     """Quarters of a turn that it is written at."""
     base: float
     size: float
-    is_spaced: bool
-    """Whether a space stands before it."""
+    letters: list[str]
+    boxes: list[_Box]
+    """Of each letter, on the page as it is."""
 
 
 def seen_texts(page: Any) -> list[SeenText]:
@@ -102,35 +113,59 @@ def seen_texts(page: Any) -> list[SeenText]:
     if not words:
         return []
     canvas = _Canvas(page)
-    is_seen = _changes(canvas, words) & (np.array([word.size for word in words]) >= _SMALLEST)
-    if canvas.is_scan:
-        inked = np.array([canvas.is_inked(word) for word in words])
-        if (inked & ~is_seen).sum() > is_seen.sum():
-            is_seen |= inked
-    kept = [word for word, seen in zip(words, is_seen, strict=True) if seen]
-    directions = sorted({word.direction for word in kept}, key=lambda way: -_letters(kept, way))
-    return [
-        canvas.in_direction(way, [word for word in kept if word.direction == way])
-        for way in directions
-    ]
+    ways: dict[int, list[_Word]] = {}
+    for word in canvas.seen(words):
+        ways.setdefault(word.direction, []).append(word)
+    texts = []
+    for way in sorted(ways, key=lambda way: -sum(len(word.letters) for word in ways[way])):
+        left, _, _, top = _upright(canvas.bounds, way)
+        lines = [list(_segments(line)) for line in lines_of(map(_segment_of, ways[way]))]
+        texts.append(SeenText(lines, np.rot90(canvas.below, -way), left, top, canvas.scale))
+    return texts
 
 
-def _letters(words: Sequence[_Word], direction: int) -> int:
-    return sum(len(word.text) for word in words if word.direction == direction)
+def lines_of(segments: Iterable[Segment]) -> list[Line]:
+    """Return the lines of segments from top to bottom."""
+    lines: list[list[Segment]] = []
+    for segment in sorted(segments, key=lambda one: -one.middle):
+        near = lines[-1] if lines else []
+        widest = max(near, key=lambda one: one.right - one.left, default=segment)
+        if near and abs(segment.middle - widest.middle) < 0.4 * max(segment.size, widest.size):
+            near.append(segment)
+        else:
+            lines.append([segment])
+    return [sorted(line, key=lambda one: one.left) for line in lines]
+
+
+def joined(line: Line) -> Segment:
+    """Return a line as one segment."""
+    letters = "".join(one.text for one in line)
+    leftwards = sum(unicodedata.bidirectional(one) in {"R", "AL"} for one in letters)
+    ordered = reversed(line) if 2 * leftwards > len(letters) else line
+    text = "".join(" " * one.is_spaced + one.text for one in ordered)
+    longest = max(line, key=lambda one: len(one.text))
+    left, right = min(one.left for one in line), max(one.right for one in line)
+    return Segment(text.strip(), left, right, longest.base, longest.size)
+
+
+def _segments(words: Line) -> Iterator[Segment]:
+    """Join the words of a line that stand near each other."""
+    near = [words[0]]
+    for word in words[1:]:
+        if word.left - max(one.right for one in near) > _FAR * min(word.size, near[-1].size):
+            yield joined(near)
+            near = []
+        near.append(word)
+    yield joined(near)
 
 
 def _words(page: Any) -> Iterator[_Word]:
     """Yield the words of a page as PDFium orders its characters."""
     from pypdfium2 import raw
 
-    text = page.get_textpage()
-    numbers = [ctypes.c_double() for _ in range(4)]
-    places = [ctypes.byref(number) for number in numbers]
-    left, right, bottom, top = numbers
-    matrix = raw.FS_MATRIX()
-    word: _Word | None = None
-    last, is_spaced = 0, True
-    direction, base, size = 0, 0.0, 0.0
+    text, matrix = page.get_textpage(), raw.FS_MATRIX()
+    x, y = ctypes.c_double(), ctypes.c_double()
+    word, is_spaced = None, True
     for at in range(text.count_chars()):
         character = chr(raw.FPDFText_GetUnicode(text, at))
         character = _READ_AS.get(character, character)
@@ -138,87 +173,26 @@ def _words(page: Any) -> Iterator[_Word]:
         if not held or not character.isprintable() or character.isspace():
             is_spaced = True
             continue
-        address = _address(held)
-        if address != last:
-            last = address
+        if word is None or is_spaced or _address(held) != word.object:
+            if word is not None:
+                yield word
             raw.FPDFText_GetMatrix(text, at, matrix)
-            raw.FPDFText_GetCharOrigin(text, at, *places[:2])
+            raw.FPDFText_GetCharOrigin(text, at, x, y)
             direction = -round(raw.FPDFText_GetCharAngle(text, at) / (math.pi / 2)) % 4
-            base = _upright((left.value, right.value) * 2, direction)[1]  # pyright: ignore[reportArgumentType]
+            base = _upright((x.value, y.value) * 2, direction)[1]  # pyright: ignore[reportArgumentType]
             size = raw.FPDFText_GetFontSize(text, at) * math.hypot(matrix.c, matrix.d)
-            if word is not None:
-                yield word
-                word = None
-        raw.FPDFText_GetCharBox(text, at, *places)
-        box = (left.value, bottom.value, right.value, top.value)
-        if word is not None and not is_spaced:
-            word = word._replace(text=word.text + character)
-            word.boxes.append(box)
-        else:
-            if word is not None:
-                yield word
-            word = _Word(character, [box], address, direction, base, size, is_spaced)
+            word = _Word(_address(held), is_spaced, direction, base, size, [], [])
+        word.letters.append(character)
+        word.boxes.append(text.get_charbox(at))
         is_spaced = False
     if word is not None:
         yield word
 
 
-def _segments(words: Sequence[_Word]) -> Iterator[Segment]:
-    current: Segment | None = None
-    for word in words:
-        boxes = [_upright(box, word.direction) for box in word.boxes]
-        left, right = min(box[0] for box in boxes), max(box[2] for box in boxes)
-        text = " " * word.is_spaced + word.text
-        if current is not None:
-            size = min(word.size, current.size)
-            is_level = abs(word.base - current.base) < size / 10
-            is_same = is_level and abs(word.size - current.size) < size / 10
-            if is_same and -size / 2 < left - current.right < _FAR * size:
-                ends = min(current.left, left), max(current.right, right)
-                current = Segment(current.text + text, *ends, current.base, current.size)
-                continue
-            yield current
-        current = Segment(text, left, right, word.base, word.size)
-    if current is not None:
-        yield current
-
-
-def _changes(canvas: "_Canvas", words: Sequence[_Word]) -> "NDArray[np.bool_]":
-    """Return which words change the page: those of each text object by itself."""
-    boxes = canvas.pixels_of([box for word in words for box in word.boxes])
-    owners = np.repeat(np.arange(len(words)), [len(word.boxes) for word in words])
-    inked = np.zeros(len(words))
-    for group in _apart(words):
-        counts = canvas.changed_by(group, boxes)
-        is_theirs = np.array([word.object in group for word in words])
-        inked += is_theirs * np.bincount(owners, counts > 0, len(words))
-    return inked > np.bincount(owners) / 2
-
-
-def _apart(words: Sequence[_Word]) -> list[set[int]]:
-    """Part text objects so that none lies over another one of its group."""
-    held: dict[int, list[_Box]] = {}
-    for word in words:
-        held.setdefault(word.object, []).extend(word.boxes)
-    names = list(held)
-    boxes = np.array([_around(held[name]) for name in names])
-    areas = np.maximum((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]), 0.1)
-    groups: list[list[int]] = [[]]
-    for at, box in enumerate(boxes):
-        for group in groups:
-            others = boxes[group]
-            width = np.minimum(others[:, 2], box[2]) - np.maximum(others[:, 0], box[0])
-            height = np.minimum(others[:, 3], box[3]) - np.maximum(others[:, 1], box[1])
-            common = np.maximum(width, 0) * np.maximum(height, 0)
-            if not (common > _OVERLAP * np.minimum(areas[group], areas[at])).any():
-                group.append(at)
-                break
-        else:
-            if len(groups) < _MOST_DRAWN:
-                groups.append([at])
-            else:
-                groups[-1].append(at)
-    return [{names[at] for at in group} for group in groups]
+def _segment_of(word: _Word) -> Segment:
+    lefts, _, rights, _ = zip(*(_upright(box, word.direction) for box in word.boxes), strict=True)
+    text = "".join(word.letters)
+    return Segment(text, min(lefts), max(rights), word.base, word.size, word.is_spaced)
 
 
 class _Canvas:
@@ -227,55 +201,64 @@ class _Canvas:
     def __init__(self, page: Any) -> None:
         from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE, FPDF_PAGEOBJ_TEXT
 
-        self._page, self._bounds = page, page.get_bbox()
-        left, bottom, right, top = self._bounds
-        self._scale = min(_SCALE, _LONGEST_SIDE / max(right - left, top - bottom, 1))
+        self._page, self.bounds = page, page.get_bbox()
+        left, bottom, right, top = self.bounds
+        self.scale = min(1.0, _LONGEST_SIDE / max(right - left, top - bottom, 1))
         found = list(page.get_objects(filter=(FPDF_PAGEOBJ_TEXT, FPDF_PAGEOBJ_IMAGE)))
         self._texts = {_address(one.raw): one.raw for one in found if one.type == FPDF_PAGEOBJ_TEXT}
         pictures = [one.get_bounds() for one in found if one.type == FPDF_PAGEOBJ_IMAGE]
-        self.is_scan = sum(map(_area, pictures)) > _SCAN * _area(self._bounds)
+        self._is_scan = sum(map(_area, pictures)) > _SCAN * _area(self.bounds)
         self._show(self._texts, shown=False)
-        self._below = self._drawn()
+        self.below = self._drawn()
 
-    def changed_by(self, texts: Collection[int], boxes: "NDArray[np.intp]") -> "NDArray[np.intp]":
-        """Count the pixels within each box that texts change."""
-        self._show(texts, shown=True)
-        drawn = self._drawn()
-        self._show(texts, shown=False)
-        differs = (drawn.view(np.uint32) != self._below.view(np.uint32))[..., 0]
-        distance = np.abs(drawn[differs].astype(np.int16) - self._below[differs])
-        sums = np.zeros([size + 1 for size in differs.shape], np.int32)
-        sums[1:, 1:][differs] = (distance > _CONTRAST).any(axis=1)
-        left, low, right, high = boxes.T
-        sums = sums.cumsum(0, np.int32).cumsum(1, np.int32)
-        counts: NDArray[np.intp] = (
-            sums[low, right] - sums[high, right] - sums[low, left] + sums[high, left]
-        )
-        return counts
+    def seen(self, words: Sequence[_Word]) -> list[_Word]:
+        """Return the words that change the page, or that a scan says."""
+        seen = set[int]()
+        for texts in self._apart(words):
+            self._show(texts, shown=True)
+            changes = np.abs(self._drawn().astype(np.int16) - self.below).max(axis=2) > _CONTRAST
+            self._show(texts, shown=False)
+            for at, word in enumerate(words):
+                if word.object in texts and word.size >= _SMALLEST:
+                    inked = sum(bool(changes[self._place(box)].any()) for box in word.boxes)
+                    seen |= {at} if 2 * inked > len(word.boxes) else set()
+        if self._is_scan:
+            scanned = {at for at, word in enumerate(words) if self._is_inked(word)}
+            seen |= scanned if len(scanned - seen) > len(seen) else set()
+        return [words[at] for at in sorted(seen)]
 
-    def is_inked(self, word: _Word) -> bool:
+    def _apart(self, words: Sequence[_Word]) -> list[set[int]]:
+        """Part text objects so that none lies over another one of its group."""
+        held: dict[int, list[_Box]] = {}
+        for word in words:
+            held.setdefault(word.object, []).extend(word.boxes)
+        groups = [set[int]() for _ in range(_MOST_DRAWN)]
+        taken = np.zeros((_MOST_DRAWN, *self.below.shape[:2]), bool)
+        for text, boxes in held.items():
+            places = [self._place(box, 1) for box in boxes]
+            taken_there = np.any([taken[:, *place].any(axis=(1, 2)) for place in places], axis=0)
+            free = int(np.append(taken_there[:-1], False).argmin())
+            groups[free].add(text)
+            for place in places:
+                taken[free, *place] = True
+        return list(filter(None, groups))
+
+    def _is_inked(self, word: _Word) -> bool:
         """Return whether a picture shows something where a word stands."""
-        ((left, low, right, high),) = self.pixels_of([_around(word.boxes)])
-        part = self._below[high:low, left:right]
+        lefts, lows, rights, highs = zip(*word.boxes, strict=True)
+        part = self.below[self._place((min(lefts), min(lows), max(rights), max(highs)))]
         return bool(part.size and np.ptp(part, axis=(0, 1)).max() > _INK)
 
-    def pixels_of(self, boxes: Sequence[_Box]) -> "NDArray[np.intp]":
-        """Return the pixels of boxes, counted from the upper left; those outside are empty."""
-        height, width = self._below.shape[:2]
-        left, low, right, high = np.array(boxes).T
-        x = np.array([left, right]) - self._bounds[0]
-        y = self._bounds[3] - np.array([high, low])
-        (left, right), (high, low) = (
-            np.clip(np.array([np.floor(at[0]), np.ceil(at[1])]), 0, most).astype(np.intp)
-            for at, most in ((x * self._scale, width), (y * self._scale, height))
+    def _place(self, box: _Box, margin: float = 0) -> tuple[slice, slice]:
+        """Return the pixels of a box but for a margin, none for one that is not on the page."""
+        left, low, right, high = box
+        x, y = self.bounds[0], self.bounds[3]
+        across = [(left - x) * self.scale + margin, (right - x) * self.scale - margin]
+        down = [(y - high) * self.scale + margin, (y - low) * self.scale - margin]
+        (top, bottom), (start, end) = (
+            (max(0, math.floor(first)), max(0, math.ceil(last))) for first, last in (down, across)
         )
-        return np.stack([left, low, right, high], axis=1)
-
-    def in_direction(self, direction: int, words: Sequence[_Word]) -> SeenText:
-        """Return words of one direction, and the page turned like them."""
-        left, _, _, top = _upright(self._bounds, direction)
-        below = np.rot90(self._below, -direction)
-        return SeenText(list(_segments(words)), below, left, top, self._scale)
+        return slice(top, bottom), slice(start, end)
 
     def _show(self, texts: Iterable[int], *, shown: bool) -> None:
         from pypdfium2.raw import FPDFPageObj_SetIsActive
@@ -286,27 +269,15 @@ class _Canvas:
 
     def _drawn(self) -> "NDArray[np.uint8]":
         turned = (360 - self._page.get_rotation()) % 360
-        picture = self._page.render(scale=self._scale, rotation=turned, prefer_bgrx=True)
-        return picture.to_numpy().copy()  # type: ignore[no-any-return]
+        return self._page.render(scale=self.scale, rotation=turned).to_numpy().copy()  # type: ignore[no-any-return]
 
 
-def _upright(box: _Box, direction: int) -> _Box:
+def _upright(box: _Box, quarters: int) -> _Box:
     """Turn a box with its text, so that it runs from left to right."""
-    left, bottom, right, top = box
-    match direction:
-        case 1:
-            return bottom, -right, top, -left
-        case 2:
-            return -right, -top, -left, -bottom
-        case 3:
-            return -top, left, -bottom, right
-        case _:
-            return box
-
-
-def _around(boxes: Iterable[_Box]) -> _Box:
-    left, bottom, right, top = zip(*boxes, strict=True)
-    return min(left), min(bottom), max(right), max(top)
+    for _ in range(quarters):
+        left, bottom, right, top = box
+        box = bottom, -right, top, -left
+    return box
 
 
 def _area(box: _Box) -> float:
