@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lxml.html import HtmlElement
 
 _SEPARATOR = re.compile(r"\s+([|·•»:–—-]|::|//)\s+|\s*\|\s*")
-_SURE_SEPARATORS = frozenset("|·•»")
+"""Stands between the title of a page and that of its site."""
 _INLINE = frozenset(
     ["a", "abbr", "b", "bdi", "bdo", "br", "cite", "code", "data", "del", "dfn", "em", "font", "hi",
      "i", "img", "input", "ins", "kbd", "label", "mark", "q", "ref", "s", "samp", "small", "span",
@@ -51,8 +51,6 @@ _LEAST_MAIN = 0.25
 """Share of a page's characters above which a main element is what the page says; below it, the
 element is a frame, such as that of a search, and the text stands beside it."""
 _WORD = re.compile(r"\w")
-_FEWEST_LETTERS = 3
-"""A title's first part is only kept alone if it has them."""
 _FIELDS = {"author": "author", "article:author": "author", "dc.creator": "author",
            "date": "date", "dc.date": "date", "dcterms.date": "date", "version": "version",
            "article:published_time": "date"}  # fmt: skip
@@ -83,15 +81,18 @@ def read_page(text: str) -> HtmlPage:
         ContentError: its elements nest too deep.
     """
     tree = visible_tree(text, whole=True)
-    title = _text(element) if (element := tree.find(".//title")) is not None else ""
     canonical = (
-        one for one in tree.iter("link") if "canonical" in one.get("rel", "").lower().split()
+        link.get("href", "")
+        for link in tree.iter("link")
+        if "canonical" in link.get("rel", "").lower().split()
     )
-    links = (link.get("href", "") for link in canonical)
-    url = next((url for url in links if url.startswith(("http://", "https://"))), "")
+    url = next((url for url in canonical if url.startswith(("http://", "https://"))), "")
     fields: dict[str, str] = {}
-    for name, value in _fields(tree):
-        fields.setdefault(name, value)
+    for element in tree.iter("meta"):
+        name = (element.get("name") or element.get("property") or "").lower()
+        if name in _FIELDS and (value := " ".join(element.get("content", "").split())):
+            fields.setdefault(_FIELDS[name], value)
+    title = tree.find(".//title")
     _leave_out(tree, _menus(tree))
     mains = [one for one in tree.iter() if one.tag == "main" or one.get("role") == "main"]
     is_main = len(mains) == 1 and len(_text(mains[0])) > _LEAST_MAIN * len(_text(tree))
@@ -99,7 +100,7 @@ def read_page(text: str) -> HtmlPage:
     blocks = _Reading().blocks(main)
     for number, block in enumerate(blocks, 1):
         placed([block], number)
-    return HtmlPage(_title_of_page(title, main), url, fields, blocks)
+    return HtmlPage(_title(title, main), url, fields, blocks)
 
 
 def blocks_of_html(text: str) -> list[Block]:
@@ -213,52 +214,36 @@ class _Reading:
 
     def _table(self, table: "HtmlElement") -> list[Block]:
         place = self._place
-        caption = with_title(
-            "".join(_line(one) for one in table if one.tag == "caption"), [], *place
-        )
-        rows = [row for row in self._rows(table) if any(row.written.cells)]
-        if not rows:
-            return caption
-        heads = next((at for at, row in enumerate(rows) if not row.is_head), 1)
-        are_named = all(row.is_named for row in rows[heads:])
-        body = [row.written for row in rows[heads:]]
-        if not heads and are_named and {len(row.cells) for row in body} == {2}:
-            items = [_named_value(row) for row in body]
-            return [*caption, Block("list", *place, items=items)]
-        if heads:
-            head = one_head([row.written for row in rows[:heads]])
-        elif are_named:
-            head = Row([""], body[0].first, body[0].first)
-        else:
-            head, *body = body
-        return [*caption, Block("table", *place, rows=[head, *body])]
-
-    def _rows(self, table: "HtmlElement") -> list["_Row"]:
+        captions = "".join(_line(one) for one in table if one.tag == "caption")
+        caption = with_title(captions, [], *place)
         rows = [one for one in table.iter("tr") if next(one.iterancestors("table")) is table]
         owns = [[one for one in row if one.tag in {"td", "th"}] for row in rows]
         cells = (
             [Cell(_line(one), _spanned(one, "colspan"), _spanned(one, "rowspan")) for one in own]
             for own in owns
         )
-        found = []
+        heads, body, are_named = list[Row](), list[Row](), True
         for row, own, texts in zip(rows, owns, spread(cells), strict=True):
+            written = Row(texts, *self._enter(row))
+            if not any(texts):
+                continue
             is_head = row.getparent().tag == "thead" or {one.tag for one in own} == {"th"}
-            is_named = bool(own) and (own[0].tag == "th" or texts[0].strip("*") != texts[0])
-            found.append(_Row(Row(texts, *self._enter(row)), is_head, is_named))
-        return found
-
-
-class _Row(NamedTuple):
-    written: Row
-    is_head: bool
-    is_named: bool
-    """Whether its first cell is the name of what the others say."""
-
-
-def _named_value(row: Row) -> Item:
-    name, value = row.cells
-    text = f"**{name.strip('*: ')}:** {value}"
-    return Item("-", [Block("text", row.first, row.last, text)])
+            if is_head and not body:
+                heads.append(written)
+            else:
+                body.append(written)
+                is_bold = texts[0].strip("*") != texts[0]
+                are_named = are_named and bool(own) and (own[0].tag == "th" or is_bold)
+        if heads:
+            return [*caption, Block("table", *place, rows=[one_head(heads), *body])]
+        if not body:
+            return caption
+        if are_named and {len(row.cells) for row in body} == {2}:
+            texts = [f"**{row.cells[0].strip('*: ')}:** {row.cells[1]}" for row in body]
+            values = [Block("text", *row[1:], text) for row, text in zip(body, texts, strict=True)]
+            return [*caption, Block("list", *place, items=[Item("-", [one]) for one in values])]
+        head = [Row([""], body[0].first, body[0].first)] if are_named else []
+        return [*caption, Block("table", *place, rows=[*head, *body])]
 
 
 def _holds_data(table: "HtmlElement") -> bool:
@@ -352,17 +337,15 @@ def _inline(element: "HtmlElement", *, marked: bool = True) -> str:  # noqa: PLR
 def _mark_powers(tree: "HtmlElement") -> None:
     """Write 2 to the power of 31 as 2^31: without its place above the line it would be 231."""
     for element in tree.iter("sup", "sub"):
-        before = element.getprevious()
+        before, power = element.getprevious(), _text(element)
         text = ((element.getparent().text if before is None else before.tail) or "").rstrip()
-        power = _text(element)
         is_note = next(element.iter("a"), None) is not None or element.getparent().tag == "a"
         is_ordinal = power in _ORDINALS and text[-1:].isdigit()
         if is_note or is_ordinal or not _BASE.search(text) or not _POWER.fullmatch(power):
             continue
         if element.tag == "sup":
-            element.text = (
-                f"^{power}" if power.lstrip("-+\N{MINUS SIGN}").isalnum() else f"^({power})"
-            )
+            is_short = power.lstrip("-+\N{MINUS SIGN}").isalnum()
+            element.text = f"^{power}" if is_short else f"^({power})"
             del element[:]
         elif text[-1:].isdigit():
             element.text = f"_{(element.text or '').lstrip()}"
@@ -376,21 +359,13 @@ def _number(written: str, default: int) -> int:
     return int(written) if _NUMBER.fullmatch(written) else default
 
 
-def _fields(tree: "HtmlElement") -> Iterator[tuple[str, str]]:
-    """Yield author, date and version, as far as the page names them."""
-    for element in tree.iter("meta"):
-        name = (element.get("name") or element.get("property") or "").lower()
-        if name in _FIELDS and (value := " ".join(element.get("content", "").split())):
-            yield _FIELDS[name], value
-
-
-def _title_of_page(title: str, main: "HtmlElement") -> str:
-    """Return a page's title without what it says of the site after the page's own heading."""
-    headings = list(map(_text, main.iter("h1")))
-    if len(headings) == 1 and headings[0] and title.startswith(headings[0]):
-        is_followed = _SEPARATOR.match(title, len(headings[0])) is not None
-        return headings[0] if is_followed else title
-    return title
+def _title(element: "HtmlElement | None", main: "HtmlElement") -> str:
+    """Return the only heading of a page where its title says that and the site; else its title."""
+    title = "" if element is None else _text(element)
+    headings = [heading for one in main.iter("h1") if (heading := _text(one))]
+    if len(headings) == 1 and _SEPARATOR.match(title.removeprefix(headings[0])):
+        return headings[0]
+    return title or next(iter(headings), "")
 
 
 def _is_apart(element: "HtmlElement") -> bool:
@@ -439,7 +414,7 @@ def read_html(text: str) -> tuple[str, list[str]]:
     """
     tree = visible_tree(text)
     _mark_powers(tree)
-    title = _title(tree)
+    title = _title(tree.find(".//title"), tree)
     paragraphs = _main_content(tree) or [_text(element) for element in tree.iter("p")]
     return title, paragraphs
 
@@ -485,30 +460,3 @@ def _text(element: "_Element") -> str:
         if event == "end" and inner is not element:
             parts.append(inner.tail or "")
     return " ".join("".join(parts).split())
-
-
-def _title(tree: "HtmlElement") -> str:
-    """Return the heading, the title given for sharing, or the page's title without its site's."""
-    named = _text(element) if (element := tree.find(".//title")) is not None else ""
-    headings = [heading for element in tree.iter("h1") if (heading := _text(element))]
-    for heading in headings:
-        if heading.casefold() in named.casefold():
-            return heading
-    if headings:
-        return headings[0]
-    return _property(tree, "og:title") or _without_site(named)
-
-
-def _property(tree: "HtmlElement", name: str) -> str:
-    for element in tree.iter("meta"):
-        if element.get("property") == name:
-            return " ".join(element.get("content", "").split())
-    return ""
-
-
-def _without_site(title: str) -> str:
-    """Cut the last part of a title, which names the site, where a bar or the like stands before."""
-    *_, last = [None, *_SEPARATOR.finditer(title)]
-    is_sure = last is not None and last[0].strip() in _SURE_SEPARATORS
-    start = title[: last.start()].strip() if last is not None else ""
-    return start if is_sure and len(start) >= _FEWEST_LETTERS else title

@@ -6,10 +6,9 @@ is text in the colour of its background.
 """
 
 import re
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from crag.errors import ContentError
 
@@ -20,8 +19,6 @@ DEEPEST = 200
 """Elements within each other; the text of what lies deeper joins the element at that depth."""
 MOST_ELEMENTS = 12_000
 """What follows them on a page of the web is not read."""
-MOST_CHARACTERS = 1_000_000
-"""As above."""
 PLACE = "data-crag-place"
 """Attribute with the first and last line that an element comes from, where Markdown became HTML."""
 _LONGEST_ATTRIBUTE, _LONGEST_URL = 200, 2_000
@@ -70,18 +67,21 @@ def visible_tree(text: str, *, whole: bool = False) -> "HtmlElement":
     """
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
-    builder = _Builder(is_bounded=not whole)
+    builder = _Builder()
     parser = etree.HTMLParser(target=builder, encoding="utf-8")
     data = text.replace("\0", " ").encode("utf-8", "replace")
     for start in range(0, len(data), _STEP):
         parser.feed(data[start : start + _STEP])
-        if builder.is_full:
+        if builder.nests_too_deep or (not whole and builder.elements > MOST_ELEMENTS):
             break
     with suppress(etree.XMLSyntaxError):  # The parser's word for a page without any element.
         parser.close()
     if whole and builder.nests_too_deep:
         raise ContentError(f"its elements nest deeper than {_RUNAWAY:,} levels: save it as text")
-    return builder.finish()
+    tree = builder.finish()
+    for element in () if whole else list(tree.iter())[MOST_ELEMENTS:]:
+        element.getparent().remove(element)
+    return tree
 
 
 def is_hidden(tag: str, attributes: Mapping[str, str]) -> bool:
@@ -111,18 +111,10 @@ def _style(written: str) -> dict[str, str]:
     }
 
 
-class _Open(NamedTuple):
-    """An open element."""
-
-    tag: str
-    built: bool
-    hidden: bool
-
-
 class _Builder:
     """Receives the parser's events and builds the tree."""
 
-    def __init__(self, *, is_bounded: bool) -> None:
+    def __init__(self) -> None:
         from lxml import (
             etree,  # pyright: ignore[reportAttributeAccessIssue] - compiled
             html,
@@ -130,46 +122,31 @@ class _Builder:
 
         self._tree = etree.TreeBuilder(parser=html.HTMLParser())
         self._tree.start("html", {})
-        self._open = [_Open("html", built=True, hidden=False)]
-        self._depth, self._elements, self._characters = 1, 0, 0
+        self._open: list[str | None] = ["html"]
+        """The elements around: empty for one that is left out but for its text, None if hidden."""
+        self._depth = self.elements = 0
         self.nests_too_deep = False
-        self._most_elements = MOST_ELEMENTS if is_bounded else sys.maxsize
-        self._most_characters = MOST_CHARACTERS if is_bounded else sys.maxsize
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the rest of the page is to be left unread."""
-        return (
-            self._elements >= self._most_elements
-            or self._characters >= self._most_characters
-            or self.nests_too_deep
-        )
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Open an element."""
-        hidden = self._open[-1].hidden or is_hidden(tag, attributes)
-        has_room = self._depth < DEEPEST and not self.is_full and _NAME.fullmatch(tag) is not None
-        built = not hidden and tag != "html" and has_room
-        self._open.append(_Open(tag, built, hidden))
-        self._elements += 1
+        has_room = self._depth < DEEPEST and tag != "html" and _NAME.fullmatch(tag) is not None
+        hidden = self._open[-1] is None or is_hidden(tag, attributes)
+        self._open.append(None if hidden else tag * has_room)
+        self.elements += 1
         self.nests_too_deep |= len(self._open) > _RUNAWAY
-        if built:
+        if self._open[-1]:
             self._depth += 1
             self._tree.start(tag, _kept(tag, attributes))
 
     def end(self, _tag: str) -> None:
         """Close the element opened last."""
-        if len(self._open) == 1:
-            return
-        closed = self._open.pop()
-        if closed.built:
+        if len(self._open) > 1 and (tag := self._open.pop()):
             self._depth -= 1
-            self._tree.end(closed.tag)
+            self._tree.end(tag)
 
     def data(self, text: str) -> None:
         """Add text to the element opened last."""
-        if not self._open[-1].hidden and not self.is_full:
-            self._characters += len(text)
+        if self._open[-1] is not None:
             self._tree.data(_INVALID.sub(" ", text))
 
     def close(self) -> None:
