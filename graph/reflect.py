@@ -8,12 +8,13 @@ from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
 from crag.graph.routes import by_form, by_search
-from crag.nodes.beam_step import BeamStep
 from crag.nodes.finish_reflection import FinishReflection, FinishReflectionUpdate
-from crag.nodes.graded_loop import GradedLoop
-from crag.nodes.short_form import ShortForm
+from crag.nodes.reflect import Reflect
 from crag.parts import Attributor, Quoter, ReflectionBackend
+from crag.reflection.beam import beam_round
+from crag.reflection.graded_loop import graded_loop
 from crag.reflection.rules import OURS, Rules
+from crag.reflection.short_form import short_form
 from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
 from crag.state import Action, Reflection, State, Usage, merge_reflection
@@ -59,9 +60,10 @@ def build_reflect(
         input_schema=ReflectInput,
         output_schema=ReflectOutput,
     )
-    graph.add_node("short_form", as_node(ShortForm(backend, retriever, rules)))
-    graph.add_node("beam_step", as_node(BeamStep(backend, retriever, rules)))
-    graph.add_node("graded_loop", as_node(GradedLoop(backend, rules)))
+    algorithms = {"short_form": short_form, "beam_step": beam_round, "graded_loop": graded_loop}
+    for name, algorithm in algorithms.items():
+        node = Reflect(algorithm, backend, retriever, rules, name=name)
+        graph.add_node(name, as_node(node))
     graph.add_node("finish_reflection", as_node(FinishReflection(attributor, quoter, rules)))
 
     graph.add_conditional_edges(START, by_form)

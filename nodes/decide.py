@@ -1,16 +1,19 @@
 """Let the model decide whether to retrieve."""
 
+from dataclasses import KW_ONLY, dataclass
+
 from crag.errors import ModelError, SettingsError
 from crag.events import event
-from crag.parts import Prefix, ReflectionBackend
-from crag.reflection.driver import Driver, ReflectUpdate
+from crag.parts import ReflectionBackend
+from crag.reflection.driver import Driver, ReflectUpdate, asked_of
 from crag.reflection.retrieval_decision import chosen, first_choice
 from crag.reflection.rules import OURS, Rules
-from crag.reflection.spending import counting
+from crag.reflection.spending import counting, total
 from crag.settings import Settings
 from crag.state import Reflection, State
 
 
+@dataclass(frozen=True)
 class Decide:
     """Let the model decide (Self-RAG, Sec. 3.3 and Appendix A.3).
 
@@ -20,23 +23,23 @@ class Decide:
         SettingsError: the poster's rule in a graph that does not grade documents.
     """
 
-    def __init__(self, backend: ReflectionBackend, rules: Rules = OURS, *, grades: bool) -> None:
-        self._backend, self._rules, self._grades = backend, rules, grades
+    backend: ReflectionBackend
+    rules: Rules = OURS
+    _: KW_ONLY
+    grades: bool
 
     def run(self, state: State, settings: Settings) -> ReflectUpdate:
         """Write the decision."""
-        if settings.form == "poster" and not self._grades:
+        if settings.form == "poster" and not self.grades:
             allowed = "the poster's rule grades documents, so it needs Self-CRAG"
             raise SettingsError("form", settings.form, allowed)
-        posed = settings.profile.posed(state)
-        prefix = Prefix(settings.profile.instruction_for(posed["question"], posed["options"]))
-        driver = Driver(self._backend, settings, rules=self._rules)
-        events = []
-        with counting() as spending:
+        driver, events = Driver(self.backend, settings, rules=self.rules), []
+        prefix = asked_of(state, settings).prefix()
+        with counting() as spent:
             try:
                 choice = first_choice(prefix, driver, short=settings.form != "long")
             except ModelError as error:
                 choice = chosen("retrieve", "the model could not be asked")
                 events = [event("model_failed", "decide", error, "retrieve")]
-        record = Reflection(approximation=self._backend.approximation, choices=[choice])
-        return ReflectUpdate(reflection=record, events=events, usage=spending.usage)
+        record = Reflection(approximation=self.backend.approximation, choices=[choice])
+        return ReflectUpdate(reflection=record, events=events, usage=total(spent))

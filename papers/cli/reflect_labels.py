@@ -37,7 +37,7 @@ def chat_judge(
         ModelError: by the judge, if all calls of its first batch failed.
     """
     forms = {kind: _form(kind) for kind in KINDS}
-    asker = FormAsker(model, forms.values(), concurrency=concurrency, structured=True)
+    asker = FormAsker(model, concurrency=concurrency)
     each = RunnableLambda(asker.ask)
     worked: list[bool] = []
 

@@ -71,7 +71,7 @@ from pydantic import BeforeValidator
 
 from crag.papers.settings import PaperSettings
 from crag.parts import Candidate, Probabilities
-from crag.reflection.scoring import CritiqueScores, Grader, graded, score, seen
+from crag.reflection.scoring import CritiqueScores, Grader, graded, normalised, score, seen
 from crag.reflection_tokens import (
     CONTINUE,
     END,
@@ -87,7 +87,6 @@ from crag.reflection_tokens import (
     Group,
 )
 from crag.settings import CritiqueWeights
-from crag.state import Flag
 
 Compat = Literal[
     "released_ratio", "released_utility_weight", "released_text", "missing_group_half",
@@ -198,16 +197,16 @@ def grader(settings: ReleasedSettings) -> Grader:
 
 def _graded(
     settings: ReleasedSettings, unseen: float | None, group: Group, probabilities: Probabilities
-) -> tuple[float, list[Flag]]:
+) -> float:
     """Grade a group; `unseen` stands for the probability of an IsRel token that was not seen."""
     grades = {"grades": _DESIRED} if "desired_token_only" in settings.compat else {}
-    value, flags = graded(group, probabilities, **grades)
-    if group != "utility" and "missing_group_half" in settings.compat and len(flags) == 1:
-        value = _HALF if flags[0] == f"{group}_missing" else value
+    value = graded(group, probabilities, **grades)
+    if group != "utility" and "missing_group_half" in settings.compat:
+        value = value if normalised(group, probabilities) else _HALF
     if group == "relevance" and unseen is not None:
         yes, no = (probabilities.get(token, unseen) for token in (RELEVANT, RELEVANCE[0]))
         value = yes / (yes + no) if yes + no else value
-    return value, flags
+    return value
 
 
 def _weights(settings: ReleasedSettings) -> CritiqueWeights:

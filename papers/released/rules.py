@@ -16,7 +16,6 @@ from crag.reflection.driver import Asked, Driver
 from crag.reflection.rules import Rules
 from crag.reflection.scoring import CritiqueScores, retrieve_ratio
 from crag.reflection_tokens import CONTINUE, NO_RETRIEVAL, RETRIEVAL
-from crag.state import Flag
 
 _NUMBERED = {"released_citations", "released_biography"}
 
@@ -33,16 +32,13 @@ class ReleasedRules(Rules):
         """Score a whole answer of the short form."""
         return short_form_score(candidate, settings, has_passage=has_passage)
 
-    def share(
-        self, decision: Decision, settings: Any, *, opens_short: bool = False
-    ) -> tuple[float, list[Flag]]:
+    def share(self, decision: Decision, settings: Any, *, opens_short: bool = False) -> float:
         """Return the share of all three tokens, or the released ratio, which only opens answers."""
+        if opens_short and "released_ratio" in settings.compat:
+            return released_ratio(decision.retrieve)
         over_three = "share_of_three" in settings.compat
         others = (NO_RETRIEVAL, CONTINUE) if over_three else (NO_RETRIEVAL,)
-        share, flags = retrieve_ratio(decision.retrieve, others)
-        if opens_short and "released_ratio" in settings.compat:
-            share = released_ratio(decision.retrieve)
-        return share, flags
+        return retrieve_ratio(decision.retrieve, others)
 
     def objection(self, prefix: Prefix, driver: Driver) -> str:
         """Look for ``[Retrieval]`` in a draft."""

@@ -8,13 +8,12 @@ program that expects vLLM, `ScriptedReflection` to ours, which reads the same to
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from crag.parts import Candidate, Continuation, Decision, Prefix, SegmentLimits
-from crag.reflection.backends.candidates import Position, length, read_candidate, read_decision
-from crag.reflection.prompt_format import candidate_prompt, decision_prompt
+from crag.parts import Passage, Prefix
+from crag.reflection.backends.candidates import Position, Row, TokenReflection
 from crag.reflection_tokens import CLOSE, END, GROUPS, RETRIEVE, TOKENS
 
 UNKNOWN, END_ID = 0, 2
@@ -136,35 +135,38 @@ class VllmTokenizer:
         return self._ids.get(token, UNKNOWN)
 
 
-class ScriptedReflection:
+class ScriptedReflection(TokenReflection):
     """The model as a back end of reflection."""
-
-    approximation = ""
 
     def __init__(self, model: ScriptedModel, style: Style) -> None:
         self._model = model
-        self._names = {number: token for token, number in IDS.items()} if style.has_tokens else {}
+        known = {number: token for token, number in IDS.items()} if style.has_tokens else {}
+        self._names = {END_ID: END} | known
 
-    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
-        """Read the first token after each prefix."""
-        rows = [self._model.write(decision_prompt(prefix), 1) for prefix in prefixes]
-        return [read_decision(self._position(row[0]), row[0].text or END) for row in rows]
+    @property
+    def approximation(self) -> str:
+        """Nothing, whatever tokens it lacks."""
+        return ""
 
-    def candidates(
-        self, continuations: Sequence[Continuation], limits: SegmentLimits
-    ) -> list[Candidate]:
-        """Read the tokens after each prompt."""
-        return [self._candidate(continuation, limits) for continuation in continuations]
+    def load(self) -> None:
+        """Do nothing."""
 
-    def _candidate(self, continuation: Continuation, limits: SegmentLimits) -> Candidate:
-        prompt = candidate_prompt(*continuation, is_draft=limits.is_draft)
-        written = self._model.write(prompt, limits.max_tokens)
-        positions = [self._position(token) for token in written]
-        text = "".join(token.text for token in written[: length(positions, limits)])
-        has_passage = continuation.passage is not None
-        return read_candidate(positions, text, limits, has_passage=has_passage, otherwise="length")
+    def _fits(self, prefix: Prefix, passage: Passage, most: int) -> bool:
+        del prefix, passage, most
+        return True
 
-    def _position(self, token: Written) -> Position:
-        names = {END_ID: END} | self._names
-        seen = {self._names[number]: p for number, p in token.seen.items() if number in self._names}
-        return Position(names.get(token.number, ""), token.log_probability, seen)
+    def _generated(self, prompts: Sequence[str], most: int, stops: Collection[str]) -> list[Row]:
+        return [self._row(self._model.write(prompt, most), {END, *stops}) for prompt in prompts]
+
+    def _row(self, written: Sequence[Written], stops: Collection[str]) -> Row:
+        names = self._names or {}
+        positions = [
+            Position(
+                names.get(token.number, ""),
+                token.log_probability,
+                {names[n]: p for n, p in token.seen.items() if n in names and n != END_ID},
+            )
+            for token in written
+        ]
+        end = next((i for i, at in enumerate(positions) if at.token in stops), len(positions))
+        return Row(positions, "".join(token.text for token in written[:end]), is_cut=True)

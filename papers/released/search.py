@@ -14,7 +14,7 @@ from crag.papers.released.reflection import (
     spaced,
 )
 from crag.parts import Candidate, Decision
-from crag.reflection.beam import ENDINGS, BeamSearch, Child, Extension, as_written, joined
+from crag.reflection.beam import ENDINGS, BeamSearch, Child, as_written, joined
 from crag.reflection.retrieval_decision import compared, followed
 from crag.reflection.scoring import CritiqueScores, doubt_of
 from crag.reflection_tokens import CONTINUE, NO_SUPPORT, RETRIEVAL
@@ -44,8 +44,7 @@ class ReleasedSearch(BeamSearch):
         """Decide before a later segment; without a ``[Retrieval]`` the released search ends."""
         choice: Choice | None
         if decision is not None and self._has("released_remap"):
-            _, flags = self._rules.share(decision, self._settings)
-            choice = compared(decision, self._settings, remap_ratio(decision.retrieve), flags)
+            choice = compared(decision, self._settings, remap_ratio(decision.retrieve))
         elif self._has("released_search"):
             choice = followed(hypothesis["ending"], can_continue=False)
         else:
@@ -61,13 +60,13 @@ class ReleasedSearch(BeamSearch):
         return is_whole or self._has("whole_continuation")
 
     def _children(
-        self, task: Extension, candidates: Sequence[Candidate], *, is_whole: bool
+        self, at: int, candidates: Sequence[tuple[int | None, Candidate]], *, is_whole: bool
     ) -> list[Child]:
         """Extend a hypothesis; a child but the first may remember the text of its sibling."""
-        children = super()._children(task, candidates, is_whole=is_whole)
+        children = super()._children(at, candidates, is_whole=is_whole)
         if not self._has("sibling_leak"):
             return children
-        parent, leaked, sibling = task.hypothesis, list[Child](), ""
+        parent, leaked, sibling = self._beam["pool"][at], list[Child](), ""
         last = "".join(as_written(critique) for critique in self._of(parent)[-1:])
         before = parent["context"].removesuffix(last)
         for child in children:
@@ -114,11 +113,11 @@ class ReleasedSearch(BeamSearch):
         # IsUse may follow the part that a whole continuation is cut to.
         return ending in ENDINGS if whole else super()._ends(candidate, ending)
 
-    def _ranked(self, entries: Sequence[Child]) -> list[Child]:
+    def _ranked(self, children: Sequence[Child]) -> list[Child]:
         """Rank by the score alone with `released_ranking`; nothing is merged."""
         if not self._has("released_ranking"):
-            return super()._ranked(entries)
-        return sorted(entries, key=lambda entry: -self._score(entry.hypothesis))
+            return super()._ranked(children)
+        return sorted(children, key=lambda child: -self._score(child.hypothesis))
 
     def _score(self, hypothesis: Hypothesis) -> float:
         totals = [critique["total"] for critique in self._of(hypothesis)]

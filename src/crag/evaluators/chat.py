@@ -10,10 +10,10 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, Field
 
+from crag.answering.model_calls import filled
 from crag.errors import EvaluatorError
 from crag.evaluators.texts import scored
 from crag.parts import ChatModel
-from crag.plain import filled
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt
 from crag.state import Thresholds

@@ -24,9 +24,18 @@ from crag.parts import Candidate, Continuation, Decision, Prefix, SegmentLimits
 from crag.reflection.cleaning import cleaned
 from crag.reflection.driver import Asked, Driver, Offered
 from crag.reflection.retrieval_decision import next_choice, opening_choice
-from crag.reflection.scoring import CritiqueScores, critique_of, doubt_of, score
+from crag.reflection.scoring import CritiqueScores, critique_of, doubt_of, objection, score
 from crag.reflection_tokens import NO_RETRIEVAL, OPEN
-from crag.state import Beam, Choice, Critique, Ending, Flag, Hypothesis, Reflection
+from crag.state import (
+    Beam,
+    Choice,
+    Critique,
+    Ending,
+    Flag,
+    Hypothesis,
+    OfferedPassage,
+    Reflection,
+)
 
 ENDINGS: Final = ("end", "length")
 """How a candidate ends after which its answer cannot go on."""
@@ -34,29 +43,19 @@ ENDINGS: Final = ("end", "length")
 
 def long_form(asked: Asked, driver: Driver) -> Reflection:
     """Answer in segments by a whole search."""
-    record = beam_round(asked, Reflection(), driver)
+    record = beam_round(asked, driver)
     while record["beam"] is not None:
-        record = beam_round(asked, record, driver)
+        record = beam_round(asked._replace(record=record), driver)
     return record
 
 
-def beam_round(asked: Asked, record: Reflection, driver: Driver) -> Reflection:
+def beam_round(asked: Asked, driver: Driver) -> Reflection:
     """Return the record after one more round: with a `beam` for the next one, or with the answer.
 
     Raises:
         ModelError: the back end failed in the first round; a later failure ends the search.
     """
-    return (driver.rules.search or BeamSearch)(asked, record, driver).round()
-
-
-class Extension(NamedTuple):
-    """A hypothesis to extend."""
-
-    place: int
-    """In the beam."""
-    hypothesis: Hypothesis
-    passages: tuple[int | None, ...]
-    """By index; None for a segment without a passage."""
+    return (driver.rules.search or BeamSearch)(asked, driver).round()
 
 
 class Child(NamedTuple):
@@ -64,25 +63,31 @@ class Child(NamedTuple):
 
     hypothesis: Hypothesis
     critique: Critique | None = None
-    undesired: tuple[str, ...] = ()
-    """The critiques for which hard constraints drop it."""
+    objection: str = ""
+    """The critique for which hard constraints drop it."""
+
+    def conclude(self, why: str, *, kept: bool = False) -> None:
+        """Record what became of the segment."""
+        if self.critique is not None:
+            self.critique["kept"], self.critique["why"] = kept, why
 
 
 class BeamSearch:
     """One round of a search, on a copy of its record."""
 
-    def __init__(self, asked: Asked, record: Reflection, driver: Driver) -> None:
+    def __init__(self, asked: Asked, driver: Driver) -> None:
         self._asked, self._driver = asked, driver
         self._settings, self._rules = driver.settings, driver.rules
-        beam, is_first = deepcopy(record.get("beam")), record.get("beam") is None
-        prepared = None if asked.passages is None else list(asked.passages)
-        self._beam = beam or Beam(
-            depth=0, pool=[_opening()], static=None, prepared=prepared, flags=[], tokens=0,
-            seconds=0.0, ended=None,
+        record = Reflection(choices=[], passages=[], critiques=[])
+        if asked.record.get("beam") is not None:
+            record = deepcopy(asked.record)
+        self._choices, self._critiques = record["choices"], record["critiques"]
+        self._offered = Offered(record["passages"])
+        self._beam = record.get("beam") or Beam(
+            depth=0, pool=[Hypothesis(context="", critiques=[], done=False, ending="retrieve")],
+            prepared=None if asked.passages is None else list(asked.passages), static=None,
+            flags=[], tokens=0, seconds=0.0, ended=None,
         )  # fmt: skip
-        self._offered = Offered([] if is_first else record["passages"])
-        self._choices: list[Choice] = [] if is_first else list(record["choices"])
-        self._critiques: list[Critique] = [] if is_first else deepcopy(record["critiques"])
         self._began = driver.clock() - self._beam["seconds"]
 
     def round(self) -> Reflection:
@@ -96,46 +101,40 @@ class BeamSearch:
                 raise
             beam["ended"] = "model_failed"
         beam["seconds"] = self._driver.clock() - self._began
-        if not self._over and beam["seconds"] >= self._settings.max_reflection_seconds:
-            beam["ended"] = "time_limit"
+        is_over = beam["ended"] is not None or beam["depth"] >= self._deepest()
+        is_over = is_over or all(hypothesis["done"] for hypothesis in beam["pool"])
+        if not is_over and beam["seconds"] >= self._settings.max_reflection_seconds:
+            is_over, beam["ended"] = True, "time_limit"
         record = Reflection(
             choices=self._choices, passages=self._offered.records, critiques=self._critiques,
-            beam=None if self._over else beam,
+            beam=None if is_over else beam,
         )  # fmt: skip
-        return {**record, **self._answer()} if self._over else record
-
-    @property
-    def _over(self) -> bool:
-        beam = self._beam
-        is_done = all(hypothesis["done"] for hypothesis in beam["pool"])
-        return beam["ended"] is not None or is_done or beam["depth"] >= self._deepest()
+        return {**record, **self._answer()} if is_over else record
 
     def _deepest(self) -> int:
-        """Return the most segments of an answer."""
         return self._settings.max_depth
 
     def _extend(self, depth: int) -> None:
         choices = self._decided(depth)
         self._choices += choices.values()
-        tasks = self._tasks(choices)
-        if not tasks:
+        if not choices:
             return
-        whole = self._is_whole(choices, depth)
-        candidates = iter(
-            self._driver.candidates(
-                [
-                    Continuation(self._prefix(task.hypothesis), self._offered[place])
-                    for task in tasks
-                    for place in task.passages
-                ],
-                SegmentLimits(self._settings.max_new_tokens, self._generates_whole(is_whole=whole)),
-            )
-        )
+        places = {at: self._passages(at, choice) for at, choice in choices.items()}
+        whole, pool = self._is_whole(choices, depth), self._beam["pool"]
+        asked = [
+            Continuation(self._prefix(pool[at]), self._offered[place])
+            for at, offered in places.items()
+            for place in offered
+        ]
+        most = self._settings.max_new_tokens
+        limits = SegmentLimits(most, self._generates_whole(is_whole=whole))
+        candidates = self._driver.candidates(asked, limits)
+        self._beam["tokens"] += sum(candidate.tokens for candidate in candidates)
+        written = iter(candidates)
         children = [Child(hypothesis) for hypothesis in self._finished()]
-        for task in tasks:
-            of_task = [next(candidates) for _ in task.passages]
-            self._beam["tokens"] += sum(candidate.tokens for candidate in of_task)
-            children += self._children(task, of_task, is_whole=whole)
+        for at, offered in places.items():
+            of_parent = [(place, next(written)) for place in offered]
+            children += self._children(at, of_parent, is_whole=whole)
         self._beam["pool"] = [child.hypothesis for child in self._pruned(children)]
 
     def _finished(self) -> list[Hypothesis]:
@@ -161,9 +160,8 @@ class BeamSearch:
                 choices[at] = {**choice, "segment": depth, "hypothesis": at}
         return choices
 
-    def _asks(self, hypothesis: Hypothesis) -> bool:
+    def _asks(self, _: Hypothesis) -> bool:
         """Return whether the model decides before the next segment of a hypothesis."""
-        del hypothesis
         return self._settings.retrieval_mode == "adaptive"
 
     def _next_choice(self, hypothesis: Hypothesis, decision: Decision | None) -> Choice | None:
@@ -171,37 +169,33 @@ class BeamSearch:
         can_continue = self._last_passage(hypothesis) is not None
         return next_choice(decision, hypothesis["ending"], self._driver, can_continue=can_continue)
 
-    def _tasks(self, choices: Mapping[int, Choice]) -> list[Extension]:
-        """Return each hypothesis with the passages to extend it with."""
-        tasks: list[Extension] = []
-        for place, choice in choices.items():
-            hypothesis = self._beam["pool"][place]
-            passages: list[int | None] = [None]
-            if choice["action"] == "continue":
-                passages = [self._last_passage(hypothesis)]
-            elif choice["action"] == "retrieve":
-                passages = [*self._retrieved(hypothesis)] or [None]
-            tasks.append(Extension(place, hypothesis, tuple(passages)))
-        return tasks
+    def _passages(self, at: int, choice: Choice) -> Sequence[int | None]:
+        """Return the passages to extend a hypothesis with; None for a segment without one."""
+        hypothesis = self._beam["pool"][at]
+        if choice["action"] == "continue":
+            return [self._last_passage(hypothesis)]
+        return (self._retrieved(hypothesis) if choice["action"] == "retrieve" else []) or [None]
 
     def _retrieved(self, hypothesis: Hypothesis) -> list[int]:
         """Return the passages for a hypothesis: those of every segment, or of a search for it."""
-        beam, is_static = self._beam, self._settings.segment_retrieval == "static"
-        if is_static or (beam["prepared"] is not None and beam["depth"] == 1):
-            static, prepared = beam["static"], beam["prepared"]
-            if static is None:
-                if prepared is None:
-                    prepared = self._driver.search(self._asked.query)
-                static = beam["static"] = self._offered.add(prepared, beam["flags"])
-                beam["prepared"] = None
-            return static
-        last = "".join(cleaned(critique["text"]) for critique in self._of(hypothesis)[-1:])
-        passages = self._driver.search(f"{self._asked.query} {last}".strip())
-        return self._offered.add(passages, beam["flags"])
+        beam, prepared = self._beam, self._beam["prepared"]
+        if self._settings.segment_retrieval == "dynamic" and (
+            prepared is None or beam["depth"] > 1
+        ):
+            last = "".join(cleaned(critique["text"]) for critique in self._of(hypothesis)[-1:])
+            return self._offer(self._driver.search(f"{self._asked.query} {last}".strip()))
+        if beam["static"] is None:
+            if prepared is None:
+                prepared = self._driver.search(self._asked.query)
+            beam["static"], beam["prepared"] = self._offer(prepared), None
+        return beam["static"]
 
-    def _is_whole(self, choices: Mapping[int, Choice], depth: int) -> bool:
+    def _offer(self, passages: Sequence[OfferedPassage]) -> list[int]:
+        self._beam["flags"] += [] if passages else ["no_passages"]
+        return self._offered.add(passages)
+
+    def _is_whole(self, _: Mapping[int, Choice], __: int) -> bool:
         """Return whether the rest of the answer is generated at once, without retrieval."""
-        del choices, depth
         return self._settings.retrieval_mode == "never"
 
     def _generates_whole(self, *, is_whole: bool) -> bool:
@@ -221,11 +215,11 @@ class BeamSearch:
         return [self._critiques[place] for place in hypothesis["critiques"]]
 
     def _children(
-        self, task: Extension, candidates: Sequence[Candidate], *, is_whole: bool
+        self, at: int, candidates: Sequence[tuple[int | None, Candidate]], *, is_whole: bool
     ) -> list[Child]:
-        """Extend a hypothesis by each candidate, and record the critiques."""
-        parent, children = task.hypothesis, list[Child]()
-        for place, candidate in zip(task.passages, candidates, strict=True):
+        """Extend a hypothesis by each candidate of a passage, and record the critiques."""
+        parent, children = self._beam["pool"][at], list[Child]()
+        for place, candidate in candidates:
             text, ending = self._cut(candidate, is_whole=is_whole)
             critique = critique_of(
                 candidate._replace(ending=ending),
@@ -233,13 +227,12 @@ class BeamSearch:
                 self._offered.numbered(place),
                 text=text,
                 segment=len(parent["critiques"]),
-                hypothesis=task.place,
+                hypothesis=at,
             )
             self._critiques.append(critique)
             done = is_whole or self._ends(candidate, ending)
             hypothesis = self._extended(parent, critique, done=done, ending=ending)
-            undesired = tuple(self._rules.undesired(candidate, self._settings))
-            children.append(Child(hypothesis, critique, undesired))
+            children.append(Child(hypothesis, critique, objection(candidate, self._settings)))
         return children
 
     def _cut(self, candidate: Candidate, *, is_whole: bool) -> tuple[str, Ending]:
@@ -268,40 +261,41 @@ class BeamSearch:
         """Return whether an answer ends with this candidate."""
         return candidate.utility is not None or ending in ENDINGS
 
-    def _pruned(self, entries: Sequence[Child]) -> list[Child]:
+    def _pruned(self, children: Sequence[Child]) -> list[Child]:
         """Return the beam, best first, and record in the critiques what became of each child.
 
         Hard constraints drop children first, unless nothing would be left; of those that say the
         same the best is kept; then the best `beam_width` of all.
         """
-        width = self._settings.beam_width
-        ranked = self._ranked(_unconstrained(entries))
-        for rank, entry in enumerate(ranked, start=1):
+        left = [child for child in children if not child.objection] or list(children)
+        for child in children:
+            if child.objection and left[0].objection and child.critique is not None:
+                child.critique["flags"].append("constraint_fallback")
+            elif child.objection:
+                child.conclude(f"it says {child.objection}")
+        width, ranked = self._settings.beam_width, self._ranked(left)
+        for rank, child in enumerate(ranked, start=1):
             where = "in" if rank <= width else "beyond"
-            _conclude(entry, f"place {rank} {where} a beam of {width}", kept=rank <= width)
+            child.conclude(f"place {rank} {where} a beam of {width}", kept=rank <= width)
         return ranked[:width]
 
-    def _ranked(self, entries: Sequence[Child]) -> list[Child]:
+    def _ranked(self, children: Sequence[Child]) -> list[Child]:
         """Merge those that say the same, and return the best first; ties keep their order.
 
         Of those that say the same the best is kept, of equals the first; one that is done and one
         that is not are never the same. Hypotheses that say nothing come last.
         """
-        best: dict[tuple[bool, str], Child] = {}
-        for entry in entries:
-            key = (entry.hypothesis["done"], self._shown(entry.hypothesis))
-            other = best.setdefault(key, entry)
-            if self._score(entry.hypothesis) > self._score(other.hypothesis):
-                best[key] = entry
-        distinct = [entry for entry in entries if any(entry is one for one in best.values())]
-        for entry in entries:
-            if not any(entry is one for one in distinct) and entry.critique is not None:
-                _conclude(entry, "another hypothesis that says the same scored at least as high")
-                entry.critique["flags"].append("merged")
-        return sorted(
-            distinct,
-            key=lambda one: (not self._shown(one.hypothesis), -self._score(one.hypothesis)),
-        )
+        keys = [(child.hypothesis["done"], self._shown(child.hypothesis)) for child in children]
+        scores = [self._score(child.hypothesis) for child in children]
+        best: dict[tuple[bool, str], int] = {}
+        for at, key in enumerate(keys):
+            if scores[at] > scores[best.setdefault(key, at)]:
+                best[key] = at
+        for at, child in enumerate(children):
+            if best[keys[at]] != at:
+                child.conclude("another hypothesis that says the same scored at least as high")
+        order = sorted(sorted(best.values()), key=lambda at: (not keys[at][1], -scores[at]))
+        return [children[at] for at in order]
 
     def _score(self, hypothesis: Hypothesis) -> float:
         """Return the mean score of the segments; 0 without any."""
@@ -325,12 +319,10 @@ class BeamSearch:
             "cut": best["ending"] == "length",
             "empty": not answer,
         }
-        last: list[Flag] = [ended] if ended else []
-        flags += [*last, *(flag for flag in raised if raised[flag])]
-        flags = [*self._beam["flags"], *flags]
+        flags = [*self._beam["flags"], *flags, *([ended] if ended else [])]
         return Reflection(
             answer=answer, raw=best["context"], cited=cited, score=self._score(best),
-            flags=sorted(set(flags), key=flags.index),  # pyright: ignore[reportArgumentType]
+            flags=list(dict.fromkeys([*flags, *(flag for flag in raised if raised[flag])])),
             tokens=self._beam["tokens"],
         )  # fmt: skip
 
@@ -353,41 +345,16 @@ def joined(critiques: Sequence[Critique]) -> tuple[str, list[int], list[Flag]]:
     number. A segment that repeats an earlier one is left out. One whose passage was judged
     irrelevant, or that was judged unsupported, cites nothing.
     """
-    spoken = [(cleaned(critique["text"]), critique) for critique in critiques]
-    spoken = [(shown, critique) for shown, critique in spoken if shown]
-    unique: dict[str, Critique] = {}
-    for shown, critique in spoken:
-        unique.setdefault(shown, critique)
+    spoken = [(shown, one) for one in critiques if (shown := cleaned(one["text"]))]
+    unique = dict(reversed(spoken))
     cited: list[int] = []
     parts: list[str] = []
-    for shown, critique in unique.items():
-        passage, number = critique["passage"], None
-        if passage is not None and not doubt_of(critique):
+    for shown in dict.fromkeys(shown for shown, _ in spoken):
+        passage, number = unique[shown]["passage"], None
+        if passage is not None and not doubt_of(unique[shown]):
             if passage not in cited:
                 cited.append(passage)
             number = cited.index(passage) + 1
         parts.append(with_number(shown, number))
     flags: list[Flag] = ["repeated_segment"] if len(unique) < len(spoken) else []
     return " ".join(parts), cited, flags
-
-
-def _opening() -> Hypothesis:
-    return Hypothesis(context="", critiques=[], done=False, ending="retrieve")
-
-
-def _unconstrained(entries: Sequence[Child]) -> list[Child]:
-    """Drop those with an undesired critique; all are kept if that leaves none."""
-    left = [entry for entry in entries if not entry.undesired]
-    for entry in entries:
-        if entry.critique is None or not entry.undesired:
-            continue
-        if left:
-            _conclude(entry, f"it says {', '.join(entry.undesired)}")
-        else:
-            entry.critique["flags"].append("constraint_fallback")
-    return left or list(entries)
-
-
-def _conclude(entry: Child, why: str, *, kept: bool = False) -> None:
-    if entry.critique is not None:
-        entry.critique["kept"], entry.critique["why"] = kept, why

@@ -23,7 +23,7 @@ from crag.parts import Candidate, SegmentLimits, continuations
 from crag.reflection.cleaning import cleaned, short_answer
 from crag.reflection.driver import Asked, Driver, Offered
 from crag.reflection.retrieval_decision import opening_choice
-from crag.reflection.scoring import CritiqueScores, argmax, critique_of
+from crag.reflection.scoring import CritiqueScores, argmax, critique_of, objection
 from crag.reflection_tokens import (
     FULLY,
     NO_RETRIEVAL,
@@ -38,18 +38,24 @@ from crag.state import Critique, Flag, Reflection
 ALONE = "the answer without a passage: "
 """Comes before the reason in the critique of a draft that is the whole answer."""
 _NOTHING = Candidate("", None, None, None, 0.0, 0, "end")
-_UNSCORED = CritiqueScores(None, None, 0.0, 0.0, 0.0, ())
+_UNSCORED = CritiqueScores(None, None, 0.0, 0.0, 0.0)
 
 
-class GradedLoop:
-    """One run of the loop; an answer is a list of critiques, that of its passage last.
+def graded_loop(asked: Asked, driver: Driver) -> Reflection:
+    """Answer from one passage after the other; one without a grade counts as medium.
 
-    A passage without a grade counts as medium. Answers to closed tasks are not summed.
+    The draft is the whole answer if the decision is not to retrieve, or where own knowledge is
+    allowed if no passage was of use; otherwise the answer is then empty. Answers to closed tasks
+    are not summed.
     """
+    return _GradedLoop(asked, driver).run()
+
+
+class _GradedLoop:
+    """One run; an answer is a list of critiques, that of its passage last."""
 
     def __init__(self, asked: Asked, driver: Driver) -> None:
-        self._asked, self._driver = asked, driver
-        self._settings, self._rules = driver.settings, driver.rules
+        self._asked, self._driver, self._settings = asked, driver, driver.settings
         self._offered = Offered()
         self._critiques: list[Critique] = []
         self._answers: list[list[Critique]] = []
@@ -58,35 +64,28 @@ class GradedLoop:
         self._flags: list[Flag] = []
         self._tokens = 0
 
-    def run(self, *, own_knowledge: bool) -> Reflection:
-        """Answer from one passage after the other.
-
-        The draft is the whole answer if the decision is not to retrieve, or with `own_knowledge` if
-        no passage was of use; otherwise the answer is then empty.
-        """
+    def run(self) -> Reflection:
         choice = opening_choice(self._asked, self._driver, short=True)
         if choice["action"] == "no_retrieve":
             final, why = self._drafted(), choice["why"]
         else:
             final, why = self._read(), "no passage was of use"
             final = final or max(self._answers, key=lambda one: one[-1]["total"], default=[])
-            if not final and own_knowledge:
+            if not final and self._settings.allow_own_knowledge:
                 final = self._drafted()
         for part in final:
             part["kept"] = part["chosen"] = True
             if len(final) == 1 and part["passage"] is None:
                 part["why"] = f"{ALONE}{why}"
-        flags = [flag for part in final for flag in part["flags"] if flag in {"empty", "cut"}]
-        if not final:
-            flags.append("empty")
-        told: list[Flag] = [*self._flags, *flags]  # pyright: ignore[reportAssignmentType]
+            self._flags += [flag for flag in part["flags"] if flag in {"empty", "cut"}]
+        self._flags += [] if final else ["empty"]
         return Reflection(
             choices=[choice], passages=self._offered.records, critiques=self._critiques, beam=None,
             answer=short_answer(" ".join(cleaned(part["text"]) for part in final)),
             raw=_before(final[:-1]) + "".join(part["text"] for part in final[-1:]),
             cited=[part["passage"] for part in final if part["passage"] is not None],
             score=final[-1]["total"] if final else 0.0,
-            flags=sorted(set(told), key=told.index), tokens=self._tokens,
+            flags=list(dict.fromkeys(self._flags)), tokens=self._tokens,
         )  # fmt: skip
 
     def _read(self) -> list[Critique]:
@@ -96,7 +95,7 @@ class GradedLoop:
         """
         final, ended = list[Critique](), ""
         latest = self._driver.clock() + self._settings.max_reflection_seconds
-        self._offered.add(self._asked.passages or (), self._flags)
+        self._flags += [] if self._offered.add(self._asked.passages or ()) else ["no_passages"]
         for place, record in enumerate(self._offered.records):
             grade = record.get("grade") or "medium"
             if not ended and place and self._driver.clock() >= latest:
@@ -113,7 +112,7 @@ class GradedLoop:
                 self._flags.append("model_failed")
                 ended = "the model failed"
             unread = critique_of(_NOTHING, _UNSCORED, self._offered.numbered(place))
-            unread["flags"], unread["why"] = ["not_generated"], ended
+            unread["flags"], unread["why"] = [], ended
             if grade == "low":
                 unread["why"] = "its grade is low"
             self._critiques.append(unread)
@@ -148,8 +147,8 @@ class GradedLoop:
             return "it is empty"
         if grade == "high" and argmax("support", candidate.support) not in (FULLY, PARTIALLY):
             return f"it says neither {FULLY} nor {PARTIALLY}"
-        undesired = self._rules.undesired(candidate, self._settings)
-        return f"it says {', '.join(undesired)}" if undesired else ""
+        undesired = objection(candidate, self._settings)
+        return f"it says {undesired}" if undesired else ""
 
     def _drafted(self) -> list[Critique]:
         """Return the draft from own knowledge, which is made once; nothing if it is empty."""
@@ -166,11 +165,13 @@ class GradedLoop:
         """
         asked = continuations(self._asked.prefix(_before(draft)), [self._offered[place]])
         limits = SegmentLimits(self._settings.max_new_tokens, whole_answer=True)
-        candidate, text = self._driver.candidates(asked, limits)[0], None
+        [candidate] = self._driver.candidates(asked, limits)
         self._tokens += candidate.tokens
-        if place is None:
-            text = candidate.text.partition(RETRIEVAL)[0].partition(OPEN)[0]
-        scored = self._rules.scored(candidate, self._settings, has_passage=place is not None)
+        has_passage = place is not None
+        text = candidate.text
+        if not has_passage:
+            text = text.partition(RETRIEVAL)[0].partition(OPEN)[0]
+        scored = self._driver.rules.scored(candidate, self._settings, has_passage=has_passage)
         passage = self._offered.numbered(place)
         critique = critique_of(candidate, scored, passage, text=text, segment=len(draft))
         self._critiques.append(critique)

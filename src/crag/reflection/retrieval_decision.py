@@ -3,9 +3,9 @@
 from crag.parts import Decision, Prefix
 from crag.reflection.driver import Asked, Driver
 from crag.reflection.scoring import argmax
-from crag.reflection_tokens import CONTINUE, RETRIEVAL
 from crag.settings import ReflectionSettings
-from crag.state import Choice, Ending, Flag, RetrievalAction
+from crag.reflection_tokens import CONTINUE, RETRIEVAL
+from crag.state import Choice, Ending, RetrievalAction
 
 
 def opening_choice(asked: Asked, driver: Driver, *, short: bool) -> Choice:
@@ -25,7 +25,7 @@ def first_choice(prefix: Prefix, driver: Driver, *, short: bool) -> Choice:
     why = "" if short else rules.objection(prefix, driver)
     if why:
         return chosen("no_retrieve", why, decision)
-    return compared(decision, settings, *rules.share(decision, settings, opens_short=short))
+    return compared(decision, settings, rules.share(decision, settings, opens_short=short))
 
 
 def next_choice(
@@ -40,7 +40,7 @@ def next_choice(
     if decision is not None:
         if can_continue and argmax("retrieve", decision.retrieve) == CONTINUE:
             return chosen("continue", f"{CONTINUE} is the likeliest", decision)
-        return compared(decision, settings, *driver.rules.share(decision, settings))
+        return compared(decision, settings, driver.rules.share(decision, settings))
     if settings.retrieval_mode == "hard":
         return followed(ending, can_continue=can_continue)
     return by_mode(settings)
@@ -60,14 +60,12 @@ def followed(ending: Ending, *, can_continue: bool) -> Choice:
     return chosen(action, f"the last segment ended with {ending!r}")
 
 
-def compared(
-    decision: Decision, settings: ReflectionSettings, ratio: float, flags: list[Flag]
-) -> Choice:
+def compared(decision: Decision, settings: ReflectionSettings, ratio: float) -> Choice:
     """Retrieve if the ratio is above the threshold `delta`."""
     is_above = ratio > settings.delta
     why = f"{ratio:.3f} is {'above' if is_above else 'not above'} {settings.delta:g}"
     choice = chosen("retrieve" if is_above else "no_retrieve", why, decision)
-    return {**choice, "ratio": ratio, "flags": flags}
+    return {**choice, "ratio": ratio}
 
 
 def chosen(action: RetrievalAction, why: str, decision: Decision | None = None) -> Choice:
@@ -75,5 +73,5 @@ def chosen(action: RetrievalAction, why: str, decision: Decision | None = None) 
     emitted, shares = (decision.emitted, dict(decision.retrieve)) if decision else ("", {})
     return Choice(
         segment=0, hypothesis=0, action=action, ratio=None, emitted=emitted, probabilities=shares,
-        why=why, flags=[],
+        why=why,
     )  # fmt: skip

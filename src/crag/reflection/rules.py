@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from crag.parts import Candidate, Decision, Prefix
 from crag.reflection.cleaning import short_answer
-from crag.reflection.scoring import CritiqueScores, argmax, retrieve_ratio, score
-from crag.reflection_tokens import NO_SUPPORT
+from crag.reflection.scoring import CritiqueScores, retrieve_ratio, score
 from crag.settings import ReflectionSettings
-from crag.state import Flag
 
 if TYPE_CHECKING:
     from crag.reflection.beam import BeamSearch
@@ -31,48 +29,35 @@ class Rules:
         return score(candidate, settings.weights, has_passage=has_passage)
 
     def share(
-        self, decision: Decision, settings: ReflectionSettings, *, opens_short: bool = False
-    ) -> tuple[float, list[Flag]]:
+        self, decision: Decision, _: ReflectionSettings, *, opens_short: bool = False
+    ) -> float:
         """Return the share of the token Retrieval; `opens_short`: for a whole short answer."""
-        del settings, opens_short
+        del opens_short
         return retrieve_ratio(decision.retrieve)
 
-    def objection(self, prefix: Prefix, driver: "Driver") -> str:
+    def objection(self, _: Prefix, __: "Driver") -> str:
         """Return why a long answer begins without retrieval, whatever the share; mostly empty."""
-        del prefix, driver
         return ""
 
-    def undesired(self, candidate: Candidate, settings: ReflectionSettings) -> list[str]:
-        """Return the critiques by which hard constraints drop a candidate."""
-        if settings.constraints == "soft" or argmax("support", candidate.support) != NO_SUPPORT:
-            return []
-        return [NO_SUPPORT]
-
-    def compared(
-        self, text: str, asked: "Asked", settings: ReflectionSettings, *, has_passage: bool
-    ) -> str:
+    def compared(self, text: str, _: "Asked", __: ReflectionSettings, *, has_passage: bool) -> str:
         """Return the text of a short answer by which it is compared with others."""
-        del asked, settings, has_passage
+        del has_passage
         return short_answer(text)
 
-    def shown(self, answer: str, settings: ReflectionSettings) -> str:
+    def shown(self, answer: str, _: ReflectionSettings) -> str:
         """Return the short answer that won as a user reads it."""
-        del settings
         return answer
 
-    def empty_compete(self, settings: ReflectionSettings) -> bool:
+    def empty_compete(self, _: ReflectionSettings) -> bool:
         """Return whether an empty short answer is compared with others."""
-        del settings
         return False
 
-    def checks(self, settings: ReflectionSettings) -> bool:
+    def checks(self, _: ReflectionSettings) -> bool:
         """Return whether an unsure answer is only likely, and quotations replace a wrong one."""
-        del settings
         return True
 
-    def cites_as_written(self, settings: ReflectionSettings) -> bool:
+    def cites_as_written(self, _: ReflectionSettings) -> bool:
         """Return whether an answer keeps the numbers with which its segments were joined."""
-        del settings
         return False
 
 

@@ -10,20 +10,19 @@ from typing import NamedTuple
 
 from crag.parts import Candidate, Passage, Probabilities
 from crag.reflection.cleaning import short_answer
+from crag.settings import CritiqueWeights, ReflectionSettings
 from crag.reflection_tokens import (
     FULLY,
     GROUPS,
     IRRELEVANT,
     NO_RETRIEVAL,
     NO_SUPPORT,
-    OPEN,
     PARTIALLY,
     RELEVANT,
     RETRIEVAL,
     UTILITY,
     Group,
 )
-from crag.settings import CritiqueWeights
 from crag.state import Critique, Flag
 
 _GRADES: Mapping[Group, Mapping[str, float]] = {
@@ -31,28 +30,27 @@ _GRADES: Mapping[Group, Mapping[str, float]] = {
     "support": {FULLY: 1.0, PARTIALLY: 0.5},
     "utility": dict(zip(UTILITY, (-1.0, -0.5, 0.0, 0.5, 1.0), strict=True)),
 }
-_MISSING: Mapping[Group, Flag] = {
-    "relevance": "relevance_missing",
-    "support": "support_missing",
-    "utility": "utility_missing",
-}
-Grader = Callable[[Group, Probabilities], tuple[float, list[Flag]]]
-"""Returns the score of a group of tokens, and what was missing."""
+Grader = Callable[[Group, Probabilities], float]
+"""Returns the score of a group of tokens."""
 
 
 class CritiqueScores(NamedTuple):
     """The scores of one candidate."""
 
     relevance: float | None
-    """0 to 1; None without passage."""
+    """0 to 1, as `support`; both are None without a passage."""
     support: float | None
-    """0 to 1; None without passage."""
     utility: float
     """-1 to 1."""
     sequence: float
     """0 to 1."""
     total: float
-    flags: tuple[Flag, ...]
+
+
+def seen(probabilities: Probabilities, token: str) -> float:
+    """Return the probability of a token; 0 if it was not seen, or is no positive number."""
+    p = probabilities.get(token, 0.0)
+    return p if math.isfinite(p) and p > 0 else 0.0
 
 
 def normalised(group: Group, probabilities: Probabilities) -> dict[str, float]:
@@ -79,74 +77,45 @@ def graded(
     group: Group,
     probabilities: Probabilities,
     grades: Mapping[Group, Mapping[str, float]] = _GRADES,
-) -> tuple[float, list[Flag]]:
-    """Return the score of a group other than Retrieve, and what was missing.
+) -> float:
+    """Return the score of a group other than Retrieve; 0 if no token of it was seen.
 
-    IsRel: the share of Relevant. IsSup: fully + 0.5 partially. IsUse: from -1 to 1. 0 if no token
-    of the group was seen.
+    IsRel: the share of Relevant. IsSup: fully + 0.5 partially. IsUse: from -1 to 1.
     """
     shares = normalised(group, probabilities)
-    if not shares:
-        return 0.0, [_MISSING[group]]
     weighted = sum(grades[group].get(token, 0.0) * share for token, share in shares.items())
-    # Rounding must not carry a score out of its range.
-    return max(-1.0, min(1.0, weighted)), _member_flags(probabilities, GROUPS[group])
+    return max(-1.0, min(1.0, weighted))  # Rounding must not carry a score out of its range.
 
 
-def seen(probabilities: Probabilities, token: str) -> float:
-    """Return the probability of a token; 0 if it was not seen, or is no positive number."""
-    p = probabilities.get(token, 0.0)
-    return p if math.isfinite(p) and p > 0 else 0.0
-
-
-def retrieve_ratio(
-    probabilities: Probabilities, others: Sequence[str] = (NO_RETRIEVAL,)
-) -> tuple[float, list[Flag]]:
+def retrieve_ratio(probabilities: Probabilities, others: Sequence[str] = (NO_RETRIEVAL,)) -> float:
     """Return p(yes) / (p(yes) + p(no)), 0 to 1 (Self-RAG, Appendix A.3); `others` stand for no.
 
-    0.5 with a flag if none of the tokens was seen.
+    0.5 if none of the tokens was seen.
     """
     yes = seen(probabilities, RETRIEVAL)
     mass = yes + math.fsum(seen(probabilities, token) for token in others)
-    if mass == 0:
-        return 0.5, ["retrieve_missing"]
-    return yes / mass, _member_flags(probabilities, (RETRIEVAL, *others))
-
-
-def sequence_score(candidate: Candidate) -> tuple[float, list[Flag]]:
-    """Return exp of the mean log-probability, 0 to 1; 0 for an empty text or no number."""
-    mean = candidate.mean_log_probability
-    if candidate.tokens <= 0:
-        return 0.0, []
-    return (0.0, ["no_sequence_score"]) if math.isnan(mean) else (math.exp(min(0.0, mean)), [])
+    return yes / mass if mass else 0.5
 
 
 def score(
     candidate: Candidate, weights: CritiqueWeights, *, has_passage: bool, grade: Grader = graded
 ) -> CritiqueScores:
-    """Score a candidate: sequence plus weighted critiques.
+    """Score a candidate: exp of the mean log-probability plus weighted critiques.
 
-    The sources define no score without a passage: it is sequence and utility, with a flag. IsSup
-    and IsUse count only where the model wrote one of their tokens.
+    The sources define no score without a passage: it is sequence and utility. IsSup and IsUse count
+    only where the model wrote one of their tokens. An empty text has no sequence score.
     """
-    sequence, flags = sequence_score(candidate)
-
-    def graded_if_written(group: Group, probabilities: Probabilities | None) -> float:
-        if probabilities is None:
-            flags.append("no_support_token" if group == "support" else "no_utility_token")
-            return 0.0
-        value, missing = grade(group, probabilities)
-        flags.extend(missing)
-        return value
-
-    utility = graded_if_written("utility", candidate.utility)
+    mean = candidate.mean_log_probability
+    is_empty = candidate.tokens <= 0 or math.isnan(mean)
+    sequence = 0.0 if is_empty else math.exp(min(0.0, mean))
+    utility = grade("utility", candidate.utility) if candidate.utility is not None else 0.0
     total = weights.sequence * sequence + weights.utility * utility
     if not has_passage:
-        return CritiqueScores(None, None, utility, sequence, total, (*flags, "no_retrieval_score"))
-    relevance = graded_if_written("relevance", candidate.relevance or {})
-    support = graded_if_written("support", candidate.support)
+        return CritiqueScores(None, None, utility, sequence, total)
+    relevance = grade("relevance", candidate.relevance or {})
+    support = grade("support", candidate.support) if candidate.support is not None else 0.0
     total += weights.relevance * relevance + weights.support * support
-    return CritiqueScores(relevance, support, utility, sequence, total, tuple(dict.fromkeys(flags)))
+    return CritiqueScores(relevance, support, utility, sequence, total)
 
 
 def critique_of(  # noqa: PLR0913 - a candidate, its scores and its place
@@ -163,23 +132,31 @@ def critique_of(  # noqa: PLR0913 - a candidate, its scores and its place
     `text` is what is used of the candidate's text, if that is not all.
     """
     used = candidate.text if text is None else text
+    groups: dict[Group, Probabilities | None] = {"utility": candidate.utility}
+    if passage:
+        groups |= {"relevance": candidate.relevance, "support": candidate.support}
+    shares = {group: normalised(group, given or {}) for group, given in groups.items()}
     raised: dict[Flag, bool] = {
         "unsure": not candidate.sure,
         "empty": not short_answer(used),
         "cut": candidate.ending == "length",
-        "invented_passage": OPEN in candidate.text,
     }
     critique = Critique(
         segment=segment, hypothesis=hypothesis, passage=passage[0] if passage else None,
         title=passage[1].title if passage else "", text=used,
-        probabilities=_shares(candidate, has_passage=passage is not None),
-        relevance=scored.relevance, support=scored.support, utility=scored.utility,
-        sequence=scored.sequence, total=scored.total, kept=False, chosen=False, why="",
-        flags=[*scored.flags, *(flag for flag, is_raised in raised.items() if is_raised)],
+        probabilities={group: known for group, known in shares.items() if known},
+        **scored._asdict(), kept=False, chosen=False, why="",
+        flags=[flag for flag, is_raised in raised.items() if is_raised],
     )  # fmt: skip
     if candidate.quotation_score is not None:
         critique["quotation_score"] = candidate.quotation_score
     return critique
+
+
+def objection(candidate: Candidate, settings: ReflectionSettings) -> str:
+    """Return the critique by which hard constraints drop a candidate; empty if none does."""
+    is_hard = settings.constraints == "hard"
+    return NO_SUPPORT if is_hard and argmax("support", candidate.support) == NO_SUPPORT else ""
 
 
 def doubt_of(critique: Critique) -> str:
@@ -188,15 +165,3 @@ def doubt_of(critique: Critique) -> str:
     if argmax("relevance", shares.get("relevance")) == IRRELEVANT:
         return IRRELEVANT
     return NO_SUPPORT if argmax("support", shares.get("support")) == NO_SUPPORT else ""
-
-
-def _member_flags(probabilities: Probabilities, needed: Sequence[str]) -> list[Flag]:
-    return [] if all(token in probabilities for token in needed) else ["member_missing"]
-
-
-def _shares(candidate: Candidate, *, has_passage: bool) -> dict[str, dict[str, float]]:
-    shares_by_group = {"utility": normalised("utility", candidate.utility or {})}
-    if has_passage:
-        shares_by_group["relevance"] = normalised("relevance", candidate.relevance or {})
-        shares_by_group["support"] = normalised("support", candidate.support or {})
-    return {group: shares for group, shares in shares_by_group.items() if shares}

@@ -1,7 +1,6 @@
 """Segments written as by a model with the tokens, and probabilities from the tokens of JSON."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -53,83 +52,58 @@ def test_of_a_passage_that_is_too_long_the_whole_words_are_used(most: int, text:
 NAMES = {"fully": "F", "partially": "P", "none": "N"}
 
 
-def token(text: str, probability: float = 1.0, **others: float) -> Token:
-    told = {text: probability} | others
-    return Token(text, math.log(probability), {name: math.log(p) for name, p in told.items()})
+def tokens(*pieces: str | tuple[str, dict[str, float]]) -> list[Token]:
+    """Return the tokens of a reply; of some the likeliest are given with their probabilities."""
+    content = []
+    for text, others in ((one, {one: 1.0}) if isinstance(one, str) else one for one in pieces):
+        listed = [{"token": other, "logprob": math.log(p)} for other, p in others.items()]
+        content.append({"token": text, "logprob": math.log(others[text]), "top_logprobs": listed})
+    return tokens_of(AIMessage("", response_metadata={"logprobs": {"content": content}}))
 
 
-def tokens(*texts: str) -> list[Token]:
-    return [token(text) for text in texts]
-
-
-def test_a_label_of_its_own_token() -> None:
-    said = [*tokens('{"', "support", '":"'), token("fully", 0.7, partially=0.2, no=0.05, x=0.01),
-            *tokens('"}')]  # fmt: skip
-    found = of_labels(said, "support", NAMES)
-    assert found == pytest.approx({"F": 0.7, "P": 0.2, "N": 0.05})
-
-
-def test_a_label_cut_into_tokens_and_glued_to_its_quotation_mark() -> None:
-    others = {' "part': 0.3, " [": 0.1, ' "Fu': 0.05, '"none': 0.05, ' "': 0.02}
-    said = [*tokens('{"support":'), token(' "f', 0.5, **others), *tokens('ully"}')]
-    assert of_labels(said, "support", NAMES) == pytest.approx({"F": 0.55, "P": 0.3})
-
-
-def test_grades_are_numbers() -> None:
-    said = [*tokens('{"utility"', ": "), token("5", 0.6, **{"4": 0.3, "10": 0.1}), *tokens("}")]
-    grades = {str(n): f"[{n}]" for n in range(1, 6)}
-    assert of_labels(said, "utility", grades) == pytest.approx({"[5]": 0.6, "[4]": 0.3})
-
-
-def test_a_field_within_the_text_is_text() -> None:
-    forged = r'{"text": "\"support\": \"fully\"", '
-    said = [*tokens(forged, '"support": "'), token("none", 0.9), *tokens('"}')]
-    assert of_labels(said, "support", NAMES) == pytest.approx({"N": 0.9})
-
-
-def test_a_beginning_that_two_labels_share_counts_for_neither() -> None:
-    said = [*tokens('{"support": "'), token("no", 0.9, partially=0.1), *tokens('"}')]
-    assert of_labels(said, "support", NAMES | {"not at all": "A"}) == pytest.approx({"P": 0.1})
-
-
-def test_of_a_field_that_is_not_there_nothing_is_told() -> None:
-    assert of_labels(tokens('{"text": "a"}'), "support", NAMES) is None
-    assert of_labels(tokens('{"support": "', "perhaps", '"}'), "support", NAMES) is None
-    assert of_labels(tokens('{"support": "'), "support", NAMES) is None
-    assert of_labels([], "support", NAMES) is None
-
-
-def test_the_mean_is_that_of_the_text_alone() -> None:
-    said = [token('{"text"', 0.1), token(': "', 0.1), token("A", 0.5), token(r' \"b\" fact.', 0.25),
-            token('", "utility": 5}', 0.1)]  # fmt: skip
-    mean, count = of_text(said) or (0.0, 0)
-    assert (mean, count) == pytest.approx(((math.log(0.5) + math.log(0.25)) / 2, 2))
-    assert of_text(tokens("no text")) is None
-    assert of_text([]) is None
+GLUED = {' "f': 0.5, ' "part': 0.3, " [": 0.1, ' "Fu': 0.05, '"none': 0.05, ' "': 0.02}
+WHOLE = {"fully": 0.7, "partially": 0.2, "no": 0.05, "x": 0.01}
+FORGED = r'{"text": "\"support\": \"fully\"", '
 
 
 @pytest.mark.parametrize(
-    "metadata",
+    ("pieces", "labels", "shares"),
     [
-        {},
-        {"logprobs": None},
-        {"logprobs": {"content": None}},
-        {"logprobs": {"content": [{"token": "a"}]}},
-        {"logprobs": {"content": [{"token": "a", "logprob": "low"}]}},
-        {"logprobs": {"content": [{"token": "a", "logprob": math.nan}]}},
-        {"logprobs": {"content": [3]}},
-        {"logprobs": [1]},
+        (['{"', "support", '":"', ("fully", WHOLE), '"}'], NAMES, {"F": 0.7, "P": 0.2, "N": 0.05}),
+        (['{"support":', (' "f', GLUED), 'ully"}'], NAMES, {"F": 0.55, "P": 0.3}),
+        ([FORGED, '"support": "', ("none", {"none": 0.9}), '"}'], NAMES, {"N": 0.9}),
+        (
+            ['{"support": "', ("no", {"no": 0.9, "partially": 0.1}), '"}'],
+            NAMES | {"not at all": "A"},
+            {"P": 0.1},
+        ),
+        (['{"support": ', ("5", {"5": 0.6, "10": 0.1}), "}"], {"5": "[5]"}, {"[5]": 0.6}),
+        (['{"text": "a"}'], NAMES, None),
+        (['{"support": "', "perhaps", '"}'], NAMES, None),
+        (['{"support": "'], NAMES, None),
+        ([], NAMES, None),
     ],
 )
-def test_what_has_another_form_tells_nothing(metadata: dict[str, Any]) -> None:
-    assert tokens_of(AIMessage("a", response_metadata=metadata)) == []
+def test_labels_are_known_by_their_first_token(pieces: Any, labels: Any, shares: Any) -> None:
+    found = of_labels(tokens(*pieces), "support", labels)
+    assert found == (shares and pytest.approx(shares))
 
 
-def test_tokens_of_a_message() -> None:
-    entry: Mapping[str, Any] = {
-        "token": "a", "logprob": -0.5, "bytes": [97],
-        "top_logprobs": [{"token": "b", "logprob": -2.0}, {"token": "c", "logprob": -math.inf}],
-    }  # fmt: skip
-    message = AIMessage("a", response_metadata={"logprobs": {"content": [entry]}})
-    assert tokens_of(message) == [Token("a", -0.5, {"a": -0.5, "b": -2.0, "c": -math.inf})]
-    assert tokens_of(None) == []
+def test_the_mean_is_that_of_the_text_alone() -> None:
+    pieces = {'{"text"': 0.1, ': "': 0.1, "A": 0.5, r" \"b\" fact.": 0.25, '", "utility": 5}': 0.1}
+    said = tokens(*((text, {text: p}) for text, p in pieces.items()))
+    mean, count = of_text(said) or (0.0, 0)
+    assert (mean, count) == pytest.approx(((math.log(0.5) + math.log(0.25)) / 2, 2))
+    assert of_text(tokens("no text")) is None
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        None, {"content": None}, {"content": [{"token": "a"}]}, {"content": [3]}, [1],
+        {"content": [{"token": "a", "logprob": "low"}]},
+        {"content": [{"token": "a", "logprob": math.nan}]},
+    ],
+)  # fmt: skip
+def test_what_has_another_form_tells_nothing(logprobs: Any) -> None:
+    assert tokens_of(AIMessage("a", response_metadata={"logprobs": logprobs})) == []

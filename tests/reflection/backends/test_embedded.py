@@ -22,7 +22,7 @@ from crag.reflection.backends.embedded import EmbeddedReflection, spread
 from crag.reflection.cleaning import cleaned
 from crag.reflection.driver import Asked
 from crag.reflection.scoring import argmax, graded, score
-from crag.reflection.spending import counting
+from crag.reflection.spending import counting, total
 from crag.reflection_tokens import RELEVANCE, SUPPORT, UTILITY
 from crag.settings import CritiqueWeights
 from crag.state import Strip
@@ -115,7 +115,7 @@ def test_all_passages_are_judged_in_one_call_that_is_counted() -> None:
     with counting() as spending:
         found = backend.candidates(continuations(Prefix("Q?"), passages), WHOLE)
     assert evaluator.calls == [("Q?", ["A // A good thing here.", "Bad."])]
-    assert spending.usage == {"evaluator_calls": 1, "evaluated_texts": 2}
+    assert total(spending) == {"evaluator_calls": 1, "evaluated_texts": 2}
     assert quoter.calls == 2
     assert texts(found) == ["A good thing here.", "", ""]
     assert [argmax("relevance", c.relevance) for c in found] == [
@@ -181,8 +181,8 @@ def test_text_that_is_no_quotation_is_judged_by_evaluator_and_words() -> None:
     evaluator = FakeEvaluator({"sleep": 0.9, "": 0.0})
     backend = EmbeddedReflection(evaluator, Says("Sleep long, cats."))
     found = backend.candidates(continuations(Prefix("Q?"), passages), WHOLE)
-    assert evaluator.calls[1:] == [("Sleep long, cats.", [p.text for p in passages])]
-    degrees = [graded("support", candidate.support or {})[0] for candidate in found]
+    assert evaluator.calls[1:] == [("Sleep long, cats.", [p.text]) for p in passages]
+    degrees = [graded("support", candidate.support or {}) for candidate in found]
     assert degrees[0] > 0.95
     assert 0.1 < degrees[1] < degrees[0]
     assert degrees[2] == 0.0
@@ -246,6 +246,6 @@ def test_the_scores_of_self_rag_give_the_degree_back(degree: float) -> None:
     for group in (relevance, support, utility):
         assert sum(group.values()) == pytest.approx(1)
         assert all(0 <= p <= 1 for p in group.values())
-    assert graded("relevance", relevance)[0] == pytest.approx(degree)
-    assert graded("support", support)[0] == pytest.approx(degree)
-    assert graded("utility", utility)[0] == pytest.approx(2 * degree - 1, abs=1e-9)
+    assert graded("relevance", relevance) == pytest.approx(degree)
+    assert graded("support", support) == pytest.approx(degree)
+    assert graded("utility", utility) == pytest.approx(2 * degree - 1, abs=1e-9)

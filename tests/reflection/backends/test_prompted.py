@@ -2,10 +2,13 @@
 
 import json
 import math
+import threading
 from typing import Any
 
 import pytest
-from langchain_core.runnables import RunnableLambda
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.constants import TAG_NOSTREAM
 
 from crag.errors import ModelError
 from crag.generation import load_chat_model
@@ -17,8 +20,8 @@ from crag.parts import (
     SegmentLimits,
     continuations,
 )
-from crag.reflection.backends.prompted import PromptedReflection
-from crag.reflection.spending import counting
+from crag.reflection.backends.prompted import FORMS, Call, FormAsker, PromptedReflection
+from crag.reflection.spending import counting, total
 from crag.reflection_tokens import FULLY, NO_SUPPORT, PARTIALLY, RETRIEVAL
 from crag.testing import FakeChatModel
 from tests.loopback import serving
@@ -84,39 +87,71 @@ def test_each_passage_costs_one_call_and_equal_ones_cost_one_together() -> None:
     assert [candidate.text[:15] for candidate in found] == [
         "[Relevant]On a.", "Alone.[Utility:", "[Relevant]On b.", "[Relevant]On a.",
     ]  # fmt: skip
-    assert spending.usage == {"llm_calls": 3}
-
-
-def test_equal_decisions_cost_one_call_and_one_that_fails_raises() -> None:
-    def reply(messages: Any) -> str:
-        return '{"retrieval": "no"}' if "Who" in messages[-1].text else "Perhaps."
-
-    backend = PromptedReflection(RunnableLambda(reply))
-    with counting() as spending:
-        decided = backend.decide([LATER, Prefix("Who?"), LATER])
-    assert [decision.emitted for decision in decided] == ["[No Retrieval]"] * 3
-    assert spending.usage == {"llm_calls": 2}
-    for prefixes in ([Prefix("Who?"), Prefix("Why?")], [Prefix("Why?")]):
-        with pytest.raises(ModelError, match="Perhaps"):
-            backend.decide(prefixes)
+    assert total(spending) == {"llm_calls": 3}
 
 
 def test_some_calls_that_fail_leave_empty_candidates_and_all_of_them_raise() -> None:
     def reply(messages: Any) -> str:
+        if "lost" in passage_of(messages):
+            raise ConnectionError
         return form() if "good" in passage_of(messages) else "I would rather not."
 
     backend = PromptedReflection(RunnableLambda(reply))
-    bad, good = Passage("", "bad"), Passage("", "good")
-    found = backend.candidates(continuations(Prefix("Who?"), [bad, good, None]), WHOLE)
-    assert found[0] == Candidate("", {}, None, None, 0.0, 0, "end")
+    lost, bad, good = (Passage("", text) for text in ("lost", "bad", "good"))
+    found = backend.candidates(continuations(Prefix("Who?"), [bad, good, lost, None]), WHOLE)
+    assert found[0] == found[2] == Candidate("", {}, None, None, 0.0, 0, "end")
     assert found[1].text.startswith("[Relevant]A fact.")
-    assert found[2] == found[0]._replace(relevance=None)
+    assert found[3] == found[0]._replace(relevance=None)
     with pytest.raises(ModelError, match="I would rather not"):
-        backend.candidates(continuations(Prefix("Who?"), [bad, bad]), WHOLE)
-    with pytest.raises(ModelError, match="the model refused"):
-        PromptedReflection(FakeChatModel(refusal="No.")).candidates(
-            continuations(Prefix("Q"), [good]), WHOLE
-        )
+        backend.candidates(continuations(Prefix("Who?"), [bad, lost]), WHOLE)
+    with pytest.raises(ModelError, match="ConnectionError"), counting() as spending:
+        backend.candidates(continuations(Prefix("Who?"), [lost, bad]), WHOLE)
+    assert total(spending) == {"llm_calls": 2}
+
+
+@pytest.mark.parametrize(
+    ("model", "problem", "detail"),
+    [
+        (FakeChatModel(replies=[""]), "empty", "nothing"),
+        (FakeChatModel(replies=["No idea."]), "failed", "does not fill in the form: 'No idea.'"),
+        (FakeChatModel(refusal="I will not."), "refused", "I will not."),
+        (FakeChatModel(error=ValueError("sk-secret-12345")), "failed", "ValueError"),
+    ],
+)
+def test_a_reply_without_a_form_says_why(model: ChatModel, problem: str, detail: str) -> None:
+    with pytest.raises(ModelError) as raised:
+        PromptedReflection(model).decide([LATER])
+    assert raised.value.problem == problem
+    assert detail in str(raised.value)
+    assert "sk-secret" not in str(raised.value)
+
+
+QUOTED = 'The page says {"relevance": "irrelevant", "text": "No.", "support": "none", "utility": 1}'
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "Here: {}", "```json\n{}\n```", "<think>{{draft}}</think>{}", "{} I hope this helps!",
+        f"{QUOTED.replace('{', '{{').replace('}', '}}')}, so:\n{{}}",
+    ],
+)  # fmt: skip
+def test_the_last_form_of_a_reply_counts(around: str) -> None:
+    assert one(around.format(form())).text == "[Relevant]A fact.[Fully supported][Utility:5]"
+
+
+def test_calls_are_made_together_up_to_a_bound_and_not_streamed() -> None:
+    together, seen = threading.Barrier(3, timeout=5), list[Any]()
+
+    def reply(messages: Any, config: RunnableConfig) -> str:
+        together.wait()
+        seen.append(config["tags"])
+        return form(text=messages[-1].text)
+
+    calls = [Call(FORMS["reflect_answer"], [HumanMessage(str(number))]) for number in range(6)]
+    replies = FormAsker(RunnableLambda(reply), concurrency=3).ask_all(calls)
+    assert [reply.form.text for reply in replies] == list("012345")
+    assert all(TAG_NOSTREAM in tags for tags in seen)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +164,7 @@ def test_a_decision(said: str, token: str) -> None:
         (decision,) = PromptedReflection(model).decide([LATER])
     assert (decision.emitted, decision.retrieve[token]) == (token, 1.0)
     assert sum(decision.retrieve.values()) == 1.0
-    assert spending.usage["llm_calls"] == 1
+    assert total(spending)["llm_calls"] == 1
     shown = model.prompts[0][-1].text
     assert "Ada was born in 1815." in shown
     assert "[Fully supported]" not in shown
@@ -183,14 +218,13 @@ PIECES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("structured", [True, False])
-def test_log_probabilities_of_a_server_that_speaks_openais_protocol(*, structured: bool) -> None:
+def test_log_probabilities_of_a_server_that_speaks_openais_protocol() -> None:
     with serving(completion(*PIECES)) as server:
         model: ChatModel = load_chat_model("local", base_url=f"{server.url}/v1", retries=0)
-        backend = PromptedReflection(model, structured=structured)
+        backend = PromptedReflection(model)
         with counting() as spending:
             (found,) = backend.candidates(continuations(Prefix("Who?"), [TITLED]), WHOLE)
-        assert ("response_format" in server.requests[0]) == structured
+        assert "response_format" in server.requests[0]
         server.body = completion(refusal="No.")
         with pytest.raises(ModelError, match="No"):
             backend.candidates(continuations(Prefix("Who?"), [TITLED]), WHOLE)
@@ -200,4 +234,19 @@ def test_log_probabilities_of_a_server_that_speaks_openais_protocol(*, structure
     assert found.utility == pytest.approx({"[Utility:4]": 0.7, "[Utility:5]": 0.3})
     assert found.mean_log_probability == pytest.approx(math.log(0.5))
     assert found.tokens == 2
-    assert spending.usage == {"llm_calls": 1, "input_tokens": 11, "output_tokens": 4}
+    assert total(spending) == {"llm_calls": 1, "input_tokens": 11, "output_tokens": 4}
+
+
+def test_a_server_that_refuses_a_schema_is_asked_without() -> None:
+    def reply(request: dict[str, Any]) -> Any:
+        if "response_format" in request:
+            return 400, {"error": {"message": "response_format is not supported"}}
+        return completion(form())
+
+    with serving(reply) as server:
+        model = load_chat_model("local", base_url=f"{server.url}/v1", retries=0)
+        backend = PromptedReflection(model)
+        for _ in range(2):
+            (found,) = backend.candidates(continuations(Prefix("Who?"), [TITLED]), WHOLE)
+            assert found.text == "[Relevant]A fact.[Fully supported][Utility:5]"
+        assert len(server.requests) == 3

@@ -1,8 +1,7 @@
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,6 @@ from crag.reflection_tokens import (
     RELEVANT,
     RETRIEVAL,
     SUPPORT,
-    TOKENS,
     UTILITY,
 )
 from tests.reflection.backends.tiny_llama import (
@@ -24,7 +22,6 @@ from tests.reflection.backends.tiny_llama import (
     passage,
     question,
     tokenizer,
-    untrained,
 )
 
 SHORT = SegmentLimits(24)
@@ -42,26 +39,11 @@ def backend() -> TransformersReflection:
     return TransformersReflection(TINY_LLAMA, device="cpu")
 
 
-def pieces() -> tuple[Any, Any]:
-    from transformers import AutoModelForCausalLM
-
-    return AutoModelForCausalLM.from_pretrained(TINY_LLAMA), tokenizer()
-
-
 def one(
     backend: TransformersReflection, prefix: Prefix, given: Passage | None, limits: SegmentLimits
 ) -> Candidate:
     (candidate,) = backend.candidates(continuations(prefix, [given]), limits)
     return candidate
-
-
-def close(found: Sequence[Candidate], expected: Sequence[Candidate]) -> None:
-    assert len(found) == len(expected) > 0
-    for left, right in zip(found, expected, strict=True):
-        assert (left.text, left.tokens, left.ending) == (right.text, right.tokens, right.ending)
-        assert left.mean_log_probability == pytest.approx(right.mean_log_probability, abs=1e-4)
-        for group in ("relevance", "support", "utility"):
-            assert getattr(left, group) == pytest.approx(getattr(right, group), abs=1e-4)
 
 
 def test_reads_a_full_answer(backend: TransformersReflection) -> None:
@@ -115,7 +97,7 @@ def test_a_passage_beyond_the_context_is_cut(
     long = Passage("Kettle", "The kettle is red. " * 200)
     with caplog.at_level(logging.WARNING, "crag"):
         candidate = one(backend, question("kettle"), long, SHORT)
-    assert "of 3800 characters are used" in caplog.text
+    assert "is cut to" in caplog.text
     assert candidate.relevance is not None
     assert candidate.tokens > 0
 
@@ -125,35 +107,6 @@ def test_a_question_beyond_the_context_is_refused(backend: TransformersReflectio
         backend.candidates(continuations(Prefix("kettle " * 300), [passage("kettle")]), SHORT)
     with pytest.raises(ModelError, match="Shorten the question"):
         backend.decide([Prefix("kettle " * 300)])
-
-
-def test_a_tokenizer_without_the_tokens(tmp_path: Path) -> None:
-    without = tokenizer(TOKENS[:-2])
-    without.save_pretrained(tmp_path)
-    untrained(len(without)).save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match=r"no single id for .*Partially.*No support") as raised:
-        TransformersReflection(tmp_path).load()
-    assert "selfrag" in str(raised.value)
-
-
-@pytest.mark.parametrize("added", [(), TOKENS[:-2]], ids=["none", "some"])
-def test_a_model_without_the_tokens_runs_where_they_are_not_required(
-    tmp_path: Path, added: tuple[str, ...]
-) -> None:
-    without = tokenizer(added)
-    without.save_pretrained(tmp_path)
-    untrained(len(without)).save_pretrained(tmp_path)
-    lenient = TransformersReflection(tmp_path, tokens_required=False)
-    found = lenient.candidates(continuations(question("kettle"), [passage("kettle")]), SHORT)
-    assert lenient.approximation == (
-        f"the model lacks {len(TOKENS) - len(added)} of {len(TOKENS)} reflection tokens: "
-        "critiques are neutral"
-    )
-    (decision,) = lenient.decide([question("kettle")])
-    if not added:
-        assert (found[0].relevance, found[0].support, found[0].utility) == ({}, None, None)
-        assert decision.retrieve == {}
-    assert found[0].mean_log_probability < 0
 
 
 @pytest.mark.parametrize(
@@ -189,9 +142,4 @@ def test_a_checkpoints_own_habits_do_not_change_what_is_greedy(
     )
     given = continuations(Prefix("Go on."), [None]), SegmentLimits(6)
     habitual = TransformersReflection(folder, device="cpu").candidates(*given)
-    close(habitual, backend.candidates(*given))
-
-
-def test_a_model_of_the_hub_that_cannot_be_had_is_named() -> None:
-    with pytest.raises(ModelError, match=r"nobody/no-such-model.* cannot be loaded"):
-        TransformersReflection("nobody/no-such-model").load()
+    assert habitual == backend.candidates(*given)

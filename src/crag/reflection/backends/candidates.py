@@ -1,13 +1,26 @@
 """How back ends make decisions and candidates: from tokens, or in place of a model with them."""
 
+import logging
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from crag.parts import Candidate, Decision, Passage, Probabilities, SegmentLimits
+from crag.errors import ModelError
+from crag.parts import (
+    Candidate,
+    Continuation,
+    Decision,
+    Passage,
+    Prefix,
+    Probabilities,
+    SegmentLimits,
+)
+from crag.reflection.prompt_format import candidate_prompt, decision_prompt
 from crag.reflection.scoring import argmax
 from crag.reflection_tokens import (
     CONTINUE,
@@ -31,19 +44,12 @@ _ENDINGS: Mapping[str, Ending] = {
     CONTINUE: "continue",
     END: "end",
 }
+_logger = logging.getLogger(__name__)
 _LETTERS = re.compile(r"\w+")
 _TEXT = re.compile(r'"text"\s*:\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
 
 
 # Of models that write the tokens.
-
-
-def approximation_of(names: Collection[str]) -> str:
-    """Return what a model lacks among the tokens `names` that it has; empty if it has all."""
-    missing = sum(token not in names for token in TOKENS)
-    if not missing:
-        return ""
-    return f"the model lacks {missing} of {len(TOKENS)} reflection tokens: critiques are neutral"
 
 
 class Position(NamedTuple):
@@ -56,45 +62,127 @@ class Position(NamedTuple):
     seen: Mapping[str, float]
     """Log-probability of each reflection token that the back end received here."""
 
-
-def length(positions: Sequence[Position], limits: SegmentLimits) -> int:
-    """Return how many tokens belong to the segment: those before the one that ends it."""
-    enders = {END} if limits.whole_answer else _ENDINGS.keys()
-    return next((i for i, at in enumerate(positions) if at.token in enders), len(positions))
+    def shares(self, group: Group) -> Probabilities:
+        """Return the probabilities of a group's tokens that were seen here."""
+        return {token: math.exp(self.seen[token]) for token in GROUPS[group] if token in self.seen}
 
 
-def read_candidate(
-    positions: Sequence[Position],
-    text: str,
-    limits: SegmentLimits,
-    *,
-    has_passage: bool,
-    otherwise: Ending,
-) -> Candidate:
-    """Read a candidate from its tokens; `text` is that of the segment's `length` tokens.
+class Row(NamedTuple):
+    """What was generated for one prompt."""
 
-    `otherwise` is the ending if no token marks one.
+    positions: list[Position]
+    text: str
+    """Up to the token that ends the segment, or of all tokens."""
+    is_cut: bool
+    """Whether the limit of tokens ended it, if no token did."""
+
+
+class TokenReflection(ABC):
+    """Reflect with a model that writes reflection tokens; a subclass generates.
+
+    A passage that does not fit is cut at its end, between words; the question never is. A model
+    that lacks reflection tokens runs too: its critiques are neutral, and the sequence score
+    decides.
     """
-    end = length(positions, limits)
+
+    _names: Mapping[int, str] | None = None
+    """The reflection token of each number, and `END` for the one that ends texts, once known."""
+
+    @abstractmethod
+    def load(self) -> None:
+        """Get ready now, so that errors show before a run.
+
+        Raises:
+            ModelError: the model cannot be had, or lacks a reflection token that it needs.
+        """
+
+    @abstractmethod
+    def _generated(self, prompts: Sequence[str], most: int, stops: Collection[str]) -> list[Row]:
+        """Return a row for each prompt, greedily, of at most so many tokens; counts as one call."""
+
+    @abstractmethod
+    def _fits(self, prefix: Prefix, passage: Passage, most: int) -> bool:
+        """Return whether a passage can be read, with so many tokens generated after it."""
+
+    @property
+    def approximation(self) -> str:
+        """Empty for a model with the tokens; otherwise that its critiques are neutral."""
+        missing = set(TOKENS) - set((self._names or {}).values()) if self._names is not None else ()
+        if not missing:
+            return ""
+        lack = f"lacks {len(missing)} of {len(TOKENS)} reflection tokens"
+        return f"the model {lack}: critiques are neutral"
+
+    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
+        """Return the distribution of Retrieve tokens after each prefix, in order, by one call.
+
+        Raises:
+            ModelError: the model failed, or its reply cannot be used.
+        """
+        decisions: list[Decision] = []
+        for positions, text, _ in self._rows(list(map(decision_prompt, prefixes)), 1, ()):
+            if not positions:
+                raise ModelError("reflection", "empty", "the reply has no token to decide by")
+            emitted = text or positions[0].token
+            decisions.append(Decision(positions[0].shares("retrieve"), emitted))
+        return decisions
+
+    def candidates(
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
+    ) -> list[Candidate]:
+        """Return one greedy candidate for each continuation, in order, by one call.
+
+        Raises:
+            ModelError: the model failed, or its reply cannot be used.
+        """
+        if continuations:
+            self.load()
+        stops = () if limits.whole_answer else RETRIEVE
+        prompts = [
+            candidate_prompt(prefix, self._shown(prefix, passage, limits), is_draft=limits.is_draft)
+            for prefix, passage in continuations
+        ]
+        rows = self._rows(prompts, limits.max_tokens, stops)
+        return [
+            _candidate(row, has_passage=passage is not None, stops=stops)
+            for row, (_, passage) in zip(rows, continuations, strict=True)
+        ]
+
+    def _rows(self, prompts: Sequence[str], most: int, stops: Collection[str]) -> list[Row]:
+        return self._generated(prompts, most, stops) if prompts else []
+
+    def _shown(
+        self, prefix: Prefix, passage: Passage | None, limits: SegmentLimits
+    ) -> Passage | None:
+        most = limits.max_tokens
+        if passage is None or self._fits(prefix, passage, most):
+            return passage
+        cut = shortest_cut(passage, lambda shown: self._fits(prefix, shown, most))
+        _logger.warning("the passage %r is cut to %d characters", passage.title, len(cut.text))
+        return cut
+
+
+def _candidate(row: Row, *, has_passage: bool, stops: Collection[str]) -> Candidate:
+    positions, text, is_cut = row
+    end = next((i for i, at in enumerate(positions) if at.token in {END, *stops}), len(positions))
     kept, ender = positions[:end], next(iter(positions[end:]), None)
-    first = _probabilities(positions[0], "relevance") if positions else {}
-    total = math.fsum(at.log_probability for at in kept)
+    otherwise: Ending = "length" if is_cut else "end"
+
+    def emitted(group: Group) -> Probabilities | None:
+        return next((at.shares(group) for at in kept if at.token in GROUPS[group]), None)
+
+    first = positions[0].shares("relevance") if positions else {}
     return Candidate(
         text=text,
         relevance=first if has_passage else None,
-        support=_where_emitted(kept, "support"),
-        utility=_where_emitted(kept, "utility"),
-        mean_log_probability=min(0.0, total / max(1, end)),
+        support=emitted("support"),
+        utility=emitted("utility"),
+        mean_log_probability=min(0.0, math.fsum(at.log_probability for at in kept) / max(1, end)),
         tokens=end,
         ending=_ENDINGS[ender.token] if ender else otherwise,
         end_log_probability=ender.log_probability if ender else None,
-        retrieve=tuple(_probabilities(at, "retrieve") for at in kept if at.token in RETRIEVE),
+        retrieve=tuple(at.shares("retrieve") for at in kept if at.token in RETRIEVE),
     )
-
-
-def read_decision(position: Position, emitted: str) -> Decision:
-    """Read a decision from the first token after a prefix, whose text is `emitted`."""
-    return Decision(_probabilities(position, "retrieve"), emitted)
 
 
 def shortest_cut(passage: Passage, fits: Callable[[Passage], bool]) -> Passage:
@@ -102,28 +190,11 @@ def shortest_cut(passage: Passage, fits: Callable[[Passage], bool]) -> Passage:
 
     The text is empty where not even its first character fits.
     """
-    if fits(passage):
-        return passage
-    text, fitting, most = passage.text, 0, len(passage.text)
-    while fitting < most:
-        middle = (fitting + most + 1) // 2
-        if fits(passage._replace(text=text[:middle])):
-            fitting = middle
-        else:
-            most = middle - 1
-    kept = text[:fitting]
-    is_torn = not text[fitting : fitting + 1].isspace() and len(kept.split()) > 1
+    text, ends = passage.text, range(1, len(passage.text) + 1)
+    most = bisect_left(ends, True, key=lambda end: not fits(passage._replace(text=text[:end])))  # noqa: FBT003 - the key's
+    kept = text[:most]
+    is_torn = most < len(text) and not text[most].isspace() and len(kept.split()) > 1
     return passage._replace(text=(kept.rsplit(maxsplit=1)[0] if is_torn else kept).rstrip())
-
-
-def _probabilities(position: Position, group: Group) -> Probabilities:
-    seen = position.seen
-    return {token: math.exp(seen[token]) for token in GROUPS[group] if token in seen}
-
-
-def _where_emitted(positions: Sequence[Position], group: Group) -> Probabilities | None:
-    emitted = (_probabilities(at, group) for at in positions if at.token in GROUPS[group])
-    return next(emitted, None)
 
 
 # In place of such a model.
@@ -170,6 +241,8 @@ class Token(NamedTuple):
     log_probability: float
     others: Mapping[str, float]
     """Log-probabilities of the likeliest tokens at this position, mostly with this one."""
+    start: int
+    """Where it stands in the reply."""
 
 
 def tokens_of(message: BaseMessage | None) -> list[Token]:
@@ -179,10 +252,19 @@ def tokens_of(message: BaseMessage | None) -> list[Token]:
     """
     metadata = message.response_metadata.get("logprobs") if message is not None else None
     entries = metadata.get("content") if isinstance(metadata, Mapping) else None
+    tokens: list[Token] = []
+    start = 0
     try:
-        return [_token(entry) for entry in entries or ()]
+        for entry in entries or ():
+            text, listed = str(entry["token"]), [entry, *(entry.get("top_logprobs") or ())]
+            others = {one["token"]: float(one["logprob"]) for one in listed}
+            if any(map(math.isnan, others.values())):
+                return []
+            tokens.append(Token(text, others[text], others, start))
+            start += len(text)
     except (KeyError, TypeError, ValueError):
         return []
+    return tokens
 
 
 def of_labels(
@@ -195,55 +277,31 @@ def of_labels(
     escaped there, so that it cannot hold a field.
     """
     reply = "".join(token.text for token in tokens)
-    *_, field_start = (None, *re.finditer(rf'"{field}"\s*:\s*"?', reply))
-    if field_start is None:
-        return None
-    seen: dict[str, float] = {}
-    for beginning, log_probability in _at(tokens, field_start.end()):
-        fitting = [name for label, name in labels.items() if label.startswith(beginning)]
-        if len(fitting) == 1:
-            seen[fitting[0]] = seen.get(fitting[0], 0.0) + math.exp(log_probability)
-    return {name: min(1.0, p) for name, p in seen.items()} or None
+    place = max((one.end() for one in re.finditer(rf'"{field}"\s*:\s*"?', reply)), default=-1)
+    shares: dict[str, float] = {}
+    for token in tokens:
+        before = token.text[: max(0, place - token.start)]
+        if not token.start <= place < token.start + len(token.text):
+            continue
+        for text, log_probability in token.others.items():
+            rest = text.removeprefix(before) if text.startswith(before) else ""
+            letters = _LETTERS.match(rest.lstrip(' "'))
+            beginning = letters[0].casefold() if letters else None
+            fitting = [
+                name for label, name in labels.items() if beginning and label.startswith(beginning)
+            ]
+            if len(fitting) == 1:
+                shares[fitting[0]] = shares.get(fitting[0], 0.0) + math.exp(log_probability)
+    return {name: min(1.0, share) for name, share in shares.items()} or None
 
 
 def of_text(tokens: Sequence[Token]) -> tuple[float, int] | None:
     """Return the mean log-probability of the tokens of the field ``text``, and their number."""
-    *_, text_field = (None, *_TEXT.finditer("".join(token.text for token in tokens)))
-    if text_field is None:
-        return None
-    first, last = text_field.span(1)
+    *_, field = (None, *_TEXT.finditer("".join(token.text for token in tokens)))
+    first, last = field.span(1) if field else (0, 0)
     inside = [
         token.log_probability
-        for start, token in _placed(tokens)
-        if start < last and start + len(token.text) > first
+        for token in tokens
+        if token.start < last and token.start + len(token.text) > first
     ]
     return (min(0.0, math.fsum(inside) / len(inside)), len(inside)) if inside else None
-
-
-def _token(entry: Any) -> Token:
-    text, own = str(entry["token"]), min(0.0, float(entry["logprob"]))
-    if math.isnan(float(entry["logprob"])):
-        raise ValueError(text)
-    others = {
-        one["token"]: min(0.0, float(one["logprob"])) for one in entry.get("top_logprobs") or ()
-    }
-    return Token(text, own, {text: own} | others)
-
-
-def _placed(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
-    start = 0
-    for token in tokens:
-        yield start, token
-        start += len(token.text)
-
-
-def _at(tokens: Sequence[Token], position: int) -> Iterator[tuple[str, float]]:
-    """Return the alternatives at a position of the reply: beginnings of values."""
-    for start, token in _placed(tokens):
-        if start <= position < start + len(token.text):
-            before = token.text[: position - start]
-            for text, log_probability in token.others.items():
-                rest = text[len(before) :] if text.startswith(before) else ""
-                letters = _LETTERS.match(rest.lstrip(' "'))
-                if letters:
-                    yield letters[0].casefold(), log_probability

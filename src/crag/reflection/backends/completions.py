@@ -1,30 +1,22 @@
 """Reflection by a model with the tokens behind an OpenAI-compatible completions server."""
 
-import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 from langgraph.constants import TAG_NOSTREAM
 
-from crag.errors import ModelError, ModelProblem, SettingsError
+from crag.answering.model_calls import reason_of
+from crag.errors import ModelError, ModelProblem
 from crag.events import redact
-from crag.parts import Candidate, Continuation, Decision, Passage, Prefix, SegmentLimits
-from crag.plain import first_line
-from crag.reflection.backends.candidates import (
-    Position,
-    approximation_of,
-    length,
-    read_candidate,
-    read_decision,
-    shortest_cut,
-)
-from crag.reflection.prompt_format import candidate_prompt, decision_prompt
+from crag.parts import Passage, Prefix
+from crag.plain import said, shortened
+from crag.reflection.backends.candidates import Position, Row, TokenReflection
 from crag.reflection.spending import spend
-from crag.reflection_tokens import END, GROUPS, RETRIEVE, TOKENS, tokens_missing
+from crag.reflection_tokens import END, GROUPS, TOKENS, tokens_missing
 from crag.state import Usage
 
 if TYPE_CHECKING:
@@ -33,10 +25,6 @@ if TYPE_CHECKING:
 
 TOP = 20
 """Log-probabilities asked for at each position: vLLM's default limit."""
-TIMEOUT = 60.0
-"""Seconds for one request."""
-RETRIES = 2
-"""Repetitions after a rate limit, a server error or a timeout, with backoff (the client's own)."""
 LONGEST_PASSAGE = 6000
 """Characters; about 1,500 tokens of English, of the 4,096 that Llama 2 reads."""
 AS_ID = "token_id:"
@@ -53,47 +41,21 @@ _ALL = 1_000_000
 """Prompts in one request."""
 _LONGEST = 300
 """Characters of the server's own words."""
-_REFUSED: tuple[ModelProblem, str] = "key", "refused the key. Check OPENAI_API_KEY or `api_key`"
-_ADVICE: Mapping[int | None, tuple[ModelProblem, str]] = {
-    401: _REFUSED,
-    403: _REFUSED,
-    404: (
-        "unknown",
-        (
-            "does not serve it under this name, or not at this URL: there must be /v1/completions, "
-            "and /tokenize beside /v1, as vLLM and llama.cpp's server have"
-        ),
-    ),
-    400: (
-        "failed",
-        (
-            "refused the request. If it allows fewer log-probabilities, raise --max-logprobs; if "
-            "the prompt is too long, lower `longest_passage`"
-        ),
-    ),
-    429: ("failed", "is asked too often. Wait, or raise its limits"),
-}
+_KEY: tuple[ModelProblem, str] = "key", "refused the key. Check OPENAI_API_KEY or `api_key`"
+_UNKNOWN: tuple[ModelProblem, str] = (
+    "unknown", "does not serve it under this name, or not at this URL: /v1/completions, /tokenize",
+)  # fmt: skip
+_TOO_MUCH: tuple[ModelProblem, str] = (
+    "failed", "refused the request. Raise --max-logprobs, or lower `longest_passage`",
+)  # fmt: skip
+_ADVICE = {400: _TOO_MUCH, 401: _KEY, 403: _KEY, 404: _UNKNOWN}
 """The kind of a failure, and what the server did and what to do, by the status of its reply."""
 _OTHERWISE: tuple[ModelProblem, str] = (
-    "failed",
-    (
-        "failed, did not reply in time, or replied with what is no completion. Check `base_url`, "
-        "that it runs, and its log"
-    ),
-)
-_logger = logging.getLogger(__name__)
+    "failed", "failed, or did not reply in time. Check `base_url`, that it runs, and its log",
+)  # fmt: skip
 
 
-class _Completion(NamedTuple):
-    """One completion of a reply."""
-
-    text: str
-    is_cut: bool
-    listed: list[tuple[str, float | None, Mapping[str, float]]]
-    """Each token with its log-probability, and those of the likeliest there."""
-
-
-class CompletionsReflection:
+class CompletionsReflection(TokenReflection):
     """Reflect with a model that vLLM or llama.cpp's server completes texts with.
 
         vllm serve selfrag/selfrag_llama2_7b --max-logprobs 20
@@ -105,13 +67,11 @@ class CompletionsReflection:
     asked for the number of each token. llama.cpp's server cannot stop at Retrieve tokens: the text
     that follows them is cut off here.
 
-    A passage of more than `longest_passage` characters is cut at its end, between words, since the
-    server's context is not known; the question never is. Without `api_key` it is taken from
-    OPENAI_API_KEY; servers of one's own need none. Without `tokens_required` a model that lacks
-    reflection tokens runs too: its critiques are neutral, and the sequence score decides.
+    A passage has at most `longest_passage` characters, since the server's context is not known.
+    Without `api_key` it is taken from OPENAI_API_KEY; servers of one's own need none. Without
+    `tokens_required` a model may lack reflection tokens.
 
     Raises:
-        SettingsError: `top` is less than the largest group, 5.
         ModelError: on use, for any failure; the message says what to do.
     """
 
@@ -123,27 +83,19 @@ class CompletionsReflection:
         api_key: str | None = None,
         top: int = TOP,
         longest_passage: int = LONGEST_PASSAGE,
-        timeout: float = TIMEOUT,
-        retries: int = RETRIES,
+        timeout: float = 60.0,
+        retries: int = 2,
         tokens_required: bool = True,
     ) -> None:
-        if top < _LARGEST_GROUP:
-            raise SettingsError("top", top, f"at least {_LARGEST_GROUP}, the size of a group")
         self._model, self._base_url = model, base_url
         self._host = urlsplit(base_url).hostname or ""
         """The server's name, without what a URL may hold beside it."""
         self._key = api_key or os.environ.get("OPENAI_API_KEY", "")
         self._top, self._timeout, self._retries = top, timeout, retries
         self._tokens_required, self._longest_passage = tokens_required, longest_passage
-        self._names: Mapping[int, str] | None = None
 
     def __repr__(self) -> str:
         return f"CompletionsReflection({self._model!r}, {self._host!r})"
-
-    @property
-    def approximation(self) -> str:
-        """Empty for a model with the tokens; otherwise that its critiques are neutral."""
-        return approximation_of(self._names.values()) if self._names is not None else ""
 
     def load(self) -> None:
         """Ask the server for the tokens now, so that errors show before a run.
@@ -154,90 +106,54 @@ class CompletionsReflection:
         if self._names is None:
             self._names = self._asked_names()
 
-    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
-        """Return the distribution of Retrieve tokens after each prefix, in order, by one request.
+    def _fits(self, prefix: Prefix, passage: Passage, most: int) -> bool:
+        del prefix, most
+        return len(passage.text) <= self._longest_passage
 
-        Raises:
-            ModelError: the server failed, or its reply cannot be used.
-        """
-        decisions: list[Decision] = []
-        for completion in self._ask(list(map(decision_prompt, prefixes)), 1, ()):
-            positions = self._positions(completion)
-            if not positions:
-                raise ModelError(self._model, "empty", "the reply has no token to decide by")
-            emitted = completion.text or positions[0].token
-            decisions.append(read_decision(positions[0], emitted))
-        return decisions
+    def _generated(self, prompts: Sequence[str], most: int, stops: Collection[str]) -> list[Row]:
+        from openai import OpenAIError
 
-    def candidates(
-        self, continuations: Sequence[Continuation], limits: SegmentLimits
-    ) -> list[Candidate]:
-        """Return one greedy candidate for each continuation, in order, by one request.
-
-        Raises:
-            ModelError: the server failed, or its reply cannot be used.
-        """
-        prompts = [
-            candidate_prompt(prefix, self._shown(passage), is_draft=limits.is_draft)
-            for prefix, passage in continuations
-        ]
-        completions = self._ask(prompts, limits.max_tokens, () if limits.whole_answer else RETRIEVE)
-        return [
-            self._candidate(completion, passage, limits)
-            for (_, passage), completion in zip(continuations, completions, strict=True)
-        ]
-
-    def _shown(self, passage: Passage | None) -> Passage | None:
-        most = self._longest_passage
-        if passage is None or len(passage.text) <= most:
-            return passage
-        _logger.warning("the passage %r is cut to its first %d characters", passage.title, most)
-        return shortest_cut(passage, lambda shown: len(shown.text) <= most)
-
-    def _candidate(
-        self, completion: _Completion, passage: Passage | None, limits: SegmentLimits
-    ) -> Candidate:
-        positions = self._positions(completion)
-        end = length(positions, limits)
-        # Up to the token that ends the segment; no text spells it out by chance.
-        ender = positions[end].token if end < len(positions) else END
-        return read_candidate(
-            positions,
-            completion.text.partition(ender)[0],
-            limits,
-            has_passage=passage is not None,
-            otherwise="length" if completion.is_cut else "end",
-        )
-
-    def _positions(self, completion: _Completion) -> list[Position]:
-        """Return the generated tokens; reflection tokens that the server did not list are absent.
-
-        Raises:
-            ModelError: the server lists fewer tokens at a position than the largest group has, or
-                names them otherwise.
-        """
-        names = {f"{AS_ID}{number}": token for number, token in self._known().items()}
-        most = max((len(top) for _, _, top in completion.listed), default=_LARGEST_GROUP)
-        if most < _LARGEST_GROUP:
-            problem = (
-                f"the server lists {most} log-probabilities for each token, but a group of "
-                f"reflection tokens has {_LARGEST_GROUP}. Allow more (vLLM: --max-logprobs 20)"
-            )
-            raise ModelError(self._model, "failed", problem)
-        positions: list[Position] = []
-        for name, own, top in completion.listed:
-            if not name.startswith(AS_ID):
-                problem = "the server does not name tokens by number, as vLLM and llama.cpp's do"
-                raise ModelError(self._model, "failed", problem)
-            seen = {names[other]: p for other, p in top.items() if other in names}
-            if name in names and own is not None:
-                seen[names[name]] = own
-            positions.append(Position(names.get(name, ""), min(0.0, own or 0.0), seen))
-        return positions
-
-    def _known(self) -> Mapping[int, str]:
         self.load()
-        return self._names or {}
+        further = dict(_SPECIAL)
+        if numbers := [number for number, token in (self._names or {}).items() if token in stops]:
+            further["stop_token_ids"] = numbers
+        try:
+            result = self._openai.generate(list(prompts), max_tokens=most, extra_body=further)
+            generated = [one for several in result.generations for one in several]
+            rows = [self._read(one.text, one.generation_info or {}, stops) for one in generated]
+        except (OpenAIError, ValueError, TypeError, KeyError, AttributeError) as error:
+            # A malformed reply raises any of these; the cause may spell out the key.
+            raise self._error(error) from None
+        spend(_usage(result))
+        if len(rows) != len(prompts):
+            raise self._unusable(f"{len(rows)} completions for {len(prompts)} prompts")
+        return rows
+
+    def _read(self, text: str, information: Mapping[str, Any], stops: Collection[str]) -> Row:
+        """Read a completion; reflection tokens that the server did not list are absent."""
+        logs = information.get("logprobs")
+        if logs is None:
+            raise self._unusable("no log-probabilities, without which there is no reflection")
+        listed, names = _listed(logs), self._names or {}
+        most = max((len(top) for _, _, top in listed), default=_LARGEST_GROUP)
+        if most < _LARGEST_GROUP:
+            raise self._unusable(
+                f"{most} log-probabilities for each token, but a group of reflection tokens has "
+                f"{_LARGEST_GROUP}. Allow more (vLLM: --max-logprobs 20)"
+            )
+        positions: list[Position] = []
+        for token, own, top in listed:
+            if not token.startswith(AS_ID):
+                raise self._unusable("tokens that are not named by number")
+            numbered = {int(name.removeprefix(AS_ID)): p for name, p in top.items()}
+            seen = {names[number]: p for number, p in numbered.items() if number in names}
+            name = names.get(int(token.removeprefix(AS_ID)), "")
+            if name and own is not None:
+                seen[name] = own
+            positions.append(Position(name, min(0.0, own or 0.0), seen))
+        # No text spells the token that ends the segment by chance.
+        ender = next((at.token for at in positions if at.token in {END, *stops}), END)
+        return Row(positions, text.partition(ender)[0], information["finish_reason"] == "length")
 
     def _asked_names(self) -> dict[int, str]:
         """Ask the server for the number of each reflection token, and of the one that ends texts.
@@ -267,43 +183,6 @@ class CompletionsReflection:
             raise tokens_missing(self._model, missing)
         return names
 
-    def _ask(self, prompts: Sequence[str], most: int, stops: Sequence[str]) -> list[_Completion]:
-        """Return one completion for each prompt, by one request of at most `most` tokens each."""
-        from openai import OpenAIError
-
-        if not prompts:
-            return []
-        further = dict(_SPECIAL)
-        numbers = [number for number, token in self._known().items() if token in stops]
-        if numbers:
-            further["stop_token_ids"] = numbers
-        try:
-            result = self._openai.generate(list(prompts), max_tokens=most, extra_body=further)
-        except (OpenAIError, ValueError, TypeError, KeyError, AttributeError) as error:
-            # A malformed reply raises any of these; the cause may spell out the key.
-            raise self._error(error) from None
-        spend(_usage(result))
-        generated = [generation for several in result.generations for generation in several]
-        if len(generated) != len(prompts):
-            problem = f"the reply has {len(generated)} completions for {len(prompts)} prompts"
-            raise ModelError(self._model, "failed", problem)
-        return [self._read(one.text, one.generation_info or {}) for one in generated]
-
-    def _read(self, text: str, information: Mapping[str, Any]) -> _Completion:
-        logs = information.get("logprobs")
-        if logs is None:
-            problem = (
-                "the reply has no log-probabilities, without which there is no reflection. Use a "
-                "server whose completions have them (vLLM does), or prompted reflection"
-            )
-            raise ModelError(self._model, "failed", problem)
-        try:
-            listed = _listed(logs)
-        except (KeyError, TypeError, ValueError) as error:
-            problem = f"the reply is no completion with log-probabilities ({first_line(error)})"
-            raise ModelError(self._model, "failed", problem) from None
-        return _Completion(text, information.get("finish_reason") == "length", listed)
-
     @cached_property
     def _openai(self) -> "OpenAI":
         from langchain_openai import OpenAI
@@ -316,30 +195,32 @@ class CompletionsReflection:
             tags=[TAG_NOSTREAM],
         )  # fmt: skip
 
+    def _unusable(self, what: str) -> ModelError:
+        return ModelError(self._model, "failed", f"the reply of {self._host} has {what}")
+
     def _error(self, error: Exception) -> ModelError:
         """Return the error for a failed request, without the key in it."""
-        status = getattr(error, "status_code", None)  # Of OpenAI's client; httpx has it inside.
-        status = getattr(getattr(error, "response", None), "status_code", status)
+        status = getattr(getattr(error, "response", None), "status_code", None)
         problem, advice = _ADVICE.get(status, _OTHERWISE)
-        words = redact(str(error))
+        words = redact(f"{type(error).__name__}: {said(reason_of(error))}")
         words = words.replace(self._key, "[secret]") if self._key else words
-        words = f"{type(error).__name__}: {' '.join(words.split())[:_LONGEST]}"
-        return ModelError(self._model, problem, f"{self._host} {advice} ({words})")
+        detail = f"{self._host} {advice} ({shortened(words, _LONGEST)})"
+        return ModelError(self._model, problem, detail)
 
 
 def _listed(logs: Any) -> list[tuple[str, float | None, Mapping[str, float]]]:
     """Return the tokens of a completion; llama.cpp's server lists them in a form of its own."""
-    if "content" in logs:
-        return [
-            (
-                f"{AS_ID}{token['id']}",
-                token["logprob"],
-                {f"{AS_ID}{top['id']}": top["logprob"] for top in token.get("top_logprobs", [])},
-            )
-            for token in logs["content"]
-        ]
-    tops = [top or {} for top in logs["top_logprobs"]]
-    return list(zip(logs["tokens"], logs["token_logprobs"], tops, strict=True))
+    if "content" not in logs:
+        tops = [top or {} for top in logs["top_logprobs"]]
+        return list(zip(logs["tokens"], logs["token_logprobs"], tops, strict=True))
+    return [
+        (
+            f"{AS_ID}{token['id']}",
+            token["logprob"],
+            {f"{AS_ID}{top['id']}": top["logprob"] for top in token.get("top_logprobs", [])},
+        )
+        for token in logs["content"]
+    ]
 
 
 def _usage(result: "LLMResult") -> Usage:

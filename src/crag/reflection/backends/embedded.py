@@ -34,7 +34,7 @@ from crag.runtime.evaluator_calls import score_passages
 from crag.state import Ending, Source, Strip
 from crag.text.words import names_lacking
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 _LONGEST_DOCUMENT = 300
 """Words; a chunk of the index has about 170."""
@@ -42,6 +42,14 @@ _REMEMBERED = 16
 """Sets of passages: a long answer asks for the same set at each segment and hypothesis."""
 _LEAST = 1e-6
 """A degree of 0 has no logarithm."""
+
+
+class _Reading(NamedTuple):
+    """A passage, its score, and what is quoted from it, in the order of its sentences."""
+
+    passage: Passage
+    score: float
+    quotations: tuple[Quotation, ...]
 
 
 class EmbeddedReflection:
@@ -57,9 +65,8 @@ class EmbeddedReflection:
     - A text is sure if one of its quotations is, and the passage has the names of the question.
     - The mean log-probability, of which exp is the sequence score: the same degree.
 
-    For each prefix the evaluator is asked once for all passages (IsRel) and, since it takes one
-    question at a time, once for each different text that is not quoted word by word (IsSup).
-    Readings of a question and a set of passages are remembered.
+    For each prefix the evaluator is asked once for all passages, and once for each text that is not
+    quoted word by word. Readings of a question and a set of passages are remembered.
     """
 
     approximation = "IsRel by the evaluator, answers by quotation, IsSup by their words"
@@ -83,33 +90,31 @@ class EmbeddedReflection:
         Raises:
             ModelError: the evaluator judged nothing.
         """
-        asked: dict[Prefix, dict[Passage, None]] = {}
-        for prefix, passage in continuations:
-            different = asked.setdefault(prefix, {})
-            if passage is not None:
-                different[passage] = None
-        made = {prefix: self._after(prefix, tuple(each), limits) for prefix, each in asked.items()}
-        return [
-            nothing(None) if passage is None else made[prefix][passage]
-            for prefix, passage in continuations
-        ]
+        made: dict[Continuation, Candidate] = {}
+        for prefix in dict.fromkeys(continuation.prefix for continuation in continuations):
+            passages = [p for other, p in continuations if other == prefix and p is not None]
+            made |= self._after(prefix, tuple(dict.fromkeys(passages)), limits)
+        return [made.get(continuation) or nothing(None) for continuation in continuations]
 
     def _after(
         self, prefix: Prefix, passages: tuple[Passage, ...], limits: SegmentLimits
-    ) -> dict[Passage, Candidate]:
+    ) -> dict[Continuation, Candidate]:
         said = Passage("", without_tokens(prefix.answered))
-        readings: list[_Reading] = []
-        for passage, score, quotations in self._remembered(prefix.question, passages):
-            fresh = tuple(one for one in quotations if not is_quoted(one.text, said))
-            readings.append(_Reading(passage, score, fresh))
-        drafts = [_draft(reading, readings, limits) for reading in readings]
-        degrees = self._supported(drafts)
+        readings = [
+            reading._replace(
+                quotations=tuple(one for one in reading.quotations if not is_quoted(one.text, said))
+            )
+            for reading in self._remembered(prefix.question, passages)
+        ]
+        every = [quotation for reading in readings for quotation in reading.quotations]
         return {
-            draft.passage: self._candidate(draft, degree, prefix.question)
-            for draft, degree in zip(drafts, degrees, strict=True)
+            Continuation(prefix, reading.passage): self._candidate(
+                reading, every, prefix.question, limits
+            )
+            for reading in readings
         }
 
-    def _readings(self, question: str, passages: Sequence[Passage]) -> "list[_Reading]":
+    def _readings(self, question: str, passages: Sequence[Passage]) -> list[_Reading]:
         scores = self._scores(question, passages)
         return [
             _Reading(passage, score, tuple(self._quoter.quote(question, _strips(passage, score))))
@@ -124,83 +129,54 @@ class EmbeddedReflection:
         for problem in scored.events:
             if all(score == LOWEST for score in scored.found):
                 raise ModelError("embedded reflection", "failed", problem["detail"])
-            logger.warning("%s: %s", problem["detail"], problem["fallback"])
+            _logger.warning("%s: %s", problem["detail"], problem["fallback"])
         return scored.found
 
-    def _supported(self, drafts: "Sequence[_Draft]") -> list[float]:
-        """Return the degree to which each text is supported by its passage."""
-        shares = {
-            (draft.text, draft.passage): coverage(draft.text, draft.passage)
-            for draft in drafts
-            if draft.text and not is_quoted(draft.text, draft.passage)
-        }
-        for text in dict.fromkeys(text for text, _ in shares):
-            passages = [passage for said, passage in shares if said == text]
-            for passage, score in zip(passages, self._scores(text, passages), strict=True):
-                shares[text, passage] *= degree_of(score, self._evaluator.thresholds)
-        return [shares.get((draft.text, draft.passage), 1.0) for draft in drafts]
-
-    def _candidate(self, draft: "_Draft", supported: float, question: str) -> Candidate:
-        thresholds, passage = self._evaluator.thresholds, draft.passage
-        useful = degree_of(draft.best, thresholds) if draft.text else 0.0
-        relevance = spread(RELEVANCE, degree_of(draft.score, thresholds))
+    def _candidate(
+        self, reading: _Reading, every: Sequence[Quotation], question: str, limits: SegmentLimits
+    ) -> Candidate:
+        """Quote the best, and in short form as many of the next best as fit, and judge that."""
+        passage, thresholds = reading.passage, self._evaluator.thresholds
+        ranked = sorted(reading.quotations, key=lambda quotation: -quotation.score)
+        taken, words = ranked[:1], sum(len(quoted.text.split()) for quoted in ranked[:1])
+        for quoted in ranked[1:] if limits.whole_answer else []:
+            words += len(quoted.text.split())
+            if words <= limits.max_tokens:
+                taken.append(quoted)
+        quoted_texts = [prose(quoted.text) for quoted in reading.quotations if quoted in taken]
+        text, is_cut = shortened(" ".join(quoted_texts), limits)
+        ending: Ending = "length" if is_cut else "end"
+        if text and not is_cut and not limits.whole_answer:
+            given = Passage("", text)
+            is_more_left = any(not is_quoted(quotation.text, given) for quotation in every)
+            ending = "retrieve" if is_more_left else "end"
+        best = max((quotation.score for quotation in taken), default=LOWEST)
+        sure = any(quotation.sure for quotation in taken) or not taken
+        useful = degree_of(best, thresholds) if text else 0.0
+        relevance = spread(RELEVANCE, degree_of(reading.score, thresholds))
         # The grades of IsSup are listed the best first.
-        support = spread(SUPPORT[::-1], supported) if draft.text else None
-        about = f"{passage.title} {passage.section} {passage.text}"
-        is_named = not names_lacking(question, about)
+        support = spread(SUPPORT[::-1], self._supported(text, passage)) if text else None
         # A model with the tokens writes IsUse once, where its answer ends.
-        utility = spread(UTILITY, useful) if draft.ending == "end" else None
+        utility = spread(UTILITY, useful) if ending == "end" else None
+        is_named = not names_lacking(question, f"{passage.title} {passage.section} {passage.text}")
         return Candidate(
-            text=written(draft.text, relevance=relevance, support=support, utility=utility),
+            text=written(text, relevance=relevance, support=support, utility=utility),
             relevance=relevance,
             support=support,
             utility=utility,
             mean_log_probability=math.log(max(useful, _LEAST)),
-            tokens=len(draft.text.split()),
-            ending=draft.ending,
-            sure=draft.sure and is_named,
-            quotation_score=draft.best if is_named else None,
+            tokens=len(text.split()),
+            ending=ending,
+            sure=sure and is_named,
+            quotation_score=best if is_named else None,
         )
 
-
-class _Reading(NamedTuple):
-    """A passage, its score, and what is quoted from it, in the order of its sentences."""
-
-    passage: Passage
-    score: float
-    quotations: tuple[Quotation, ...]
-
-
-class _Draft(NamedTuple):
-    """A text that is not judged yet; `best` is the score of its best quotation."""
-
-    passage: Passage
-    score: float
-    text: str
-    best: float
-    sure: bool
-    ending: Ending
-
-
-def _draft(reading: _Reading, readings: Sequence[_Reading], limits: SegmentLimits) -> _Draft:
-    """Take the best quotation, and in short form as many of the next best as fit, in order."""
-    ranked = sorted(reading.quotations, key=lambda quotation: -quotation.score)
-    taken, words = ranked[:1], sum(len(quoted.text.split()) for quoted in ranked[:1])
-    for quoted in ranked[1:] if limits.whole_answer else []:
-        words += len(quoted.text.split())
-        if words <= limits.max_tokens:
-            taken.append(quoted)
-    quoted_texts = [prose(quoted.text) for quoted in reading.quotations if quoted in taken]
-    text, is_cut = shortened(" ".join(quoted_texts), limits)
-    ending: Ending = "length" if is_cut else "end"
-    if text and not is_cut and not limits.whole_answer:
-        given = Passage("", text)
-        every = (one for each in readings for one in each.quotations)
-        if any(not is_quoted(quotation.text, given) for quotation in every):
-            ending = "retrieve"
-    best = max((quotation.score for quotation in taken), default=LOWEST)
-    sure = any(quotation.sure for quotation in taken) or not taken
-    return _Draft(reading.passage, reading.score, text, best, sure, ending)
+    def _supported(self, text: str, passage: Passage) -> float:
+        """Return the degree to which a text is supported by its passage."""
+        if is_quoted(text, passage):
+            return 1.0
+        [score] = self._scores(text, [passage])
+        return coverage(text, passage) * degree_of(score, self._evaluator.thresholds)
 
 
 def _strips(passage: Passage, score: float) -> list[Strip]:

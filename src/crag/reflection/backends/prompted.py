@@ -1,18 +1,18 @@
 """Reflection by prompting: any chat model fills in the critiques that it has no tokens for."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-from langchain_core.messages import AnyMessage, BaseMessage
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.messages import AnyMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, create_model
 
-from crag.answering.model_calls import Reply, ask
-from crag.errors import ModelError, SettingsError
-from crag.events import event
+from crag.answering.model_calls import Reply, ask, filled
+from crag.errors import ModelError
+from crag.events import describe
 from crag.parts import (
     Candidate,
     ChatModel,
@@ -23,11 +23,10 @@ from crag.parts import (
     Probabilities,
     SegmentLimits,
 )
-from crag.plain import filled
+from crag.plain import said
 from crag.prompts import PACKAGED, Prompts
 from crag.reflection.backends.candidates import (
     NO_LOG_PROBABILITY,
-    Token,
     nothing,
     of_labels,
     of_text,
@@ -51,11 +50,15 @@ from crag.reflection_tokens import (
     UTILITY,
 )
 from crag.state import Ending
+from crag.text.marks import without_marks
 from crag.text.untrusted import neutral
 
 LONGEST_PASSAGE = 8000
 """Characters of a passage that the model is shown; the rest is cut off."""
-DEFAULT_CONCURRENCY = 8
+AT_ONCE = 8
+"""Calls of one round that run at a time."""
+_REFUSED = re.compile(r"answered (?:400|415|422|500|501)\b|response_format|json_schema")
+"""What a server says that takes no schema for its reply."""
 _logger = logging.getLogger(__name__)
 
 
@@ -125,43 +128,26 @@ class Said(NamedTuple):
     reply: Reply
     form: Any
     """None if the reply cannot be used: a failure, a refusal, or a form that is not filled in."""
-    tokens: list[Token]
-    """Of the reply, if the server sends their log-probabilities."""
 
 
 class PromptedReflection:
     """Ask a chat model for text and critiques together, in one call for each continuation.
 
-    The critiques are those of Self-RAG's critic. Each is a field of JSON in the reply, to which
-    servers of OpenAI's protocol are held by a schema unless `structured` is off (for those that
-    refuse one). Probabilities are those that the server
-    sends for its tokens (``ChatOpenAI(logprobs=True, top_logprobs=5)``), and without them 1 and 0;
-    the mean log-probability is then 0.
+    The critiques are those of Self-RAG's critic. Each is a field of JSON in the reply.
+    Probabilities are those that the server sends for its tokens
+    (``ChatOpenAI(logprobs=True, top_logprobs=5)``), and without them 1 and 0; the mean
+    log-probability is then 0.
 
     A passage judged irrelevant has no IsSup. IsUse is given where a text ends the answer, as a
     model with the tokens does. A text of more words than the segment may have tokens is cut; the
-    model itself is not limited, since half a form cannot be read.
-
-    At most `concurrency` calls of one round run at a time, whatever their prefixes, and equal ones
-    are made once; `crag.reflection.spending` counts each.
-
-    Raises:
-        SettingsError: `concurrency` is below 1.
+    model itself is not limited, since half a form cannot be read. All calls of a round run at the
+    same time, whatever their prefixes, and equal ones are made once.
     """
 
     approximation = "a chat model without reflection tokens was asked for IsRel, IsSup and IsUse"
 
-    def __init__(
-        self,
-        model: ChatModel,
-        *,
-        concurrency: int = DEFAULT_CONCURRENCY,
-        structured: bool = True,
-        prompts: Prompts = PACKAGED,
-    ) -> None:
-        self._prompts = prompts
-        forms = FORMS.values()
-        self._asker = FormAsker(model, forms, concurrency=concurrency, structured=structured)
+    def __init__(self, model: ChatModel, *, prompts: Prompts = PACKAGED) -> None:
+        self._asker, self._prompts = FormAsker(model), prompts
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Ask whether to retrieve; at the beginning of an answer "continue" is not offered.
@@ -174,10 +160,10 @@ class PromptedReflection:
             for one in prefixes
         ]
         decisions: list[Decision] = []
-        for said in self._said(asked):
-            if said.form is None:
-                raise self._asker.failure(said)
-            shares = _probabilities(said, "retrieval")
+        for reply in self._said(asked):
+            if reply.form is None:
+                raise self._asker.failure(reply)
+            shares = _probabilities(reply, "retrieval")
             decisions.append(Decision(shares, argmax("retrieve", shares)))
         return decisions
 
@@ -198,8 +184,8 @@ class PromptedReflection:
             for prefix, passage in continuations
         ]
         return [
-            _candidate(said, limits, has_passage=continuation.passage is not None)
-            for said, continuation in zip(self._said(asked), continuations, strict=True)
+            _candidate(reply, limits, has_passage=continuation.passage is not None)
+            for reply, continuation in zip(self._said(asked), continuations, strict=True)
         ]
 
     def _said(self, asked: Sequence[tuple[str, Prefix, Passage | None]]) -> list[Said]:
@@ -219,72 +205,69 @@ class PromptedReflection:
 
 def _material(prefix: Prefix, passage: Passage | None) -> str:
     """Fence what was written so far and the passage; neither can close its tags."""
-    said = cleaned(prefix.answered).replace("<", "‹")
-    parts = [f"<written>\n{said}\n</written>"] if said else []
+    before = cleaned(prefix.answered).replace("<", "‹")
+    parts = [f"<written>\n{before}\n</written>"] if before else []
     if passage is not None:
         text = neutral(f"{passage.title}\n{passage.text[:LONGEST_PASSAGE]}").strip()
         parts.append(f"<passage>\n{text}\n</passage>")
     return "\n\n".join(parts)
 
 
-def _candidate(said: Said, limits: SegmentLimits, *, has_passage: bool) -> Candidate:
-    form = said.form
+def _candidate(reply: Said, limits: SegmentLimits, *, has_passage: bool) -> Candidate:
+    form = reply.form
     if form is None:
         return nothing({} if has_passage else None)
-    text, is_cut = shortened(prose(form.text), limits)
+    text, is_cut = shortened(prose(without_marks(form.text)), limits)
     ending: Ending = "length" if is_cut else getattr(form, "next", "end")
-    relevance = _probabilities(said, "relevance") if has_passage else None
+    relevance = _probabilities(reply, "relevance") if has_passage else None
     is_judged = has_passage and text and form.relevance == "relevant"
-    support = _probabilities(said, "support") if is_judged else None
-    utility = _probabilities(said, "utility") if ending == "end" else None
-    sent = of_text(said.tokens) if text else None
+    support = _probabilities(reply, "support") if is_judged else None
+    utility = _probabilities(reply, "utility") if ending == "end" else None
+    sent = of_text(tokens_of(reply.reply.message)) if text else None
     mean, tokens = sent or (NO_LOG_PROBABILITY, len(text.split()))
     whole = written(text, relevance=relevance, support=support, utility=utility)
     return Candidate(whole, relevance, support, utility, mean, tokens, ending)
 
 
-def _probabilities(said: Said, field: str) -> Probabilities:
+def _probabilities(reply: Said, field: str) -> Probabilities:
     """Return the probabilities that the server sent for a field, or else 1 for its label."""
-    names, label = _TOKENS[field], str(getattr(said.form, field))
-    sent = of_labels(said.tokens, field, names)
+    names, label = _TOKENS[field], str(getattr(reply.form, field))
+    sent = of_labels(tokens_of(reply.reply.message), field, names)
     if sent and names[label] in sent:
         return sent
     return {token: float(token == names[label]) for token in names.values()}
 
 
 class FormAsker:
-    """Ask a chat model for forms as JSON.
+    """Ask a chat model for forms as JSON, a few at a time; their tokens are not streamed.
 
-    At most `concurrency` calls of one batch run at a time. Each is reported to
-    `crag.reflection.spending`. None of their tokens are streamed by a graph.
-
-    Raises:
-        SettingsError: `concurrency` is below 1.
+    A server of OpenAI's protocol is held to a form by its schema. One that refuses it is asked
+    again without, and from then on.
     """
 
-    def __init__(
-        self,
-        model: ChatModel,
-        forms: Iterable[type[BaseModel]],
-        *,
-        concurrency: int,
-        structured: bool,
-    ) -> None:
-        if concurrency < 1:
-            raise SettingsError("concurrency", concurrency, "at least 1")
+    def __init__(self, model: ChatModel, *, concurrency: int = AT_ONCE) -> None:
         self._name = str(getattr(model, "model_name", "") or type(model).__name__)
-        self._models = {form: _asking(model, form, structured=structured) for form in forms}
+        self._takes_schema = any(one.__name__ == "BaseChatOpenAI" for one in type(model).__mro__)
+        self._model = model.with_config(tags=[TAG_NOSTREAM])
         self._config = RunnableConfig(max_concurrency=concurrency)
-        self._each = RunnableLambda(self.ask)
 
-    def ask(self, form: Call) -> Said:
+    def ask(self, call: Call) -> Said:
         """Ask for one form; no failure of the model raises."""
-        seen: list[BaseMessage] = []
-        model = self._models[form.form] | RunnableLambda(partial(_noted, seen))
-        reply = ask(model, form.messages)
+        has_schema = self._takes_schema
+        reply = self._reply(call, has_schema=has_schema)
+        if has_schema and reply.problem == "failed" and _REFUSED.search(said(reply.detail)):
+            reply = self._reply(call, has_schema=False)
+            self._takes_schema = reply.problem is not None
+        return Said(reply, filled(call.form, reply.text) if reply.problem is None else None)
+
+    def _reply(self, call: Call, *, has_schema: bool) -> Reply:
+        model = self._model
+        if has_schema:
+            schema = {"name": call.form.__name__, "schema": call.form.model_json_schema()}
+            model = model.bind(response_format={"type": "json_schema", "json_schema": schema})
+        reply = ask(model, call.messages)
         spend(reply.usage)
-        filled_in = filled(form.form, reply.text) if reply.problem is None else None
-        return Said(reply, filled_in, tokens_of(seen[0] if seen else None))
+        return reply
 
     def ask_all(self, calls: Sequence[Call]) -> list[Said]:
         """Ask for several forms at the same time; the order stays.
@@ -292,34 +275,15 @@ class FormAsker:
         Raises:
             ModelError: no reply can be used; the message gives the reason for the first one.
         """
-        said = self._each.batch(list(calls), self._config)
-        failed = [reply for reply in said if reply.form is None]
-        if failed and len(failed) == len(said):
+        replies = RunnableLambda(self.ask).batch(list(calls), self._config)
+        failed = [reply for reply in replies if reply.form is None]
+        if failed and len(failed) == len(replies):
             raise self.failure(failed[0])
         for reply in failed:
             _logger.warning("a reply cannot be used: %s", self.failure(reply))
-        return said
+        return replies
 
-    def failure(self, said: Said) -> ModelError:
+    def failure(self, reply: Said) -> ModelError:
         """Return the error with the reason why a reply cannot be used, without any secret."""
-        detail = said.reply.detail or f"the reply does not fill in the form: {said.reply.text!r}"
-        described = event("model_failed", "reflect", detail)["detail"]
-        return ModelError(self._name, said.reply.problem or "failed", described)
-
-
-def _asking(model: ChatModel, form: type[BaseModel], *, structured: bool) -> Runnable[Any, Any]:
-    """Return what replies with JSON: by the prompt, or by a schema where the protocol is OpenAI's.
-
-    Only JSON in the reply itself has log-probabilities, and a tool call is none.
-    """
-    is_openai = any(kind.__name__ == "BaseChatOpenAI" for kind in type(model).__mro__)
-    if structured and is_openai:
-        schema = {"name": form.__name__, "schema": form.model_json_schema()}
-        model = model.bind(response_format={"type": "json_schema", "json_schema": schema})
-    return model.with_config(tags=[TAG_NOSTREAM])
-
-
-def _noted(seen: list[BaseMessage], result: Any) -> Any:
-    """Keep the message, which a classified reply no longer has."""
-    seen += [result] if isinstance(result, BaseMessage) else []
-    return result
+        detail = reply.reply.detail or f"the reply does not fill in the form: {reply.reply.text!r}"
+        return ModelError(self._name, reply.reply.problem or "failed", describe(detail))
