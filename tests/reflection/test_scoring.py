@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from crag.parts import Candidate
 from crag.reflection.scoring import graded, retrieve_ratio, score
-from crag.settings import CritiqueWeights
 from crag.reflection_tokens import TOKENS, UTILITY
+from crag.settings import CritiqueWeights
 
 YES, NO, MORE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
 RELEVANCE = {"[Relevant]": 0.6, "[Irrelevant]": 0.2}

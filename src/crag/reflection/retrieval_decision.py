@@ -3,8 +3,8 @@
 from crag.parts import Decision, Prefix
 from crag.reflection.driver import Asked, Driver
 from crag.reflection.scoring import argmax
-from crag.settings import ReflectionSettings
 from crag.reflection_tokens import CONTINUE, RETRIEVAL
+from crag.settings import ReflectionSettings
 from crag.state import Choice, Ending, RetrievalAction
 
 

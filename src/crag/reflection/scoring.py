@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from crag.parts import Candidate, Passage, Probabilities
 from crag.reflection.cleaning import short_answer
-from crag.settings import CritiqueWeights, ReflectionSettings
 from crag.reflection_tokens import (
     FULLY,
     GROUPS,
@@ -23,6 +22,7 @@ from crag.reflection_tokens import (
     UTILITY,
     Group,
 )
+from crag.settings import CritiqueWeights, ReflectionSettings
 from crag.state import Critique, Flag
 
 _GRADES: Mapping[Group, Mapping[str, float]] = {
