@@ -13,11 +13,10 @@ import psutil
 import pytest
 from docx import Document as WordDocument
 
-from crag.documents.isolated import HARMLESS, IsolatedReader
+from crag.documents.isolated import HARMLESS, IsolatedReader, Limits
 from crag.documents.loaders import LOADERS, load
 from crag.documents.sources import SourceText, Unusable
 from crag.errors import ContentError
-from crag.index import Limits
 from crag.text.blocks import Block
 from tests.commands import heeds_ctrl_c
 from tests.documents.workbooks import workbook_of

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from crag.errors import DocumentIndexError, EmbeddingMismatchError
+from crag.errors import DocumentIndexError, EmbeddingMismatchError, SourceError
 from crag.index import DocumentIndex, IndexReport, index_paths
 from crag.index.backends import open_backend
-from crag.index.contract import filter_of
+from crag.index.contract import Filter
+from crag.index.update import replace_file
 
 LONG = " ".join(f"This is sentence number {number} of the text." for number in range(60))
 
@@ -95,7 +96,7 @@ def test_a_text_in_several_places_is_stored_once_and_found_in_each(
     assert found.metadata["source"] == first
     assert found.metadata["also"] == [{"source": one, "position": "line 1"} for one in others]
     for way in ("both", "meaning", "words"):
-        where = filter_of(folder=str(folder / "current"))
+        where = Filter(folder=str(folder / "current"))
         found = index.search("How long is leave?", 1, by=way, where=where)[0]
         assert found.metadata["source"] == others[0], way
         assert {one["source"] for one in found.metadata["also"]} == {first, others[1]}
@@ -201,3 +202,56 @@ def test_vectors_of_another_length_are_refused(
     index.close()
     with pytest.raises(EmbeddingMismatchError, match=r"fake of 8 dimensions.*fake of 9"):
         index_paths([folder], other)
+
+
+def stage(folder: Path, name: str, text: str) -> Path:
+    """Write a file that is to take the place of another one of its name."""
+    staging = folder.parent / "staging"
+    staging.mkdir(exist_ok=True)
+    (staging / name).write_text(text)
+    return staging / name
+
+
+def test_a_file_is_replaced_with_what_the_index_has_of_it(
+    folder: Path, index: DocumentIndex
+) -> None:
+    file = write_records(folder / "notes.jsonl", [{"text": "An old kettle."}])
+    index_paths([folder], index)
+    staged = stage(folder, file.name, '{"text": "A kettle boils."}\n{"text": "It boils."}')
+    report = replace_file(staged, file, index)
+    assert numbers(report) == (1, 1, 0, 0)
+    assert {text for text, _ in content(index).values()} == {"A kettle boils.", "It boils."}
+    assert file.read_text().startswith('{"text": "A kettle boils')
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.txt", "\0", "a.txt: its content looks binary"),
+        ("a.txt", " ", "a.txt: empty"),
+        ("a.jsonl", '{"text": "A kettle."}\n{"te', "a.jsonl: line 2: not JSON"),
+    ],
+)
+def test_what_cannot_be_read_replaces_nothing(
+    folder: Path, index: DocumentIndex, name: str, text: str, told: str
+) -> None:
+    with pytest.raises(SourceError, match=told):
+        replace_file(stage(folder, name, text), folder / name, index)
+    assert not (folder / name).exists()
+
+
+@pytest.mark.parametrize("before", ["An old kettle.", None])
+def test_a_file_comes_back_where_the_index_cannot_be_written(
+    folder: Path, index: DocumentIndex, make_embeddings: Callable[..., Any], before: str | None
+) -> None:
+    file = folder / "a.txt"
+    (folder / "b.txt").write_text("A kettle boils.")
+    if before:
+        file.write_text(before)
+    index_paths([folder], index)
+    known = content(index)
+    longer = DocumentIndex(index.location, make_embeddings(size=9))
+    with pytest.raises(EmbeddingMismatchError):
+        replace_file(stage(folder, file.name, "A new kettle boils."), file, longer)
+    assert (file.read_text() if file.exists() else None) == before
+    assert content(index) == known

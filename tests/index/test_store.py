@@ -6,18 +6,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import chromadb
 import pytest
 
 from crag.errors import (
     DocumentIndexError,
     EmbeddingMismatchError,
     IndexNotFoundError,
-    SettingsError,
 )
 from crag.index import DocumentIndex, IndexRetriever, index_paths
 from crag.index.backends.sqlite_file import FILE
-from crag.index.contract import checked_way, filter_of
 
 
 @pytest.fixture
@@ -101,28 +98,6 @@ def test_a_damaged_index_is_told(filled: DocumentIndex, damage: Callable[[Path],
         filled.open().search("Text 3.")
 
 
-@pytest.mark.parametrize(
-    ("use", "told"),
-    [
-        (
-            lambda: filter_of(since="last week"),
-            "setting 'since' cannot be 'last week': write a day as 2026-01-31",
-        ),
-        (
-            lambda: filter_of(until="2026-13-01"),
-            "setting 'until' cannot be '2026-13-01': write a day as",
-        ),
-        (
-            lambda: checked_way("taste"),
-            "'find_by' cannot be 'taste': allowed are both, meaning, words",
-        ),
-    ],
-)
-def test_what_chunks_are_found_by_is_checked(use: Callable[[], object], told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
-        use()
-
-
 def test_a_file_is_no_index(tmp_path: Path, folder: Path, embeddings: Any) -> None:
     (folder / "a.txt").write_text("x")
     (tmp_path / "file").write_text("x")
@@ -162,11 +137,3 @@ def test_k(filled: DocumentIndex) -> None:
 
 async def test_async(filled: DocumentIndex) -> None:
     assert len(await IndexRetriever(filled).ainvoke("a", k=2)) == 2
-
-
-def test_an_index_of_another_program(tmp_path: Path, embeddings: Any) -> None:
-    client = chromadb.PersistentClient(tmp_path)
-    client.create_collection("crag", embedding_function=None).add(ids=["x"], embeddings=[[1.0]])
-    client.close()
-    with pytest.raises(DocumentIndexError, match="another version of crag"):
-        DocumentIndex(tmp_path, embeddings).open()

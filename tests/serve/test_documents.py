@@ -12,10 +12,11 @@ from pydantic import SecretStr
 from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
+from crag.documents.isolated import Limits
 from crag.documents.loaders import LOADERS
 from crag.documents.sources import SourceText
 from crag.errors import DocumentIndexError
-from crag.index import DocumentIndex, Limits, index_paths
+from crag.index import DocumentIndex, index_paths
 from crag.runtime.environment import Environment
 from crag.serve.app import create
 from crag.serve.documents import MOST_SHOWN, Library, examples
@@ -213,18 +214,6 @@ async def test_of_two_uploads_at_once_file_and_index_are_of_one(library: Library
     assert (library.uploads / "ada.html").read_text() in texts
     assert (library.uploads / "ada.html").read_text().endswith(text.rpartition("Ada")[2])
     assert library.index.count() == 1
-
-
-async def test_a_document_is_removed_while_another_one_is_read(library: Library) -> None:
-    assert library.uploads
-    await library.add("ada.md", ADA)
-    adding = asyncio.create_task(library.add("slow.rst", b"* a\n\n" * 3_000))
-    await asyncio.sleep(0.1)
-    await library.remove(str(library.uploads / "ada.md"))
-    assert not adding.done()
-    await adding
-    assert [Path(one["path"]).name for one in library.files()] == ["slow.rst"]
-    assert [one.name for one in library.uploads.iterdir()] == ["slow.rst"]
 
 
 CONTENT = {"Content-Type": "application/octet-stream"}

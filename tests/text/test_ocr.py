@@ -16,7 +16,7 @@ from reportlab.pdfgen.canvas import Canvas
 from crag.documents.isolated import IsolatedReader
 from crag.documents.loaders import load
 from crag.documents.sources import SourceText, Unusable
-from crag.index import Limits
+from crag.documents.isolated import Limits
 from crag.text.pdf import read_pdf
 
 LINES = [

@@ -66,8 +66,10 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         url = str(pages[0]).replace(":/", "://", 1)
         raise typer.BadParameter(f"{url} is a page, not a file: save it, and index the file")
 
+    from crag.documents.named_loaders import loaders_with
     from crag.factory.embeddings import choose_encoder, choose_limits
-    from crag.index import DocumentIndex, index_paths, loaders_with, reader_within
+    from crag.index import DocumentIndex, index_paths
+    from crag.index.update import reader_within
 
     import_from_here(loader or ())  # A module of the user's own may lie where the command is run.
     loaders = loaders_with(loader or ())

@@ -22,7 +22,7 @@ from crag.torch_models import quietly
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from crag.index import Limits
+    from crag.documents.isolated import Limits
 
 SECONDS, RETRIES = 60.0, 2
 """For one call of a server."""
@@ -40,7 +40,7 @@ def choose_encoder(environment: Environment) -> Embeddings:
 
 def choose_limits(environment: Environment) -> "Limits":
     """Return what reading one file may take."""
-    from crag.index import Limits  # With the loaders, which no question needs.
+    from crag.documents.isolated import Limits  # With the loaders, which no question needs.
 
     return Limits(environment.read_seconds, environment.read_megabytes)
 

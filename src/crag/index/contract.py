@@ -4,16 +4,13 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import date
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from langchain_core.documents import Document
 
 from crag.documents.sources import digest
-from crag.errors import SettingsError
 from crag.plain import without_credentials
-from crag.tasks import FindBy
 from crag.text.words import VERSION
 
 if TYPE_CHECKING:
@@ -66,37 +63,6 @@ class Filter(NamedTuple):
 
 
 EVERYTHING = Filter()
-
-
-def filter_of(
-    folder: object = None, kind: object = None, since: object = None, until: object = None
-) -> Filter:
-    """Return the filter for the values of settings; None and "" let all pass.
-
-    Raises:
-        SettingsError: a day is not a date.
-    """
-    return Filter(str(folder or ""), str(kind or ""), _day("since", since), _day("until", until))
-
-
-def _day(name: str, value: object) -> str:
-    if not value:
-        return ""
-    try:
-        return date.fromisoformat(str(value)).isoformat()
-    except ValueError:
-        raise SettingsError(name, value, "write a day as 2026-01-31") from None
-
-
-def checked_way(by: str) -> FindBy:
-    """Return a way of finding chunks.
-
-    Raises:
-        SettingsError: there is no such way.
-    """
-    if by not in get_args(FindBy):
-        raise SettingsError("find_by", by, f"allowed are {', '.join(get_args(FindBy))}")
-    return cast("FindBy", by)
 
 
 class Hit(NamedTuple):

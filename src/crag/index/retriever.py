@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import run_in_executor
 
-from crag.index.contract import checked_way, filter_of
+from crag.index.contract import Filter
 from crag.index.store import DocumentIndex
 from crag.tasks import FindBy
 from crag.text.language import languages_of
@@ -27,7 +27,6 @@ class IndexRetriever(BaseRetriever):
 
     Raises:
         DocumentIndexError: on retrieval, if the index cannot be used, or is missing or empty.
-        SettingsError: a way of finding, or a day, is wrong.
     """
 
     index: DocumentIndex
@@ -50,8 +49,8 @@ class IndexRetriever(BaseRetriever):
     ) -> list[Document]:
         del run_manager
         options = self.search_kwargs | changed
-        k, by = options.pop("k"), checked_way(options.pop("find_by"))
-        return self.index.search(query, k, by=by, where=filter_of(**options))
+        where = Filter(*(str(options.get(name) or "") for name in Filter._fields))
+        return self.index.search(query, options["k"], by=options["find_by"], where=where)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **changed: Any

@@ -1,9 +1,10 @@
 """Bring the index up to date: compare files with it, write changes, remove deleted files."""
 
+import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,8 @@ from crag.documents.chunks import split
 from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import LOADERS, Found, find_files
 from crag.documents.sources import Loaded, Loader, Skipped, SourceText, file_of
-from crag.errors import IndexNotFoundError
+from crag.errors import IndexNotFoundError, SourceError
+from crag.index.contract import Change
 from crag.index.store import DocumentIndex
 from crag.index.writer import Entry, IndexWriter
 from crag.text.language import LANGUAGES, unread_language
@@ -29,7 +31,6 @@ WINDOW = 1024
 _UNREAD_SHARE = 0.01
 """Of documents; fewer in other languages may be mistaken, such as one line full of names."""
 _NAMED = 5
-
 
 Progress = Callable[[int, int | None, str], object]
 """Receives the number of finished documents, their total, and the current one; empty at the end.
@@ -59,13 +60,25 @@ class IndexReport:
     languages: Mapping[str, int] = field(default_factory=dict)
     """Added and changed documents in a language that the embedding model does not read, by ISO
     639-1 code, most first; code and very short texts do not count."""
-    language_warning: str = ""
-    """Set if these are at least one in a hundred documents."""
     seconds: float = 0.0
 
     def finished(self, started: float) -> Self:
         """Return the report with the time since `started`, a value of `time.monotonic`."""
         return replace(self, seconds=time.monotonic() - started)
+
+    @property
+    def language_warning(self) -> str:
+        """What to tell if the model does not read at least one in a hundred documents, or empty."""
+        unread, written = sum(self.languages.values()), self.added + self.changed
+        if unread < max(1, written * _UNREAD_SHARE):
+            return ""
+        named = list(self.languages.items())[:_NAMED]
+        found = ", ".join(f"{LANGUAGES[code]} {number}" for code, number in named)
+        return (
+            f"the embedding model does not read the language of {unread} of {written} documents "
+            f"({found}): they are found by shared words more than by meaning. Name a multilingual "
+            "model (CRAG_EMBEDDING_MODEL) and index into a new folder"
+        )
 
 
 class Made(NamedTuple):
@@ -104,23 +117,23 @@ def reader_within(limits: Limits | None = None) -> Reader:
     return read
 
 
-def index_paths(  # noqa: PLR0913 - one parameter for each choice
-    paths: Iterable[str | Path],
+def index_paths(  # noqa: PLR0913 - what a run can be told
+    paths: Sequence[str | Path],
     index: DocumentIndex,
     *,
-    progress: Progress | None = None,
+    progress: Progress = quiet,
     remove: bool = False,
-    reader: Reader | None = None,
     loaders: Mapping[str, Loader] = LOADERS,
+    reader: Reader | None = None,
 ) -> IndexReport:
-    """Index files and folders, writing only what is new or has changed.
+    """Index files and folders, or remove them from the index.
 
-    Documents from these paths that no longer exist are removed; a source that has become unreadable
-    keeps its chunks. Every document is replaced as a whole, and the next run completes a killed
-    one. With `remove`, everything that was indexed under `paths` is removed instead, whether it
-    still exists or not. `loaders` read files by suffix: `crag.documents.loaders_with` adds to them.
-    The default `reader`, `reader_within(Limits())`, reads in a process of its own; what exceeds its
-    limits is skipped. A `reader` of your own may read, split and embed elsewhere.
+    Unchanged documents are not embedded again. A document leaves the index when its file, or its
+    record, is gone from a path that was indexed before. With `remove`, all of the paths leave,
+    whether they still exist or not. `loaders` read files by suffix:
+    `crag.documents.named_loaders.loaders_with` adds to them. The default `reader`,
+    `reader_within(Limits())`, reads in a process of its own; what exceeds its limits is skipped. A
+    `reader` of your own may read, split and embed elsewhere.
 
     Raises:
         DocumentIndexError: a path does not exist, a folder holds no supported file, or the index
@@ -129,17 +142,69 @@ def index_paths(  # noqa: PLR0913 - one parameter for each choice
     started = time.monotonic()
     targets = list(dict.fromkeys(Path(path).expanduser().resolve() for path in paths))
     if remove:
-        return _removed(targets, index, started)
+        return _removed(targets, index).finished(started)
     found = find_files(targets, loaders)
     if not found.files:
         return IndexReport(skipped=tuple(found.refused)).finished(started)
     with index.writing() as writer:
-        reader = reader or reader_within()
-        report = Update(writer, found, targets, progress or quiet, reader).run()
+        report = _Update(writer, found, targets, progress).run(reader or reader_within())
     return report.finished(started)
 
 
-def _removed(targets: list[Path], index: DocumentIndex, started: float) -> IndexReport:
+def replace_file(
+    staged: Path,
+    file: Path,
+    index: DocumentIndex,
+    limits: Limits | None = None,
+    progress: Progress = quiet,
+) -> IndexReport:
+    """Move `staged` to `file`, and index it in the place of what was there: both, or neither.
+
+    Both must be in one file system; the folder of `staged` is the caller's to remove.
+
+    Raises:
+        SourceError: it, or a record of it, cannot be read, or it holds no text.
+        DocumentIndexError: the index cannot be written, or another run is writing.
+        OSError: the file cannot be replaced.
+    """
+    started = time.monotonic()
+    documents: list[FromFile] = []
+    with IsolatedReader(limits) as reader:
+        for loaded in reader.read(staged, name=file):
+            if isinstance(loaded, SourceText):
+                documents.append(FromFile(file, str(file), loaded))
+            elif not loaded.empty:
+                raise SourceError(file.name, loaded.reason)
+    if not documents:
+        raise SourceError(file.name, "empty")
+
+    def read(_found: Found, _held: Held) -> Generator[FromFile]:
+        yield from documents
+
+    with index.writing() as writer, _replaced(staged, file):
+        report = _Update(writer, Found(files={file: file}), [file], progress).run(read)
+    return report.finished(started)
+
+
+@contextmanager
+def _replaced(staged: Path, file: Path) -> Iterator[None]:
+    """Replace a file at once, and put the old one back if the block fails."""
+    before = staged.with_name(f".before-{file.name}")
+    known = file.exists()
+    if known:
+        shutil.copy2(file, before)
+    staged.replace(file)
+    try:
+        yield
+    except BaseException:
+        if known:
+            before.replace(file)
+        else:
+            file.unlink(missing_ok=True)
+        raise
+
+
+def _removed(targets: list[Path], index: DocumentIndex) -> IndexReport:
     if not index.exists():
         raise IndexNotFoundError(index.location)
     with index.writing() as writer:
@@ -148,29 +213,26 @@ def _removed(targets: list[Path], index: DocumentIndex, started: float) -> Index
             for source, entry in writer.entries(targets).items()
             if any(Path(file_of(source, entry.position)).is_relative_to(path) for path in targets)
         ]
-        writer.write((), removed=[identifier for entry in going for identifier in entry.ids])
-    return IndexReport(removed=len(going)).finished(started)
+        writer.write(Change(removed=[identifier for entry in going for identifier in entry.ids]))
+    return IndexReport(removed=len(going))
 
 
-class Update:
+class _Update:
     """The run that brings an index up to date with the files found under `roots`.
 
     The index itself is the only record of its content, so no second one can disagree.
     """
 
     def __init__(
-        self,
-        writer: IndexWriter,
-        found: Found,
-        roots: Sequence[Path],
-        progress: Progress,
-        reader: Reader,
+        self, writer: IndexWriter, found: Found, roots: Sequence[Path], progress: Progress
     ) -> None:
         self._writer, self._found, self._roots = writer, found, roots
-        self._reader = reader
         self._progress, self._total = progress, found.documents()
         self._entries = writer.entries(roots)
-        self._waiting = _Waiting()
+        self._waiting: list[Made] = []
+        """Documents that are written together, with what goes and changes then."""
+        self._stale: list[str] = []
+        self._amended: list[tuple[str, dict[str, str]]] = []
         self._skipped = list(found.refused)
         self._kept = {source for source, _ in found.refused if _leads_into(source, roots)}
         self._present: set[str] = set()
@@ -181,16 +243,17 @@ class Update:
         """By the fields of the report."""
         self._languages: Counter[str] = Counter()
 
-    def run(self) -> IndexReport:
+    def run(self, reader: Reader) -> IndexReport:
         """Run, and return the report."""
         modified = {file: _day_of(file) for file in self._found.files}
         held = {source: (entry.content_hash,) for source, entry in self._entries.items()}
-        with closing(self._reader(self._found, held)) as documents:
-            for self._taken, (file, root, loaded, made) in enumerate(documents, start=1):
-                self._take(loaded, root, modified[file], made)
-                is_embedded = made is not None and made.vectors is not None
-                self._show(loaded.source, 0 if is_embedded else len(self._waiting.documents))
-                if self._waiting.size >= WINDOW:
+        with closing(reader(self._found, held)) as documents:
+            for self._taken, document in enumerate(documents, start=1):
+                self._take(document, modified[document.file])
+                self._progress(
+                    self._taken - len(self._waiting), self._total, document.loaded.source
+                )
+                if self._size() >= WINDOW:
                     self._flush()
         self._flush()
         self._remove_absent()
@@ -198,12 +261,15 @@ class Update:
         return IndexReport(
             **self._counts,
             languages=dict(self._languages.most_common()),
-            language_warning=self._language_warning(),
             skipped=tuple(self._skipped),
             unsupported=tuple(map(str, self._found.unsupported)),
         )
 
-    def _take(self, loaded: Loaded, root: str, modified: str, made: Made | None) -> None:
+    def _size(self) -> int:
+        return sum(len(made.chunks) for made in self._waiting)
+
+    def _take(self, document: FromFile, modified: str) -> None:
+        loaded = document.loaded
         if not isinstance(loaded, SourceText):
             if loaded.foreign:
                 self._found.unsupported.append(Path(loaded.source))
@@ -216,56 +282,40 @@ class Update:
         entry = self._entries.get(loaded.source)
         if entry is not None and entry.content_hash == loaded.content_hash:
             self._confirm(loaded, entry, modified)
-        else:
-            made = made or Made(split(loaded, root))
-            for chunk in made.chunks:
-                chunk.metadata["modified"] = modified
-            self._waiting.add(made)
-            self._waiting.stale += entry.ids if entry else []
-            self._counts["changed" if entry else "added"] += 1
-            language = unread_language(self._writer.embeddings, loaded.text)
-            if language and not loaded.is_code:
-                self._languages[language] += 1
-
-    def _language_warning(self) -> str:
-        unread = self._languages.total()
-        written = self._counts["added"] + self._counts["changed"]
-        if unread < max(1, written * _UNREAD_SHARE):
-            return ""
-        found = ", ".join(
-            f"{LANGUAGES[code]} {number}" for code, number in self._languages.most_common(_NAMED)
-        )
-        return (
-            f"the embedding model does not read the language of {unread} of {written} documents "
-            f"({found}): they are found by shared words more than by meaning. Name a multilingual "
-            "model (CRAG_EMBEDDING_MODEL) and index into a new folder"
-        )
+            return
+        made = document.made or Made(split(loaded, document.root))
+        for chunk in made.chunks:
+            chunk.metadata["modified"] = modified
+        self._waiting.append(made)
+        self._stale += entry.ids if entry else []
+        self._counts["changed" if entry else "added"] += 1
+        language = unread_language(self._writer.embeddings, loaded.text)
+        if language and not loaded.is_code:
+            self._languages[language] += 1
 
     def _confirm(self, document: SourceText, entry: Entry, modified: str) -> None:
         """Keep an unchanged document, and correct its place and day."""
         self._counts["unchanged"] += 1
         position = f"{document.unit} {document.number}" if document.number else entry.position
-        changes = {}
-        if entry.position != position:
-            changes["position"] = position
-        if entry.modified != modified:
-            changes["modified"] = modified
-        if changes:
-            self._waiting.amended += [(identifier, changes) for identifier in entry.ids]
+        if (entry.position, entry.modified) != (position, modified):
+            changes = {"position": position, "modified": modified}
+            self._amended += [(identifier, changes) for identifier in entry.ids]
 
     def _flush(self) -> None:
-        waiting, self._waiting = self._waiting, _Waiting()
-        embedded = 0
+        chunks = [chunk for made in self._waiting for chunk in made.chunks]
+        vectors = [vector for made in self._waiting for vector in _each(made.vectors)]
+        embedded, number = 0, len(self._waiting)
 
-        def show(chunks: int) -> None:
+        def show(more: int) -> None:
             nonlocal embedded
-            embedded += chunks
-            number, share = len(waiting.documents), embedded / waiting.size
-            self._show(waiting.last_source, number - int(number * share))
+            embedded += more
+            waiting = number - number * embedded // len(chunks)
+            self._progress(self._taken - waiting, self._total, chunks[-1].metadata["source"])
 
-        documents = [made.chunks for made in waiting.documents]
-        self._writer.write(documents, show, waiting.all_vectors(), waiting.stale, waiting.amended)
-        self._counts["chunks"] += waiting.size
+        change = Change(chunks, vectors, self._stale, self._amended)
+        self._waiting, self._stale, self._amended = [], [], []
+        self._writer.write(change, show)
+        self._counts["chunks"] += len(chunks)
 
     def _remove_absent(self) -> None:
         unread = set(self._found.unsupported)
@@ -274,7 +324,8 @@ class Update:
             for source, entry in self._entries.items()
             if source not in self._present and self._is_gone(source, entry, unread)
         ]
-        self._writer.write((), removed=[identifier for entry in absent for identifier in entry.ids])
+        removed = [identifier for entry in absent for identifier in entry.ids]
+        self._writer.write(Change(removed=removed))
         self._counts["removed"] += len(absent)
 
     def _is_gone(self, source: str, entry: Entry, unread: Collection[Path]) -> bool:
@@ -291,34 +342,9 @@ class Update:
             return True
         return _within(file, self._roots) and not file.exists()
 
-    def _show(self, source: str, waiting: int) -> None:
-        self._progress(self._taken - waiting, self._total, source)
 
-
-class _Waiting:
-    """Changes that are written together."""
-
-    def __init__(self) -> None:
-        self.documents: list[Made] = []
-        self.stale: list[str] = []
-        self.amended: list[tuple[str, dict[str, str]]] = []
-        self.size = 0
-
-    def add(self, made: Made) -> None:
-        self.documents.append(made)
-        self.size += len(made.chunks)
-
-    def all_vectors(self) -> "NDArray[np.float32] | None":
-        """Return the vectors of all chunks, or None if those of a document are missing."""
-        import numpy as np
-
-        known = [made.vectors for made in self.documents if made.vectors is not None]
-        is_complete = known and len(known) == len(self.documents)
-        return np.concatenate(known) if is_complete else None
-
-    @property
-    def last_source(self) -> str:
-        return str(self.documents[-1].chunks[0].metadata["source"])
+def _each(vectors: "NDArray[np.float32] | None") -> "Sequence[NDArray[np.float32]]":
+    return () if vectors is None else list(vectors)
 
 
 def _day_of(file: Path) -> str:

@@ -1,10 +1,10 @@
 """Write to the index: whole documents, the new version in one transaction with the old one."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -53,25 +53,18 @@ class IndexWriter:
             found.setdefault(known["source"], new).ids.append(str(identifier))
         return found
 
-    def write(
-        self,
-        documents: Sequence[Sequence[Document]],
-        on_embedded: Callable[[int], object] = lambda _: None,
-        vectors: "NDArray[np.float32] | None" = None,
-        removed: Sequence[str] = (),
-        amended: Sequence[tuple[str, Mapping[str, Any]]] = (),
-    ) -> None:
-        """Embed the chunks of documents, and write them in one transaction, with other changes.
+    def write(self, change: Change, on_embedded: Callable[[int], object] = lambda _: None) -> None:
+        """Write a change in one transaction, embedding its chunks unless it has vectors for all.
 
-        `on_embedded` receives the number of chunks embedded since its last call; with the `vectors`
-        of all chunks, none is, and of the others only those whose texts the index does not have.
+        Texts that the index has are not embedded again. `on_embedded` receives the number of chunks
+        embedded since its last call.
         """
-        chunks = list(chain.from_iterable(documents))
         stamp = check_stamp(self.index, self.embeddings)
-        if vectors is None and chunks:
-            vectors = self._vectors(chunks, on_embedded, is_new=stamp is None)
-        if vectors is not None:
-            name, dimension = embedding_name(self.embeddings), vectors.shape[1]
+        if change.chunks:
+            if len(change.vectors) != len(change.chunks):
+                vectors = self._vectors(change.chunks, on_embedded, is_new=stamp is None)
+                change = change._replace(vectors=vectors)
+            name, dimension = embedding_name(self.embeddings), len(change.vectors[0])
             if stamp is None:
                 self.index.create(Stamp(SCHEMA, name, dimension))
             elif stamp.dimension != dimension:
@@ -79,9 +72,8 @@ class IndexWriter:
                     f"{name} of {n} dimensions" for n in (stamp.dimension, dimension)
                 )
                 raise EmbeddingMismatchError(self.index.location, made_with, in_use)
-        if chunks or removed or amended:
-            made = () if vectors is None else vectors
-            self.index.write(Change(chunks, made, removed, amended))
+        if change.chunks or change.removed or change.amended:
+            self.index.write(change)
 
     def _vectors(
         self, chunks: Sequence[Document], on_embedded: Callable[[int], object], *, is_new: bool
@@ -118,12 +110,10 @@ def embedded(
 
 
 def embedded_parts(
-    parts: Sequence[list[Document]],
-    embeddings: Embeddings,
-    on_embedded: Callable[[int], object] = lambda _: None,
+    parts: Sequence[list[Document]], embeddings: Embeddings
 ) -> "Iterator[tuple[list[Document], NDArray[np.float32]]]":
     """Yield lists of chunks with their vectors, which are embedded together."""
-    vectors = embedded(list(chain.from_iterable(parts)), embeddings, on_embedded)
+    vectors = embedded(list(chain.from_iterable(parts)), embeddings)
     start = 0
     for part in parts:
         yield part, vectors[start : start + len(part)]

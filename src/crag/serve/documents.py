@@ -20,14 +20,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from crag.documents.isolated import IsolatedReader
+from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import LOADERS, supported
 from crag.documents.sources import SourceText, file_of, name_of
 from crag.errors import ContentError, SourceError
 from crag.factory.embeddings import choose_encoder, choose_limits
-from crag.index import DocumentIndex, Limits, index_paths
+from crag.index import DocumentIndex, index_paths
 from crag.index.contract import Filter
-from crag.index.replacement import prepared, replace_file
+from crag.index.update import replace_file
 from crag.runtime.environment import Environment
 from crag.serve.settings import ServeSettings
 from crag.text.blocks import lines_of_all
@@ -49,9 +49,9 @@ class Library:
 
     def __init__(self, index: DocumentIndex, uploads: Path | None, limits: Limits) -> None:
         self.index, self.uploads, self._limits = index, uploads, limits
-        # One upload is read at a time, because processes for all of them would add up. The others
-        # wait without a thread; who removes or looks at a document does not wait for them.
-        self._reading, self._showing, self._writing = (asyncio.Lock() for _ in range(3))
+        # One file is read at a time, because processes for all of them would add up. The others
+        # wait without a thread; who looks at a document does not wait for them.
+        self._showing, self._writing = asyncio.Lock(), asyncio.Lock()
 
     @classmethod
     def of(cls, environment: Environment, settings: ServeSettings) -> "Library":
@@ -94,12 +94,10 @@ class Library:
         file = self.uploads / name
         try:
             await run_in_threadpool(staged.write_bytes, content)
-            async with self._reading:
-                documents = await run_in_threadpool(
-                    prepared, staged, file, self.index, self._limits
-                )
             async with self._writing:
-                report = await run_in_threadpool(replace_file, staged, file, documents, self.index)
+                report = await run_in_threadpool(
+                    replace_file, staged, file, self.index, self._limits
+                )
         except SourceError as error:
             raise HTTPException(422, str(error)) from error
         finally:

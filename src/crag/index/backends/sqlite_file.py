@@ -2,16 +2,16 @@
 
 What is nearest is found exactly: the vectors are held in memory, and compared in one product of
 matrices. They are also in a store of vectors, by default Chroma, whose graph finds what is nearest
-where they do not fit. The file alone says what the index holds: it names the texts of which the
-store does not know yet, and is marked while the store is written. Where a killed process left the
-mark, the store is emptied and filled again from the file, without embedding anything.
+where they do not fit. The file alone says what the index holds, and which texts wait to be told to
+the store. Where a killed process left some waiting, the store is emptied and filled again from the
+file, without embedding anything.
 """
 
 import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,14 +38,11 @@ from crag.text.words import words
 
 if TYPE_CHECKING:
     import numpy as np
-    from filelock import FileLock
     from numpy.typing import NDArray
 
     from crag.index.backends.vector_store import StoreOfVectors
 
 FILE = "index.sqlite3"
-_OLDER = ("chroma.sqlite3", "chunks.sqlite3")
-"""Files of the formats before this one."""
 _BLOCK = 10_000
 _AT_ONCE = 500
 """Texts that the store of vectors is given at once."""
@@ -58,7 +55,7 @@ TOKENIZER = """ "ascii tokenchars '-_.:/@+#$'" """
 _TABLES = f"""
 CREATE TABLE stamp (
     schema INTEGER NOT NULL, embeddings TEXT NOT NULL, dimension INTEGER NOT NULL,
-    change INTEGER NOT NULL DEFAULT 0, dirty INTEGER NOT NULL DEFAULT 0
+    change INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE texts (
     number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, heading TEXT NOT NULL,
@@ -104,20 +101,14 @@ _VECTORS = """
 SELECT key, vector FROM texts JOIN vectors USING (number)
 WHERE key IN (SELECT value FROM json_each(?))
 """
-_LAST_IN_STORE = """
-SELECT key, vector FROM texts JOIN vectors USING (number)
-WHERE key NOT IN (SELECT key FROM waiting) ORDER BY number DESC LIMIT 1
-"""
 
 
 class _Vectors(NamedTuple):
-    """Vectors, or their cosines, in the order of their numbers."""
+    """Vectors, in the order of their numbers."""
 
     numbers: "NDArray[np.int64]"
     alike: "NDArray[np.int64]"
     values: "NDArray[np.float32]"
-    change: int = 0
-    """The write as of which they are."""
 
 
 class FileIndex:
@@ -134,7 +125,8 @@ class FileIndex:
         self._file = self._folder / FILE
         self.location = location or str(self._folder)
         self._store = store
-        self._store_is_of = -1
+        self._store_is_of = self._held_of = -1
+        """The changes as of which the store is open, and the vectors are held."""
         self._database: sqlite3.Connection | None = None
         self._inode = 0
         self._held: _Vectors | None = None
@@ -144,10 +136,8 @@ class FileIndex:
         """Return what the index was created with."""
         if self._folder.exists() and not self._folder.is_dir():
             raise DocumentIndexError(self.location, "this is a file; an index is a folder")
-        if not self._file.is_file():
-            is_older = any((self._folder / name).exists() for name in _OLDER)
-            return Stamp(0, "", 0) if is_older else None
-        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'stamp'"):
+        is_there = self._file.is_file()
+        if not is_there or not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'stamp'"):
             return None
         return Stamp(*self._rows("SELECT schema, embeddings, dimension FROM stamp")[0])
 
@@ -191,21 +181,23 @@ class FileIndex:
         import numpy as np
 
         asked = unit(np.asarray(vector, np.float32))
-        condition, values = _condition(where)
         passing = None
         if where != EVERYTHING:
+            condition, values = _condition(where)
             query = f"SELECT DISTINCT number FROM chunks WHERE {condition}"  # noqa: S608 - of constants
-            passing = [row[0] for row in self._rows(query, *values)]
+            passing = [number for (number,) in self._rows(query, *values)]
         ((size,),) = self._rows("SELECT 4 * dimension * (SELECT count(*) FROM texts) FROM stamp")
-        if size <= self.most_held:
-            held = self._vectors_held()
-            cosines = held.values @ asked
-            if passing is not None:
-                cosines[~np.isin(held.numbers, passing)] = -np.inf
-            return _best([held._replace(values=cosines)], k)
-        if passing is None:
+        is_large = size > self.most_held
+        if is_large and passing is None:
             passing = self._near_in_store(asked, _REACH * k)
-        return _best(self._compared(asked, passing), k)
+        held = self._vectors_held() if passing is None or not is_large else self._read(passing)
+        cosines = np.round(held.values @ asked, _DECIMALS)
+        if passing is not None:
+            cosines[~np.isin(held.numbers, passing)] = -np.inf
+        least = np.partition(cosines, -k)[-k] if len(cosines) > k else -np.inf
+        (chosen,) = np.nonzero((cosines >= least) & np.isfinite(cosines))
+        order = chosen[np.argsort(-cosines[chosen], kind="stable")][:k]
+        return list(map(Hit, held.numbers[order].tolist(), held.alike[order].tolist()))
 
     def by_words(self, terms: Sequence[Term], k: int, where: Filter = EVERYTHING) -> list[Hit]:
         """Return the texts with the highest BM25 (k1 1.2, b 0.75)."""
@@ -248,7 +240,7 @@ class FileIndex:
         """Lock the folder, and bring the store of vectors up to date, before and after."""
         with _sole_writer(self._folder, self.location):
             try:
-                self._fill_store()
+                self._fill_store(anew=True)
                 yield
                 self._fill_store()
             finally:
@@ -282,99 +274,82 @@ class FileIndex:
             self._store.close()
             if self._database is not None:
                 self._database.close()
-            self._database, self._held, self._store_is_of = None, None, -1
+            self._database, self._held = None, None
+            self._store_is_of = self._held_of = -1
 
     def _vectors_held(self) -> _Vectors:
-        """Return all vectors; those that were written since the last question are read."""
-        import numpy as np
-
-        with self._transaction("DEFERRED") as database:
-            query = "SELECT change, dimension FROM stamp"
-            change, dimension = database.execute(query).fetchone()
-            held = self._held
-            if held is not None and held.change == change:
-                return held
-            if held is None:
-                none = np.empty(0, np.int64)
-                held = _Vectors(none, none, np.empty((0, dimension), np.float32))
-            there = database.execute("SELECT DISTINCT number FROM chunks").fetchall()
-            numbers = np.sort(np.array(there, np.int64).reshape(-1))
-            alikes = np.empty(len(numbers), np.int64)
-            values = np.empty((len(numbers), dimension), np.float32)
-            kept = np.isin(held.numbers, numbers, assume_unique=True)
-            done = int(kept.sum())
-            alikes[:done], values[:done] = held.alike[kept], held.values[kept]
-            query = "SELECT alike, vector FROM vectors WHERE number > ? ORDER BY number"
-            rows = database.execute(query, (int(max(held.numbers, default=0)),))
-            while block := rows.fetchmany(_BLOCK):
-                part = slice(done, done + len(block))
-                alikes[part] = [same for same, _ in block]
-                values[part] = _matrix([vector for _, vector in block])
-                done += len(block)
-            self._held = _Vectors(numbers, alikes, values, change)
+        """Return all vectors, which are read again after each write."""
+        with self._lock:
+            ((change,),) = self._rows("SELECT change FROM stamp")
+            if self._held is None or self._held_of != change:
+                self._held = None
+                self._held, self._held_of = self._read(None), change
             return self._held
 
-    def _compared(
-        self, asked: "NDArray[np.float32]", passing: Sequence[int] | None
-    ) -> Iterator[_Vectors]:
-        """Yield the cosines of these texts, or of all, without holding their vectors."""
+    def _read(self, numbers: Sequence[int] | None) -> _Vectors:
+        """Return the vectors of these texts, or of all."""
         import numpy as np
 
-        query = "SELECT number, alike, vector FROM vectors WHERE number > ?"
-        among = "" if passing is None else " AND number IN (SELECT value FROM json_each(?))"
-        values = () if passing is None else (json.dumps(passing),)
-        last = 0
-        while rows := self._rows(f"{query}{among} ORDER BY number LIMIT {_BLOCK}", last, *values):
-            last = rows[-1][0]
-            numbers, alikes, vectors = zip(*rows, strict=True)
-            yield _Vectors(np.array(numbers), np.array(alikes), _matrix(vectors) @ asked)
+        among = "" if numbers is None else "WHERE number IN (SELECT value FROM json_each(?))"
+        values = () if numbers is None else (json.dumps(numbers),)
+        query = f"FROM vectors {among} ORDER BY number"
+        with self._transaction("DEFERRED") as database:
+            (dimension,) = database.execute("SELECT dimension FROM stamp").fetchone()
+            (count,) = database.execute(f"SELECT count(*) {query}", values).fetchone()
+            found = _Vectors(
+                np.empty(count, np.int64),
+                np.empty(count, np.int64),
+                np.empty((count, dimension), np.float32),
+            )
+            rows = database.execute(f"SELECT number, alike, vector {query}", values)
+            for start in range(0, count, _BLOCK):
+                part = slice(start, start + _BLOCK)
+                found.numbers[part], found.alike[part], vectors = zip(
+                    *rows.fetchmany(_BLOCK), strict=True
+                )
+                found.values[part] = _matrix(vectors)
+        return found
 
     def _near_in_store(self, asked: "NDArray[np.float32]", k: int) -> list[int] | None:
         """Return the numbers of near texts, or None if the store does not know all."""
-        query = "SELECT change, dimension, dirty OR EXISTS (SELECT 1 FROM waiting) FROM stamp"
+        query = "SELECT change, dimension, EXISTS (SELECT 1 FROM waiting) FROM stamp"
         change, dimension, is_behind = self._rows(query)[0]
         if is_behind:
             return None
         with self._lock, self._store.errors(self.location):
-            if self._store_is_of != change:
+            if self._store_is_of != change:  # Another process may have written to it.
                 self._store.close()
-                with _locked(self._folder / "store.lock"):
-                    self._store.open(dimension)
-                last = self._rows(_LAST_IN_STORE)
-                if last and not self._store.has(*last[0]):
-                    return None
+                self._store.open(dimension)
                 self._store_is_of = change
             keys = self._store.near(asked, k)
         query = "SELECT number FROM texts WHERE key IN (SELECT value FROM json_each(?))"
-        return [number for (number,) in self._rows(query, json.dumps(keys))]
+        found = [number for (number,) in self._rows(query, json.dumps(keys))]
+        ((total,),) = self._rows("SELECT count(*) FROM texts")
+        return found if len(found) >= min(k, total) // 2 else None
 
-    def _fill_store(self) -> None:
-        """Tell the store of all texts that came and went; within `writing`."""
-        if not self._file.is_file() or self.stamp() is None:
+    def _fill_store(self, *, anew: bool = False) -> None:
+        """Tell the store which texts came and went; within `writing`.
+
+        What waits `anew` was left by a killed process, and the state of the store is not known.
+        """
+        if self.stamp() is None:
             return
-        query = "SELECT dimension, dirty, (SELECT count(*) FROM waiting) FROM stamp"
-        dimension, dirty, waiting = self._rows(query)[0]
-        if not (dirty or waiting):
+        if not self._rows("SELECT 1 FROM waiting LIMIT 1"):
             return
-        store = self._store
-        with self._lock, _locked(self._folder / "store.lock"), store.errors(self.location):
-            is_empty = dirty and store.clear()
-            store.open(dimension)
-            last = self._rows(_LAST_IN_STORE)
-            with self._transaction() as database:
-                database.execute("UPDATE stamp SET dirty = 1")
-                if is_empty or (last and not store.has(*last[0])):
-                    database.execute("INSERT OR IGNORE INTO waiting SELECT key FROM texts")
-            keys = [key for (key,) in self._rows("SELECT key FROM waiting")]
+        with self._lock, self._store.errors(self.location):
+            is_empty = anew and self._store.clear()
+            self._store.open(self._rows("SELECT dimension FROM stamp")[0][0])
+            query = "SELECT key FROM waiting UNION SELECT key FROM texts WHERE ?"
+            keys = [key for (key,) in self._rows(query, is_empty)]
             for start in range(0, len(keys), _AT_ONCE):
                 part = keys[start : start + _AT_ONCE]
                 there = dict(self._rows(_VECTORS, json.dumps(part)))
-                store.remove([key for key in part if dirty or key not in there])
+                self._store.remove([key for key in part if anew or key not in there])
                 if there:
-                    store.add(list(there), _matrix(list(there.values())))
+                    self._store.add(list(there), _matrix(list(there.values())))
             with self._transaction() as database:
                 database.execute("DELETE FROM waiting")
-                database.execute("UPDATE stamp SET dirty = 0, change = change + 1")
+                database.execute("UPDATE stamp SET change = change + 1")
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with self._opened() as database:
@@ -437,11 +412,11 @@ def _sole_writer(folder: Path, location: str) -> Iterator[None]:
     """Create the folder if necessary, and lock it against other runs."""
     if folder.exists() and not folder.is_dir():
         raise DocumentIndexError(location, "this is a file; an index is a folder")
-    from filelock import Timeout
+    from filelock import FileLock, Timeout  # Which loads asyncio, and no question needs it.
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = _locked(folder / "crag.lock").acquire(timeout=0)
+        lock = FileLock(folder / "crag.lock").acquire(timeout=0)
     except Timeout:
         problem = "another run is writing to it. Wait until it has finished, or stop it"
         raise DocumentIndexError(location, problem) from None
@@ -449,12 +424,6 @@ def _sole_writer(folder: Path, location: str) -> Iterator[None]:
         raise DocumentIndexError(location, f"cannot be written: {error.strerror}") from error
     with lock:
         yield
-
-
-def _locked(file: Path) -> "FileLock":
-    from filelock import FileLock  # Which loads asyncio, and no question needs it.
-
-    return FileLock(file)
 
 
 def _number(database: sqlite3.Connection, chunk: Document, vector: "NDArray[np.float32]") -> int:
@@ -478,20 +447,6 @@ def _remove_unused(database: sqlite3.Connection, numbers: Sequence[int]) -> None
         database.execute("DELETE FROM vectors WHERE number = ?", (number,))
         database.execute(_REMOVE_WORDS, (number, *_spelled(*text)))
         database.execute(_WAIT, (key,))
-
-
-def _best(blocks: Iterable[_Vectors], k: int) -> list[Hit]:
-    """Return the `k` texts of all blocks with the highest cosines, equal ones by number."""
-    import numpy as np
-
-    best: list[tuple[float, int, int]] = []
-    for block in blocks:
-        cosines = np.round(block.values, _DECIMALS)
-        least = np.partition(cosines, -k)[-k] if len(cosines) > k else -np.inf
-        (chosen,) = np.nonzero((cosines >= least) & np.isfinite(cosines))
-        rows = (column[chosen].tolist() for column in (-cosines, block.numbers, block.alike))
-        best = sorted([*best, *zip(*rows, strict=True)])[:k]
-    return [Hit(number, same) for _, number, same in best]
 
 
 def _matrix(vectors: Sequence[bytes]) -> "NDArray[np.float32]":

@@ -156,15 +156,6 @@ class StoreOfVectors:
         found = self._opened().similarity_search_by_vector(vector.tolist(), k=k)
         return [str(document.metadata.get(_KEY)) for document in found]
 
-    def has(self, key: str, vector: bytes) -> bool:
-        """Return whether the store has a text: one in memory, or that lost everything, does not."""
-        import numpy as np
-
-        try:
-            return bool(self._opened().get_by_ids([_point(key)]))
-        except NotImplementedError:
-            return key in self.near(np.frombuffer(vector, np.float32), 50)
-
     def _opened(self) -> VectorStore:
         return cast("VectorStore", self._store)
 
@@ -180,6 +171,8 @@ def chroma_folder(location: str) -> Index:
 def chroma_server(location: str) -> Index:
     """Return an index whose vectors are on a Chroma server, at ``http(s)://HOST:PORT``.
 
+    Its file is in the user's folder of data.
+
     Raises:
         DocumentIndexError: the URL says something else.
     """
@@ -189,7 +182,10 @@ def chroma_server(location: str) -> Index:
         raise DocumentIndexError(safe_location(location), problem)
     tls = url.scheme == "https"
     address = {"host": url.hostname, "port": url.port or (443 if tls else 80), "ssl": tls}
-    return _on_server(location, partial(_chroma, "HttpClient", address))
+    store = StoreOfVectors(partial(_chroma, "HttpClient", address))
+    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    folder = data / "crag" / f"{url.scheme}-{digest(location)[:16]}"
+    return FileIndex(folder, store, safe_location(location))
 
 
 @contextmanager
@@ -230,21 +226,8 @@ def of_function(location: str) -> Index:
         raise DocumentIndexError(location, problem) from error
     if hasattr(made, "by_vector"):
         return cast("Index", made(place))
-    return _in_folder(location, StoreOfVectors(made))
-
-
-def _in_folder(location: str, store: StoreOfVectors) -> Index:
-    """Return an index in the folder that a location names; a user can type what it is shown as."""
-    scheme, _, place = location.partition("://")
     folder = Path(place).expanduser().resolve()
-    return FileIndex(folder, store, f"{scheme}://{folder}")
-
-
-def _on_server(location: str, build: Build) -> Index:
-    """Return an index whose file is in the user's folder of data."""
-    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    folder = data / "crag" / f"{location.partition(':')[0]}-{digest(location)[:16]}"
-    return FileIndex(folder, StoreOfVectors(build), safe_location(location))
+    return FileIndex(folder, StoreOfVectors(made), f"{name}://{folder}")
 
 
 def _point(key: str) -> str:
