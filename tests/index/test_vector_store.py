@@ -168,6 +168,7 @@ def test_a_write_that_the_store_refuses_is_told_and_made_up_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(filled(at("forgetful", tmp_path))) as index:
+        monkeypatch.setattr(Forgetful, "room", 0)
         with (
             pytest.raises(DocumentIndexError, match="vector store failed: no room"),
             index.writing(),
