@@ -25,7 +25,6 @@ from crag.documents.loaders import (
     LOADERS,
     PLAIN,
     TOO_MUCH_MEMORY,
-    holds_records,
     load,
     loader_of,
 )
@@ -38,14 +37,14 @@ HARMLESS = 40_000
 """Bytes of plain text, source code or Markdown up to which no other process is needed: no native
 code reads them, and the tests show that as many of any shape take less than two seconds."""
 _TO_START, _GRACE = 60.0, 5.0
-"""Seconds to start, and those after which a process ends whose caller did not end it in time."""
-_MOST_OUTPUT, _GROWTH, _GROWTH_OF_RECORDS = 30_000_000, 6, 32
-"""Bytes of JSON that any file may become, and those for each of its bytes that come on top; a row
+"""Seconds to start, and those after which a process ends whose caller did not end it."""
+_MOST_OUTPUT, _GROWTH = 30_000_000, 32
+"""Bytes of JSON that any file may become, and those for each of its bytes that come on top: a row
 repeats the names of its columns."""
 _LARGEST_FILE = 100_000_000
 """Bytes of a file that is written, such as a temporary one of a library."""
 _LASTING = 400_000
-"""Kilobytes that a file may leave behind; with more, the next one gets a new process."""
+"""Kilobytes of memory after which the next file gets a new process; macOS counts bytes."""
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_", "TMP", "TEMP", "SYSTEMROOT", "LD_", "DYLD_", "PYTHON")
 """Beginnings of the names of variables that the process is told; keys are none of them."""
 
@@ -91,7 +90,7 @@ class IsolatedReader:
             return
         request = {"path": str(path), "name": str(name)}
         try:
-            with closing(self._answers(request, _room_of(path))) as answers:
+            with closing(self._answers(request, path)) as answers:
                 yield from map(_restored, answers)
         except _LostError as lost:
             yield Unusable(str(name), str(lost))
@@ -104,7 +103,7 @@ class IsolatedReader:
         """
         request = {"path": str(path), "page": page, "quotations": list(quotations)}
         try:
-            (drawn,) = self._answers(request, _MOST_OUTPUT)
+            (drawn,) = self._answers(request, path)
         except _LostError as lost:
             raise ContentError(str(lost)) from lost
         if "reason" in drawn:
@@ -118,10 +117,11 @@ class IsolatedReader:
             with suppress(BrokenPipeError), self._process:
                 self._process = None
 
-    def _answers(self, request: Mapping[str, object], room: int) -> Generator[dict[str, Any]]:
+    def _answers(self, request: Mapping[str, object], path: Path) -> Generator[dict[str, Any]]:
         """Yield what the process answers; it goes on with the next request if nothing is amiss."""
         goes_on = False
         try:
+            room = _MOST_OUTPUT + _GROWTH * path.stat().st_size
             if self._process is None:
                 self._process = _started(self.limits)
                 self._line(self._process, room, _TO_START)
@@ -140,7 +140,9 @@ class IsolatedReader:
                 yield answer
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise _LostError(f"the process that reads files cannot start: {reason}") from error
+            raise _LostError(
+                f"it, or the process to read it, cannot be opened: {reason}"
+            ) from error
         except ValueError as error:
             raise _LostError("the process that read it gave no answer: damaged?") from error
         finally:
@@ -199,14 +201,6 @@ def _is_harmless(path: Path) -> bool:
     return False
 
 
-def _room_of(path: Path) -> int:
-    """Return how many bytes a file may become."""
-    size = 0
-    with suppress(OSError):
-        size = path.stat().st_size
-    return _MOST_OUTPUT + (_GROWTH_OF_RECORDS if holds_records(path) else _GROWTH) * size
-
-
 def _restored(values: dict[str, Any]) -> Loaded:
     if "reason" in values:
         return Unusable(**values)
@@ -250,7 +244,10 @@ def main() -> None:
         except MemoryError:
             send(_written(Unusable(request.get("name", ""), TOO_MUCH_MEMORY)))
         # The memory of a large file is not given back, and the next file is to have all of it.
-        ends = _most_memory() > _LASTING
+        with suppress(ImportError):
+            import resource
+
+            ends = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > _LASTING
         send({"ends": ends})
 
 
@@ -264,17 +261,17 @@ def _answered(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
             yield _written(renamed(loaded, path, Path(request["name"])))
 
 
-def _alarm(seconds: float) -> None:
-    """Have the system end this process after so many seconds, whatever code is running."""
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
 def _receive(requests: "SimpleQueue[bytes]") -> None:
     """Pass requests on; end the process when the caller is gone, whatever it is busy with."""
     for line in sys.stdin.buffer:
         requests.put(line)
     os._exit(0)
+
+
+def _alarm(seconds: float) -> None:
+    """Have the system end this process after so many seconds, whatever code is running."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _confine(megabytes: int) -> None:
@@ -294,15 +291,6 @@ def _confine(megabytes: int) -> None:
             resource.setrlimit(kind, (most, most))
     with suppress(OSError):  # Of all processes, Linux is to end this one first.
         Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
-
-
-def _most_memory() -> int:
-    """Return the kilobytes that this process had at most; 0 where the system does not tell."""
-    with suppress(OSError):
-        for line in Path("/proc/self/status").read_text("ascii").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1])
-    return 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 # pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportArgumentType=false
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from threading import Lock
@@ -14,6 +14,7 @@ from docutils import nodes
 from docutils.frontend import get_default_settings
 from docutils.parsers.rst import Directive, Parser, directives, roles
 from docutils.statemachine import StringList
+from docutils.transforms import references
 from docutils.utils import Reporter, new_document
 
 from crag.documents.directives import reading_of, role_as_html
@@ -28,15 +29,18 @@ _FIELDS_APART = {"orphan", "nosearch", "nocomments", "tocdepth", "no-search"}
 _ONE_AT_A_TIME = Lock()
 _ENDLESS_NAME = re.compile(r"(?<!\w)(?:\w{1,100}[-._+:]){300}")
 _OTHER_BREAKS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
-_IN_TITLE = re.compile(r":([a-zA-Z][\w:.+-]{0,100}):`([^`]+)`|``([^`]+)``|[^:`]+|[:`]")
-_SUBSTITUTED = re.compile(r"\|([^|\s](?:[^|\n]*[^|\s])?)\|")
 _TAGS = {
     "paragraph": "p", "caption": "p", "attribution": "p", "bullet_list": "ul",
     "enumerated_list": "ol", "list_item": "li", "definition_list": "dl", "field_list": "dl",
     "option_list": "dl", "term": "dt", "field_name": "dt", "definition": "dd", "field_body": "dd",
-    "description": "dd", "literal": "code", "strong": "strong", "emphasis": "em",
+    "description": "dd", "literal": "code", "strong": "strong", "emphasis": "em", "row": "tr",
 }  # fmt: skip
 _INLINE = {"code", "strong", "em"}
+_RESOLVING = [
+    references.Substitutions, references.PropagateTargets, references.AnonymousHyperlinks,
+    references.IndirectHyperlinks, references.ExternalTargets,
+]  # fmt: skip
+"""What docutils does to let references lead somewhere, and substitutions stand for their text."""
 _DEEPEST_HEADING = 6
 _UNSEEN = (
     nodes.comment, nodes.target, nodes.system_message, nodes.title, nodes.label, nodes.image,
@@ -74,10 +78,10 @@ def read_rst(text: str) -> RstText:
     document = new_document("", settings)
     with _directives_of_sphinx():
         parser.parse(text, document)
-    rows = text.split("\n")
-    writing = _Writing(document, rows)
+    document.transformer.add_transforms(_RESOLVING)
+    document.transformer.apply_transforms()
+    writing = _Writing(document, text.split("\n"))
     blocks = blocks_of_html(writing.html(document))
-    writing.end(blocks, len(rows))
     return RstText(writing.fields, writing.place, blocks)
 
 
@@ -134,18 +138,23 @@ class _AnyDirective(Directive):  # type: ignore[misc]  # docutils has no types
             code = nodes.literal_block(text, text, language=title)
             code.line = self.content_offset + 1
             return [code] if text.strip() else []
-        if reading == "signature":
-            title = "\n".join(self.arguments)
-        holder = nodes.admonition("", note=title, reading=reading)
+        holder = nodes.admonition()
         holder.line = self.lineno
         if reading == "since" and self.arguments:
             version, *rest = self.arguments
-            holder["note"] = f"{title} {version}"
+            title = f"{title} {version}"
             rows = "".join(rest).split("\n") if rest else []
             is_beside = any(row in self.block_text.split("\n")[0] for row in rows[:1])
             above = self.lineno - is_beside
             places = [("", above + at) for at in range(len(rows))]
             self.state.nested_parse(StringList(rows, items=places), above, holder)
+        if reading == "signature":
+            names = filter(None, map(str.strip, "\n".join(self.arguments).split("\n")))
+            said = "<br>".join(f"<code>{escape(name)}</code>" for name in names)
+            holder.insert(0, nodes.paragraph("", "", nodes.inline("", "", html=said)))
+        elif title:
+            words, _ = self.state.inline_text(title, self.lineno)
+            holder.insert(0, nodes.caption("", "", *words, classes=["admonition-title"]))
         self.state.nested_parse(self.content, self.content_offset, holder)
         return [holder]
 
@@ -165,9 +174,8 @@ class _Since(_AnyDirective):
 class _Writing:
     """Writes docutils' nodes as HTML, each block with its lines, to be read as pages are."""
 
-    def __init__(self, document: nodes.document, rows: Sequence[str]) -> None:
+    def __init__(self, document: nodes.document, rows: list[str]) -> None:
         self._document, self._rows = document, rows
-        self._addresses, self._unnamed = _addresses(document)
         self._level = 0
         self.fields: dict[str, str] = {}
         self.place = (1, 1)
@@ -185,21 +193,21 @@ class _Writing:
                 return self._code(node)
             case nodes.table():
                 return self._table(node)
-            case nodes.admonition():
-                return self._note(node)
             case nodes.line_block():
                 lines = "<br>".join(map(self._within, node.findall(nodes.line)))
                 return f"{self._opened('p', node)}{lines}</p>"
             case nodes.citation():
                 label, *others = node.children
-                text = "".join(map(self.html, others))
-                return f"{self._opened('div', node)}{_title(label.astext())}{text}</div>"
+                title = f'<p class="admonition-title">{escape(label.astext())}</p>'
+                return f"<div>{title}{''.join(map(self.html, others))}</div>"
             case nodes.inline() if "html" in node:
                 return str(node["html"])
             case nodes.reference():
-                return f'<a href="{escape(self._address(node))}">{self._within(node)}</a>'
-            case nodes.substitution_reference():
-                return self._named(node.astext())
+                return f'<a href="{escape(node.get("refuri", ""))}">{self._within(node)}</a>'
+            case nodes.problematic():  # Such as a reference to what is in another file.
+                return escape(node.astext().strip("`_"))
+            case nodes.admonition():
+                return f"{self._opened('div', node)}{self._within(node)}</div>"
             case nodes.option_group():
                 return f"<dt><code>{escape(', '.join(one.astext() for one in node))}</code></dt>"
             case nodes.target() if isinstance(node.parent, nodes.TextElement):
@@ -211,41 +219,19 @@ class _Writing:
             case _:
                 return self._within(node)
 
-    def end(self, blocks: Sequence[Block], last: int) -> None:
-        """Say where lists, tables and code end: before the next block begins."""
-        ends = [*(block.first - 1 for block in blocks[1:]), last]
-        for block, until in zip(blocks, ends, strict=False):
-            if block.kind == "code":
-                block.last = block.first + block.text.count("\n")
-            elif block.items or block.rows:
-                block.last = self._last_with_text(block.first, until)
-                starts = [item.blocks[0].first - 1 for item in block.items]
-                for item, end in zip(block.items, [*starts[1:], block.last], strict=False):
-                    self.end(item.blocks, end)
-                starts = [row.first - 1 for row in block.rows]
-                block.rows = [
-                    row._replace(last=self._last_with_text(row.first, end))
-                    for row, end in zip(block.rows, [*starts[1:], block.last], strict=False)
-                ]
-
-    def _last_with_text(self, first: int, until: int) -> int:
-        last = max(first, min(until, len(self._rows)))
-        while last > first and not self._rows[last - 1].strip():
-            last -= 1
-        return last
-
     def _within(self, node: nodes.Node) -> str:
         return "".join(map(self.html, node.children))
 
     def _opened(self, tag: str, node: nodes.Node) -> str:
-        """Open an element; paragraphs say where they end, and of all others it is known later."""
+        """Open an element, with the line that it begins at, and of paragraphs the last one."""
         if tag in _INLINE:
             return f"<{tag}>"
         first = self._line(node.parent if tag == "dt" else node)
         last = first + node.rawsource.count("\n") if tag == "p" else first
-        number = node.get("start") if isinstance(node, nodes.Element) else None
-        start = "" if number is None else f' start="{number}"'
-        return f'<{tag} {PLACE}="{first}-{last}"{start}>'
+        start = f' start="{node["start"]}"' if node.get("start") else ""
+        is_title = "admonition-title" in node["classes"]
+        name = ' class="admonition-title"' if is_title else ""
+        return f'<{tag} {PLACE}="{first}-{last}"{start}{name}>'
 
     def _line(self, node: nodes.Node) -> int:
         """Return where a node begins; docutils names lines of some nodes only."""
@@ -253,6 +239,14 @@ class _Writing:
             return int(own)
         lines = [one.line for one in node.findall() if getattr(one, "line", None)]
         return min(lines, default=1)
+
+    def _line_with(self, words: str, near: range, otherwise: int) -> int:
+        """Return the first of some lines that begins with these words, but for marks."""
+        rows = self._rows
+        known = (at for at in near if 0 < at <= len(rows))
+        return next(
+            (at for at in known if rows[at - 1].lstrip(' *-"|').startswith(words)), otherwise
+        )
 
     def _section(self, node: nodes.section) -> str:
         title, *others = node.children
@@ -287,85 +281,31 @@ class _Writing:
             return f"<code>{escape(text)}</code>"
         # docutils names the line of what announces code, or that of its end.
         wanted = text.split("\n", maxsplit=1)[0].strip()
-        near = sorted(range(max(line - 3, 1), line + 6), key=lambda at: (at < line, abs(at - line)))
-        rows = self._rows
-        line = next((at for at in near if at <= len(rows) and rows[at - 1].strip() == wanted), line)
+        line = self._line_with(wanted, range(line, line + 6), line)
+        line = self._line_with(wanted, range(line, line - 4, -1), line)
+        last = line + text.count("\n")
         language = f' class="language-{escape(node["language"])}"' if node.get("language") else ""
-        return f'<pre {PLACE}="{line}"{language}>\n{escape(text)}</pre>' if text.strip() else ""
+        return (
+            f'<pre {PLACE}="{line}-{last}"{language}>\n{escape(text)}</pre>' if text.strip() else ""
+        )
 
     def _table(self, node: nodes.table) -> str:
         title = "".join(self._within(one) for one in node.children if one.tagname == "title")
-        caption, at, rows = f"<caption>{title}</caption>" if title else "", self._line(node), ""
+        caption = f"<caption>{title}</caption>" if title else ""
         heads = {row for head in node.findall(nodes.thead) for row in head.children}
-        for number, row in enumerate(node.findall(nodes.row)):
-            at = self._line_of_row(row, at)
-            tag = "th" if row in heads or not (number or heads) else "td"
-            cells = "".join(self._cell(tag, one) for one in row.children)
-            rows += f'<tr {PLACE}="{at}">{cells}</tr>'
-        return f"{self._opened('table', node)}{caption}{rows}</table>"
+        rows, starts, at = list(node.findall(nodes.row)), list[int](), self._line(node) - 1
+        for row in rows:  # Of values with commas between docutils names no line.
+            start, own = "".join(row.astext().split()[:1]) or "\n", self._line(row)
+            at = own if own > at else self._line_with(start, range(at + 1, at + 50), at)
+            starts.append(at)
+        last = list(rows[-1].findall(nodes.paragraph))
+        end = max((one.line + one.rawsource.count("\n") for one in last if one.line), default=at)
+        text = ""
+        for row, first, below in zip(rows, starts, [*starts[1:], end + 1], strict=True):
+            cells = "".join(self._cell("th" if row in heads else "td", one) for one in row.children)
+            text += f'<tr {PLACE}="{first}-{max(first, below - 1)}">{cells}</tr>'
+        return f"{self._opened('table', node)}{caption}{text}</table>"
 
     def _cell(self, tag: str, entry: nodes.entry) -> str:
         across, down = (entry.get(name, 0) + 1 for name in ("morecols", "morerows"))
         return f'<{tag} colspan="{across}" rowspan="{down}">{self._within(entry)}</{tag}>'
-
-    def _line_of_row(self, row: nodes.Node, above: int) -> int:
-        """Return the line of a row; those of values with commas between are looked for."""
-        at = self._line(row)
-        if at >= above:
-            return at
-        wanted = row.astext().split()[:1]
-        below = range(above, min(above + 50, len(self._rows)))
-        return next((at + 1 for at in below if wanted and wanted[0] in self._rows[at]), above)
-
-    def _note(self, node: nodes.admonition) -> str:
-        above = _SUBSTITUTED.sub(lambda name: self._named(name[1]), _title(node["note"]))
-        if node["reading"] == "signature":
-            names = filter(None, map(str.strip, node["note"].split("\n")))
-            said = "<br>".join(f"<code>{escape(name)}</code>" for name in names)
-            above = f"<p>{said}</p>"
-        return f"{self._opened('div', node)}{above}{self._within(node)}</div>"
-
-    def _address(self, node: nodes.reference) -> str:
-        if address := node.get("refuri", ""):
-            return str(address)
-        if node.get("anonymous"):
-            return next(self._unnamed, "")
-        return self._addresses.get(node.get("refname", ""), "")
-
-    def _named(self, name: str) -> str:
-        """Return what a substitution stands for; a picture has no words."""
-        known = self._document.substitution_defs
-        made = known.get(name) or known.get(self._document.substitution_names.get(name.lower(), ""))
-        return f"|{escape(name)}|" if made is None else self._within(made)
-
-
-def _title(written: str) -> str:
-    """Return the title of a note, which docutils does not parse."""
-    shown = _IN_TITLE.sub(
-        lambda one: (
-            role_as_html(one[1], one[2])
-            if one[1]
-            else f"<code>{escape(one[3])}</code>"
-            if one[3]
-            else escape(one[0])
-        ),
-        written,
-    )
-    return f'<p class="admonition-title">{shown}</p>' if shown else ""
-
-
-def _addresses(document: nodes.document) -> tuple[dict[str, str], Iterator[str]]:
-    """Return where names of targets lead, and where those without a name do, in order."""
-    addresses: dict[str, str] = {}
-    indirect: dict[str, str] = {}
-    unnamed = []
-    for target in document.findall(nodes.target):
-        address = target.get("refuri", "")
-        if target.get("anonymous"):
-            unnamed.append(address)
-        for name in target.get("names", ()):
-            addresses[name] = address
-            indirect[name] = target.get("refname", "")
-    for name, other in indirect.items():
-        addresses[name] = addresses[name] or addresses.get(other, "")
-    return addresses, iter(unnamed)
