@@ -17,9 +17,6 @@ _BUILT_IN = {
     38: "#,##0", 39: "#,##0.00", 40: "#,##0.00", 45: "mm:ss",
 }  # fmt: skip
 """Those that read alike in each country."""
-_CELL = re.compile(rb"<(?:\w+:)?c\s([^<>]*)>")
-_PLACE, _STYLE = re.compile(rb'\br="([A-Z]{1,3})(\d+)"'), re.compile(rb'\bs="(\d+)"')
-_BLOCK = 1 << 20
 _LEFT_OUT = re.compile(r"_.|\*.|\[(?!\$|[hms]+\])[^\]]*\]", re.IGNORECASE)
 """Room, fillings, colours and conditions."""
 _PART = re.compile(
@@ -60,18 +57,19 @@ def formats_of(archive: zipfile.ZipFile) -> dict[str, Formats]:
 def _formats(
     archive: zipfile.ZipFile, target: str, codes: Mapping[int, str]
 ) -> Iterator[tuple[tuple[int, int], str]]:
-    with archive.open(posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")) as file:
-        rest = b""
-        while block := file.read(_BLOCK):
-            block = rest + block
-            for cell in _CELL.finditer(block):
-                style, place = _STYLE.search(cell[1]), _PLACE.search(cell[1])
-                if style and place and (code := codes.get(int(style[1]))):
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled
+
+    path = posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
+    options = {"resolve_entities": False, "no_network": True, "huge_tree": True}
+    with archive.open(path) as file:
+        for _, row in etree.iterparse(file, tag="{*}row", **options):
+            for cell in row:
+                if code := codes.get(int(cell.get("s", 0))):
                     column = 0
-                    for letter in place[1]:
-                        column = column * 26 + letter - 64
-                    yield (int(place[2]) - 1, column - 1), code
-            rest = block[block.rfind(b"<") :]
+                    for letter in cell.get("r", "").rstrip("0123456789"):
+                        column = column * 26 + ord(letter) - 64
+                    yield (int(row.get("r")) - 1, column - 1), code
+            row.clear()
 
 
 def shown(value: Any, code: str = "") -> str:  # noqa: PLR0911 - one for each kind of value

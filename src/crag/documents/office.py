@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby, pairwise, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from crag.documents.number_formats import Formats, formats_of, shown
 from crag.documents.sources import SourceText, in_units, of_blocks
@@ -16,7 +16,7 @@ from crag.errors import SourceError
 from crag.extras import require
 from crag.text.blocks import Block, Item, Row, escaped, placed
 from crag.text.html import blocks_of_html
-from crag.text.tables import one_head
+from crag.text.tables import Cell, one_head, spread
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet
@@ -33,11 +33,8 @@ p[style-name^='TOC'] => !
 _NOTE = re.compile(r"(?:foot|end)note-(?!ref-)")
 
 
-class _Grid(NamedTuple):
-    """The cells of a sheet or table, and those that are merged: first row, column, last ones."""
-
-    cells: list[list[str]]
-    merged: Sequence[tuple[int, int, int, int]] = ()
+Grid = list[list[str]]
+"""The cells of a sheet or table; merged ones are repeated."""
 
 
 def load_docx(path: Path) -> Iterator[SourceText]:
@@ -97,7 +94,7 @@ def load_workbook(path: Path) -> Iterator[SourceText]:
 
     with _office_errors(path, "workbook", CalamineError, LxmlError):
         sheets = _ods_sheets(path) if path.suffix.lower() == ".ods" else _sheets(path)
-        parts = [list(_sheet(name, grid)) if grid.cells else [] for name, grid in sheets]
+        parts = [list(_sheet(name, grid)) if grid else [] for name, grid in sheets]
     yield in_units(path, "", parts, "sheet")
 
 
@@ -170,7 +167,7 @@ def _with_notes_near(page: str) -> str:
     return str(html.tostring(root, encoding="unicode"))
 
 
-def _sheets(path: Path) -> Iterator[tuple[str, _Grid]]:
+def _sheets(path: Path) -> Iterator[tuple[str, Grid]]:
     """Yield the sheets of a workbook of Excel with their names; hidden ones are empty."""
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
@@ -185,10 +182,10 @@ def _sheets(path: Path) -> Iterator[tuple[str, _Grid]]:
         for sheet in workbook.sheets_metadata:
             is_visible = sheet.visible == SheetVisibleEnum.Visible
             found = workbook.get_sheet_by_name(sheet.name) if is_visible else None
-            yield sheet.name, _grid(found, formats.get(sheet.name, {})) if found else _Grid([])
+            yield sheet.name, _grid(found, formats.get(sheet.name, {})) if found else []
 
 
-def _grid(sheet: "CalamineSheet", formats: Formats) -> _Grid:
+def _grid(sheet: "CalamineSheet", formats: Formats) -> Grid:
     top, left = sheet.start or (0, 0)
     cells = [
         [
@@ -197,15 +194,15 @@ def _grid(sheet: "CalamineSheet", formats: Formats) -> _Grid:
         ]
         for row, values in enumerate(sheet.to_python(), top)
     ]
-    merged = [
-        (first[0] - top, first[1] - left, last[0] - top, last[1] - left)
-        for first, last in sheet.merged_cell_ranges or ()
-        if first >= (top, left)
-    ]
-    return _Grid(cells, merged)
+    for first, last in sheet.merged_cell_ranges or ():
+        if first >= (top, left):
+            text = cells[first[0] - top][first[1] - left]
+            for row in cells[first[0] - top : last[0] - top + 1]:
+                row[first[1] - left : last[1] - left + 1] = [text] * (last[1] - first[1] + 1)
+    return cells
 
 
-def _ods_sheets(path: Path) -> Iterator[tuple[str, _Grid]]:
+def _ods_sheets(path: Path) -> Iterator[tuple[str, Grid]]:
     """Yield the sheets of an OpenDocument, which says what cells show; hidden ones are empty."""
     check_archive(path)
     with zipfile.ZipFile(path) as archive:
@@ -216,34 +213,27 @@ def _ods_sheets(path: Path) -> Iterator[tuple[str, _Grid]]:
         if attribute(one, "display") == "false"
     }
     for table in root.iter("{*}table"):
-        cells, merged = list[list[str]](), list[tuple[int, int, int, int]]()
+        rows = list[list[Cell]]()
         for row in [] if attribute(table, "style-name") in hidden else table.iter("{*}table-row"):
-            line: list[str] = []
-            for cell in row.iterchildren("{*}table-cell", "{*}covered-table-cell"):
-                text = " ".join(
-                    " ".join("".join(one.itertext()).split()) for one in cell.iterchildren("{*}p")
+            cells = list[Cell]()
+            for one in row.iterchildren("{*}table-cell"):
+                text = " ".join(" ".join(line.itertext()) for line in one.iterchildren("{*}p"))
+                cell = Cell(
+                    " ".join(text.split()),
+                    _count(one, "number-columns-spanned"),
+                    _count(one, "number-rows-spanned"),
                 )
-                down, across = (
-                    int(attribute(cell, f"number-{name}-spanned") or 1)
-                    for name in ("rows", "columns")
-                )
-                if down > 1 or across > 1:
-                    merged.append(
-                        (len(cells), len(line), len(cells) + down - 1, len(line) + across - 1)
-                    )
-                line += [text] * _times(cell, "number-columns-repeated", most=_MOST_REPEATED)
-            is_filled = any(line)
-            cells += [line] * (
-                _times(row, "number-rows-repeated", most=_MOST_REPEATED) if is_filled else 1
-            )
-        yield attribute(table, "name"), _Grid(cells, merged)
+                cells += [cell] * _count(one, "number-columns-repeated")
+            is_filled = any(cell.text for cell in cells)
+            rows += [cells] * (_count(row, "number-rows-repeated") if is_filled else 1)
+        yield attribute(table, "name"), list(spread(rows))
 
 
-def _times(element: Any, name: str, most: int) -> int:
-    return min(int(attribute(element, name) or 1), most)
+def _count(element: Any, name: str) -> int:
+    return min(int(attribute(element, name) or 1), _MOST_REPEATED)
 
 
-def _sheet(name: str, grid: _Grid) -> Iterator[Block]:
+def _sheet(name: str, grid: Grid) -> Iterator[Block]:
     """Yield the name of a sheet, and its tables with the titles above them.
 
     Rows of one cell above a table are titles. Where an empty row is followed by a row of words
@@ -259,13 +249,10 @@ def _sheet(name: str, grid: _Grid) -> Iterator[Block]:
             yield _table(rows[len(titles) :])
 
 
-def _filled(grid: _Grid) -> list[list[str]]:
-    """Return rows of one length, merged cells repeated, without the empty columns at both ends."""
-    width = max(map(len, grid.cells), default=0)
-    cells = [[*row, *[""] * (width - len(row))] for row in grid.cells]
-    for top, left, bottom, right in grid.merged:
-        for row in cells[top : bottom + 1]:
-            row[left : right + 1] = [cells[top][left]] * (min(right + 1, width) - left)
+def _filled(grid: Grid) -> Grid:
+    """Return rows of one length, without the empty columns at both ends."""
+    width = max(map(len, grid), default=0)
+    cells = [[*row, *[""] * (width - len(row))] for row in grid]
     used = [at for at in range(width) if any(row[at] for row in cells)]
     return [row[used[0] : used[-1] + 1] for row in cells] if used else []
 
@@ -342,14 +329,15 @@ def _shape(shape: Any) -> Iterator[Block]:
         else:
             yield from (_text(line) for _, line in lines)
     elif getattr(shape, "has_table", False):
-        cells = [[cell.text for cell in row.cells] for row in shape.table.rows]
-        merged = [
-            (at, column, at + cell.span_height - 1, column + cell.span_width - 1)
-            for at, row in enumerate(shape.table.rows)
-            for column, cell in enumerate(row.cells)
-            if cell.is_merge_origin
-        ]
-        if rows := [row for row in _filled(_Grid(cells, merged)) if any(row)]:
+        cells = (
+            [
+                Cell(cell.text, cell.span_width, cell.span_height)
+                for cell in row.cells
+                if not cell.is_spanned
+            ]
+            for row in shape.table.rows
+        )
+        if rows := [row for row in _filled(list(spread(cells))) if any(row)]:
             yield _table(rows)
 
 
