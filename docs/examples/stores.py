@@ -54,7 +54,7 @@ def ask(location: str, folder: Path) -> None:
 def main() -> None:
     """Write the files, and ask."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("location", nargs="?", help=", ".join(store.address for store in STORES))
+    parser.add_argument("location", nargs="?", help=", ".join(STORES))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary, "documents")

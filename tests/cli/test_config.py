@@ -11,7 +11,7 @@ from crag.index.backends import STORES
 from tests.commands import CRAG, crag, variables
 
 
-@pytest.mark.parametrize("address", [one.address for one in STORES if "./FOLDER" in one.address])
+@pytest.mark.parametrize("address", [one for one in STORES if "./FOLDER" in one])
 def test_a_store_of_the_file_is_filled_and_asked(address: str, tmp_path: Path) -> None:
     (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
     place = address.replace("FOLDER", "kept")

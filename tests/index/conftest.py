@@ -1,10 +1,5 @@
 """What the tests of retrieval share: vectors without a model, folders, indexes."""
 
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +7,6 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from crag.index import DocumentIndex
-from tests.page.serving import free_port
 from tests.postgres import postgres
 
 
@@ -55,34 +49,6 @@ def index(tmp_path: Path, embeddings: CountingEmbeddings) -> Iterator[DocumentIn
     """Return an index in a folder that does not exist yet."""
     with DocumentIndex(tmp_path / "index", embeddings) as opened:
         yield opened
-
-
-@pytest.fixture(scope="session")
-def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run a Chroma server and return its URL."""
-    port = free_port()
-    program = Path(sys.executable).with_name("chroma")
-    place = tmp_path_factory.mktemp("server")
-    command = [program, "run", "--path", place, "--host", "127.0.0.1", "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        wait_for(f"{url}/api/v2/heartbeat")
-        yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
-
-
-def wait_for(url: str) -> None:
-    for _ in range(300):
-        try:
-            urllib.request.urlopen(url, timeout=1).close()  # noqa: S310 - our own server
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(0.1)
-        else:
-            return
-    pytest.fail("the Chroma server did not start")
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,9 @@ from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-from crag.documents.isolated import IsolatedReader
+from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import load
 from crag.documents.sources import SourceText, Unusable
-from crag.documents.isolated import Limits
 from crag.text.pdf import read_pdf
 
 LINES = [

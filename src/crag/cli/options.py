@@ -22,8 +22,7 @@ IndexOption = Annotated[
     typer.Option(
         "--index",
         metavar="PLACE",
-        help=f"Where the index is: {', '.join(store.address for store in STORES)}. "
-        "Default: CRAG_INDEX, .crag/index.",
+        help=f"Where the index is: {', '.join(STORES)}. Default: CRAG_INDEX, .crag/index.",
     ),
 ]
 MethodOption = Annotated[

@@ -2,9 +2,7 @@
 
 import json
 import posixpath
-import re
 import zipfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -23,12 +21,6 @@ from crag.text.paragraphs import blocks_of_text
 
 _OF_BOOK = {"title": "title", "creator": "author", "publisher": "publisher", "date": "date"}
 _SHOWN = ("From", "To", "Cc", "Date")
-_CHAPTER = re.compile(
-    r"(?P<word>(?:chapter|chapitre|kapitel|cap[ií]tulo|capitolo)\s+)?"
-    r"(?:(?P<number>\d{1,3})(?![.\d]*\d)|(?(word)\w|(?!)))",
-    re.IGNORECASE,
-)
-"""How the heading of a chapter begins that has its number, unlike "5.1." of a section."""
 
 
 def load_notebook(path: Path) -> Iterator[SourceText]:
@@ -49,7 +41,7 @@ def load_notebook(path: Path) -> Iterator[SourceText]:
 
 
 def load_epub(path: Path) -> Iterator[SourceText]:
-    """Load the chapters of an EPUB in their order, each as a page of HTML is loaded.
+    """Load the parts of an EPUB in their order, most of them chapters, each as a page of HTML.
 
     Raises:
         SourceError: it is damaged, or protected against copying.
@@ -64,8 +56,7 @@ def load_epub(path: Path) -> Iterator[SourceText]:
             title, said, files = _book(archive)
     except (zipfile.BadZipFile, LxmlError, AttributeError, LookupError, ValueError) as error:
         raise SourceError(str(path), "not an EPUB file, or damaged") from error
-    chapters = _chapters([block for file in files for block in file], title) or files
-    yield in_units(path, title, chapters, "chapter", fields=said)
+    yield in_units(path, title, files, "part", fields=said)
 
 
 def load_mail(path: Path) -> Iterator[SourceText]:
@@ -105,37 +96,6 @@ def _book(archive: zipfile.ZipFile) -> tuple[str, dict[str, str], list[list[Bloc
     held = [[*read_page(decoded(one, "text/html")).blocks] for one in pages]
     title = said.pop("title")
     return title, {_OF_BOOK[name]: text for name, text in said.items() if text}, held
-
-
-def _chapters(blocks: Sequence[Block], title: str) -> list[list[Block]]:
-    """Divide a book into its chapters: a file can hold several, or a part of one.
-
-    They are counted as their headings do, if these have numbers. What stands before the first one
-    belongs to it, and what follows the last one is counted on. Without headings it is empty.
-    """
-    headings = [(at, one) for at, one in enumerate(blocks) if one.kind == "heading"]
-    marked = [(at, one, _CHAPTER.match(one.text)) for at, one in headings if one.text != title]
-    named = Counter(one.level for _, one, mark in marked if mark and mark["word"])
-    level = _shallowest(named) or _shallowest(Counter(one.level for _, one, _ in marked))
-    starts, others = list[int](), list[int]()
-    begins_again = False
-    for at, heading, mark in marked:
-        if heading.level != level:
-            continue
-        number = int(mark["number"] or len(starts) + 1) if mark else 0
-        begins_again |= bool(starts) and number == 1  # As appendices do.
-        if number == len(starts) + 1 and not begins_again:
-            starts.append(at)
-            others.clear()
-        else:
-            others.append(at)
-    ends = [*(starts + others)[1:], len(blocks)]
-    return [[*blocks[at:end]] for at, end in zip([0, *ends], ends, strict=False)] if marked else []
-
-
-def _shallowest(levels: Counter[int]) -> int:
-    """Return the first level that has two headings, or 0."""
-    return min((level for level, count in levels.items() if count > 1), default=0)
 
 
 def _body(message: EmailMessage) -> Sequence[Block]:

@@ -63,15 +63,6 @@ PLAIN = {load_text, load_code, load_markdown, load_json}
 TOO_MUCH_MEMORY = (
     "reading it takes more memory than CRAG_READ_MEGABYTES allows: split it, or allow more"
 )
-_ARCHIVES = frozenset(".zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .jar .whl .iso .dmg".split())  # noqa: SIM905
-_NO_TEXT = frozenset(
-    ".png .jpg .jpeg .gif .svg .webp .bmp .ico .tif .tiff .heic .psd .mp3 .wav .ogg .flac .mp4 "  # noqa: SIM905
-    ".mov .avi .mkv .webm .ttf .otf .woff .woff2 .eot .css .scss .map .exe .dll .so .dylib .o .a "
-    ".bin .pyc .class .lock .db .sqlite .sqlite3 .npy .npz .parquet .safetensors .onnx .pt "
-    ".po .pot .mo .inv".split()
-)
-"""What is no document, so that no folder is about it."""
-
 
 _LONGEST_TITLE = 500
 """Characters: each chunk repeats it."""
@@ -128,20 +119,13 @@ def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -
 def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded]:
     """Load the documents of a supported file, one after the other.
 
-    Documents without text are skipped, and so is the rest of a file that becomes unreadable. A file
-    that changes while it is read is reported: some of it may be old and some new.
+    Documents without text are skipped, and so is the rest of a file that becomes unreadable.
     """
     loader = loader_of(path, loaders)
     if loader is None:
         yield Unusable(str(path), reason_unread(path))
-        return
-    before, found = _state(path), _loaded(path, loader)
-    if loader not in _OF_RECORDS:
-        found = iter(list(found))
-    if loader in _OF_RECORDS or _state(path) == before:
-        yield from found
-    if _state(path) != before:
-        yield Unusable(str(path), "changed while it was read: index it again")
+    else:
+        yield from _loaded(path, loader)
 
 
 def loader_of(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Loader | None:
@@ -156,12 +140,7 @@ def holds_records(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> bool:
 
 def reason_unread(path: Path) -> str:
     """Say why no loader reads a file."""
-    suffix = path.suffix.lower()
-    if suffix in _ARCHIVES:
-        return "archives are not opened: unpack them"
-    if suffix == ".json":
-        return NO_RECORDS
-    return "no text" if suffix in _NO_TEXT else "unknown format"
+    return NO_RECORDS if path.suffix.lower() == ".json" else "unknown format"
 
 
 def supported() -> str:
@@ -205,14 +184,6 @@ def _storable(loaded: SourceText) -> SourceText:
     written = storable(json.dumps(held, ensure_ascii=False)).replace("\\u0000", "\ufffd")
     blocks, fields, url = json.loads(written)
     return replace(loaded, title=title, url=url, fields=fields, blocks=list(map(from_json, blocks)))
-
-
-def _state(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns
 
 
 def _sort_in(root: Path, found: Found) -> None:

@@ -271,22 +271,18 @@ def _code(token: "Token", text: str, language: str) -> str:
 
 
 def _html_block(_r: "RendererHTML", tokens: _Tokens, at: int, _options: Any, env: Any) -> str:
-    """Give the tags of a block of HTML their lines, and components the labels that they show."""
+    """Give a block of HTML its lines, and components the labels that they show."""
     token = tokens[at]
-    text = str(token.content)
-    if token.map is None or _is_text(text, env["text"]):
+    text, place = str(token.content), token.attrGet(PLACE) or 1
+    if _is_text(text, env["text"]):
         return _shown_tag(text, env["text"])
-    above = env["above"] + token.map[0]
-    ends = [above + text.count("\n", 0, tag.start()) + 1 for tag in _TAG.finditer(text)]
-    lines = iter(zip(ends, [*ends[1:], above + text.rstrip().count("\n") + 1], strict=True))
 
     def placed(tag: re.Match[str]) -> str:
-        first, last = next(lines)
         if tag["end"]:
             return tag[0]
         label = _LABEL.search(tag["rest"]) if tag["name"][0].isupper() else None
-        before = f"<p {PLACE}={first}><b>{label[1].strip()}</b></p>" if label else ""
-        return f'{before}<{tag["name"]} {PLACE}="{first}-{last}"{tag["rest"]}'
+        before = f"<p {PLACE}={place}><b>{label[1].strip()}</b></p>" if label else ""
+        return f'{before}<{tag["name"]} {PLACE}="{place}"{tag["rest"]}'
 
     return _TAG.sub(placed, text)
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from statistics import median
-from threading import Lock
 from typing import Any, TextIO
 
 from crag.documents.sources import Loaded, SourceText, Unit, Unusable, record_source
@@ -19,7 +18,6 @@ from crag.text.blocks import HARD_BREAK, Block, escaped
 
 TEXT_FIELDS = ("text", "content", "page_content")
 NO_RECORDS = "no list of objects"
-_ID = re.compile(rb'"id"\s*:\s*(?:"([^"\\]+)"|(\d+))')
 _SEPARATOR = re.compile(r"\ufeff?\"?sep=(.)\"?\s*$", re.IGNORECASE)
 """A first line that tells spreadsheet programs the delimiter."""
 _DELIMITERS = ",;\t|"
@@ -32,7 +30,7 @@ _FULL = 0.6
 _BLOCK = 1 << 20
 _LONGEST_CELL = 4_000_000
 """Characters; a longer one is the rest of a file behind a quotation mark that nothing closes."""
-_LIMITED = Lock()
+csv.field_size_limit(_LONGEST_CELL)  # For the whole process, whose default is 131,072.
 
 
 def load_jsonl(path: Path) -> Iterator[Loaded]:
@@ -66,7 +64,7 @@ def load_json(path: Path) -> Iterator[Loaded]:
         is_list = content.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
         yield Unusable(str(path), "not JSON" if is_list else NO_RECORDS, foreign=not is_list)
         return
-    if not isinstance(records, list) or (records and not any(map(_says_something, records))):
+    if not isinstance(records, list) or (records and not any(map(bool, map(_fields, records)))):
         yield Unusable(str(path), NO_RECORDS, foreign=True)
         return
     for number, record in enumerate(records, start=1):
@@ -130,23 +128,19 @@ def _json_record(line: bytes, number: int, names: _Names) -> Loaded:
     try:
         record = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        match = _ID.search(line)
-        key = (match[1] or match[2]).decode(errors="replace") if match else ""
-        return Unusable(names.of(key, number), f"line {number}: not JSON in UTF-8")
+        return Unusable(names.of("", number), f"line {number}: not JSON in UTF-8")
     return _object_record(record, number, f"line {number}", names)
 
 
 def _object_record(record: Any, number: int, place: str, names: _Names) -> Loaded:
     if not isinstance(record, dict):
         return Unusable(names.of("", number), f"{place}: not a JSON object")
-    fields = [(name, _written(value)) for name, value in record.items()]
-    return _document(fields, record.get("id"), number, place, names)
+    return _document(_fields(record), record.get("id"), number, place, names)
 
 
-def _says_something(record: Any) -> bool:
-    if not isinstance(record, dict):
-        return False
-    return any(map(_written, record.values())) or any(name in record for name in TEXT_FIELDS)
+def _fields(record: Any) -> list[tuple[str, str]]:
+    known = record.items() if isinstance(record, dict) else ()
+    return [(name, text) for name, value in known if (text := _written(value))]
 
 
 def _written(value: object) -> str:
@@ -183,21 +177,7 @@ def _rows(file: TextIO) -> Iterator[list[str]]:
 
 
 def _read(lines: Iterable[str], delimiter: str, quoting: Any) -> Iterator[list[str]]:
-    """Yield rows with cells longer than the 131,072 characters that Python allows by default.
-
-    The limit is one for the whole process, so it is another only while a row is read.
-    """
-    rows = csv.reader(lines, delimiter=delimiter, quoting=quoting, skipinitialspace=True)
-    while True:
-        with _LIMITED:
-            before = csv.field_size_limit(_LONGEST_CELL)
-            try:
-                row = next(rows, None)
-            finally:
-                csv.field_size_limit(before)
-        if row is None:
-            return
-        yield row
+    return csv.reader(lines, delimiter=delimiter, quoting=quoting, skipinitialspace=True)
 
 
 def _fit(lines: Sequence[str], delimiter: str) -> int:

@@ -12,7 +12,7 @@ from crag.text.encodings import storable
 from crag.text.markup import without_markup
 from crag.text.places import lines_written
 
-Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "chapter", "row", "record"]
+Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "part", "row", "record"]
 
 _FORMAT = "crag-4"
 _SEPARATOR = "\0"

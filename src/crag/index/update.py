@@ -152,11 +152,7 @@ def index_paths(  # noqa: PLR0913 - what a run can be told
 
 
 def replace_file(
-    staged: Path,
-    file: Path,
-    index: DocumentIndex,
-    limits: Limits | None = None,
-    progress: Progress = quiet,
+    staged: Path, file: Path, index: DocumentIndex, limits: Limits | None = None
 ) -> IndexReport:
     """Move `staged` to `file`, and index it in the place of what was there: both, or neither.
 
@@ -182,7 +178,7 @@ def replace_file(
         yield from documents
 
     with index.writing() as writer, _replaced(staged, file):
-        report = _Update(writer, Found(files={file: file}), [file], progress).run(read)
+        report = _Update(writer, Found(files={file: file}), [file], quiet).run(read)
     return report.finished(started)
 
 
@@ -276,7 +272,7 @@ class _Update:
                 return
             self._skipped.append(Skipped(loaded.source, loaded.reason))
             if not loaded.empty:
-                self._kept.add(loaded.source)
+                self._kept |= {loaded.source, str(document.file)}
             return
         self._present.add(loaded.source)
         entry = self._entries.get(loaded.source)

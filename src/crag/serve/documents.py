@@ -186,7 +186,7 @@ def _check_name(name: str) -> None:
 
 def _starts_of_pages(document: SourceText) -> list[int]:
     """Return where each page, slide, … begins in the text of a document that is read by them."""
-    if document.unit not in {"page", "slide", "sheet", "cell", "chapter"}:
+    if document.unit not in {"page", "slide", "sheet", "cell", "part"}:
         return []
     starts, at = [0], 0
     for line in lines_of_all(document.blocks):

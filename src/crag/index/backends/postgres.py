@@ -1,8 +1,7 @@
 """PostgreSQL with pgvector as the index: texts with vectors and words, and the chunks of them.
 
-The words are those of `crag.text.words`, stored as a tsvector. They are ranked in the manner
-of BM25: PostgreSQL's `ts_rank` of a single word grows with its occurrences ever more slowly, and is
-weighed here by the word's rarity and the length of the chunk.
+The words are those of `crag.text.words`, stored as a tsvector; what has them is ranked by
+`crag.index.ranking`.
 """
 
 import threading
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _MOST_COMPARED = 100_000
-"""Texts up to which all vectors are compared; above, pgvector's graph is asked."""
+"""Texts above which pgvector makes a graph; up to there all vectors are compared."""
 _LONGEST_GRAPH = 2000
 """Longest vectors for which pgvector builds a graph; longer ones are compared one by one."""
 _REACH = 10
@@ -105,21 +104,8 @@ SELECT number, alike FROM (
 ORDER BY round(distance::numeric, 6), number LIMIT %(k)s
 """
 _BY_WORDS = """
-WITH total AS (SELECT greatest(count(*), 1) AS n FROM crag_texts),
-asked AS (
-    SELECT word, (SELECT count(*) FROM crag_texts WHERE words @@ word::tsquery) AS holders
-    FROM unnest(%(words)s::text[]) AS word
-),
-rare AS (
-    SELECT word::tsquery AS word, ln(1 + (n - holders + 0.5) / (holders + 0.5)) AS rarity
-    FROM asked, total WHERE holders > 0
-)
-SELECT number, alike FROM crag_texts JOIN LATERAL (
-    SELECT sum(rarity * ts_rank('{{1, 1, 1, 1}}', words, word, 1)) AS score
-    FROM rare WHERE words @@ word
-) AS ranked ON true
-WHERE words @@ %(any)s::tsquery AND {condition}
-ORDER BY score DESC, number LIMIT %(k)s
+SELECT number, alike FROM crag_texts WHERE words @@ %(any)s::tsquery AND {condition}
+ORDER BY ts_rank('{{1, 1, 1, 1}}', words, %(any)s::tsquery, 1) DESC, number LIMIT %(k)s
 """
 _DOCUMENTS = """
 SELECT id, text, metadata FROM crag_chunks JOIN crag_texts USING (number)
@@ -188,16 +174,11 @@ class Postgres:
     def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[Hit]:
         """Return the nearest; a graph is searched on until enough pass the filter."""
         condition, values = _among(where)
-        compared = self._are_compared()
-        reach = _MOST_COMPARED if compared else _REACH * k
-        values |= {"vector": _literal(vector), "k": k, "reach": reach}
+        values |= {"vector": _literal(vector), "k": k, "reach": _REACH * k}
         with self._transaction() as connection:
             connection.execute(_SEARCH)
-            if compared:
-                connection.execute("SET LOCAL enable_indexscan = off")
-            else:
-                connection.execute(b"SET LOCAL hnsw.ef_search = %d" % _BREADTH)
-                connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+            connection.execute(b"SET LOCAL hnsw.ef_search = %d" % _BREADTH)
+            connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
             nearest = _BY_VECTOR.format(condition=condition).encode()
             return [Hit(*row) for row in connection.execute(nearest, values).fetchall()]
 
@@ -206,8 +187,7 @@ class Postgres:
         if not terms:
             return []
         condition, values = _among(where)
-        asked = list(map(_quoted, terms))
-        values |= {"words": asked, "any": " | ".join(f"({one})" for one in asked), "k": k}
+        values |= {"any": " | ".join(f"({_quoted(term)})" for term in terms), "k": k}
         with self._transaction() as connection:
             connection.execute(_SEARCH)
             found = connection.execute(_BY_WORDS.format(condition=condition).encode(), values)
@@ -280,15 +260,12 @@ class Postgres:
                 self._open_connection.close()
             self._open_connection = None
 
-    def _are_compared(self) -> bool:
-        """Return whether there are few enough texts to compare all their vectors."""
-        few = "SELECT count(*) FROM (SELECT 1 FROM crag_texts LIMIT %(most)s) AS few"
-        return bool(self._rows(few, {"most": _MOST_COMPARED + 1})[0][0] <= _MOST_COMPARED)
-
     def _make_graph(self) -> None:
         """Make the graph of vectors once it is needed; from then on PostgreSQL keeps it."""
         stamp = self.stamp()
-        if stamp is not None and stamp.dimension <= _LONGEST_GRAPH and not self._are_compared():
+        if stamp is None or stamp.dimension > _LONGEST_GRAPH:
+            return
+        if self._row("SELECT count(*) FROM crag_texts")[0] > _MOST_COMPARED:
             with self._transaction() as connection:
                 connection.execute(_GRAPH)
 

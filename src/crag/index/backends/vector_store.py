@@ -4,25 +4,22 @@ LangChain's `VectorStore` finds by vector, adds and deletes. It has no transacti
 list what it holds, so that `FileIndex` tells it what to add, and when to begin anew.
 """
 
-import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from crag.documents.sources import digest
 from crag.errors import CragError, DocumentIndexError
 from crag.index.backends.sqlite_file import FileIndex
-from crag.index.contract import Index, safe_location, sentence_of
+from crag.index.contract import Index, sentence_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,11 +35,8 @@ GRAPH = {
     "sync_threshold": 20_000,
 }
 """Of Chroma: with its defaults it loses near texts among many that are alike."""
-_TIMEOUT = 60
-"""Seconds."""
 _POINTS = uuid.UUID("6b1cb8f2-2d33-5c6f-9e0a-3b1a0c6a7d11")
 """Stores get UUIDs, which some ask for, made of the keys of texts within this namespace."""
-_KEY = "key"
 
 Build = Callable[[Embeddings], VectorStore | AbstractContextManager[VectorStore]]
 """Returns a store for vectors as long as those of the `Embeddings`, or a context that closes it."""
@@ -96,20 +90,12 @@ class StoreOfVectors:
             raise DocumentIndexError(location, problem) from error
 
     def open(self, dimension: int) -> None:
-        """Open the store for vectors of that length, unless it is open.
-
-        Raises:
-            TypeError: what was built is no `VectorStore`.
-        """
-        if self._store is not None:
-            return
-        self._vectors = MadeVectors(dimension)
-        store = self._build(self._vectors)
-        if isinstance(store, AbstractContextManager):
-            store = self._closing.enter_context(store)
-        if not isinstance(store, VectorStore):
-            raise TypeError(f"{type(store).__name__} is no VectorStore")
-        self._store = store
+        """Open the store for vectors of that length, unless it is open."""
+        if self._store is None:
+            self._vectors = MadeVectors(dimension)
+            store = self._build(self._vectors)
+            is_context = isinstance(store, AbstractContextManager)
+            self._store = self._closing.enter_context(store) if is_context else store
 
     def close(self) -> None:
         """Close the store, if it is open."""
@@ -119,42 +105,26 @@ class StoreOfVectors:
     def clear(self) -> bool:
         """Delete the store's folder, and return whether it has one."""
         self.close()
-        if self._folder is None:
-            return False
-        shutil.rmtree(self._folder, ignore_errors=True)
-        return True
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        return self._folder is not None
 
     def add(self, keys: Sequence[str], vectors: "NDArray[np.float32]") -> None:
-        """Add texts that the store does not have.
-
-        Raises:
-            ValueError: the store did not ask for all vectors.
-        """
-        entries = [Document(key, metadata={_KEY: key}) for key in keys]
+        """Add texts that the store does not have."""
         self._vectors.waiting = vectors.tolist()
-        try:
-            self._opened().add_documents(entries, ids=list(map(_point, keys)))
-            if self._vectors.waiting:
-                raise ValueError(f"it left out {len(self._vectors.waiting)} of {len(keys)} texts")
-        finally:
-            self._vectors.waiting = []
+        entries = [Document(key, metadata={"key": key}) for key in keys]
+        self._opened().add_documents(entries, ids=list(map(_point, keys)))
 
     def remove(self, keys: Sequence[str]) -> None:
-        """Remove texts; some stores raise where they do not have one.
-
-        Raises:
-            ValueError: the store says that it did not remove them.
-        """
-        removed: bool | None = True
+        """Remove texts; some stores raise where they do not have one."""
         with suppress(KeyError, ValueError):
-            removed = self._opened().delete([_point(key) for key in keys]) if keys else True
-        if removed is False:
-            raise ValueError("it did not remove what it was asked to")
+            if keys:
+                self._opened().delete([_point(key) for key in keys])
 
     def near(self, vector: "NDArray[np.float32]", k: int) -> list[str]:
         """Return the keys of about the `k` nearest texts."""
         found = self._opened().similarity_search_by_vector(vector.tolist(), k=k)
-        return [str(document.metadata.get(_KEY)) for document in found]
+        return [str(document.metadata["key"]) for document in found]
 
     def _opened(self) -> VectorStore:
         return cast("VectorStore", self._store)
@@ -164,46 +134,21 @@ def chroma_folder(location: str) -> Index:
     """Return an index in a folder, whose vectors are in Chroma too."""
     folder = Path(location).expanduser().resolve()
     inner = folder / "chroma"
-    build = partial(_chroma, "PersistentClient", {"path": str(inner)})
-    return FileIndex(folder, StoreOfVectors(build, inner))
-
-
-def chroma_server(location: str) -> Index:
-    """Return an index whose vectors are on a Chroma server, at ``http(s)://HOST:PORT``.
-
-    Its file is in the user's folder of data.
-
-    Raises:
-        DocumentIndexError: the URL says something else.
-    """
-    url = urlsplit(location)
-    if not url.hostname or url.username or url.path.strip("/") or url.query:
-        problem = "the URL of a Chroma server is http(s)://HOST:PORT and nothing else"
-        raise DocumentIndexError(safe_location(location), problem)
-    tls = url.scheme == "https"
-    address = {"host": url.hostname, "port": url.port or (443 if tls else 80), "ssl": tls}
-    store = StoreOfVectors(partial(_chroma, "HttpClient", address))
-    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    folder = data / "crag" / f"{url.scheme}-{digest(location)[:16]}"
-    return FileIndex(folder, store, safe_location(location))
+    return FileIndex(folder, StoreOfVectors(partial(_chroma, inner), inner))
 
 
 @contextmanager
-def _chroma(kind: str, options: Mapping[str, Any], embeddings: Embeddings) -> Iterator[VectorStore]:
+def _chroma(folder: Path, embeddings: Embeddings) -> Iterator[VectorStore]:
     import chromadb
     from chromadb.config import Settings
     from langchain_chroma import Chroma
 
-    client = getattr(chromadb, kind)(**options, settings=Settings(anonymized_telemetry=False))
-    parts = (client, client._admin_client)  # noqa: SLF001
-    sessions = [getattr(part._server, "_session", None) for part in parts]  # noqa: SLF001
+    client = chromadb.PersistentClient(folder, settings=Settings(anonymized_telemetry=False))
     graph = cast("Any", {"hnsw": GRAPH})
     try:
         yield Chroma(COLLECTION, embeddings, client=client, collection_configuration=graph)
     finally:
         client.close()
-        for session in filter(None, sessions):  # Chroma leaves those of its HTTP clients open.
-            session.close()
 
 
 def of_function(location: str) -> Index:
@@ -217,8 +162,7 @@ def of_function(location: str) -> Index:
     """
     name, _, place = location.partition("://")
     if not place:
-        problem = f"name a folder for the index: {name}://./FOLDER"
-        raise DocumentIndexError(location, problem)
+        raise DocumentIndexError(location, f"name a folder for the index: {name}://./FOLDER")
     try:
         made = resolve_name(name)
     except (ImportError, ValueError, AttributeError) as error:
