@@ -20,10 +20,8 @@ from crag.documents.chunks import (
 )
 from crag.documents.loaders import find_files, load
 from crag.documents.markdown import read_markdown
-from crag.documents.restructured import read_rst
 from crag.documents.sources import SourceText, of_blocks
 from crag.text.blocks import Block, Item, Row, text_of
-from crag.text.html import blocks_of_html
 from crag.text.places import line_places, lines_written
 from crag.text.sentences import split_sentences
 from tests.conftest import CORPORA
@@ -93,17 +91,6 @@ def test_chunks_keep_to_their_size(pieces: list[str]) -> None:
     assert all(len(text) <= CHUNK_SIZE for text in texts_of("".join(pieces * 30)))
 
 
-def test_a_chunk_fits_the_encoder() -> None:
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(HERE / "src/crag/models/crag_minilm_l6_v2/tokenizer.json"))
-    tokenizer.no_truncation()
-    english = (HERE / "LICENSE").read_text()
-    for text in (english, "这是一个关于检索的说明。" * 200, "def f(x): return {x[0]: -x}\n" * 100):
-        for chunk in split(document([Block("text", 1, 1, " ".join(text.split()))]), "/"):
-            assert len(tokenizer.encode(text_to_embed(chunk)).ids) <= 256
-
-
 LAYOUTS: dict[str, Callable[[int], str]] = {
     "bullets": lambda n: f"- **part {n}**: {PROSE}",
     "numbers": lambda n: f"{n + 1}. part {n}: {PROSE}",
@@ -157,14 +144,6 @@ def test_code_is_cut_before_what_stands_outermost_and_not_within_a_text() -> Non
     assert all(own(chunk).startswith("def f") for chunk in others)
 
 
-def test_wide_rows_become_lists_of_their_cells() -> None:
-    rows = "".join(f"| part {n} | {PROSE * 9} | {PROSE * 9} |\n" for n in range(3))
-    chunks = of_markdown(f"| no | what | why |\n|---|---|---|\n{rows}")
-    held = "\n".join(map(own, chunks))
-    assert held.count("- **no:** part ") == 3
-    assert all(len(text_of_lines(chunk)) <= CHUNK_SIZE for chunk in chunks)
-
-
 def test_short_sections_share_a_chunk_each_under_its_heading() -> None:
     page = "".join(f"## Tent {n}\n\nIt weighs {n} kg.\n\n" for n in range(4))
     (chunk,) = of_markdown(f"# T\n\n## Tents\n\nAll.\n\n{page}".replace("## Tent ", "### Tent "))
@@ -212,16 +191,6 @@ def test_metadata_of_a_chunk() -> None:
     assert "lines" not in split(record, "/")[0].metadata
 
 
-def test_ids_name_the_version_of_the_document() -> None:
-    def made(source: str, title: str, text: str, last: int = 1) -> str | None:
-        blocks = [Block("text", 1, last, text)]
-        return split(SourceText(source=source, title=title, blocks=blocks, unit="line"), "/")[0].id
-
-    ids = [made("/a", "T", "a"), made("/a", "T", "b"), made("/b", "T", "a"), made("/a", "U", "a")]
-    assert len({*ids, made("/a", "T", "a", 2)}) == 5
-    assert made("/a", "T", "a") == ids[0]
-
-
 def test_the_title_and_all_headings_above_are_embedded_with_the_text() -> None:
     def embedded(text: str, **metadata: str) -> str:
         return text_to_embed(Document(text, metadata=metadata))
@@ -237,64 +206,6 @@ def test_the_title_and_all_headings_above_are_embedded_with_the_text() -> None:
 )
 def test_places_are_read_as_they_were_written(places: list[tuple[int, int]]) -> None:
     assert line_places(lines_written(places)) == places
-
-
-MARKDOWN = """
-# T
-
-## {0}
-
-{1}
-
-| a | b |
-|---|---|
-| {2} | c |
-
-- {3}
-
-```
-{4}
-```"""
-RST = """
-T
-=
-
-{0}
----
-
-{1}
-
-== ==
-a  b
-== ==
-{2} c
-== ==
-
-- {3}
-
-::
-
-  {4}
-"""
-HTML = (
-    "<h1>T</h1><h2>{0}</h2><p>{1}</p><table><tr><th>a<th>b<tr><td>{2}<td>c</table><ul><li>{3}</ul>"
-    "<pre>{4}</pre>"
-)
-READERS: dict[str, tuple[str, Callable[[str], list[Block]]]] = {
-    "Markdown": (MARKDOWN, lambda text: read_markdown(text).blocks),
-    "reStructuredText": (RST, lambda text: read_rst(text).blocks),
-    "HTML": (HTML, blocks_of_html),
-}
-
-
-@pytest.mark.parametrize(("page", "read"), READERS.values(), ids=READERS)
-def test_all_formats_give_the_same_chunks(page: str, read: Callable[[str], list[Block]]) -> None:
-    (chunk,) = chunks_of(document(read(page.format("Use", "It is.", "10", "item", "code"))))
-    assert text_of_lines(chunk).split("\n\n") == [
-        "# T", "## Use", "It is.", "| a | b |\n| --- | --- |\n| 10 | c |", "- item",
-        "```\ncode\n```",
-    ]  # fmt: skip
-    assert chunk.path == ("Use",)
 
 
 @pytest.mark.data

@@ -1,6 +1,5 @@
 """Formats: what is read of a file, where it is, and what is said of one that cannot be read."""
 
-import json
 import zipfile
 from collections.abc import Callable
 from copy import deepcopy
@@ -39,7 +38,6 @@ LATIN = "Café à Paris, déjà vu. "
     [
         ("on engines.txt", b"\xef\xbb\xbfOne.\r\nTwo.\r\n", "on engines", "One.  \nTwo."),
         ("a.md", b"~~~\n# not this\n~~~\n\n## Nor this\n\n# The *title* #\n", "The title", "The"),
-        ("read me.md", b"#hashtag is no heading\n", "read me", "#hashtag is no heading"),
         (
             "page.html", PAGE.encode(), "The page",
             "# Engines\n\nAn **Ana**lytical engine.\n\n## Parts\n\n- mill\n- store\n\n| a | b |",
@@ -53,7 +51,6 @@ LATIN = "Café à Paris, déjà vu. "
         ("a.txt", "A café in Paris. ".encode() * 20 + b"\xff\xfe\x81 broken", "a", " broken"),
         ("a.txt", b"\xef\xbb\xbf" + LATIN.encode("latin-1") * 9, "a", "Paris"),  # It says UTF-8.
         ("a.html", b'<meta charset="utf-16"><p>' + LATIN.encode(), "a", "Caf"),
-        ("a.md", "Prix : 5 € à Paris, café. ".encode("cp1252") * 9, "a", "Paris, caf"),
         ("a.jsonl", b'{"text": "a\\ud800b\\u0000c"}', "", "a?b\ufffdc"),
         (
             "mill.py", b'\n"""The mill."""\n\n\ndef grind():\n    return 1\n', "mill.py",
@@ -90,9 +87,16 @@ def test_word_document(folder: Path) -> None:
     document = docx.Document()
     document.core_properties.title = "A letter"
     document.add_heading("On Mills", 0)
+    document.styles.add_style("toc 1", WD_STYLE_TYPE.PARAGRAPH)
+    document.add_paragraph("Contents", style="TOC Heading")
+    document.add_paragraph("Parts\t3", style="toc 1")
     document.add_heading("Parts", 2)
-    document.add_paragraph("Dear Ada,")
-    document.add_paragraph("")
+    paragraph = document.add_paragraph("The mill ")
+    paragraph.add_run("Secret").font.hidden = True
+    paragraph.add_run("is old.")
+    hiding = document.styles.add_style("Hiding", WD_STYLE_TYPE.CHARACTER)
+    hiding.font.hidden = True
+    document.add_paragraph().add_run("Secret", style="Hiding")
     document.add_paragraph("mill", style="List Bullet")
     document.add_paragraph("store", style="List Bullet")
     table = document.add_table(2, 2)
@@ -104,105 +108,59 @@ def test_word_document(folder: Path) -> None:
     loaded = only(folder / "letter.docx")
     assert (loaded.title, loaded.unit) == ("A letter", "paragraph")
     assert loaded.text.split("\n\n") == [
-        "# On Mills", "## Parts", "Dear Ada,", "- mill\n- store",
+        "# On Mills", "## Parts", "The mill is old.", "- mill\n- store",
         "| part | kg |\n| --- | --- |\n| mill | 7 |", "1. last", "Yours,  \nMax",
     ]  # fmt: skip
 
 
-WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+NAMES = (
+    'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
+    'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+)
 
 
-def test_what_a_word_document_hides_is_left_out(folder: Path) -> None:
-    document = docx.Document()
-    paragraph = document.add_paragraph("The mill ")
-    paragraph.add_run("Secret").font.hidden = True
-    paragraph.add_run("is old.")
-    hiding = document.styles.add_style("Hiding", WD_STYLE_TYPE.CHARACTER)
-    hiding.font.hidden = True
-    document.add_paragraph().add_run("Secret", style="Hiding")
-    document.add_table(1, 2).rows[0].cells[1].text = "A cell"
-    path = folder / "letter.docx"
-    document.save(str(path))
-    assert only(path).text == "The mill is old.\n\n|  | A cell |\n| --- | --- |"
-
-
-def test_the_table_of_contents_of_a_word_document_is_left_out(folder: Path) -> None:
-    document = docx.Document()
-    document.styles.add_style("toc 1", WD_STYLE_TYPE.PARAGRAPH)
-    document.add_paragraph("Contents", style="TOC Heading")
-    document.add_paragraph("Mills\t3", style="toc 1")
-    document.add_heading("Mills", 1)
-    document.add_paragraph("They grind.")
-    document.save(str(folder / "letter.docx"))
-    assert only(folder / "letter.docx").text == "# Mills\n\nThey grind."
-
-
-def test_notes_of_a_word_document_stand_below_what_they_are_about(folder: Path) -> None:
-    document = docx.Document()
-    first, last = document.add_paragraph("It runs by day."), document.add_paragraph("It waits.")
-    for kind, paragraph, name in [
-        ("footnote", first, RELATIONSHIP_TYPE.FOOTNOTES),
-        ("endnote", last, RELATIONSHIP_TYPE.ENDNOTES),
-    ]:
-        reference = f"<w:r {WORD}><w:{kind}Reference w:id='2'/></w:r>"
-        paragraph.runs[0].element.addnext(parse_xml(reference))
-        notes = "".join(
-            f"<w:{kind} w:id='{at}'><w:p><w:r><w:{kind}Ref/></w:r><w:r><w:t> {text}</w:t></w:r>"
-            f"<w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p></w:{kind}>"
-            for at, text in [("1", ""), ("2", f"Not in the {kind}.")]
-        )
-        content = f"<w:{kind}s {WORD}>{notes}</w:{kind}s>".encode()
-        place = PackURI(f"/word/{kind}s.xml")
-        part = Part(place, f"application/{kind}+xml", content, document.part.package)
-        document.part.relate_to(part, name)
-    document.save(str(folder / "letter.docx"))
-    assert only(folder / "letter.docx").text == (
-        "It runs by day.  \nNot in the footnote.\n\nIt waits.  \nNot in the endnote."
-    )
-
-
-def test_text_boxes_controls_and_tracked_changes_of_a_word_document(folder: Path) -> None:
+def test_notes_text_boxes_and_tracked_changes_of_a_word_document(folder: Path) -> None:
     def run(text: str) -> str:
         return f"<w:r><w:t xml:space='preserve'>{text}</w:t></w:r>"
 
-    box = f"<w:txbxContent><w:p>{run('In a box')}</w:p></w:txbxContent>"
-    alternatives = (
-        f"<mc:Choice Requires='wps'>{box}</mc:Choice><mc:Fallback><w:pict>{box}</w:pict>"
-        "</mc:Fallback>"
-    )
-    names = (
-        'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
-        'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
-    )
     document = docx.Document()
-    for xml in (
-        (
-            f"<w:p {names}>{run('Kept, ')}<w:ins>{run('added,')}</w:ins>"
-            f"<w:del><w:r><w:delText>deleted</w:delText></w:r></w:del>"
-            f"<w:moveFrom>{run('moved away')}</w:moveFrom></w:p>"
-        ),
-        f"<w:sdt {names}><w:sdtContent><w:p>{run('In a control')}</w:p></w:sdtContent></w:sdt>",
-        (
-            f"<w:p {names}>{run('Around')}<w:r><mc:AlternateContent>{alternatives}"
-            f"</mc:AlternateContent></w:r>{run(' it')}</w:p>"
-        ),
+    noted = document.add_paragraph("It runs by day.")
+    reference = f"<w:r {NAMES}><w:footnoteReference w:id='2'/></w:r>"
+    noted.runs[0].element.addnext(parse_xml(reference))
+    note = f"<w:footnote w:id='2'><w:p>{run('Not in May.')}</w:p></w:footnote>"
+    content = f"<w:footnotes {NAMES}>{note}</w:footnotes>".encode()
+    package = document.part.package
+    part = Part(PackURI("/word/footnotes.xml"), "application/footnote+xml", content, package)
+    document.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES)
+    box = f"<w:txbxContent><w:p>{run('In a box')}</w:p></w:txbxContent>"
+    moved = f"<w:moveFrom>{run('moved away')}</w:moveFrom>"
+    deleted = "<w:del><w:r><w:delText>deleted</w:delText></w:r></w:del>"
+    choice = f"<mc:Choice Requires='wps'>{box}</mc:Choice>"
+    either = f"{choice}<mc:Fallback><w:pict>{box}</w:pict></mc:Fallback>"
+    for inner in (
+        f"{run('Kept, ')}<w:ins>{run('added,')}</w:ins>{deleted}{moved}",
+        f"{run('Around')}<w:r><mc:AlternateContent>{either}</mc:AlternateContent></w:r>",
     ):
-        document.element.body.insert(len(document.element.body) - 1, parse_xml(xml))
-    path = folder / "letter.docx"
-    document.save(str(path))
-    assert only(path).text.split("\n\n") == [
-        "Kept, added,",
-        "In a control",
-        "Around it",
-        "In a box",
-    ]
+        paragraph = parse_xml(f"<w:p {NAMES}>{inner}</w:p>")
+        document.element.body.insert(len(document.element.body) - 1, paragraph)
+    document.save(str(folder / "letter.docx"))
+    assert only(folder / "letter.docx").text.split("\n\n") == [
+        "It runs by day.  \nNot in May.", "Kept, added,", "Around", "In a box",
+    ]  # fmt: skip
 
 
 def test_presentation(folder: Path) -> None:
     deck = Presentation()
-    first = deck.slides.add_slide(deck.slide_layouts[1])
+    layout = deck.slide_layouts[1]
+    first = deck.slides.add_slide(layout)
     first.shapes.title.text = "The mill"
-    first.placeholders[1].text = "It grinds.\nIt waits."
+    frame = first.placeholders[1].text_frame
+    for level, text in [(1, "Opens"), (0, "Mill"), (2, "grinds"), (1, "waits"), (0, "Oven")]:
+        paragraph = frame.add_paragraph()
+        paragraph.level, paragraph.text = level, text
+    for shape in layout.placeholders:  # Its footer, date and number.
+        if shape.placeholder_format.idx >= 10:
+            first.shapes._spTree.append(deepcopy(shape.element))  # noqa: SLF001
     first.notes_slide.notes_text_frame.text = "Say why."
     hidden = deck.slides.add_slide(deck.slide_layouts[5])
     hidden.shapes.title.text = "Secret"
@@ -214,34 +172,10 @@ def test_presentation(folder: Path) -> None:
     deck.save(str(folder / "a.pptx"))
     loaded = only(folder / "a.pptx")
     assert loaded.text.split("\n\n") == [
-        "## The mill", "- It grinds.\n- It waits.", "Say why.",
+        "## The mill", "- Opens\n- Mill\n  - grinds\n  - waits\n- Oven", "Say why.",
         "| part | kg |\n| --- | --- |\n| mill | 7 |",
     ]  # fmt: skip
     assert [block.first for block in loaded.blocks] == [1, 1, 1, 3]
-
-
-def test_items_of_a_slide_stand_below_those_they_belong_to(folder: Path) -> None:
-    deck = Presentation()
-    frame = deck.slides.add_slide(deck.slide_layouts[1]).placeholders[1].text_frame
-    for level, text in [(1, "Opens"), (0, "Mill"), (2, "grinds"), (1, "waits"), (0, "Oven")]:
-        paragraph = frame.add_paragraph()
-        paragraph.level, paragraph.text = level, text
-    deck.save(str(folder / "a.pptx"))
-    assert only(folder / "a.pptx").text == ("- Opens\n- Mill\n  - grinds\n  - waits\n- Oven")
-
-
-def test_the_footer_date_and_number_of_a_slide_are_left_out(folder: Path) -> None:
-    deck = Presentation()
-    slide = deck.slides.add_slide(deck.slide_layouts[1])
-    slide.placeholders[1].text = "It grinds."
-    for shape in deck.slide_layouts[1].placeholders:
-        if shape.placeholder_format.idx >= 10:
-            slide.shapes._spTree.append(deepcopy(shape.element))  # noqa: SLF001
-    for shape in slide.placeholders:
-        if shape.placeholder_format.idx >= 10:
-            shape.text_frame.text = "Confidential"
-    deck.save(str(folder / "a.pptx"))
-    assert only(folder / "a.pptx").text == "It grinds."
 
 
 def test_notebook_with_megabytes_of_output(folder: Path) -> None:
@@ -258,19 +192,6 @@ def test_notebook_with_megabytes_of_output(folder: Path) -> None:
     assert loaded.text == "# Engines\n\nHow they run.\n\n```python\nrun()\n```"
     (chunk,) = split(loaded, "/")
     assert chunk.metadata["position"] == "cell 1"
-
-
-def test_a_notebook_of_an_old_version(folder: Path) -> None:
-    """Its cells are in worksheets, its headings are cells, and code is an `input`."""
-    cells = [
-        {"cell_type": "heading", "level": 2, "source": ["Mills"]},
-        {"cell_type": "code", "input": "grind()", "outputs": []},
-        {"cell_type": "code", "input": "", "outputs": []},
-        {"cell_type": "raw", "source": "As it stands."},
-    ]
-    (folder / "a.ipynb").write_text(json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3}))
-    loaded = only(folder / "a.ipynb")
-    assert loaded.text == "## Mills\n\n```python\ngrind()\n```\n\nAs it stands."
 
 
 @pytest.mark.parametrize("subtype", ["plain", "html"])
@@ -315,7 +236,6 @@ def torn_epub(path: Path) -> None:
         ("a.txt", b"\x89PNG\0\0", "looks binary"),
         ("a.md", b" \n\t\n", "empty"),
         ("a.csv", b"", "empty"),
-        ("a.csv", b"id,text\n", "empty"),
         ("a.html", b"<div>" * 5_000 + b"the end", "nest deeper than 3,000 levels"),
         ("a.pdf", b"%PDF-1.4 nothing of the kind", "damaged PDF"),
         ("a.pdf", truncated_pdf, "damaged PDF"),
@@ -329,12 +249,6 @@ def torn_epub(path: Path) -> None:
         ("a.epub", lambda path: write_epub(path, [""], rights=""), "protected against copying"),
         ("a.epub", torn_epub, "not an EPUB file, or damaged"),
         ("a.eml", b'From: "\r\nTo: >\n\nIt grinds.', "not a mail message, or damaged"),
-        (
-            "a.eml", b"To: From: ; charset=--a--aTo: *0*From: \n\nIt grinds.",
-            "not a mail message, or damaged",
-        ),
-        ("a.zip", b"x", "archives are not opened: unpack them"),
-        ("a.PNG", b"x", "no text"),
         ("a.djvu", b"x", "unknown format"),
     ],
 )  # fmt: skip
@@ -348,7 +262,7 @@ def test_what_cannot_be_read_is_told(
     assert reason in refusal(folder / name)
 
 
-@pytest.mark.parametrize("suffix", [".txt", ".md", ".html", ".pdf", ".docx", ".csv", ".jsonl"])
+@pytest.mark.parametrize("suffix", [".txt", ".docx", ".csv"])
 def test_a_file_that_the_system_refuses_is_told(folder: Path, suffix: str) -> None:
     assert "cannot be read: No such file" in refusal(folder / f"missing{suffix}")
 

@@ -19,7 +19,6 @@ from crag.documents.sources import SourceText, Unusable
 from crag.errors import ContentError
 from crag.text.blocks import Block
 from tests.commands import heeds_ctrl_c
-from tests.documents.workbooks import workbook_of
 from tests.web.site import PARAGRAPHS, pdf
 
 PAGE = "<title>Light</title><h1>Merrow</h1><p>Edith Halloran built it.</p>"
@@ -37,12 +36,6 @@ def reader() -> Iterator[IsolatedReader]:
 def page(tmp_path: Path) -> Path:
     path = tmp_path / "page.html"
     path.write_text(PAGE)
-    return path
-
-
-def far_apart(path: Path) -> Path:
-    """Write a workbook of 1.4 kB whose two cells span 17 thousand million."""
-    path.write_bytes(workbook_of({"A1": "first", "XFD1048576": "last"}))
     return path
 
 
@@ -140,15 +133,6 @@ def test_a_reader_that_stops_in_a_file_gets_the_next_one_right(
     (only,) = reader.read(page)
     assert only.source == str(page)
     assert sum(1 for _ in reader.read(tmp_path / "rivers.jsonl")) == len(lines)
-
-
-def test_a_process_that_is_killed_costs_one_file(reader: IsolatedReader, page: Path) -> None:
-    assert list(reader.read(page))
-    (pid,) = children()
-    os.kill(pid, signal.SIGKILL)
-    assert "ended by SIGKILL" in reason(reader, page)
-    (after,) = reader.read(page)
-    assert isinstance(after, SourceText)
 
 
 def test_the_process_ends_with_its_reader_and_knows_no_keys(

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from crag.documents.chunks import split
-from crag.documents.sources import SourceText
 from crag.index import DocumentIndex, index_paths
-from crag.text.blocks import Block
+from tests.documents.reading import plain_document
 from tests.index.conftest import CountingEmbeddings
 
 ENGLISH = "The notice period is four weeks. After that, the contract ends."
@@ -30,20 +29,8 @@ def test_a_model_that_does_not_read_the_documents_is_warned_about(
     assert (again.unchanged, again.languages, again.language_warning) == (6, {}, "")
 
 
-def test_one_mistaken_document_in_many_is_no_reason_to_warn(
-    folder: Path, index: DocumentIndex, embeddings: CountingEmbeddings
-) -> None:
-    embeddings.languages = frozenset({"en"})  # type: ignore[attr-defined]
-    for number in range(100):
-        (folder / f"{number}.txt").write_text(f"{ENGLISH} Clause {number}.")
-    (folder / "z.txt").write_text(GERMAN)
-    report = index_paths([folder], index)
-    assert (report.languages, report.language_warning) == ({"de": 1}, "")
-
-
 def chunks(text: str) -> list[str]:
-    blocks = [Block("text", 1, 1, text)]
-    document = SourceText(source="/a.txt", title="a", blocks=blocks, unit="line")
+    document = plain_document("/a.txt", text)
     return [chunk.page_content for chunk in split(document, "/")]
 
 

@@ -1,21 +1,17 @@
 """Which files are found, and what is wrong with files and folders: each problem is one line."""
 
 import os
-from collections.abc import Iterator
 from errno import EACCES
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crag.documents import loaders
 from crag.documents.loaders import find_files
-from crag.documents.sources import SourceText
 from crag.documents.texts import MOST_BYTES
 from crag.errors import DocumentIndexError
 from crag.index import DocumentIndex
 from crag.index.update import index_paths
-from crag.text.blocks import Block
 from tests.documents.reading import refusal
 
 
@@ -84,23 +80,6 @@ def test_a_folder_that_may_not_be_entered_is_told(
     (refused,) = found.refused
     assert refused.source == str(folder / "private")
     assert refused.reason == "cannot be read: Permission denied"
-
-
-def test_a_file_that_changes_while_it_is_read(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = folder / "a.txt"
-    path.write_text("First.")
-
-    def loader(path: Path) -> Iterator[SourceText]:
-        text = path.read_text()
-        path.write_text(text + " More.")
-        yield SourceText(
-            source=str(path), title="a", blocks=[Block("text", 1, 1, text)], unit="line"
-        )
-
-    monkeypatch.setitem(loaders.LOADERS, ".txt", loader)  # type: ignore[arg-type]
-    assert refusal(path) == "changed while it was read: index it again"
 
 
 def test_a_name_that_is_not_utf8(folder: Path, index: DocumentIndex) -> None:

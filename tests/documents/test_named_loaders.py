@@ -9,9 +9,9 @@ from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
 from crag.documents.loaders import LOADERS, load
+from crag.documents.named_loaders import loaders_with
 from crag.documents.sources import SourceText, Unusable
 from crag.errors import SettingsError
-from crag.index import DocumentIndex, IndexReport, index_paths, loaders_with
 
 
 class Pages(BaseLoader):
@@ -110,17 +110,3 @@ def test_a_loader_that_cannot_be_used_is_refused_before_anything_is_read(
     with pytest.raises(SettingsError) as raised:
         loaders_with([named])
     assert message in str(raised.value)
-
-
-def test_a_run_without_the_loader_keeps_what_it_read(folder: Path, index: DocumentIndex) -> None:
-    def counts(report: IndexReport) -> tuple[int, int, int]:
-        return report.added, report.unchanged, report.removed
-
-    path = folder / "kettle.own"
-    path.write_text("A kettle boils water.")
-    (folder / "notes.md").write_text("Notes.")
-    loaders = loaders_with([f".own={own('Pages')}"])
-    assert counts(index_paths([folder], index, loaders=loaders)) == (2, 0, 0)
-    assert counts(index_paths([folder], index)) == (0, 1, 0)
-    path.unlink()
-    assert counts(index_paths([folder], index)) == (0, 1, 1)

@@ -1,4 +1,4 @@
-"""A citation from a presentation, a PDF or a book names the slide, page or chapter it is from."""
+"""A citation from a presentation, a PDF or a book names the slide, page or part it is from."""
 
 import re
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def write_paragraphs(path: Path) -> None:
 
 FILES: dict[str, tuple[str, Callable[[Path], None]]] = {
     "slide": ("a.pptx", write_slides), "page": ("a.pdf", write_pages),
-    "chapter": ("a.epub", write_book), "cell": ("a.ipynb", write_cells),
+    "part": ("a.epub", write_book), "cell": ("a.ipynb", write_cells),
     "paragraph": ("a.docx", write_paragraphs),
 }  # fmt: skip
 
@@ -73,34 +73,6 @@ def chunked(
     (loaded,) = load(folder / name)
     assert isinstance(loaded, SourceText)
     return request.param, split(loaded, str(folder))
-
-
-SPLIT_BOOKS = {
-    "a title page": ["<h1>Lights</h1>", "<h1>1. Oil</h1><p>A</p>", "<h1>2. Gas</h1><p>B</p>"],
-    "two chapters in a file": ["<h1>Oil</h1><p>A</p><h1>Gas</h1><p>B</p>", "<h1>End</h1>"],
-    "a chapter in two files": [
-        "<h1>Oil</h1>", "<h2>Of whales</h2><p>A</p>", "<h1>Gas</h1><p>B</p>",
-    ],
-    "chapters in parts": [
-        "<h1>I</h1><h2>Chapter I</h2><p>A</p><h2>Chapter II</h2><p>B</p>", "<h1>II</h1>",
-    ],
-    "appendices that count anew": [
-        "<h1>1. Oil</h1><p>A</p>", "<h1>2. Gas</h1><p>B</p>", "<h1>1. More</h1><p>C</p>",
-    ],
-    "an unnumbered one between": [
-        "<h1>1. Oil</h1><p>A</p>", "<h1>Pictures</h1>", "<h1>2. Gas</h1><p>B</p>",
-    ],
-}  # fmt: skip
-"""What the files of books hold whose chapters are not their files."""
-
-
-@pytest.mark.parametrize("files", SPLIT_BOOKS.values(), ids=SPLIT_BOOKS)
-def test_chapters_are_counted_as_their_headings_do(files: list[str], tmp_path: Path) -> None:
-    (loaded,) = load(write_epub(tmp_path / "a.epub", files))
-    assert isinstance(loaded, SourceText)
-    chapters = {block.text: block.first for block in loaded.blocks}
-    assert [chapters[word] for word in ("A", "B")] == [1, 2]
-    assert chapters.get("C", 3) == 3
 
 
 def test_each_of_fifty_quotations_names_its_place(chunked: tuple[str, list[Document]]) -> None:

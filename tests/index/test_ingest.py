@@ -112,17 +112,6 @@ def test_a_text_in_several_places_is_stored_once_and_found_in_each(
     assert len(embeddings.embedded) == 3
 
 
-def test_only_new_texts_are_embedded(folder: Path, index: DocumentIndex, embeddings: Any) -> None:
-    sections = [f"## Part {number}\n\n{LONG}" for number in range(6)]
-    (folder / "a.md").write_text("# A\n\n" + "\n\n".join(sections))
-    index_paths([folder], index)
-    before = len(embeddings.embedded)
-    sections[3] = "## Part 3\n\nShort."
-    (folder / "a.md").write_text("# A\n\n" + "\n\n".join(sections))
-    assert numbers(index_paths([folder], index)) == (0, 1, 0, 0)
-    assert len(embeddings.embedded) - before < before / 2
-
-
 @pytest.mark.parametrize("target", ["gone.txt", "../elsewhere.txt"])
 def test_a_link_that_leads_to_no_file_of_the_folder_any_more_goes(
     tmp_path: Path, folder: Path, index: DocumentIndex, target: str
@@ -151,19 +140,6 @@ def test_a_folder_within_an_indexed_one_is_followed_too(folder: Path, index: Doc
     write_records(folder / "sub/r.jsonl", [{"id": "x", "text": "x"}])
     assert numbers(index_paths([folder / "sub"], index)) == (0, 0, 2, 2)
     assert sources(index) == {"top.txt", "b.txt", "r.jsonl#x"}
-
-
-def test_remove(folder: Path, index: DocumentIndex) -> None:
-    for name in ("a.txt", "ab.txt", "gone.txt"):
-        (folder / name).write_text(name)
-    write_records(folder / "r.jsonl", [{"id": "x", "text": "x"}, {"text": "y"}])
-    index_paths([folder], index)
-    (folder / "gone.txt").unlink()
-    targets = [folder / name for name in ("a.txt", "gone.txt", "r.jsonl")]
-    assert numbers(index_paths(targets, index, remove=True)) == (0, 0, 0, 4)
-    assert sources(index) == {"ab.txt"}
-    assert numbers(index_paths([folder], index, remove=True)) == (0, 0, 0, 1)
-    assert index.exists()
 
 
 def test_nothing_to_index_creates_nothing(folder: Path, index: DocumentIndex) -> None:

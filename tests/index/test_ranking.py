@@ -55,14 +55,7 @@ def licences(folder: Path) -> None:
         (folder / f"licence-{number}.md").write_text(text)
 
 
-def similar(folder: Path) -> None:
-    for number in range(times(60, 310)):
-        where, month = draw.choice(PLACES), draw.choice(["May", "June", "July"])
-        text = f"House {number} stands near the {where} and is let in {month} for {number} euros."
-        (folder / f"house-{number}.txt").write_text(text)
-
-
-@pytest.mark.parametrize("much", [paragraphs, rows, log, licences, similar])
+@pytest.mark.parametrize("much", [paragraphs, rows, log, licences])
 def test_short_notes_are_found_first_beside_much_of_one_kind(
     tmp_path: Path, folder: Path, much: Callable[[Path], None]
 ) -> None:
@@ -78,8 +71,7 @@ def test_short_notes_are_found_first_beside_much_of_one_kind(
     assert answers[0] == answers[1]
     for note, found in zip(NOTES, answers[0], strict=True):
         texts = [chunk.page_content for chunk in found]
-        # "House 43 stands near the barn and is let in June" says nearly what is asked.
-        assert any(note in text for text in texts[: 10 if much is similar else 1])
+        assert note in texts[0]
         assert len(set(texts)) == len(texts), "equal texts are shown once"
 
 
@@ -107,15 +99,6 @@ def test_an_exact_name_wins_whatever_is_near_in_meaning(
     for code in CODES[::6]:
         for asked in (question.format(code), question.format(code.lower())):
             assert code in index.search(asked, 3, by=by)[0].page_content
-
-
-def test_a_rare_name_of_a_person_wins(folder: Path, index: DocumentIndex) -> None:
-    names = [f"Ann {one}{two}bury" for one in ("Thor", "Mel", "Gar") for two in ("ne", "so", "la")]
-    for number, name in enumerate(names):
-        (folder / f"{number}.txt").write_text(f"{name} works in the team of reports.")
-    index_paths([folder], index)
-    for name in names:
-        assert name in index.search(f"Which team does {name} work in?", 1)[0].page_content
 
 
 def test_few_texts_that_differ_in_numbers_alone_are_among_the_first(

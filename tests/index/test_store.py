@@ -115,16 +115,6 @@ def test_two_runs_do_not_write_at_once(filled: DocumentIndex, folder: Path) -> N
     assert index_paths([folder], second).unchanged == 20
 
 
-def test_the_index_opens_again_after_closing(filled: DocumentIndex, folder: Path) -> None:
-    retriever = IndexRetriever(filled)
-    assert retriever.invoke("a")
-    filled.close()
-    assert retriever.invoke("a")
-    (folder / "new.txt").write_text("New.")
-    index_paths([folder], filled)
-    assert retriever.invoke("new // New.")[0].page_content == "New."
-
-
 def test_k(filled: DocumentIndex) -> None:
     retriever = IndexRetriever(filled, k=3)
     assert len(retriever.invoke("a")) == 3
@@ -133,7 +123,3 @@ def test_k(filled: DocumentIndex) -> None:
     assert [found.id for found in retriever.invoke("a")] == [
         found.id for found in retriever.invoke("a", k=5)[:3]
     ]
-
-
-async def test_async(filled: DocumentIndex) -> None:
-    assert len(await IndexRetriever(filled).ainvoke("a", k=2)) == 2

@@ -1,13 +1,10 @@
 """What is particular to vector stores of LangChain; see test_backends.py for the rest."""
 
-import os
-import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +16,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from crag.errors import DocumentIndexError
 from crag.index.backends import open_backend
-from crag.index.backends.sqlite_file import FILE, FileIndex
-from crag.index.backends.vector_store import StoreOfVectors
+from crag.index.backends.sqlite_file import FILE
 from crag.index.contract import SCHEMA, Change, Index, Stamp, unit
 from tests.index.test_backends import near
 from tests.repeating import times
@@ -63,85 +59,6 @@ def filled(location: str) -> Index:
         index.create(STAMP)
         index.write(Change(chunks("alpha", "beta"), AXES[:2]))
     return index
-
-
-@contextmanager
-def on_disk(embeddings: Embeddings) -> Iterator[Any]:
-    """Open a store that keeps what it holds, at the place that a variable names."""
-    from langchain_qdrant import QdrantVectorStore
-    from qdrant_client import QdrantClient
-    from qdrant_client.models import Distance, VectorParams
-
-    with closing(QdrantClient(path=os.environ["ON_DISK"])) as client:
-        if not client.collection_exists("crag"):
-            shape = VectorParams(size=4, distance=Distance.COSINE)
-            client.create_collection("crag", vectors_config=shape)
-        yield QdrantVectorStore(client, "crag", embeddings, validate_collection_config=False)
-
-
-@pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
-    """Return an index in a store that keeps what it holds."""
-    monkeypatch.setenv("ON_DISK", str(tmp_path / "points"))
-    with closing(filled(at("on_disk", tmp_path / "index"))) as index:
-        index.close()
-        yield index
-
-
-@contextmanager
-def points(index: Index) -> Iterator[Any]:
-    """Open what the store of an index keeps."""
-    from qdrant_client import QdrantClient
-
-    index.close()
-    with closing(QdrantClient(path=os.environ["ON_DISK"])) as client:
-        yield client
-
-
-def size(index: Index) -> int:
-    with points(index) as client:
-        return client.count("crag").count
-
-
-KILLED = """
-import os, signal, sys
-import numpy as np
-from langchain_core.documents import Document
-from langchain_qdrant import QdrantVectorStore
-from crag.index.backends import open_backend
-from crag.index.contract import Change
-
-location, method = sys.argv[1:]
-there = getattr(QdrantVectorStore, method)
-
-
-def die(*given, **options):
-    there(*given, **options)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-setattr(QdrantVectorStore, method, die)
-index = open_backend(location)
-with index.writing():
-    new = Document("Another.", id="new", metadata={"source": "/s"})
-    index.write(Change([new], np.eye(4)[3:], removed=["beta"]))
-"""
-
-
-@pytest.mark.parametrize(("method", "left"), [("delete", 1), ("add_texts", 2)])
-def test_a_run_killed_while_the_store_is_written(
-    kept: Index, tmp_path: Path, method: str, left: int
-) -> None:
-    """The file counts, and the next run brings the store to what it says."""
-    command = [sys.executable, "-c", KILLED, at("on_disk", tmp_path / "index"), method]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    assert size(kept) == left
-    kept.most_held = 0  # type: ignore[attr-defined]
-    assert near(kept, AXES[3], 2) == ["new", "alpha"]
-    with kept.writing():
-        pass
-    assert size(kept) == 2
-    assert near(kept, AXES[3], 2) == ["new", "alpha"]
 
 
 def test_a_chroma_that_was_being_written_is_made_anew(tmp_path: Path) -> None:
@@ -248,16 +165,3 @@ def test_a_read_only_index_is_read() -> None:
 def test_a_function_that_cannot_be_used_is_told(location: str, told: str) -> None:
     with pytest.raises(DocumentIndexError, match=told):
         open_backend(location)
-
-
-class Shelf(FileIndex):
-    """A back end of somebody's own."""
-
-    def __init__(self, place: str) -> None:
-        super().__init__(Path(place), StoreOfVectors(in_memory))
-
-
-def test_a_class_of_ones_own_is_named_in_the_same_way(tmp_path: Path) -> None:
-    with closing(filled(at("Shelf", tmp_path))) as index:
-        assert isinstance(index, Shelf)
-        assert near(index, AXES[1], 1) == ["beta"]

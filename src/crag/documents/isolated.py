@@ -44,7 +44,7 @@ repeats the names of its columns."""
 _LARGEST_FILE = 100_000_000
 """Bytes of a file that is written, such as a temporary one of a library."""
 _LASTING = 400_000
-"""Kilobytes of memory after which the next file gets a new process; macOS counts bytes."""
+"""Kilobytes of memory after which the next file gets a new process."""
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_", "TMP", "TEMP", "SYSTEMROOT", "LD_", "DYLD_", "PYTHON")
 """Beginnings of the names of variables that the process is told; keys are none of them."""
 
@@ -244,10 +244,9 @@ def main() -> None:
         except MemoryError:
             send(_written(Unusable(request.get("name", ""), TOO_MUCH_MEMORY)))
         # The memory of a large file is not given back, and the next file is to have all of it.
-        with suppress(ImportError):
-            import resource
-
-            ends = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > _LASTING
+        with suppress(OSError):  # Where the system tells it; a child's ru_maxrss is its caller's.
+            status = Path("/proc/self/status").read_text("ascii")
+            ends = int(status.partition("VmHWM:")[2].split()[0]) > _LASTING
         send({"ends": ends})
 
 
