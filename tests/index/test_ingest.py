@@ -78,7 +78,7 @@ def test_what_is_unreadable_keeps_what_was_indexed(folder: Path, index: Document
     assert content(index) == before
     assert [(Path(source).name, reason) for source, reason in report.skipped] == [
         ("a.txt", "its content looks binary, not like a text"),
-        ("b.jsonl#y", "line 2: not JSON in UTF-8"),
+        ("b.jsonl#2", "line 2: not JSON in UTF-8"),
     ]
 
 
