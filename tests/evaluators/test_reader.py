@@ -83,17 +83,6 @@ def test_what_stands_beyond_the_limit_is_no_evidence(reader: ReaderEvaluator) ->
     assert evidence_in(reading, MOST_CHARACTERS + 1, len(text)) == 0
 
 
-def test_a_passage_is_read_alike_beside_others(reader: ReaderEvaluator) -> None:
-    passages = [Passage("", text) for text in (OTHER, ANSWER, FILLER * 9, ANSWER + OTHER)]
-    together = reader.read(QUESTION, passages)
-    for passage, reading in zip(passages, together, strict=True):
-        (alone,) = reader.read(QUESTION, [passage])
-        assert reading["score"] == pytest.approx(alone["score"], abs=1e-4)
-        assert reading["span"] is not None
-        assert alone["span"] is not None
-        assert reading["span"]["start"] == alone["span"]["start"]
-
-
 @pytest.mark.parametrize("ending", ["", " ", "?\n"])
 def test_a_question_is_read_alike_without_its_mark(reader: ReaderEvaluator, ending: str) -> None:
     passages = [Passage("Kettle", "The kettle boils in three minutes."), Passage("Tea", "Tea.")]
@@ -107,11 +96,6 @@ def test_score_reads_a_title_before_the_text(reader: ReaderEvaluator) -> None:
     assert reader.score(QUESTION, [f"Sessions // {ANSWER}"]) == [
         pytest.approx(reading["score"], abs=1e-5)
     ]
-
-
-def test_nothing_to_read_scores_lowest(reader: ReaderEvaluator) -> None:
-    assert reader.read(QUESTION, []) == []
-    assert one(reader, " \n") == {"score": -1.0, "evidence": "", "span": None}
 
 
 def test_a_reading_is_small_plain_json(reader: ReaderEvaluator) -> None:

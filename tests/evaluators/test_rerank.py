@@ -7,7 +7,6 @@ import pytest
 
 from crag.errors import EvaluatorError
 from crag.evaluators import RerankEvaluator, load_evaluator
-from crag.graph import build_crag
 from crag.parts import Evaluator
 from tests.loopback import Loopback, serving
 
@@ -83,13 +82,9 @@ def test_a_service_that_refuses_says_why(server: Loopback, status: int, requests
     "body",
     [
         b"not JSON",
-        b"\xff",
-        [],
         {"results": None},
-        {"results": []},
         {"results": [{"index": 1, "relevance_score": 0.5}]},
         {"results": [{"index": 0, "relevance_score": None}]},
-        {"results": [{"index": [], "relevance_score": 0.5}]},
         {"results": [{"index": 0, "relevance_score": float("nan")}]},
     ],
 )
@@ -97,14 +92,6 @@ def test_a_reply_that_does_not_score_every_text_is_refused(server: Loopback, bod
     server.body = body
     with pytest.raises(EvaluatorError, match=r"does not score each of 1 texts|no probabilities"):
         RerankEvaluator(f"{server.url}/rerank").score("?", ["near"])
-
-
-def test_a_run_goes_on_without_the_service(make_parts: Any) -> None:
-    evaluator = RerankEvaluator("http://127.0.0.1:9/rerank")  # Nobody has the port of `discard`.
-    state = build_crag(make_parts(evaluator=evaluator)).invoke({"question": "Where?"})
-    assert state["action"] == "incorrect"
-    assert [one["kind"] for one in state["events"]].count("evaluator_failed") >= 1
-    assert "rerank service http://127.0.0.1:9/rerank: ConnectError" in str(state["events"])
 
 
 @pytest.mark.parametrize(

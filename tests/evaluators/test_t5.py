@@ -99,15 +99,6 @@ def test_every_way_a_checkpoint_is_saved_gives_the_same(copy: Copy, without: Any
     assert evaluator.score(QUESTION, TEXTS) == close(one_by_one())
 
 
-def test_weights_in_several_files(copy: Copy) -> None:
-    folder = copy(SAFETENSORS, PICKLE)
-    plainly()[0].save_pretrained(folder, max_shard_size="20KB")
-    assert T5Evaluator(folder).score(QUESTION, TEXTS) == close(one_by_one())
-    next(folder.glob("model-00002*")).unlink()
-    with pytest.raises(EvaluatorError, match="cannot be loaded"):
-        T5Evaluator(folder).score(QUESTION, ["a text"])
-
-
 def test_long_texts_are_cut_at_512_tokens_or_what_the_card_says(copy: Copy) -> None:
     words = "Whales hunt fish. " * 33_334
     beginning, whole = words[:3000], words
@@ -151,20 +142,6 @@ class Code:
 
     def __reduce__(self) -> Any:
         return os.mkdir, ("was-run",)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"architectures": ["T5ForConditionalGeneration"]}, "it is a T5ForConditionalGeneration"),
-        ({"id2label": {"0": "no", "1": "yes"}}, "it has 2 outputs"),
-    ],
-)
-def test_a_model_of_another_kind_is_refused_before_it_loads(
-    copy: Copy, changes: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(EvaluatorError, match=said):
-        load_evaluator(str(copy(**changes)))
 
 
 def headless(folder: Path) -> None:

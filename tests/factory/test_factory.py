@@ -7,7 +7,7 @@ from langchain_core.documents import Document
 
 from crag.errors import CragError, SettingsError
 from crag.evaluators import ReaderAttributor, ReaderEvaluator
-from crag.factory.parts import choose_attributor, choose_parts, choose_reader, choose_searcher
+from crag.factory.parts import choose_attributor, choose_parts, choose_searcher
 from crag.parts import PageReader, Passage
 from crag.runtime.environment import Environment
 from crag.testing import FakeChatModel, FakeEvaluator
@@ -115,11 +115,6 @@ def test_what_is_configured_wrongly_is_refused_with_the_fix(
         choose_searcher(found)
     assert words in str(caught.value)
     assert "secret" not in str(caught.value)
-
-
-def test_choosing_a_reader_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(choose_reader(environment(monkeypatch)), PageReader)
-    assert [path.name for path in tmp_path.iterdir()] == ["own_search.py"]
 
 
 KEYED = {"OPENAI_API_KEY": "sk-a-secret-key"}

@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.runnables import RunnableConfig, RunnablePassthrough
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from langchain_core.tracers.schemas import Run
 
-from crag.graph import build_crag
-from crag.langchain import CorrectiveRetriever, as_tool
+from crag.langchain import CorrectiveRetriever
 from crag.parts import Hit
 from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
@@ -101,19 +100,3 @@ async def test_callbacks_reach_retriever_model_and_searcher(retriever: Correctiv
     assert found["shelf"] == (("retrieve",), "retriever")
     assert found["writer"] == (("rewrite",), "llm")
     assert found["archive"] == (("search",), "tool")
-
-
-async def test_a_chain_and_a_tool_show_the_graph_within_them(make_parts: Any) -> None:
-    graph = build_crag(make_parts(0.9))
-    chain = {"question": RunnablePassthrough()} | graph
-    runs = await traced(chain, QUESTION, run_name="my chain")
-    grade = runs["my chain", "crag", "grade"]
-    assert grade.outputs is not None
-    assert grade.outputs["action"] == "correct"
-
-    runs = await traced(as_tool(graph), {"question": QUESTION})
-    assert runs[("ask_crag",)].run_type == "tool"
-    assert "crag" in (runs[("ask_crag",)].tags or [])
-    grade = runs["ask_crag", "crag", "grade"]
-    assert grade.outputs is not None
-    assert [one.metadata["score"] for one in grade.outputs["documents"]] == [0.9, 0.9]

@@ -78,17 +78,6 @@ def test_spans_and_counter_say_what_happened_and_no_text(receiver: Receiver) -> 
     ]  # fmt: skip
 
 
-def test_who_wants_texts_and_no_counter_says_so(receiver: Receiver) -> None:
-    ran(
-        RUNS, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, OTEL_METRICS_EXPORTER="none",
-        OPENINFERENCE_HIDE_INPUTS="false",
-    )  # fmt: skip
-    sent = b"".join(receiver.bodies)
-    assert receiver.metrics == []
-    assert b"SECRETQUESTION" in sent
-    assert b"SECRETERROR" in sent
-
-
 OWN = """
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
