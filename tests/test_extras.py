@@ -16,7 +16,7 @@ USES = {
         "from crag.evaluators import CrossEncoderEvaluator as Part; Part('folder')",
         "from crag.factory.embeddings import TorchEncoder as Part; Part('folder')",
         "from crag.reflection.backends.transformers import TransformersReflection as T; T('model')",
-        "from crag.papers.metrics.entailment import load_entailment; load_entailment('folder')",
+        "from crag.papers.metrics.citing import load_entailment; load_entailment('folder')",
     ],
     "train": [
         "from crag.papers.evaluator import models, recipe; models.load_trainee(recipe.Recipe())",

@@ -25,25 +25,23 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def require_matplotlib(extra: Extra) -> None:
+def require_matplotlib(extra: Extra = "train") -> None:
     """Find out before any work whether charts can be drawn.
 
     Raises:
-        MissingPackageError: matplotlib, which `extra` such as "train" installs, is missing.
+        MissingPackageError: matplotlib, which `extra` installs, is missing.
     """
     require(extra, "drawing pictures", "matplotlib")
 
 
 @contextmanager
 def chart(
-    size: tuple[float, float], *, extra: Extra, dpi: int = 100, style: dict[Any, Any] | None = None
+    size: tuple[float, float], *, extra: Extra = "train", dpi: int = 100, style: Any = None
 ) -> Iterator["Figure"]:
-    """Yield an empty figure in `style`, by default that of all charts.
-
-    `size` is its width and height in inches, `dpi` its pixels for each inch.
+    """Yield an empty figure; `size` is its width and height in inches, `dpi` its pixels an inch.
 
     Raises:
-        MissingPackageError: matplotlib, which `extra` installs, is missing.
+        MissingPackageError: matplotlib is missing.
     """
     require_matplotlib(extra)
     from matplotlib import rc_context

@@ -1,4 +1,4 @@
-"""Experiments: small TOML files with the variants to compare and the papers' numbers.
+"""Experiments: small TOML files with the variants to compare, and the units of work they plan.
 
 ::
 
@@ -28,15 +28,20 @@
     differs = "…"                 # and which not
 """
 
+import hashlib
+import json
+import random
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from crag.errors import DataError, SettingsError
-from crag.papers.bench.examples import TaskName
+from crag.papers.bench.examples import Example, TaskName
+from crag.papers.bench.methods import METHODS
 from crag.papers.released.reflection import released_settings
 from crag.plain import problem_of
 
@@ -91,10 +96,6 @@ class Experiment(BaseModel):
         if self.baseline not in names:
             message = f"the baseline {self.baseline!r} is not a variant: {', '.join(names)}"
             raise ValueError(message)
-        for name in ("seeds", "retrieval_accuracies"):
-            numbers: list[float] = getattr(self, name)
-            if repeated := [number for number in numbers if numbers.count(number) > 1]:
-                raise ValueError(f"{name} holds {repeated[0]:g} twice")
         wrong = [share for share in self.retrieval_accuracies if not 0 <= share <= 1]
         if wrong:
             raise ValueError(f"retrieval_accuracies are shares from 0 to 1, not {wrong[0]:g}")
@@ -106,7 +107,9 @@ class Experiment(BaseModel):
         return [
             variant.model_copy(
                 update={
-                    "name": ", ".join([variant.name, *_named(swept)]),
+                    "name": ", ".join(
+                        [variant.name, *(f"{name}={value}" for name, value in swept.items())]
+                    ),
                     "settings": self.settings | variant.settings | swept,
                 }
             )
@@ -116,7 +119,6 @@ class Experiment(BaseModel):
 
 
 ThresholdSource = Literal["task", "evaluator"]
-_OWN_THRESHOLDS: Mapping[str, Any] = {"upper": "none", "lower": "none"}
 _OWN_PROMPTS = {"pubhealth", "arc", "biography", "asqa"}
 """Tasks whose answers are only read rightly if the task's own prompt was asked."""
 
@@ -137,32 +139,32 @@ def read_experiment(
             prompts of another.
     """
     try:
-        given: Any = tomllib.loads(path.read_text("utf-8-sig"))
+        found = Experiment.model_validate(tomllib.loads(path.read_text("utf-8-sig")))
     except OSError as error:
         raise DataError(path, f"cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(path, f"is not TOML: {error}") from None
-    try:
-        experiment = Experiment.model_validate(given)
     except ValidationError as error:
         raise DataError(path, problem_of(error, "the experiment")) from None
-    own = _OWN_THRESHOLDS if thresholds == "evaluator" else {}
-    changed = experiment.model_copy(
-        update={
-            "settings": {**own, **experiment.settings},
-            "variant": [
-                variant.model_copy(update={"settings": variant.settings | dict(changes or {})})
-                for variant in experiment.variant
-            ],
-        }
-    )
-    for variant in changed.variants:
-        _check(path, variant)
-        _check_task(changed.task, variant)
-    return changed
+    except ValueError as error:
+        raise DataError(path, f"is not TOML: {error}") from None
+    own = {"upper": "none", "lower": "none"} if thresholds == "evaluator" else {}
+    rows = [
+        one.model_copy(update={"settings": {**one.settings, **(changes or {})}})
+        for one in found.variant
+    ]
+    found = found.model_copy(update={"settings": {**own, **found.settings}, "variant": rows})
+    for variant in found.variants:
+        _check(path, found.task, variant)
+    return found
 
 
-def _check_task(task: TaskName, variant: Variant) -> None:
+def _check(path: Path, task: TaskName, variant: Variant) -> None:
+    if variant.method not in METHODS:
+        message = f"variant {variant.name!r}: method {variant.method!r} is none of "
+        raise DataError(path, message + ", ".join(METHODS))
+    try:
+        released_settings(variant.settings)
+    except SettingsError as error:
+        raise DataError(path, f"variant {variant.name!r}: {error}") from None
     given = str(variant.settings.get("task", "default"))
     if task in _OWN_PROMPTS and given != task:
         message = (
@@ -172,17 +174,82 @@ def _check_task(task: TaskName, variant: Variant) -> None:
         raise SettingsError("task", given, message)
 
 
-def _check(path: Path, variant: Variant) -> None:
-    from crag.papers.bench.methods import METHODS
-
-    if variant.method not in METHODS:
-        message = f"variant {variant.name!r}: method {variant.method!r} is none of "
-        raise DataError(path, message + ", ".join(METHODS))
-    try:
-        released_settings(variant.settings)
-    except SettingsError as error:
-        raise DataError(path, f"variant {variant.name!r}: {error}") from None
+ACCURACY = "retrieval_accuracy"
+"""The name of the only condition."""
 
 
-def _named(settings: Mapping[str, object]) -> list[str]:
-    return [f"{name}={value}" for name, value in settings.items()]
+class Unit(NamedTuple):
+    """One question to answer under one variant."""
+
+    variant: Variant
+    example: Example
+    """With the documents that remain under the condition."""
+    condition: dict[str, Any]
+    seed: int
+
+    def key(self, parts: str) -> str:
+        """Return the key that identifies a finished row; `parts` names model, evaluator and web."""
+        variant, example = self.variant, self.example
+        texts = [[one.metadata.get("title", ""), one.page_content] for one in example.documents]
+        asked = [example.id, example.question, example.choices, dict(example.knowledge), texts]
+        done = [variant.method, variant.evaluator, sorted(variant.settings.items())]
+        told = [asked, done, variant.name, self.condition, self.seed, parts]
+        return hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()[:24]
+
+
+def plan(experiment: Experiment, examples: Sequence[Example]) -> Iterator[Unit]:
+    """Yield all units, question by question within a variant.
+
+    A method that retrieves nothing, or a run without conditions, uses only the first seed.
+
+    Raises:
+        SettingsError: conditions are set and no example says which titles are relevant, or fewer
+            questions have a relevant document than a condition wants to keep.
+    """
+    for variant in experiment.variants:
+        first = experiment.seeds[0]
+        yield from (Unit(variant, example, {}, first) for example in examples)
+        if "retriever" not in METHODS[variant.method].needs:
+            continue
+        for seed in experiment.seeds:
+            for accuracy in experiment.retrieval_accuracies:
+                for example in without_relevant(examples, accuracy, seed):
+                    yield Unit(variant, example, {ACCURACY: accuracy}, seed)
+
+
+def is_relevant(document: Document, example: Example) -> bool:
+    """Return whether a document is from a relevant page, by its title."""
+    return str(document.metadata.get("title", "")) in example.gold_titles
+
+
+def retrieval_accuracy(examples: Sequence[Example]) -> float:
+    """Return the share of questions with a relevant document (CRAG, Fig. 3)."""
+    return len(_retrieved(examples)) / len(examples) if examples else 0.0
+
+
+def without_relevant(examples: Sequence[Example], accuracy: float, seed: int) -> list[Example]:
+    """Delete all relevant documents of questions drawn at random until `accuracy` is left.
+
+    The other documents are kept. With the same seed, a lower accuracy affects a superset of the
+    questions.
+
+    Raises:
+        SettingsError: `accuracy` is above what the examples have.
+    """
+    hits = _retrieved(examples)
+    surplus = len(hits) - round(accuracy * len(examples))
+    if surplus < 0:
+        here = f"{retrieval_accuracy(examples):.1%} of the questions have a relevant document"
+        raise SettingsError("retrieval_accuracies", accuracy, f"{here}; use at most that")
+    order = random.Random(seed).sample(hits, len(hits))  # noqa: S311 - no secret
+    lost = {example.id for example in order[:surplus]}
+    return [_stripped(example) if example.id in lost else example for example in examples]
+
+
+def _retrieved(examples: Sequence[Example]) -> list[Example]:
+    return [one for one in examples if any(is_relevant(found, one) for found in one.documents)]
+
+
+def _stripped(example: Example) -> Example:
+    left = tuple(one for one in example.documents if not is_relevant(one, example))
+    return example._replace(documents=left)

@@ -8,10 +8,9 @@ from crag.errors import MissingPackageError, ModelError, SettingsError
 from crag.extras import how_to_install
 from crag.factory.parts import choose_prompts
 from crag.generation import load_chat_model
-from crag.papers.bench.budget import Meter
 from crag.papers.bench.cache import Cache
 from crag.papers.bench.examples import Example
-from crag.papers.bench.resources import metered
+from crag.papers.bench.resources import with_cache
 from crag.papers.metrics import (
     METRICS,
     Metric,
@@ -20,8 +19,8 @@ from crag.papers.metrics import (
     installed,
     mauve,
 )
-from crag.papers.metrics.entailment import load_entailment
-from crag.papers.metrics.fact_judge import ChatFactJudge, Pages
+from crag.papers.metrics.citing import load_entailment
+from crag.papers.metrics.factscore import ChatFactJudge, Pages
 from crag.runtime.environment import Environment
 
 
@@ -42,11 +41,11 @@ class Judges:
 
 
 def load_judges(
-    judges: Judges, pages: Pages, environment: Environment, cache: Path | None
+    judges: Judges, pages: Pages, environment: Environment, cache: Path
 ) -> Mapping[str, Metric]:
     """Return the metrics with a named model, by name; facts are checked against `pages`.
 
-    Calls of the fact judge are cached in `cache` and are not part of the budget.
+    Calls of the fact judge are cached in `cache`.
 
     Raises:
         CragError: a model, a package or a file cannot be used.
@@ -65,9 +64,7 @@ def load_judges(
         if not installed(one):
             purpose, advice = f"the metric {one.name}", how_to_install("train")
             raise MissingPackageError("corrective-rag[train]", purpose, advice)
-    return {one.name: one for one in METRICS.values() if one.needs} | {
-        one.name: one for one in found
-    }
+    return {one.name: one for one in [*(m for m in METRICS.values() if m.needs), *found]}
 
 
 def topics_of(examples: Sequence[Example]) -> list[str]:
@@ -77,7 +74,7 @@ def topics_of(examples: Sequence[Example]) -> list[str]:
 
 
 def _judge_of_facts(
-    judges: Judges, pages: Pages, environment: Environment, cache: Path | None
+    judges: Judges, pages: Pages, environment: Environment, cache: Path
 ) -> ChatFactJudge:
     if not judges.facts:
         raise SettingsError("fact-judge", "", "name the chat model that judges facts")
@@ -91,5 +88,4 @@ def _judge_of_facts(
         api_key=key.get_secret_value() if key else None,
         temperature=0,
     )
-    kept = Cache(cache) if cache is not None else None
-    return ChatFactJudge(metered(model, kept, Meter()), pages, choose_prompts(environment))
+    return ChatFactJudge(with_cache(model, Cache(cache)), pages, choose_prompts(environment))

@@ -1,4 +1,4 @@
-"""Charts of an experiment: bars for variants, or a curve for a varied number.
+"""Charts: bars for the variants of an experiment, or a curve for a varied number.
 
 matplotlib is imported when something is drawn, and pyplot is not used. Our numbers have 95 %
 intervals; the paper's numbers, if there are any, are hollow marks.
@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crag.papers.bench.charts import COLOURS, GREY, chart
-from crag.papers.bench.experiments import Experiment
+from crag.papers.bench.experiments import ACCURACY, Experiment
 from crag.papers.bench.summary import Cell, Line
-from crag.papers.bench.units import ACCURACY
 from crag.papers.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -31,25 +30,18 @@ def draw(
     Raises:
         MissingPackageError: matplotlib is not installed.
     """
-    metric = next(
-        (
-            name
-            for name in (lines[0].cells if lines else [])
-            if any(one.cells[name] for one in lines)
-        ),
-        None,
-    )
+    names = lines[0].cells if lines else ()
+    metric = next((name for name in names if any(one.cells[name] for one in lines)), None)
     if metric is None:
         return None
     varied = _varied(experiment, lines)
     height = 4.2 if varied else 1.2 + 0.36 * len(lines)
-    with chart((_WIDTH, height), dpi=_DPI, extra="train") as figure:
+    with chart((_WIDTH, height), dpi=_DPI) as figure:
         axes = figure.add_subplot()
         if varied:
             _curves(axes, lines, metric, varied, accuracy)
         else:
-            published = (experiment.paper_metric or metric) == metric
-            _bars(axes, lines, metric, _models(lines) if published else [])
+            _bars(axes, lines, metric, published=(experiment.paper_metric or metric) == metric)
         axes.set_title(experiment.name)
         figure.savefig(path, metadata={"Software": None})
     return path
@@ -63,27 +55,22 @@ def _varied(experiment: Experiment, lines: Sequence[Line]) -> str:
     if len(experiment.sweep) < 2 or len(names) != 1:  # noqa: PLR2004 - a curve has two ends
         return ""
     (name,) = names
-    numbers = all(isinstance(swept.get(name), int | float) for swept in experiment.sweep)
-    return name if numbers else ""
+    return name if all(isinstance(one.get(name), int | float) for one in experiment.sweep) else ""
 
 
-def _bars(axes: "Axes", lines: Sequence[Line], metric: str, models: Sequence[str]) -> None:
+def _bars(axes: "Axes", lines: Sequence[Line], metric: str, *, published: bool) -> None:
     scale = _scale(metric)
     cells = [line.cells[metric] for line in lines]
     places = list(range(len(lines)))[::-1]
+    values = [scale * cell.value if cell else 0.0 for cell in cells]
     axes.barh(
-        places,
-        [scale * cell.value if cell else 0.0 for cell in cells],
-        xerr=_errors(cells, scale),
-        color=COLOURS[0],
-        alpha=0.75,
-        height=0.6,
+        places, values, xerr=_errors(cells, scale), color=COLOURS[0], alpha=0.75, height=0.6,
         label="ours",
-    )
-    for number, model in enumerate(models):
-        told = [(line.variant.paper.get(model), place)
-                for line, place in zip(lines, places, strict=True)]  # fmt: skip
-        points = [(value, place) for value, place in told if value is not None]
+    )  # fmt: skip
+    models = dict.fromkeys(model for line in lines for model in line.variant.paper)
+    for number, model in enumerate(models if published else ()):
+        papers = [line.variant.paper for line in lines]
+        points = [(one[model], y) for one, y in zip(papers, places, strict=True) if model in one]
         axes.plot(
             *zip(*points, strict=True), _MARKS[number % len(_MARKS)], color=COLOURS[1 + number],
             fillstyle="none", linestyle="none", label=f"paper, {model}",
@@ -98,16 +85,20 @@ def _curves(
     axes: "Axes", lines: Sequence[Line], metric: str, varied: str, accuracy: float | None
 ) -> None:
     scale = _scale(metric)
+    changing = {line.variant.name for line in lines if line.condition}
     curves: dict[str, list[tuple[float, Cell]]] = {}
     for line in lines:
-        cell = line.cells[metric]
+        cell, name = line.cells[metric], line.variant.name
         if cell is None:
             continue
-        if varied == ACCURACY and not any(one.condition for one in _same(lines, line)):
-            name = line.variant.name  # It retrieves nothing, so the conditions do not change it.
+        value = line.variant.settings.get(varied)
+        place = line.condition.get(ACCURACY, accuracy) if varied == ACCURACY else value
+        if varied == ACCURACY and name not in changing:
+            # It retrieves nothing, so the conditions do not change it.
             axes.axhline(scale * cell.value, color=GREY, linestyle=":", label=name)
-        elif (place := _place(line, varied, accuracy)) is not None:
-            curves.setdefault(_base(line, varied), []).append((place, cell))
+        elif isinstance(place, int | float):
+            base = name.removesuffix(f", {varied}={value}")
+            curves.setdefault(base, []).append((float(place), cell))
     for number, (name, points) in enumerate(curves.items()):
         points.sort(key=lambda point: point[0])
         axes.errorbar(
@@ -122,32 +113,14 @@ def _curves(
     axes.figure.legend(loc="outside lower center", ncols=4, fontsize=8)
 
 
-def _place(line: Line, varied: str, accuracy: float | None) -> float | None:
-    if varied == ACCURACY:
-        return line.condition.get(ACCURACY, accuracy)
-    value = line.variant.settings.get(varied)
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _base(line: Line, varied: str) -> str:
-    return line.variant.name.removesuffix(f", {varied}={line.variant.settings.get(varied)}")
-
-
-def _same(lines: Sequence[Line], line: Line) -> list[Line]:
-    return [other for other in lines if other.variant.name == line.variant.name]
-
-
 def _errors(cells: Sequence[Cell | None], scale: float) -> list[list[float]]:
-    below, above = [], []
-    for cell in cells:
-        known = cell is not None and cell.low is not None and cell.high is not None
-        below.append(scale * (cell.value - cell.low) if known else 0.0)  # type: ignore[union-attr,operator]
-        above.append(scale * (cell.high - cell.value) if known else 0.0)  # type: ignore[union-attr,operator]
-    return [below, above]
-
-
-def _models(lines: Sequence[Line]) -> list[str]:
-    return list(dict.fromkeys(model for line in lines for model in line.variant.paper))
+    ends = [
+        (cell.value - cell.low, cell.high - cell.value)
+        if cell and cell.low is not None and cell.high is not None
+        else (0.0, 0.0)
+        for cell in cells
+    ]
+    return [[scale * below for below, _ in ends], [scale * above for _, above in ends]]
 
 
 def _scale(metric: str) -> float:

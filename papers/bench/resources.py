@@ -1,11 +1,14 @@
 """Collect what a run needs from the environment: models, searchers, evaluators, cache."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 
+import crag
 from crag.evaluators import ChatEvaluator
 from crag.factory.parts import (
     choose_attributor,
@@ -19,109 +22,141 @@ from crag.factory.parts import (
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
 from crag.models.model_card import identity_of
-from crag.papers.bench.answering import Resources
-from crag.papers.bench.budget import Budget, Meter
 from crag.papers.bench.cache import Cache, CachedReplies, CachedSearcher, cached
 from crag.papers.bench.corpus import CorpusSearcher
-from crag.papers.bench.current_example import ExampleRetriever
-from crag.papers.bench.program import fingerprint
+from crag.papers.bench.methods import ExampleRetriever
 from crag.papers.bench.verdicts import STYLES, VerdictEvaluator
 from crag.parts import ChatModel, Evaluator, Parts, WebSearcher
 from crag.runtime.environment import Environment
 
 QUOTATION = "quotation (no chat model)"
+_NO_PART = {"api.py", "cli", "papers", "serve"}
+"""What of the package takes no part in answers, apart from these files of the papers:"""
+_OF_PAPERS = ("bench/methods.py", "bench/runner.py")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunConfig:
-    """Options that differ between runs and do not affect methods; plain values only."""
+class Resources:
+    """The resources that all methods share."""
 
-    cache: Path | None = None
-    """File of the cache; None: no cache."""
-    scores: bool = True
-    """Cache scores too; otherwise the measured seconds include the evaluator."""
-    corpus: tuple[Path, ...] = ()
-    """Files to search instead of the web."""
-    budget: Budget = field(default_factory=Budget)
+    parts: Parts
+    """The retriever is replaced by the documents of each example."""
+    model: str
+    """The generator, as reports name it."""
+    evaluator: str = "default"
+    web: str = ""
+    """The search service, as reports name it; empty if there is none."""
+    reflection: str = ""
+    """The reflection back end, as reports name it."""
+    program: str = ""
+    """The hash of the source."""
+    other: Callable[[str], Evaluator] | None = None
+    """Loads the evaluators that variants name."""
     disarm: bool = True
-    """Disarm texts in prompts; see `crag.text.untrusted`."""
+    """Whether texts are disarmed before they enter a prompt; the papers' programs do not."""
+    identify: Callable[[str], str] = field(default_factory=lambda: cache(identity_of))
+    """Tells a model in a folder from another one that was there; each is looked at once."""
+
+    def named(self, evaluator: str) -> str:
+        """List everything besides a unit that its answer depends on."""
+        judge = self.identify(evaluator or self.evaluator)
+        parts = [self.model, judge, self.web, self.identify(self.reflection), self.program]
+        if prompts := self.parts.prompts.identity:
+            parts.append(f"prompts {prompts}")
+        if not self.disarm:
+            parts.append("not disarmed")
+        return " | ".join(parts)
 
 
-def load_resources(environment: Environment, config: RunConfig) -> Resources:
+def load_resources(
+    environment: Environment,
+    *,
+    cached_in: Path | None = None,
+    scores: bool = True,
+    corpus: Sequence[Path] = (),
+    disarm: bool = True,
+) -> Resources:
     """Return the resources; models load at their first use.
 
     With a chat model there is no fallback to quotations: if the model fails, the row has failed.
+    Without `scores` in the cache, measured seconds include the evaluator. The files of `corpus` are
+    searched instead of the web.
 
     Raises:
         CragError: a named part cannot be used.
     """
-    cache = Cache(config.cache) if config.cache is not None else None
-    meter = Meter(config.budget)
-    chosen, prompts = choose_model(environment), choose_prompts(environment)
-    model = None if chosen is None else metered(chosen, cache, meter)
-    remembered = cache if config.scores else None
+    kept = Cache(cached_in) if cached_in is not None else None
+    prompts = choose_prompts(environment)
+    chosen = choose_model(environment)
+    model = None if chosen is None else with_cache(chosen, kept)
 
     def load(name: str) -> Evaluator:
         if model is not None and name in STYLES:
             return VerdictEvaluator(model, style=STYLES[name], prompts=prompts)
         loaded = choose_evaluator(environment, model, prompts, name)
-        if remembered is None or isinstance(loaded, ChatEvaluator):
+        if kept is None or not scores or isinstance(loaded, ChatEvaluator):
             return loaded  # The replies of a chat model are cached, so that its calls are counted.
-        return cached(loaded, remembered, identity_of(name))
+        return cached(loaded, kept, identity_of(name))
 
     evaluator = load(environment.evaluator)
     quoter = ExtractiveAnswerer(evaluator)
-    searcher, web = _searcher(environment, config.corpus, cache)
-    reflection = choose_reflection(environment, evaluator, quoter, model, prompts)
-    parts = Parts(
-        retriever=ExampleRetriever(),
-        evaluator=evaluator,
-        model=model,
-        quoter=None if model is not None else quoter,
-        attributor=choose_attributor(evaluator, model),
-        searcher=searcher,
-        reader=choose_reader(environment) if searcher and not config.corpus else None,
-        reflection=reflection,
-        prompts=prompts,
-    )
+    searcher = _searcher(environment, corpus, kept)
+    generator = environment.model or DEFAULT_MODEL
+    if environment.framing != "chat":
+        generator = f"{generator} ({environment.framing} completion)"
+    backend = environment.reflection or ("prompted" if model is not None else "embedded")
     return Resources(
-        parts=parts,
-        model=_generator(environment) if model is not None else QUOTATION,
+        parts=Parts(
+            retriever=ExampleRetriever(),
+            evaluator=evaluator,
+            model=model,
+            quoter=None if model is not None else quoter,
+            attributor=choose_attributor(evaluator, model),
+            searcher=searcher,
+            reader=choose_reader(environment) if searcher and not corpus else None,
+            reflection=choose_reflection(environment, evaluator, quoter, model, prompts),
+            prompts=prompts,
+        ),
+        model=generator if model is not None else QUOTATION,
         evaluator=environment.evaluator,
-        web=web,
-        reflection=_reflects(environment, has_model=model is not None),
+        web=repr(searcher) if searcher is not None else "",
+        reflection=environment.reflection_model if backend == "server" else backend,
         program=fingerprint(),
         other=load,
-        meter=meter,
-        disarm=config.disarm,
+        disarm=disarm,
     )
 
 
-def _generator(environment: Environment) -> str:
-    name = environment.model or DEFAULT_MODEL
-    return name if environment.framing == "chat" else f"{name} ({environment.framing} completion)"
-
-
-def metered(model: ChatModel, cache: Cache | None, meter: Meter) -> ChatModel:
-    """Return the model with a cache for its replies; the meter counts its calls."""
-    if not isinstance(model, BaseChatModel):
+def with_cache(model: ChatModel, kept: Cache | None) -> ChatModel:
+    """Return a model with a cache for its replies, if there is one."""
+    if kept is None or not isinstance(model, BaseChatModel):
         return model
-    return model.model_copy(update={"cache": CachedReplies(cache, meter)})
+    return model.model_copy(update={"cache": CachedReplies(kept)})
 
 
 def _searcher(
-    environment: Environment, corpus: Sequence[Path], cache: Cache | None
-) -> tuple[WebSearcher | None, str]:
+    environment: Environment, corpus: Sequence[Path], kept: Cache | None
+) -> WebSearcher | None:
     if corpus:
         searcher = CorpusSearcher(corpus)
         searcher.load()
-        return searcher, repr(searcher)
+        return searcher
     found = choose_searcher(environment)
-    if found is None:
-        return None, ""
-    return (CachedSearcher(found, cache, repr(found)) if cache else found), repr(found)
+    return CachedSearcher(found, kept, repr(found)) if found is not None and kept else found
 
 
-def _reflects(environment: Environment, *, has_model: bool) -> str:
-    named = environment.reflection or ("prompted" if has_model else "embedded")
-    return environment.reflection_model if named == "server" else named
+@cache
+def fingerprint() -> str:
+    """Return twelve hexadecimal digits that change with any source file that takes part in answers.
+
+    Weights are not included; a model is identified by its name, or what its folder says of it.
+    """
+    package, papers = Path(crag.__file__).parent, Path(__file__).parents[1]
+    files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.*")}
+    files = {name: path for name, path in files.items() if name.split("/")[0] not in _NO_PART}
+    files |= {f"papers/{name}": papers / name for name in _OF_PAPERS}
+    digest = hashlib.sha256()
+    for name, path in sorted(files.items()):
+        if path.suffix in {".py", ".md"}:
+            digest.update(name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]

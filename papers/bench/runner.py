@@ -1,34 +1,291 @@
-"""Run all units of an experiment concurrently, resumably and within a budget."""
+"""Answer the units of an experiment, several at a time; each leaves a row, and a run goes on."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import NamedTuple
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
 
-from crag.papers.bench.answering import Answerer
-from crag.papers.bench.budget import Budget, Meter
-from crag.papers.bench.resources import RunConfig, load_resources
-from crag.papers.bench.rows import Row, RowFile
-from crag.papers.bench.running import concurrently, on_ray
-from crag.papers.bench.units import Unit
-from crag.runtime.environment import Environment
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.tracers.context import register_configure_hook
+from typing_extensions import TypedDict
 
-DEFAULT_CONCURRENCY = 4
-ProgressCallback = Callable[[int, int, str], None]
-"""Called with the number of finished units, their total, and the name of the last variant."""
+from crag.answering.attribution import unsupported_share
+from crag.answering.context import kept_strips
+from crag.asking.json_lines import JsonLines
+from crag.asking.many import Question, ask
+from crag.correction.scoring import LOWEST
+from crag.errors import EvaluatorError
+from crag.events import Event, EventKind
+from crag.generation import ExtractiveAnswerer
+from crag.papers.bench.examples import Example
+from crag.papers.bench.experiments import Unit
+from crag.papers.bench.methods import EXAMPLE, METHODS, MISSING, ExampleRetriever, Graph
+from crag.papers.bench.resources import Resources
+from crag.papers.bench.verdicts import STYLES
+from crag.papers.released.reflection import released_settings
+from crag.papers.tasks import lines_of
+from crag.parts import Parts
+from crag.settings import Settings
+from crag.state import Citation, reflected
+from crag.text.untrusted import DISARMS
+
+CONCURRENCY = 4
+PART_FAILED: frozenset[EventKind] = frozenset(
+    {"model_failed", "evaluator_failed", "retrieval_failed"}
+)
+"""Events of parts that failed: a row with one no longer measures its method."""
+_CRITIQUED = ("cited", "score", "flags", "tokens", "raw")
 
 
-Answers = Callable[[Sequence[Unit], Callable[[Row], None]], str]
-"""Answers units, passes on each row when it is ready, and returns the limit that stopped it."""
+class Row(TypedDict):
+    """One question under one variant of a method, as plain JSON."""
+
+    id: str
+    key: str
+    """Names question, documents, variant, parts, program and seed: a finished key is not run again,
+    and a row of another program is not mixed with those of this one."""
+    variant: str
+    """Its name in the experiment; several variants share one method."""
+    condition: dict[str, Any]
+    """The change to the documents, such as ``{"retrieval_accuracy": 0.3}``; empty if none."""
+    task: str
+    method: str
+    settings: dict[str, Any]
+    """The settings that differ from the defaults, as given."""
+    seed: int
+    model: str
+    evaluator: str
+    status: Literal["answered", "abstained", "failed"]
+    error: str
+    """Why it failed; empty otherwise."""
+    answer: str
+    action: str
+    """Empty if the graph takes none."""
+    citations: list[Citation]
+    unsupported: float | None
+    """Share of the answer's sentences that no kept strip supports; None without a cited answer."""
+    events: list[Event]
+    usage: dict[str, Any]
+    """Calls and tokens, those of a chat model as evaluator and those of the cache included."""
+    seconds: float
+    scores: list[float]
+    """Scores of the documents, in their order."""
+    knowledge: str
+    """The text for the generator."""
+    knowledge_words: int
+    documents_words: int
+    """Number of words of the documents that the method retrieved."""
+    retrieved_holds_answer: bool | None
+    """A gold answer is a substring of a document; None without gold answers or documents."""
+    knowledge_holds_answer: bool | None
+    reflection: dict[str, Any] | None
+
+
+class RowFile(JsonLines[Row]):
+    """The rows of one run."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, Row.__required_keys__, "a row of a benchmark")
+
+
+class Answerer:
+    """Answers units concurrently; each method's graph is compiled once."""
+
+    def __init__(self, resources: Resources) -> None:
+        self.resources = resources
+        self._graphs: dict[tuple[str, str], Graph] = {}
+
+    def key(self, unit: Unit) -> str:
+        """Return the key of a unit's row."""
+        return unit.key(self.resources.named(unit.variant.evaluator))
+
+    def missing(self, unit: Unit) -> str:
+        """Return what a unit needs and lacks; empty if nothing.
+
+        Raises:
+            CragError: a part that the variant names cannot be used.
+        """
+        parts, variant = self.resources.parts, unit.variant
+        if variant.generator not in self.resources.model:
+            return f"it needs the generator {variant.generator}: train it, and set CRAG_MODEL to it"
+        if parts.model is None and variant.evaluator in STYLES:
+            return MISSING["model"]
+        missing = METHODS[variant.method].missing(parts, unit.example)
+        if not missing:
+            self._graph(unit)  # A part that cannot be used ends the run before anything is asked.
+        return missing
+
+    async def answer(self, unit: Unit) -> Row:
+        """Return the row of a unit; a failure of a part gives a failed row."""
+        method, example = METHODS[unit.variant.method], unit.example
+        settings = released_settings({**method.settings, **unit.variant.settings})
+        graph = self._graph(unit)
+        question = Question(id=example.id, question=asked_as(example))
+        with (
+            _current(EXAMPLE, example),
+            _current(DISARMS, self.resources.disarm),
+            _current(_SPENDING, _Spending()) as spent,
+        ):
+            asked, state = await ask(graph, question, settings)
+        return self._row(unit, asked, state, settings, spent.usage)  # type: ignore[arg-type]
+
+    def _graph(self, unit: Unit) -> Graph:
+        name = unit.variant.method, unit.variant.evaluator
+        if name not in self._graphs:
+            self._graphs[name] = METHODS[name[0]].build(self._parts(name[1]))
+        return self._graphs[name]
+
+    def _parts(self, evaluator: str) -> Parts:
+        parts = replace(self.resources.parts, retriever=ExampleRetriever())
+        if not evaluator or evaluator == self.resources.evaluator:
+            return parts
+        if self.resources.other is None:
+            raise EvaluatorError(f"the evaluator {evaluator!r} cannot be loaded here")
+        judge = self.resources.other(evaluator)
+        quoter = ExtractiveAnswerer(judge) if parts.quoter is not None else None
+        return replace(parts, evaluator=judge, quoter=quoter)
+
+    def _row(
+        self,
+        unit: Unit,
+        asked: dict[str, Any],
+        state: dict[str, Any],
+        settings: Settings,
+        spent: dict[str, int],
+    ) -> Row:
+        variant, example = unit.variant, unit.example
+        knowledge = _knowledge(state, settings)
+        documents = [one.page_content for one in state.get("documents") or []]
+        error = asked["error"] or _failure(state)
+        status = "abstained" if state.get("outcome") == "not_found" else "answered"
+        return Row(
+            id=example.id,
+            key=self.key(unit),
+            variant=variant.name,
+            condition=unit.condition,
+            task=example.task,
+            method=variant.method,
+            settings=variant.settings,
+            seed=unit.seed,
+            model=self.resources.model,
+            evaluator=variant.evaluator or self.resources.evaluator,
+            status="failed" if error else status,  # type: ignore[typeddict-item]
+            error=error,
+            answer="" if error else str(state.get("answer") or ""),
+            action=str(state.get("action") or ""),
+            citations=list(state.get("citations") or []),
+            unsupported=unsupported_share(state),
+            events=list(state.get("events") or []),
+            usage={**(state.get("usage") or {}), **spent},
+            seconds=asked["seconds"],
+            scores=_scores(state),
+            knowledge=knowledge,
+            knowledge_words=len(knowledge.split()),
+            documents_words=sum(len(text.split()) for text in documents),
+            retrieved_holds_answer=holds_answer("\n".join(documents), example, documents),
+            knowledge_holds_answer=holds_answer(knowledge, example, [knowledge] if state else []),
+            reflection=_reflection(state),
+        )
+
+
+def asked_as(example: Example) -> str:
+    """Return the question for a graph; for ARC with its options."""
+    return "\n".join(filter(None, [example.question, lines_of(dict(example.choices))]))
+
+
+def holds_answer(text: str, example: Example, found: Sequence[str]) -> bool | None:
+    """Return whether any gold answer is a substring, as the papers match; None if there is none."""
+    answers = [answer for group in example.answers for answer in group if answer]
+    if not answers or not found:
+        return None
+    return any(answer in text for answer in answers)
+
+
+def _knowledge(state: dict[str, Any], settings: Settings) -> str:
+    passages = reflected(state).get("passages")
+    if passages is not None:
+        return "\n\n".join(passage["text"] for passage in passages)
+    return "\n".join(strip["text"] for strip in kept_strips(state, settings))  # type: ignore[arg-type]
+
+
+def _failure(state: dict[str, Any]) -> str:
+    return "; ".join(
+        f"{entry['node']}: {entry['detail']}"
+        for entry in state.get("events", [])
+        if entry["kind"] in PART_FAILED
+    )
+
+
+def _reflection(state: dict[str, Any]) -> dict[str, Any] | None:
+    found: Any = reflected(state)
+    if not found:
+        return None
+    return {name: found[name] for name in _CRITIQUED if name in found} | {
+        "approximation": found.get("approximation", ""),
+        "retrieved": any(one["action"] == "retrieve" for one in found.get("choices") or []),
+    }
+
+
+def _scores(state: dict[str, Any]) -> list[float]:
+    """Return the grades of the documents, if they were graded."""
+    documents = state.get("documents") or []
+    scores = [one.metadata["score"] for one in documents if "score" in one.metadata]
+    return [score if isfinite(score) else LOWEST for score in scores]
+
+
+def left_armed() -> AbstractContextManager[None]:
+    """Let `neutral` return texts as they are in the ``with`` block, also in tasks started there.
+
+    Only for comparisons with programs which do so: a text can then act as the model.
+    """
+    return _current(DISARMS, False)  # noqa: FBT003 - the value of a variable
+
+
+class _Spending(BaseCallbackHandler):
+    """Counts calls and tokens of chat models, whoever calls them."""
+
+    def __init__(self) -> None:
+        self.usage: dict[str, int] = {}
+
+    def on_chat_model_start(self, *_: Any, **__: Any) -> None:
+        self._add("llm_calls", 1)
+
+    def on_llm_end(self, response: LLMResult, **_: Any) -> None:
+        for generation in response.generations[0]:
+            message = generation.message if isinstance(generation, ChatGeneration) else None
+            used = getattr(message, "usage_metadata", None) or {}
+            for name in ("input_tokens", "output_tokens"):
+                self._add(name, used.get(name, 0))
+
+    def _add(self, name: str, number: int) -> None:
+        self.usage[name] = self.usage.get(name, 0) + number
+
+
+_SPENDING: ContextVar[_Spending | None] = ContextVar("crag_bench_spending", default=None)
+register_configure_hook(_SPENDING, inheritable=True)
+
+
+@contextmanager
+def _current(variable: ContextVar[Any], value: Any) -> Iterator[Any]:
+    """Set a variable in the ``with`` block, also for threads and tasks started there."""
+    token = variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.reset(token)
 
 
 @dataclass
 class RunResult:
     """How a run ended."""
 
-    units: int
+    units: int = 0
     """Number of units in the whole plan."""
     resumed: int = 0
     """Finished by an earlier run."""
@@ -36,99 +293,55 @@ class RunResult:
     """Rows written by this one, failed ones too."""
     failed: int = 0
     """Failed rows of the plan, those of an earlier run too."""
-    left: int = 0
-    """Rows that are missing, without those of variants that were not run."""
     not_run: dict[str, str] = field(default_factory=dict)
     """Why a variant was not run at all, by its name."""
-    stopped: str = ""
-    """The limit of the budget that ended it early; empty if it finished."""
 
 
-class Remaining(NamedTuple):
-    """The remaining units of a plan."""
+def run(  # noqa: PLR0913 - a run has these options
+    units: Iterable[Unit],
+    rows: RowFile,
+    answerer: Answerer,
+    *,
+    again: bool = False,
+    concurrency: int = CONCURRENCY,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> RunResult:
+    """Answer the units that are not in the file yet; `again` retries failed rows once.
 
-    units: list[Unit]
-    ended: RunResult
-
-
-def remaining_units(
-    units: Iterable[Unit], rows: RowFile, answerer: Answerer, *, again: bool = False
-) -> Remaining:
-    """Skip finished and impossible units; `again` retries failed rows once."""
-    todo, ended = [], RunResult(units=0)
+    Each row is on disk before it counts as done. `progress` is called with the number of finished
+    units, their total, and the name of the last variant.
+    """
+    todo, ended = list[Unit](), RunResult()
     for unit in units:
         ended.units += 1
-        missing = answerer.missing(unit)
-        done = rows.rows.get(unit.key(answerer.resources.named(unit)))
-        if missing:
+        done = rows.rows.get(answerer.key(unit))
+        if missing := answerer.missing(unit):
             ended.not_run[unit.variant.name] = missing
-        elif done is not None and not (again and done["status"] == "failed"):
+        elif done is None or (again and done["status"] == "failed"):
+            todo.append(unit)
+        else:
             ended.resumed += 1
             ended.failed += done["status"] == "failed"
-        else:
-            todo.append(unit)
-    ended.left = len(todo)
-    return Remaining(todo, ended)
+    total = ended.resumed + len(todo)
+    gate = asyncio.Semaphore(concurrency)
 
-
-def run(
-    todo: Remaining, rows: RowFile, answers: Answers, progress: ProgressCallback | None = None
-) -> RunResult:
-    """Answer the remaining units; each row is written to disk before it counts as done."""
-    ended = todo.ended
-
-    def on_row(row: Row) -> None:
-        rows.append(row)
+    async def answer(unit: Unit) -> None:
+        async with gate:
+            row = await answerer.answer(unit)
+            rows.append(row)
         ended.answered += 1
-        ended.left -= 1
         ended.failed += row["status"] == "failed"
         if progress is not None:
-            done = ended.resumed + ended.answered
-            progress(done, done + ended.left, row["variant"])
+            progress(ended.resumed + ended.answered, total, unit.variant.name)
 
-    ended.stopped = answers(todo.units, on_row)
-    return ended
+    async def answer_all() -> None:
+        await asyncio.gather(*map(answer, todo))
 
-
-def in_process(answerer: Answerer, concurrency: int = DEFAULT_CONCURRENCY) -> Answers:
-    """Answer in this process, at most `concurrency` units at the same time."""
-
-    def answers(units: Sequence[Unit], on_row: Callable[[Row], None]) -> str:
-        meter = answerer.resources.meter
-        answering = concurrently(
-            units, answerer.answer, on_row, concurrency=concurrency, meter=meter
-        )
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(answering)  # In this thread, where Ctrl-C cancels it.
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(answer_all())  # In this thread, where Ctrl-C cancels it.
+    else:
         with ThreadPoolExecutor(1) as pool:  # As in a notebook.
-            return pool.submit(asyncio.run, answering).result()
-
-    return answers
-
-
-def in_workers(config: RunConfig, workers: int) -> Answers:
-    """Answer in Ray workers: those of the cluster that RAY_ADDRESS names, or of this machine.
-
-    The budget is checked for each row, so calls may exceed it.
-    """
-    meter = Meter(config.budget)
-    answering = partial(_answering, replace(config, budget=Budget(prices=config.budget.prices)))
-
-    def answers(units: Sequence[Unit], on_row: Callable[[Row], None]) -> str:
-        def take(row: Row) -> None:
-            spent = {name: n - row["cached"].get(name, 0) for name, n in row["usage"].items()}
-            meter.calls += spent.get("llm_calls", 0)
-            meter.spend(spent)
-            on_row(row)
-
-        return on_ray(units, answering, take, workers=workers, meter=meter)
-
-    return answers
-
-
-def _answering(config: RunConfig) -> Callable[[Unit], list[Row]]:
-    """Return what answers units in a worker, with the same models."""
-    answerer, loop = Answerer(load_resources(Environment(), config)), asyncio.Runner()
-    return lambda unit: [loop.run(answerer.answer(unit))]
+            pool.submit(asyncio.run, answer_all()).result()
+    return ended

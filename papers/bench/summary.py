@@ -1,26 +1,52 @@
-"""Summarise rows: each variant under each condition, and differences from the baseline."""
+"""Summarise rows: each variant under each condition, and differences from the baseline.
+
+Intervals are percentile bootstrap intervals of a mean. Questions are drawn with replacement, so an
+interval estimates the effect of another draw of questions, not of another model, prompt or seed.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from crag.errors import SettingsError
 from crag.papers.bench.examples import Example
-from crag.papers.bench.experiments import Experiment, Variant
-from crag.papers.bench.intervals import bootstrap
-from crag.papers.bench.paired import Difference, paired_difference
-from crag.papers.bench.rows import Row
-from crag.papers.bench.units import ACCURACY, without_relevant
-from crag.papers.metrics import METRICS, installed
-from crag.papers.metrics.metric import Metric, Pairs
+from crag.papers.bench.experiments import ACCURACY, Experiment, Variant, without_relevant
+from crag.papers.bench.runner import Row
+from crag.papers.metrics import METRICS, Metric, Pairs, installed
 
 _NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
+RESAMPLES = 5000
+_AT_ONCE = 100
+"""Resamples in memory."""
 ValuesByQuestion = dict[str, float]
 """By question id, averaged over seeds."""
 Group = tuple[str, tuple[tuple[str, Any], ...]]
 """A variant's name and its condition."""
+
+
+class Interval(NamedTuple):
+    """The middle 95 % of the resampled means."""
+
+    low: float
+    high: float
+
+
+class Difference(NamedTuple):
+    """The mean of the differences, question by question, and its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes zero."""
+        return self.low > 0 or self.high < 0
 
 
 class Cell(NamedTuple):
@@ -49,6 +75,22 @@ class Line:
     errors: Counter[str]
     seeds: int
     rows: int
+
+
+def bootstrap(values: Sequence[float], seed: int, resamples: int = RESAMPLES) -> Interval:
+    """Return the interval of the mean; the same `seed` gives the same one.
+
+    A single value gives an interval of zero width, which does not mean certainty.
+    """
+    if len(values) == 1:
+        return Interval(values[0], values[0])
+    from scipy import stats
+
+    drawn = stats.bootstrap(
+        (values,), np.mean, method="percentile", n_resamples=resamples, batch=_AT_ONCE,
+        rng=np.random.default_rng(seed),
+    )  # fmt: skip
+    return Interval(*map(float, drawn.confidence_interval))
 
 
 def metrics_of(experiment: Experiment, loaded: Mapping[str, Metric] = _NO_METRICS) -> list[Metric]:
@@ -94,22 +136,22 @@ def summarise(
     }
     variants = {variant.name: variant for variant in experiment.variants}
     lines = []
-    for (name, condition), measured_pairs in groups.items():
-        own = measured[name, condition]
-        group = [row for _, row in measured_pairs]
-        base = measured.get((experiment.baseline, condition)) or measured.get(
-            (experiment.baseline, ()), {}
-        )
-        pairs = {} if name == experiment.baseline else _paired(own, base)
+    for (name, condition), pairs in groups.items():
+        own, group = measured[name, condition], [row for _, row in pairs]
+        base = measured.get((experiment.baseline, condition))
+        base = base or measured.get((experiment.baseline, ()), {})
+        sides = {} if name == experiment.baseline else _differences(own, base)
+        gaps = {
+            metric: Difference(float(np.mean(values)), *bootstrap(values, seed))
+            for metric, values in sides.items()
+        }
         lines.append(
             Line(
                 variant=variants[name],
                 condition=dict(condition),
-                cells={
-                    one.name: _cell(one, own[one.name], measured_pairs, seed) for one in metrics
-                },
-                gaps={metric: paired_difference(*sides, seed) for metric, sides in pairs.items()},
-                paired={metric: len(first) for metric, (first, _) in pairs.items()},
+                cells={one.name: _cell(one, own[one.name], pairs, seed) for one in metrics},
+                gaps=gaps,
+                paired={metric: len(values) for metric, values in sides.items()},
                 statuses=Counter(row["status"] for row in group),
                 actions=Counter(row["action"] for row in group if row["action"]),
                 errors=Counter(row["error"] for row in group if row["error"]),
@@ -124,10 +166,16 @@ def _grouped(
     experiment: Experiment, rows: Mapping[str, Row], examples: Sequence[Example]
 ) -> dict[Group, list[tuple[Example, Row]]]:
     """Return each row with its example, which has the documents of that row."""
-    seen = _ExamplesByCondition(examples)
+
+    @cache
+    def seen(accuracy: float | None, seed: int) -> dict[str, Example]:
+        left = examples if accuracy is None else without_relevant(examples, accuracy, seed)
+        return {example.id: example for example in left}
+
     found: dict[Group, list[tuple[Example, Row]]] = {}
     for row in rows.values():
-        example = seen.by(row)
+        accuracy = row["condition"].get(ACCURACY)
+        example = seen(accuracy, 0 if accuracy is None else row["seed"]).get(row["id"])
         if example is not None:
             place = row["variant"], tuple(sorted(row["condition"].items()))
             found.setdefault(place, []).append((example, row))
@@ -136,29 +184,10 @@ def _grouped(
         (place for place in found if place[0] in order),
         key=lambda place: (order.index(place[0]), [-value for _, value in place[1]]),
     )
-    return {place: sorted(found[place], key=_by_seed) for place in places}
-
-
-class _ExamplesByCondition:
-    """The examples under each condition and seed."""
-
-    def __init__(self, examples: Sequence[Example]) -> None:
-        self._examples = examples
-        self._known: dict[tuple[float | None, int], dict[str, Example]] = {}
-
-    def by(self, row: Row) -> Example | None:
-        accuracy = row["condition"].get(ACCURACY)
-        place = accuracy, 0 if accuracy is None else row["seed"]
-        if place not in self._known:
-            seen = self._examples
-            if accuracy is not None:
-                seen = without_relevant(seen, accuracy, row["seed"])
-            self._known[place] = {example.id: example for example in seen}
-        return self._known[place].get(row["id"])
-
-
-def _by_seed(pair: tuple[Example, Row]) -> tuple[int, str]:
-    return pair[1]["seed"], pair[1]["id"]
+    return {
+        place: sorted(found[place], key=lambda pair: (pair[1]["seed"], pair[1]["id"]))
+        for place in places
+    }
 
 
 def _values(metric: Metric, pairs: Pairs) -> ValuesByQuestion:
@@ -173,18 +202,18 @@ def _values(metric: Metric, pairs: Pairs) -> ValuesByQuestion:
 def _cell(metric: Metric, values: ValuesByQuestion, pairs: Pairs, seed: int) -> Cell | None:
     if values:
         numbers = list(values.values())
-        low, high = bootstrap(numbers, seed)
-        return Cell(sum(numbers) / len(numbers), low, high, len(numbers))
+        return Cell(sum(numbers) / len(numbers), *bootstrap(numbers, seed), len(numbers))
     whole = metric.summarise(pairs)
     return None if whole is None else Cell(whole, None, None, len(pairs))
 
 
-def _paired(
+def _differences(
     own: Mapping[str, ValuesByQuestion], base: Mapping[str, ValuesByQuestion]
-) -> dict[str, tuple[list[float], list[float]]]:
-    sides = {}
-    for name, values in own.items():
-        common = [one for one in values if one in base.get(name, {})]
-        if common:
-            sides[name] = [values[one] for one in common], [base[name][one] for one in common]
-    return sides
+) -> dict[str, list[float]]:
+    """Return the differences of each metric: pairing removes the difficulty of each question."""
+    sides = {
+        name: [value - base[name][one] for one, value in values.items() if one in base[name]]
+        for name, values in own.items()
+        if name in base
+    }
+    return {name: values for name, values in sides.items() if values}

@@ -5,7 +5,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Literal, cast
+from typing import Literal
 
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.constants import TAG_NOSTREAM
@@ -67,18 +67,15 @@ class VerdictEvaluator:
         Raises:
             EvaluatorError: every call failed; the message gives the first reason.
         """
-        places = [place for place, text in enumerate(texts) if text.strip()]
-        scores = [LOWEST] * len(texts)
+        asked = [text for text in texts if text.strip()]
         with ContextThreadPoolExecutor(_CONCURRENCY) as pool:
-            asked = [texts[place] for place in places]
             judged = list(pool.map(partial(self._judged, question), asked))
         failures = [one for one in judged if isinstance(one, EvaluatorError)]
-        if failures and len(failures) == len(places):
-            message = f"the chat model judged none of {len(places)} texts: {failures[0]}"
+        if failures and len(failures) == len(asked):
+            message = f"the chat model judged none of {len(asked)} texts: {failures[0]}"
             raise EvaluatorError(message)
-        for place, one in zip(places, judged, strict=True):
-            scores[place] = math.nan if isinstance(one, EvaluatorError) else one
-        return scores
+        scores = iter(math.nan if isinstance(one, EvaluatorError) else one for one in judged)
+        return [next(scores) if text.strip() else LOWEST for text in texts]
 
     def _judged(self, question: str, text: str) -> float | EvaluatorError:
         shown = {"question": question, "knowledge": text}
@@ -90,7 +87,7 @@ class VerdictEvaluator:
                 raise _failure(reply.detail)
             if self._style == "levels":
                 return LEVELS[level(reply.text)]
-            return YES if verdict(reply.text, cast("Style", self._style)) else NO
+            return YES if verdict(reply.text, self._style) else NO
         except EvaluatorError as error:
             return error
 
@@ -123,10 +120,9 @@ def level(reply: str) -> str:
     Raises:
         EvaluatorError: the reply has none of them, or several without beginning with one.
     """
-    text = _MARKUP.sub("", _THOUGHTS.sub("", reply)).strip()
-    said = [str(word).casefold() for word in _LEVEL.findall(text)]
-    begins = bool(said) and text.casefold().startswith(said[0])
-    if not begins and len(set(said)) != 1:
+    text = _MARKUP.sub("", _THOUGHTS.sub("", reply)).strip().casefold()
+    said: list[str] = _LEVEL.findall(text)
+    if not said or (not text.startswith(said[0]) and len(set(said)) != 1):
         raise _failure(f"the reply is neither high nor medium nor low: {reply[:80]!r}")
     return said[0]
 

@@ -19,15 +19,7 @@ from crag.cli.terminal import (
     say,
 )
 from crag.papers.cli.command import command
-from crag.papers.cli.options import (
-    ConcurrencyOption,
-    MaxCallsOption,
-    MaxCostOption,
-    MaxTokensOption,
-    PricesOption,
-    ray_workers_option,
-    say_stopped,
-)
+from crag.papers.cli.options import ConcurrencyOption
 from crag.plain import counted
 
 if TYPE_CHECKING:
@@ -72,15 +64,11 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
         list[Path] | None,
         typer.Option(help="Search this JSONL of texts instead of the web; may be repeated."),
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Default: report.md in --output.", show_default=False)
-    ] = None,
     cache: Annotated[
         Path | None,
         typer.Option(help="Default: cache.sqlite in --output.", show_default=False),
     ] = None,
     concurrency: ConcurrencyOption = 4,
-    ray: Annotated[bool, ray_workers_option("Answer")] = False,
     again: Annotated[bool, typer.Option("--again", help="Retry failed rows once.")] = False,
     trained_on: Annotated[
         list[Path] | None,
@@ -102,39 +90,28 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
         list[Path] | None,
         typer.Option(help="JSONL of titles and texts to check facts against."),
     ] = None,
-    max_calls: MaxCallsOption = None,
-    max_tokens: MaxTokensOption = None,
-    max_cost: MaxCostOption = None,
-    max_seconds: Annotated[
-        float | None, typer.Option(min=0, help="Start no row later.", show_default=False)
-    ] = None,
-    prices: PricesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run an experiment on data; run the same command again to resume it.
 
     The exit code is 1 where rows have failed, or none could be run.
     """
-    from crag.papers.bench.budget import Budget, prices_from_text
     from crag.papers.bench.command import BenchOptions, benchmark
     from crag.papers.bench.judges import Judges
 
-    budget = Budget(
-        calls=max_calls, tokens=max_tokens, cost=max_cost, seconds=max_seconds,
-        prices=prices_from_text(prices),
-    )  # fmt: skip
+    words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
     options = BenchOptions(
-        experiment=experiment, data=data, output=output, format=form, limit=limit, seed=seed,
-        as_published=as_published, disarm=disarm,
-        settings=assigned(settings), thresholds=thresholds, web=tuple(web or ()),
-        cache=cache, report=report,
-        concurrency=concurrency, ray=ray, again=again, budget=budget,
-        trained_on=tuple(trained_on or ()),
+        experiment=experiment, data=data, output=output, limit=limit, seed=seed,
+        format=form,  # type: ignore[arg-type] - checked there
+        as_published=as_published, disarm=disarm, settings=assigned(settings),
+        thresholds=thresholds, web=tuple(web or ()), cache=cache, concurrency=concurrency,
+        again=again, trained_on=tuple(trained_on or ()),
         judges=Judges(
             entailment=entailment, mauve=mauve, facts=fact_judge, facts_url=fact_judge_url,
             pages=tuple(fact_pages or ()),
         ),
-        date=datetime.now(tz=UTC).date().isoformat(), command=_command(),
+        date=datetime.now(tz=UTC).date().isoformat(),
+        command=shlex.join(["crag", *words]),  # Without local folders; it never contains keys.
     )  # fmt: skip
     with progress_bar("reading", quiet=as_json) as advance:
         outcome = benchmark(options, advance)
@@ -143,7 +120,7 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
         print_json(_plain(outcome))
     else:
         _report(outcome)
-    if ended.failed or not ended.answered + ended.resumed + ended.left:
+    if ended.failed or not ended.answered + ended.resumed:
         raise typer.Exit(SOME_FAILED)
 
 
@@ -158,8 +135,6 @@ def _report(outcome: "Outcome") -> None:
         say("[yellow]failed rows have no value:[/] the report says why; --again tries them again")
     if refused := len(outcome.loaded.refused):
         say(f"[yellow]refused: {counted(refused, 'row')} of the data[/]: the report says why")
-    if ended.stopped:
-        say_stopped(ended.stopped, counted(ended.left, "row"))
     for name, why in ended.not_run.items():
         say(f"[yellow]not run:[/] {safe(name)}: {safe(why)}")
     say(f"report: {safe(outcome.report)}")
@@ -175,7 +150,6 @@ def _plain(outcome: "Outcome") -> dict[str, Any]:
         "notes": outcome.loaded.notes,
         "rows": {"planned": ended.units, "written": ended.answered, "resumed": ended.resumed,
                  "failed": ended.failed},
-        "stopped": ended.stopped,
         "not_run": ended.not_run,
         "variants": [
             {
@@ -190,11 +164,5 @@ def _plain(outcome: "Outcome") -> dict[str, Any]:
             for line in outcome.lines
         ],
         "files": {"rows": str(outcome.rows), "report": str(outcome.report),
-                  "pictures": [str(path) for path in outcome.pictures]},
+                  "picture": str(outcome.picture or "")},
     }  # fmt: skip
-
-
-def _command() -> str:
-    """Return the command line without local folders; it never contains keys."""
-    words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
-    return shlex.join(["crag", *words])

@@ -6,8 +6,6 @@ from typing import Annotated, Literal
 import typer
 from typer.models import OptionInfo
 
-from crag.cli.terminal import safe, say
-
 LabelledData = Annotated[
     list[Path],
     typer.Argument(help="Labelled pairs (jsonl, csv) or QA sets with documents (jsonl)."),
@@ -43,39 +41,12 @@ LeftOutOption = Annotated[
     typer.Option("--dev", help="Leave out questions and articles of these files."),
 ]
 RowsOption = Annotated[Path, typer.Option(help="File to write (JSONL).", show_default=False)]
-MaxCallsOption = Annotated[
-    int | None, typer.Option(min=0, help="Most calls of the chat model.", show_default=False)
-]
-MaxTokensOption = Annotated[
-    int | None, typer.Option(min=0, help="Most tokens, in and out.", show_default=False)
-]
-MaxCostOption = Annotated[
-    float | None, typer.Option(min=0, help="Needs --prices.", show_default=False)
-]
-PricesOption = Annotated[
-    str | None, typer.Option(metavar="IN,OUT", help="For a million tokens.", show_default=False)
-]
 ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Questions at the same time.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of every draw.")]
-
-
-def say_stopped(why: str, left: str) -> None:
-    """Say that a limit ended a run early, with what is `left`, such as "3 questions"."""
-    say(
-        f"[yellow]stopped early:[/] {safe(why)}; {left} left. Run the same command again to resume "
-        "it, with a higher limit"
-    )
 
 
 def held_out_option(of: str) -> OptionInfo:
     """Return the option that holds out a share `of` the data, such as "questions"."""
     told = f"Without --dev, hold out this share of {of}."
     option: OptionInfo = typer.Option("--held-out", min=0, max=0.5, help=told)
-    return option
-
-
-def ray_workers_option(work: str) -> OptionInfo:
-    """Return the switch that does `work`, such as "Answer", in Ray workers."""
-    told = f"{work} in Ray workers; RAY_ADDRESS names a cluster."
-    option: OptionInfo = typer.Option("--ray", help=told)
     return option

@@ -22,19 +22,12 @@ from crag.papers.cli.command import command
 from crag.papers.cli.groups import reflect_data
 from crag.papers.cli.options import (
     LeftOutOption,
-    MaxCallsOption,
-    MaxCostOption,
-    MaxTokensOption,
     PassagesArgument,
-    PricesOption,
     RowsOption,
     SeedOption,
-    say_stopped,
 )
-from crag.plain import counted
 
 if TYPE_CHECKING:
-    from crag.papers.bench.budget import Budget
     from crag.papers.self_rag.critique_cases import Kind, LabelledCase
 
 _NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
@@ -43,7 +36,7 @@ _NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_
 @command(
     reflect_data,
     "crag reflect-data critic squad.jsonl --output critic.jsonl",
-    "crag reflect-data critic squad.jsonl --output critic.jsonl --chat --max-calls 500",
+    "crag reflect-data critic squad.jsonl --output critic.jsonl --chat --each 100",
     name="critic",
 )
 def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -60,21 +53,13 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         bool, typer.Option("--chat", help="Let the chat model label the cases, not the rules.")
     ] = False,
     concurrency: Annotated[int, typer.Option(min=1, help="Calls at the same time.")] = 8,
-    max_calls: MaxCallsOption = None,
-    max_tokens: MaxTokensOption = None,
-    max_cost: MaxCostOption = None,
-    prices: PricesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make labelled cases for a critic, by rule or with your chat model; run again to resume."""
-    from crag.papers.bench.budget import Budget, prices_from_text
     from crag.papers.loading.records import require_replaceable, write_records
     from crag.papers.self_rag.critique_cases import KINDS, LABELS, LabelledCase
     from crag.papers.self_rag.critique_rules import critique_cases, unleaked
 
-    budget = Budget(
-        calls=max_calls, tokens=max_tokens, cost=max_cost, prices=prices_from_text(prices)
-    )
     require_replaceable(output, LabelledCase)
     truths, leaks = unleaked(data, development or (), seed)
     made = critique_cases(truths, each, seed, most=_limits(assigned(most)))
@@ -88,7 +73,7 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise TrainingError(message)
     told: dict[str, Any] = {}
     if chat:
-        cases, told = _labelled(cases, output, budget, concurrency, quiet=as_json)
+        cases, told = _labelled(cases, output, concurrency, quiet=as_json)
     if cases:
         write_records(output, cases)
     counts = Counter((case.kind, case.label) for case in cases)
@@ -114,12 +99,12 @@ def _limits(most: Mapping[str, object]) -> Mapping["Kind", int]:
 
 
 def _labelled(
-    cases: list["LabelledCase"], output: Path, budget: "Budget", concurrency: int, *, quiet: bool
+    cases: list["LabelledCase"], output: Path, concurrency: int, *, quiet: bool
 ) -> tuple[list["LabelledCase"], dict[str, Any]]:
     """Let the chat model label the cases; return those it labelled, and what came of the rest."""
+    from langchain_core.callbacks import get_usage_metadata_callback
+
     from crag.factory.parts import choose_model, choose_prompts
-    from crag.papers.bench.budget import Meter
-    from crag.papers.bench.resources import metered
     from crag.papers.cli.reflect_labels import chat_judge
     from crag.papers.loading.records import Ledger, digest_of, ledger_of
     from crag.papers.self_rag.critique_labels import label_cases
@@ -128,26 +113,23 @@ def _labelled(
     model = choose_model(place)
     if model is None:
         raise SettingsError("--chat", "on", _NO_MODEL)
-    meter, prompts = Meter(budget), choose_prompts(place)
+    prompts = choose_prompts(place)
     name = str(getattr(model, "model_name", "") or type(model).__name__)
-    asked = metered(model, None, meter)
-    judge = chat_judge(asked, meter, prompts=prompts, concurrency=concurrency)
+    judge = chat_judge(model, prompts=prompts, concurrency=concurrency)
     run = {"model": name, "cases": digest_of(cases), "prompts": prompts.identity}
     with Ledger(ledger_of(output), run) as ledger:
-        with progress_bar("labelling", quiet=quiet) as advance:
-            labelled = label_cases(
-                cases, judge, ledger, name=name, stopped=meter.reached, progress=advance
-            )
-        if not labelled.left:
-            ledger.remove()
+        with (
+            progress_bar("labelling", quiet=quiet) as advance,
+            get_usage_metadata_callback() as used,
+        ):
+            labelled = label_cases(cases, judge, ledger, name=name, progress=advance)
+        ledger.remove()
     return labelled.cases, {
         "rejected": labelled.rejected,
         "agreement_with_rules": {
             kind: round(same / of, 4) for kind, (same, of) in labelled.agreement.items()
         },
-        "left": labelled.left,
-        "stopped": meter.reached(),
-        "spent": {"calls": meter.calls, **meter.tokens, "cost": meter.cost},
+        "tokens": sum(one["total_tokens"] for one in used.usage_metadata.values()),
     }
 
 
@@ -164,9 +146,6 @@ def _show(result: Mapping[str, Any]) -> None:
             say(f"{title}: {count:,} {safe(reason)}")
     for kind, share in result.get("agreement_with_rules", {}).items():
         say(f"agrees with the rules on {kind}: {share:.0%}")
-    if "spent" in result:
-        spent = ", ".join(f"{name} {value}" for name, value in result["spent"].items() if value)
-        say(f"spent: {spent or 'nothing'}")
-    if result.get("left"):
-        say_stopped(result["stopped"], counted(result["left"], "case"))
+    if "tokens" in result:
+        say(f"tokens of the chat model: {result['tokens']:,}")
     say(f"Written to {safe(result['output'])}.")

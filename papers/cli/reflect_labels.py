@@ -1,4 +1,4 @@
-"""A chat model as the judge of `crag reflect-data critic`: structured replies within a budget."""
+"""A chat model as the judge of `crag reflect-data critic`: structured replies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel, Field, create_model
 
-from crag.papers.bench.budget import Meter
 from crag.papers.self_rag.critique_cases import KINDS, LABELS, TASKS, Case, Kind, case_text
 from crag.papers.self_rag.critique_demonstrations import demonstrated
 from crag.papers.self_rag.critique_labels import NO_LABEL, Judge, Judgement
@@ -25,9 +24,7 @@ class _Verdict(BaseModel):
     reason: str = Field(default="", description="One short sentence")
 
 
-def chat_judge(
-    model: ChatModel, meter: Meter, *, prompts: Prompts = PACKAGED, concurrency: int = 8
-) -> Judge:
+def chat_judge(model: ChatModel, *, prompts: Prompts = PACKAGED, concurrency: int = 8) -> Judge:
     """Return a judge that asks a chat model for one label a case, all cases at the same time.
 
     The replies are structured output where the model has it, and JSON otherwise. A first batch of
@@ -45,7 +42,7 @@ def chat_judge(
         calls = [_call(case, forms[case.kind], prompts) for case in cases]
         said = each.batch(calls, {"max_concurrency": concurrency})
         failed = [one for one in said if one.reply.problem == "failed"]
-        if not worked and len(failed) == len(said) and not meter.reached():
+        if not worked and len(failed) == len(said):
             raise asker.failure(failed[0])
         worked.append(True)
         return [_judgement(one) for one in said]

@@ -1,5 +1,1 @@
-"""Readers of the published files, one for each format, and what they share.
-
-`detect` picks the reader, `files` reads lines, `alignment` checks that questions and knowledge
-belong together.
-"""
+"""Readers of the published files: `detect` picks the format, `rows` reads JSON, `crag` folders."""

@@ -8,7 +8,7 @@ doubled one. Rare words that a question shares with its knowledge show which lin
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -26,6 +26,9 @@ CLEARLY = 1.5
 LEAST = 0.05
 """Overlap below this counts as chance."""
 _WORD = re.compile(r"\w+")
+_Words = Sequence[frozenset[str]]
+_Shares = Sequence[float | None]
+"""The overlap of each question with its line; None if there is no line or text."""
 
 
 class Moved(NamedTuple):
@@ -69,19 +72,22 @@ def align(questions: Sequence[str], knowledge: Sequence[str]) -> Alignment:
     occur in its knowledge. Empty lines are ignored. Too few lines are not checked: they are taken
     in order if there are as many lines as questions.
     """
-    asked, told = [_words(one) for one in questions], [_words(one) for one in knowledge]
-    usable = sum(bool(words) for words in told)
-    if min(len(asked), usable) < FEWEST_LINES:
+    asked, told = _words(questions), _words(knowledge)
+    if min(len(asked), sum(map(bool, told))) < FEWEST_LINES:
         if len(asked) != len(told):
             return Alignment(None, {}, 0.0)
         return Alignment(0, {}, 0.0, places=tuple(range(len(asked))))
-    weights = _weights(asked)
+    counts = Counter(word for words in asked for word in words)
+    weights = {word: math.log(len(asked) / count) for word, count in counts.items()}
     shares = {shift: _shares(asked, told, weights, shift) for shift in _LOCAL}
     overlaps = {shift: _mean(shares[shift]) for shift in SHIFTS}
-    unrelated = _unrelated(asked, told, weights)
+    turns = {len(told) // 3, len(told) // 2} - {0, 1}  # Lines far away, which are unrelated.
+    far = [_mean(_shares(asked, [*told[n:], *told[:n]], weights, 0)) for n in turns]
+    unrelated = _mean(far)
     path = _path(shares, max(SHIFTS, key=lambda shift: overlaps[shift]))
     usual = Counter(path).most_common(1)[0][0]
-    moved = _moved(path, usual)
+    runs = [(shift, [n for n, _ in run]) for shift, run in groupby(enumerate(path), lambda e: e[1])]
+    moved = tuple(Moved(run[0], run[-1], shift) for shift, run in runs if shift != usual)
     reached = _mean([shares[shift][place] for place, shift in enumerate(path)])
     others = max(overlaps[shift] for shift in SHIFTS if shift != usual)
     belongs = usual in SHIFTS and reached >= max(LEAST, CLEARLY * unrelated)
@@ -90,26 +96,11 @@ def align(questions: Sequence[str], knowledge: Sequence[str]) -> Alignment:
     return Alignment(usual, overlaps, unrelated, moved, _places(path, shares, len(told)))
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.lower()))
+def _words(texts: Sequence[str]) -> _Words:
+    return [frozenset(_WORD.findall(text.lower())) for text in texts]
 
 
-def _weights(asked: Sequence[frozenset[str]]) -> dict[str, float]:
-    """Weigh words by their rarity; a word in every question weighs nothing."""
-    counts = Counter(word for words in asked for word in words)
-    return {word: math.log(len(asked) / count) for word, count in counts.items()}
-
-
-_Shares = Sequence[float | None]
-"""The overlap of each question with its line; None if there is no line or text."""
-
-
-def _shares(
-    asked: Sequence[frozenset[str]],
-    told: Sequence[frozenset[str]],
-    weights: dict[str, float],
-    shift: int,
-) -> _Shares:
+def _shares(asked: _Words, told: _Words, weights: Mapping[str, float], shift: int) -> _Shares:
     shares: list[float | None] = []
     for place, words in enumerate(asked, start=shift):
         line = told[place] if 0 <= place < len(told) else frozenset()
@@ -124,17 +115,7 @@ def _mean(shares: _Shares) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _unrelated(
-    asked: Sequence[frozenset[str]], told: Sequence[frozenset[str]], weights: dict[str, float]
-) -> float:
-    """Return the mean overlap with lines a third and half of the file away, both ways round."""
-    turns = {len(told) // 3, len(told) // 2} - {0, 1}
-    turned = [[*told[turn:], *told[:turn]] for turn in turns]
-    values = [_mean(_shares(asked, lines, weights, 0)) for lines in turned]
-    return sum(values) / len(values) if values else 0.0
-
-
-def _path(shares: dict[int, _Shares], usual: int) -> list[int]:
+def _path(shares: Mapping[int, _Shares], usual: int) -> list[int]:
     """Return the shift of each question, so that they overlap most in all (Viterbi).
 
     Leaving the usual shift costs `RUN`, and each line under another one `LEAST`, so that chance
@@ -164,27 +145,17 @@ def _path(shares: dict[int, _Shares], usual: int) -> list[int]:
     return path[::-1]
 
 
-def _moved(path: Sequence[int], usual: int) -> tuple[Moved, ...]:
-    runs = groupby(enumerate(path), key=lambda entry: entry[1])
-    ranges = [(shift, [place for place, _ in run]) for shift, run in runs]
-    return tuple(Moved(run[0], run[-1], shift) for shift, run in ranges if shift != usual)
-
-
-def _places(path: Sequence[int], shares: dict[int, _Shares], lines: int) -> tuple[int | None, ...]:
+def _places(
+    path: Sequence[int], shares: Mapping[int, _Shares], lines: int
+) -> tuple[int | None, ...]:
     """Return the line of each question; of two that claim one line, the better fit has it."""
+    fits = [shares[shift][question] or 0.0 for question, shift in enumerate(path)]
     owners: dict[int, int] = {}
     for question, shift in enumerate(path):
-        line = question + shift
-        rival = owners.get(line)
-        if rival is None or _fit(shares, path, question) > _fit(shares, path, rival):
-            owners[line] = question
+        rival = owners.setdefault(question + shift, question)
+        if fits[question] > fits[rival]:
+            owners[question + shift] = question
     return tuple(
-        question + shift
-        if 0 <= question + shift < lines and owners[question + shift] == question
-        else None
-        for question, shift in enumerate(path)
+        line if 0 <= line < lines and owners[line] == question else None
+        for question, line in enumerate(place + shift for place, shift in enumerate(path))
     )
-
-
-def _fit(shares: dict[int, _Shares], path: Sequence[int], question: int) -> float:
-    return shares[path[question]][question] or 0.0

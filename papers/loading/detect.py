@@ -1,28 +1,23 @@
 """Read the examples of a task from a file, in the format named or in the one its rows show."""
 
 import random
-from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from langchain_core.documents import Document
 
 from crag.errors import DataError, SettingsError
-from crag.papers.bench.examples import FORMATS, TASKS, FormatName, Loaded, TaskName
-from crag.papers.loading import crag, crag_pairs, popqa
+from crag.papers.bench.examples import FORMATS, TASKS, Example, FormatName, Loaded, TaskName
+from crag.papers.loading import crag
 from crag.papers.loading.alignment import align
-from crag.papers.loading.files import json_rows, read_lines
-from crag.papers.loading.published_json import read_alce, read_ours, read_self_rag
-from crag.papers.loading.read_log import JsonRow, ReadLog
+from crag.papers.loading.files import JsonRow, ReadLog, collect, json_rows, read_lines, table_rows
+from crag.papers.loading.rows import example_of, long_tail
 
-READERS: Mapping[FormatName, Callable[[Path, TaskName], Loaded]] = {
-    "self-rag": read_self_rag,
-    "crag": crag_pairs.read,
-    "popqa": popqa.read,
-    "alce": read_alce,
-    "ours": read_ours,
-}
-"""The reader of each single-file format."""
+PUBLISHED = {
+    "popqa": 1399, "pubhealth": 987, "arc": 1172, "biography": 500, "triviaqa": 11313, "asqa": 948,
+}  # fmt: skip
+"""Number of rows in the published test sets (Self-RAG, Sec. 4.1; CRAG, App. B; ALCE)."""
 _LOOKED_AT, _PASSAGES = 20, 5
 
 
@@ -57,7 +52,29 @@ def load_examples(
         return crag.read(path, task, as_published=as_published)
     if as_published:
         raise DataError(path, "as-published reads a folder of the CRAG repository, not a file")
-    return checked_passages(path, READERS[chosen](path, task))
+    read = crag.read_pairs if chosen == "crag" else partial(read_rows, form=chosen)
+    return checked_passages(path, read(path, task))
+
+
+def read_rows(path: Path, task: TaskName, form: FormatName) -> Loaded:
+    """Read a file of one JSON object for each question; another size than published is noted.
+
+    Raises:
+        DataError: the file cannot be read, or no row of it can be used.
+    """
+    log = ReadLog(path)
+    rows = (table_rows if path.suffix.lower() in {".tsv", ".txt"} else json_rows)(path, log)
+    if form == "popqa":
+        rows = long_tail(rows, task, log)
+
+    def build(row: JsonRow, number: int, log: ReadLog) -> Example:
+        return example_of(row, task, number, log)
+
+    loaded = collect(log, rows, build)
+    found, published = len(loaded.examples) + len(loaded.refused), PUBLISHED.get(task)
+    if form in {"self-rag", "alce"} and published and found != published:
+        log.repair(f"it has {found} rows; the published test set has {published}")
+    return loaded._replace(notes=log.notes)
 
 
 def sample(loaded: Loaded, limit: int, seed: int) -> Loaded:
@@ -83,10 +100,7 @@ def checked_passages(path: Path, loaded: Loaded) -> Loaded:
     """
     found = align(
         [example.question for example in loaded.examples],
-        [
-            "\n".join(_text(one) for one in example.documents[:_PASSAGES])
-            for example in loaded.examples
-        ],
+        ["\n".join(map(_text, example.documents[:_PASSAGES])) for example in loaded.examples],
     )
     if found.shift:
         overlaps = f"{found.overlaps[found.shift]:.2f} instead of {found.overlaps[0]:.2f}"
@@ -109,47 +123,36 @@ def detect(path: Path) -> FormatName:
     Raises:
         DataError: no format matches, or more than one does.
     """
+    suffix = path.suffix.lower()
     if path.is_dir():
         return "crag"
-    if path.suffix.lower() == ".tsv":
+    if suffix == ".tsv":
         return "popqa"
-    if path.suffix.lower() not in {".json", ".jsonl"} and _has_pairs(path):
-        return "crag"
-    found: set[FormatName] = set()
-    rows = _first_rows(path)
-    for row in rows:
-        found |= formats_of(row)
+    if suffix not in {".json", ".jsonl"}:
+        lines = read_lines(path, ReadLog(path))[:_LOOKED_AT]
+        if any(crag.SEPARATOR in line for line in lines):
+            return "crag"
+    rows = [row for _, row in islice(json_rows(path, ReadLog(path)), _LOOKED_AT)]
+    found: set[FormatName] = {name for row in rows for name in formats_of(row)}
     if len(found) == 1:
         return found.pop()
     if not found and any({"text", "label"} <= row.keys() for row in rows):
         raise DataError(path, "its rows are labelled pairs, for crag train, not questions")
     seen = f"it looks like {', '.join(sorted(found))}" if found else "nothing marks it"
-    choice = ", ".join(READERS)
+    choice = ", ".join(FORMATS[1:])
     raise DataError(path, f"which format is it? {seen}. Name it with format=: one of {choice}")
 
 
 def formats_of(row: JsonRow) -> set[FormatName]:
     """Return the formats that a row matches."""
+    keys = row.keys()
     marks: dict[FormatName, bool] = {
         "alce": "qa_pairs" in row,
-        "self-rag": bool({"ctxs", "top_contexts", "answerKey"} & row.keys())
-        or {"input", "topic"} <= row.keys(),
+        # Self-RAG ships ALCE's items, with its own passages added.
+        "self-rag": "qa_pairs" not in row
+        and (bool({"ctxs", "top_contexts", "answerKey"} & keys) or {"input", "topic"} <= keys),
         "ours": "documents" in row,
-        "popqa": "possible_answers" in row and not {"ctxs", "documents"} & row.keys(),
+        "popqa": "possible_answers" in row and not {"ctxs", "documents"} & keys,
     }
     found: set[FormatName] = {name for name, marked in marks.items() if marked}
-    if "alce" in found:  # Self-RAG ships ALCE's items, with its own passages added.
-        found -= {"self-rag"}
-    if not found and {"question", "answers"} <= row.keys():
-        found.add("ours")
-    return found
-
-
-def _first_rows(path: Path) -> list[JsonRow]:
-    rows = json_rows(path, ReadLog(path))
-    return [row for _, row in islice(rows, _LOOKED_AT)]
-
-
-def _has_pairs(path: Path) -> bool:
-    lines = read_lines(path, ReadLog(path))[:_LOOKED_AT]
-    return bool(lines) and any(crag_pairs.SEPARATOR in line for line in lines)
+    return found or ({"ours"} if {"question", "answers"} <= keys else set())

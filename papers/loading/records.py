@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -174,13 +174,27 @@ def read_objects(path: Path) -> list[dict[str, Any]]:
     Raises:
         DataError: the file is missing or not UTF-8, or a line is no JSON.
     """
-    objects = []
-    for number, line in numbered_lines(path):
-        try:
-            objects.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise DataError(path, f"this is not JSON: {error.msg}", number) from error
-    return objects
+    return [row for _, row in numbered_objects(path)]
+
+
+def numbered_objects(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield what stands in each line that is not blank, with the line's number from 1.
+
+    Raises:
+        DataError: the file is missing or not UTF-8, or a line is no JSON.
+    """
+    number = 0
+    try:
+        with path.open(encoding="utf-8-sig", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, json.loads(line)
+    except json.JSONDecodeError as error:
+        raise DataError(path, f"this is not JSON: {error.msg}", number) from error
+    except UnicodeDecodeError as error:
+        raise DataError(path, f"it is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    except OSError as error:
+        raise DataError(path, f"cannot be read: {error.strerror}") from error
 
 
 def numbered_lines(path: Path) -> list[tuple[int, str]]:

@@ -1,57 +1,37 @@
 """Measures of benchmark rows, by name.
 
-Some need a model: `citation_metrics` an entailment function, `factscore_metrics` a judge, `mauve`
-GPT-2 or features. In `METRICS` they have no model and no values; `experiments.judges` loads the
-models. `installed` checks whether the optional package of a metric is installed.
+Some need a model: `citation_metrics` an entailment function, `factscore_metrics` a judge, `mauve` a
+language model. In `METRICS` they have no model and no values; `crag.papers.bench.judges` loads the
+models.
 """
 
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from crag.papers.metrics import judging, knowledge, long_form, matching, spending
-from crag.papers.metrics.citing import UNSUPPORTED, Entails, citation_metrics
-from crag.papers.metrics.factscore import FactJudge, factscore_metrics
+from crag.papers.metrics import long_form, matching, rows
+from crag.papers.metrics.citing import UNSUPPORTED, citation_metrics
+from crag.papers.metrics.factscore import factscore_metrics
 from crag.papers.metrics.long_form import mauve
-from crag.papers.metrics.metric import (
-    Direction,
-    Metric,
-    MetricUnit,
-    Pairs,
-    Row,
-    RowMetric,
-    SetMetric,
-)
+from crag.papers.metrics.metric import Metric, Pairs, Row
 
-_ALL: tuple[Metric, ...] = (
-    *matching.METRICS,
-    *long_form.METRICS,
-    *citation_metrics(),
-    UNSUPPORTED,
-    *factscore_metrics(),
-    *judging.METRICS,
-    *knowledge.METRICS,
-    *spending.METRICS,
-)
-METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        *matching.METRICS,
+        *long_form.METRICS,
+        *citation_metrics(),
+        UNSUPPORTED,
+        *factscore_metrics(),
+        *rows.METRICS,
+    )
+}
 """In the order in which reports show them."""
 _MODULES = {"rouge-score": "rouge_score", "mauve-text": "mauve"}
 
 __all__ = [
-    "METRICS",
-    "Direction",
-    "Entails",
-    "FactJudge",
-    "Metric",
-    "MetricUnit",
-    "Pairs",
-    "Row",
-    "RowMetric",
-    "SetMetric",
-    "citation_metrics",
-    "factscore_metrics",
-    "installed",
+    "METRICS", "Metric", "Pairs", "Row", "citation_metrics", "factscore_metrics", "installed",
     "mauve",
-]
+]  # fmt: skip
 
 
 def installed(metric: Metric) -> bool:

@@ -2,25 +2,27 @@
 
 A natural-language-inference model says whether cited passages entail a sentence. The official one
 is TRUE (`google/t5_xxl_true_nli_mixture`, 11B parameters); any function of two texts works, but
-numbers of different functions must not be compared. `entailment.py` loads models.
+numbers of different functions must not be compared.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from crag.errors import ModelError
+from crag.extras import require
 from crag.papers.bench.examples import Example
-from crag.papers.metrics.long_form import first_line, single_marks, without_citations
-from crag.papers.metrics.metric import Row, RowMetric
-from crag.papers.metrics.sentences import Splitter, sentences
+from crag.papers.metrics.long_form import first_line, sentences, single_marks, without_citations
+from crag.papers.metrics.metric import Metric, Row
 
 AT_MOST = 3
 """Most citations per sentence that count; the published runs ignore the rest."""
 Entails = Callable[[str, str], bool]
 """Does the premise (passages) entail the hypothesis (a sentence)?"""
-# What ALCE takes for a citation, whichever marks our answers have.
 _NUMBER = re.compile(r"\[(\d+)")
+"""What ALCE takes for a citation, whichever marks our answers have."""
+_TOKENS = 10
 
 
 class Cited(NamedTuple):
@@ -37,51 +39,35 @@ def passage_text(title: str, text: str) -> str:
     return f"Title: {title}\n{text}"
 
 
-def cited(
-    answer: str, passages: Mapping[int, str], entails: Entails, split: Splitter = sentences
-) -> Cited | None:
+def cited(answer: str, passages: Mapping[int, str], entails: Entails) -> Cited | None:
     """Measure one answer whose ``[n]`` is the passage `n`; None if it has no sentence.
 
     A sentence without a citation, or with one that refers to nothing, is not supported; citations
-    of the latter do not count for precision. ``[1, 2]`` is read as ``[1][2]``.
+    of the latter do not count for precision. ``[1, 2]`` is read as ``[1][2]``. A citation is needed
+    if it entails the claim alone, or if the others do not without it.
     """
-    said = split(single_marks(first_line(answer)))
+    said = sentences(single_marks(first_line(answer)))
+    supported = citations = right = 0
+    for sentence in said:
+        numbers = [int(number) for number in _NUMBER.findall(sentence)]
+        if not numbers or not passages.keys() >= set(numbers):
+            continue
+        texts, claim = [passages[n] for n in numbers[:AT_MOST]], without_citations(sentence).strip()
+        citations += len(texts)
+        if entails("\n".join(texts), claim):
+            supported += 1
+            right += sum(
+                len(texts) == 1
+                or entails(text, claim)
+                or not entails("\n".join([*texts[:place], *texts[place + 1 :]]), claim)
+                for place, text in enumerate(texts)
+            )
     if not said:
         return None
-    judged = [_judge(sentence, passages, entails) for sentence in said]
-    supported = sum(sentence.supported for sentence in judged)
-    citations = sum(sentence.citations for sentence in judged)
-    right = sum(sentence.right for sentence in judged)
     return Cited(supported / len(said), right / citations if citations else 0.0)
 
 
-class _Sentence(NamedTuple):
-    supported: bool
-    citations: int
-    right: int
-
-
-def _judge(sentence: str, passages: Mapping[int, str], entails: Entails) -> _Sentence:
-    numbers = [int(number) for number in _NUMBER.findall(sentence)]
-    if not numbers or not passages.keys() >= set(numbers):
-        return _Sentence(supported=False, citations=0, right=0)
-    texts, claim = [passages[n] for n in numbers[:AT_MOST]], without_citations(sentence).strip()
-    if not entails("\n".join(texts), claim):
-        return _Sentence(supported=False, citations=len(texts), right=0)
-    right = sum(_needed(place, texts, claim, entails) for place in range(len(texts)))
-    return _Sentence(supported=True, citations=len(texts), right=right)
-
-
-def _needed(place: int, texts: Sequence[str], claim: str, entails: Entails) -> bool:
-    """Return whether a citation entails the claim alone, or the others do not without it."""
-    if len(texts) == 1 or entails(texts[place], claim):
-        return True
-    return not entails("\n".join([*texts[:place], *texts[place + 1 :]]), claim)
-
-
-def citation_metrics(
-    entails: Entails | None = None, split: Splitter = sentences
-) -> tuple[RowMetric, RowMetric]:
+def citation_metrics(entails: Entails | None = None) -> tuple[Metric, Metric]:
     """Return citation recall and precision by `entails`; without it they have no values.
 
     The row's `citations` are the texts that the numbers of an answer refer to.
@@ -90,24 +76,71 @@ def citation_metrics(
 
     def of(field: str) -> Callable[[Example, Row], float | None]:
         def compute(_: Example, row: Row) -> float | None:
-            found = once and cited(str(row["answer"]), _passages(row), once, split)
+            passages = {
+                one["number"]: passage_text(one["source"]["title"], one["text"])
+                for one in row["citations"]
+            }
+            found = once and cited(str(row["answer"]), passages, once)
             return getattr(found, field) if found else None
 
         return compute
 
     return (
-        RowMetric(name="citation_recall", compute=of("recall"), needs="--entailment"),
-        RowMetric(name="citation_precision", compute=of("precision"), needs="--entailment"),
+        Metric(name="citation_recall", compute=of("recall"), needs="--entailment"),
+        Metric(name="citation_precision", compute=of("precision"), needs="--entailment"),
     )
 
 
-UNSUPPORTED = RowMetric(
-    name="unsupported",
-    compute=lambda _, row: row.get("unsupported"),
-    direction="lower",
-)
+UNSUPPORTED = Metric(name="unsupported", compute=lambda _, row: row.get("unsupported"))
 """The share of an answer's sentences that no kept strip supports, as the reader attributes them."""
 
 
-def _passages(row: Row) -> dict[int, str]:
-    return {one["number"]: passage_text(one["title"], one["text"]) for one in row["citations"]}
+def load_entailment(model: str) -> Entails:
+    """Load a model by hub name or folder: one that writes ``1`` as TRUE does, or a classifier.
+
+    A classifier needs a label that begins with `entail`; the likeliest label counts. Inputs longer
+    than the model reads are truncated, at the premise's end for classifiers.
+
+    Raises:
+        ModelError: it cannot be loaded, or is of neither kind.
+        MissingPackageError: the extra `torch` is not installed.
+    """
+    require("torch", f"the entailment model {model}", "torch", "transformers")
+    import torch
+    from transformers import (
+        AutoConfig,
+        AutoModelForSeq2SeqLM,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+    )
+
+    try:
+        config: Any = AutoConfig.from_pretrained(model)
+        kind: Any = AutoModelForSequenceClassification
+        if config.is_encoder_decoder:
+            kind = AutoModelForSeq2SeqLM
+        tokenizer: Any = AutoTokenizer.from_pretrained(model)
+        loaded: Any = kind.from_pretrained(model).eval()
+    except (OSError, ValueError, ImportError) as error:
+        raise ModelError(model, "unknown", f"it cannot be loaded: {error}") from error
+    wanted = [number for number, name in config.id2label.items() if _is_entailment(name)]
+    if not config.is_encoder_decoder and not wanted:
+        known = ", ".join(config.id2label.values())
+        raise ModelError(model, "unknown", f"none of its labels is entailment: {known}")
+
+    @torch.inference_mode()
+    def writes_one(premise: str, hypothesis: str) -> bool:
+        tokens = tokenizer(f"premise: {premise} hypothesis: {hypothesis}", return_tensors="pt")
+        written = loaded.generate(tokens["input_ids"], max_new_tokens=_TOKENS, do_sample=False)
+        return bool(tokenizer.decode(written[0], skip_special_tokens=True).strip() == "1")
+
+    @torch.inference_mode()
+    def classifies(premise: str, hypothesis: str) -> bool:
+        tokens = tokenizer(premise, hypothesis, truncation="only_first", return_tensors="pt")
+        return bool(loaded(**tokens).logits[0].argmax() == wanted[0])
+
+    return writes_one if config.is_encoder_decoder else classifies
+
+
+def _is_entailment(label: str) -> bool:
+    return label.lower().startswith("entail")

@@ -2,22 +2,37 @@
 
 The published package `factscore` had its last release in 2023 and requires torch 1 and the first
 OpenAI client, so it cannot be installed with this project, and the models of its numbers are
-retired. This module has its arithmetic, with your own judge or the one in
-`fact_judge.py`. Compare `init_score` with both papers: they used version 0.1.5,
-without the penalty for short answers.
+retired. This module has its arithmetic, with your own judge or `ChatFactJudge`. Compare
+`init_score` with both papers: they used version 0.1.5, without the penalty for short answers.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from langchain_core.runnables.config import ContextThreadPoolExecutor
+
+from crag.answering.model_calls import ask
+from crag.correction.shortlist import shortlist
+from crag.errors import EvaluatorError
+from crag.papers.bench.corpus import read_texts
 from crag.papers.bench.examples import Example, TaskName
-from crag.papers.metrics.metric import Row, RowMetric
+from crag.papers.bench.verdicts import verdict
+from crag.papers.metrics.metric import Metric, Row
+from crag.parts import ChatModel
+from crag.prompts import PACKAGED, Prompts
 from crag.text.marks import without_marks
+from crag.text.untrusted import neutral
 
 GAMMA = 10
 """Facts below which the penalised score falls (version 0.1.6 and later)."""
+PASSAGE_WORDS, PASSAGES = 200, 5
+"""Length of the passages of a page, and how many of them the model reads."""
+_AT_ONCE = 8
+_FACT = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+(\S.*)")
 _TASKS: frozenset[TaskName] = frozenset({"biography"})
 
 
@@ -59,31 +74,100 @@ def factscore(topic: str, answer: str, judge: FactJudge) -> FactScore | None:
     return FactScore(share, share * penalty, len(facts))
 
 
-def factscore_metrics(judge: FactJudge | None = None) -> tuple[RowMetric, RowMetric, RowMetric]:
+def factscore_metrics(judge: FactJudge | None = None) -> tuple[Metric, Metric, Metric]:
     """Return `init_score`, the penalised `factscore` and the number of `facts`, by `judge`.
 
     Each answer is judged once for all three. Without a judge they have no values.
     """
     judged: dict[tuple[str, str], FactScore | None] = {}
 
-    def scored(example: Example, row: Row) -> FactScore | None:
-        topic, answer = str(example.extra.get("topic") or ""), str(row["answer"])
-        if judge is None or not topic or row["status"] != "answered":
-            return None
-        if (topic, answer) not in judged:
-            judged[topic, answer] = factscore(topic, answer, judge)
-        return judged[topic, answer]
-
     def of(field: str) -> Callable[[Example, Row], float | None]:
         def compute(example: Example, row: Row) -> float | None:
-            found = scored(example, row)
+            key = topic, answer = str(example.extra.get("topic") or ""), str(row["answer"])
+            if judge is None or not topic or row["status"] != "answered":
+                return None
+            if key not in judged:
+                judged[key] = factscore(topic, answer, judge)
+            found = judged[key]
             return None if found is None else float(getattr(found, field))
 
         return compute
 
-    metric = partial(RowMetric, tasks=_TASKS, needs="--fact-judge")
+    metric = partial(Metric, tasks=_TASKS, needs="--fact-judge")
     return (
         metric(name="init_score", compute=of("init_score")),
         metric(name="factscore", compute=of("score")),
-        metric(name="facts", compute=of("facts"), direction="neither", unit="count"),
+        metric(name="facts", compute=of("facts"), unit="count"),
     )
+
+
+class Pages:
+    """Texts about topics, from JSONL files of `title` and `text`; rows of one title are one page.
+
+    Only pages about `topics` are kept in memory, so the files can contain a whole encyclopedia.
+
+    Raises:
+        DataError: on first use: a file cannot be read or has no such rows.
+    """
+
+    def __init__(self, paths: Sequence[Path], topics: Iterable[str]) -> None:
+        self._paths = list(paths)
+        self._topics = {topic.casefold() for topic in topics}
+
+    def __contains__(self, topic: str) -> bool:
+        """Return whether there is a page about a topic."""
+        return topic.casefold() in self._by_title
+
+    def passages(self, topic: str, fact: str) -> list[str]:
+        """Return the passages of the topic's page that share most words with a fact."""
+        texts = self._by_title.get(topic.casefold(), [])
+        chosen = shortlist(fact, texts, PASSAGES, [topic] * len(texts))
+        return [texts[place] for place in chosen]
+
+    @cached_property
+    def _by_title(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for page in (page for path in self._paths for page in read_texts(path)):
+            if (title := page.title.casefold()) in self._topics:
+                words = page.text.split()
+                starts = range(0, len(words), PASSAGE_WORDS)
+                cut = [" ".join(words[start : start + PASSAGE_WORDS]) for start in starts]
+                found.setdefault(title, []).extend(cut)
+        return found
+
+
+class ChatFactJudge:
+    """Splits answers into facts with one call, and checks each fact with another.
+
+    The published FActScore does the same with a GPT-3 of 2023 and a dump of Wikipedia: it asks
+    about each fact with the passages of the topic's page that share most with it (Sec. 3.2, 4.1).
+    Numbers of different models or pages are not comparable.
+    """
+
+    def __init__(self, model: ChatModel, pages: Pages, prompts: Prompts = PACKAGED) -> None:
+        self._model, self._pages, self._prompts = model, pages, prompts
+
+    def facts(self, answer: str) -> Sequence[str] | None:
+        """Return the facts that the model lists, one per line; None if the call fails."""
+        reply = ask(self._model, self._prompts.render("judge_facts", answer=neutral(answer)))
+        if reply.problem is not None:
+            return None
+        lines = (_FACT.fullmatch(line) for line in reply.text.splitlines())
+        return [line[1].strip() for line in lines if line]
+
+    def supported(self, topic: str, facts: Sequence[str]) -> Sequence[bool | None]:
+        """Check each fact, several at a time; None without a page or without a verdict."""
+        with ContextThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(lambda fact: self._supported(topic, fact), list(facts)))
+
+    def _supported(self, topic: str, fact: str) -> bool | None:
+        passages = self._pages.passages(topic, fact)
+        if not passages:
+            return None
+        knowledge = neutral("\n\n".join(passages))
+        values = {"topic": neutral(topic), "fact": neutral(fact), "knowledge": knowledge}
+        reply = ask(self._model, self._prompts.render("judge_fact", **values))
+        try:
+            return verdict(reply.text) if reply.problem is None else None
+        except EvaluatorError:
+            return None

@@ -6,25 +6,27 @@ All of them first cut the answer at its first line break and remove its citation
 
 import re
 import string
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from crag.asking.evaluate import normalise
 from crag.errors import MissingPackageError
 from crag.papers.bench.examples import Example, TaskName
-from crag.papers.metrics.metric import Pairs, Row, RowMetric, SetMetric
-from crag.papers.metrics.sentences import Splitter, sentences
+from crag.papers.metrics.metric import Metric, Pairs, Row
 from crag.text.marks import marks_of
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Features = Callable[[Sequence[str]], NDArray[np.float64]]
-
-MAUVE_WORDS, MAUVE_MODEL, MAUVE_TOKENS = 100, "gpt2-large", 512
+MAUVE_WORDS, MAUVE_TOKENS = 100, 512
 _CITED = re.compile(r" ?\[\d+")
 _TASKS: frozenset[TaskName] = frozenset({"asqa"})
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of an English text, without surrounding space.
+
+    The official script has NLTK's model for this, which is not packaged.
+    """
+    from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] - compiled
+
+    return [piece.strip() for piece in segment("en", text) if piece.strip()]
 
 
 def first_line(answer: str) -> str:
@@ -59,7 +61,7 @@ def str_em(answer: str, answers: Sequence[Sequence[str]]) -> float:
     return sum(found) / len(found)
 
 
-def rouge_lsum(answer: str, references: Sequence[str], split: Splitter = sentences) -> float:
+def rouge_lsum(answer: str, references: Sequence[str]) -> float:
     """Return ROUGE-Lsum (F1, stemmed, lower-cased) with the reference it is highest with.
 
     Raises:
@@ -70,7 +72,7 @@ def rouge_lsum(answer: str, references: Sequence[str], split: Splitter = sentenc
     except ImportError as error:
         raise MissingPackageError("rouge-score", "the metric rouge_lsum") from error
     scorer = RougeScorer(["rougeLsum"], use_stemmer=True)
-    said, *told = ("\n".join(split(text.lower())) for text in [answer, *references])
+    said, *told = ("\n".join(sentences(text.lower())) for text in [answer, *references])
     return max(float(scorer.score(one, said)["rougeLsum"].fmeasure) for one in told)
 
 
@@ -80,41 +82,30 @@ def mauve_text(question: str, answer: str) -> str:
     return " ".join(words).rstrip(string.punctuation)
 
 
-def mauve(model: str = "", features: "Features | None" = None, *, device: int = -1) -> SetMetric:
+def mauve(model: str = "") -> Metric:
     """Return MAUVE, the similarity of all answers to all references as two distributions.
 
-    The package loads `model`, by hub name or folder, on `device` (-1 is the processor); published
-    numbers are those of `MAUVE_MODEL`. Alternatively `features` turns texts into rows of numbers.
-    Without either there is no value. Fewer than a hundred answers are not reliable.
+    The package loads `model`, by hub name or folder; published numbers are those of gpt2-large.
+    Without it there is no value. Fewer than a hundred answers are not reliable.
     """
 
-    def compute(pairs: Pairs) -> float | None:
+    def of_set(pairs: Pairs) -> float | None:
         usable = [(one, row) for one, row in pairs if one.extra.get("reference")]
+        if not usable or not model:
+            return None
+        try:
+            from mauve import compute_mauve
+        except ImportError as error:
+            raise MissingPackageError("mauve-text", "the metric mauve") from error
         human = [mauve_text(one.question, str(one.extra["reference"])) for one, _ in usable]
         said = [mauve_text(one.question, _cleaned(row)) for one, row in usable]
-        if not usable or (features is None and not model):
-            return None
-        return _mauve(human, said, features, model, device)
+        found = compute_mauve(
+            p_text=human, q_text=said, featurize_model_name=model, max_text_length=MAUVE_TOKENS,
+            device_id=-1, batch_size=8, verbose=False,
+        )  # fmt: skip
+        return float(found.mauve)
 
-    return SetMetric(
-        name="mauve", compute=compute, tasks=_TASKS, package="mauve-text", needs="--mauve"
-    )
-
-
-def _mauve(
-    human: Sequence[str], said: Sequence[str], features: "Features | None", model: str, device: int
-) -> float:
-    try:
-        from mauve import compute_mauve
-    except ImportError as error:
-        raise MissingPackageError("mauve-text", "the metric mauve") from error
-    given: dict[str, Any] = {"verbose": False}
-    if features is None:
-        given |= {"p_text": human, "q_text": said, "device_id": device, "batch_size": 8}
-        given |= {"featurize_model_name": model, "max_text_length": MAUVE_TOKENS}
-    else:
-        given |= {"p_features": features(human), "q_features": features(said)}
-    return float(compute_mauve(**given).mauve)
+    return Metric(name="mauve", of_set=of_set, tasks=_TASKS, package="mauve-text", needs="--mauve")
 
 
 def _cleaned(row: Row) -> str:
@@ -132,10 +123,8 @@ def _rouge(example: Example, row: Row) -> float | None:
     return rouge_lsum(_cleaned(row), [str(one) for one in references])
 
 
-STR_EM = RowMetric(name="str_em", compute=_str_em, tasks=_TASKS)
-"""ASQA's correctness: the mean share of sub-questions answered."""
-ROUGE_LSUM = RowMetric(name="rouge_lsum", compute=_rouge, tasks=_TASKS, package="rouge-score")
-"""ASQA's fluency against two references; sentences are split without NLTK's model, unlike in the
-official script."""
-
-METRICS = (STR_EM, ROUGE_LSUM, mauve())
+METRICS = (
+    Metric(name="str_em", compute=_str_em, tasks=_TASKS),
+    Metric(name="rouge_lsum", compute=_rouge, tasks=_TASKS, package="rouge-score"),
+    mauve(),
+)

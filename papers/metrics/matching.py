@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from crag.asking.evaluate import normalised_match
 from crag.papers.bench.examples import Example
-from crag.papers.metrics.metric import ALL, LONG, Row, RowMetric
+from crag.papers.metrics.metric import ALL, LONG, Metric, Row
 
 _VERDICT = re.compile(r"\b(true|false|supports|supported|refutes|refuted)\b")
 _TRUE = {"true", "supports", "supported"}
@@ -38,9 +38,7 @@ def official_verdict(prediction: str) -> str:
 def verdict_of(prediction: str) -> str:
     """Return `true` or `false`, whichever comes first in any letter case, or nothing."""
     found = _VERDICT.search(prediction.lower())
-    if found is None:
-        return ""
-    return "true" if found[1] in _TRUE else "false"
+    return ("true" if found[1] in _TRUE else "false") if found else ""
 
 
 def chosen_option(prediction: str, choices: Sequence[tuple[str, str]]) -> int | None:
@@ -88,12 +86,12 @@ def _answered(example: Example, row: Row) -> float | None:
     return _official(example, row) if row["status"] == "answered" else None
 
 
-MATCH = RowMetric(name="match", compute=_official, tasks=_TASKS)
-"""Official accuracy. ARC's numeric answer keys are compared as published, so letters never match
-them. An abstention is always wrong."""
-MATCH_NORMALISED = RowMetric(name="match_normalised", compute=_normalised, tasks=_TASKS)
-"""Ours: case and punctuation ignored, the first verdict, the option chosen, numeric keys mapped."""
-MATCH_ANSWERED = RowMetric(name="match_answered", compute=_answered, tasks=_TASKS)
-"""Official accuracy of the answered questions: how reliable an answer is."""
-
-METRICS = (MATCH, MATCH_NORMALISED, MATCH_ANSWERED)
+METRICS = (
+    # Official accuracy. ARC's numeric answer keys are compared as published, so letters never match
+    # them. An abstention is always wrong.
+    Metric(name="match", compute=_official, tasks=_TASKS),
+    # Ours: case and punctuation ignored, the first verdict, the chosen option, numeric keys mapped.
+    Metric(name="match_normalised", compute=_normalised, tasks=_TASKS),
+    # Official accuracy of the answered questions: how reliable an answer is.
+    Metric(name="match_answered", compute=_answered, tasks=_TASKS),
+)

@@ -10,22 +10,14 @@ writes the tables of inputs and outputs that the tests compare with everywhere.
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-from crag.papers.released import audit_published, official_crag, official_self_rag
-from crag.papers.released.official_program import Count
+from crag.papers.released import official_crag, official_self_rag
+from crag.papers.released.official import compare, record
 
-
-class Audit(NamedTuple):
-    """What is compared with the programs of one checkout."""
-
-    about: str
-    compare: Callable[[Path, int | None], Iterator[Count]]
-    """Of the folder, and the number of runs of each comparison; None: as many as the audit has."""
-    record: Callable[[Path], str] | None = None
-    """Writes its table, and says what was written."""
+AUDITS: dict[str, Any] = {"self-rag": official_self_rag, "crag": official_crag}
+"""Modules with ``CASES``, ``RECORDED``, and ``released``, which loads the programs."""
 
 
 def main() -> int:
@@ -39,57 +31,21 @@ def main() -> int:
     unknown = [name for name in given.names if name not in AUDITS]
     if unknown:
         parser.error(f"no such audit: {', '.join(unknown)}; there are {', '.join(AUDITS)}")
-    audits = [AUDITS[name] for name in given.names or AUDITS]
-    counts = [count for audit in audits for count in _printed(audit, given.folder, given.runs)]
-    if given.record:
-        for audit in audits:
-            if audit.record is not None:
-                print(audit.record(given.folder))
-    return int(any(count.equal != count.runs for count in counts))
+    differs = False
+    for name in given.names or AUDITS:
+        audit = AUDITS[name]
+        print(f"{name}: the released programs", flush=True)
+        with audit.released(given.folder) as programs:
+            for count in compare(programs, [*audit.CASES, *programs.cases()], given.runs):
+                failed = f", and in {count.failed} the official program fails"
+                told = f"  {count.what}: equal in {count.equal} of {count.runs}"
+                print(told + (failed if count.failed else ""), flush=True)
+                differs |= count.equal != count.runs
+            if given.record:
+                lines = record(programs, audit.CASES, audit.RECORDED)
+                print(f"{lines} answers recorded in {audit.RECORDED.name}")
+    return int(differs)
 
-
-def _printed(audit: Audit, folder: Path, runs: int | None) -> Iterator[Count]:
-    print(audit.about, flush=True)
-    for count in audit.compare(folder, runs):
-        failed = f", and in {count.failed} the official program fails" if count.failed else ""
-        print(f"  {count.what}: equal in {count.equal} of {count.runs}{failed}", flush=True)
-        yield count
-
-
-def _self_rag(folder: Path, runs: int | None) -> Iterator[Count]:
-    with official_self_rag.released(folder) as programs:
-        for case in official_self_rag.CASES:
-            answers, same, wanted = programs.answers(case), list[bool](), runs or case.runs
-            seed = -1
-            while len(same) < wanted:
-                seed, answer = next(answers)
-                if answer is not None:
-                    same.append(answer == official_self_rag.ours(case, seed))
-            yield Count(case.name, sum(same), wanted, seed + 1 - wanted)
-
-
-def _crag(folder: Path, runs: int | None) -> Iterator[Count]:
-    yield from official_crag.compare(folder, runs)
-    yield from audit_published.compare(folder / "CRAG", runs)
-
-
-RECORDED_SEEDS = 30
-
-
-def _self_rag_record(folder: Path) -> str:
-    lines = official_self_rag.record(folder, RECORDED_SEEDS)
-    return f"{lines} answers recorded in {official_self_rag.RECORDED.name}"
-
-
-def _crag_record(folder: Path) -> str:
-    lines = official_crag.record(folder)
-    return f"{lines} answers recorded in {official_crag.RECORDED.name}"
-
-
-AUDITS: dict[str, Audit] = {
-    "self-rag": Audit("Self-RAG's released inference", _self_rag, _self_rag_record),
-    "crag": Audit("CRAG's released programs, and its files", _crag, _crag_record),
-}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,21 +1,21 @@
 """CRAG's released programs and ours, asked the same made-up things.
 
-Each case is a program or a function of one, and each seed of a case another input. What the
-programs answered is recorded for the tests, which have no checkout of them (`RECORDED`); prompts
-are not, since their wording is the authors'.
+Recorded are the answers of `CASES` (`RECORDED`). The whole inference is compared too, by folders
+with the faults of the published ones: the prompts, in the official wording, which is the authors'
+and is read from the program itself, and the answers after its cleaning.
 """
 
+import asyncio
 import contextlib
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir
-from functools import cache
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 from unittest import mock
 
 from langchain_core.documents import Document
@@ -26,13 +26,13 @@ from crag.correction.scoring import with_title
 from crag.correction.strips import as_split, decompose, joint_text
 from crag.nodes.prepare_passages import PreparePassages
 from crag.nodes.refine import Refine
-from crag.papers.bench.armed import left_armed
 from crag.papers.bench.examples import Example
-from crag.papers.loading import crag_pairs
-from crag.papers.loading.crag import read as read_folder
-from crag.papers.loading.published_json import read_self_rag
-from crag.papers.metrics.matching import MATCH
-from crag.papers.released import official_inference
+from crag.papers.bench.experiments import Unit, Variant
+from crag.papers.bench.resources import Resources
+from crag.papers.bench.runner import Answerer, left_armed
+from crag.papers.loading import crag as folders
+from crag.papers.loading.detect import read_rows
+from crag.papers.metrics import METRICS
 from crag.papers.released.crag_inputs import (
     FOLDERS,
     NAMES,
@@ -40,6 +40,7 @@ from crag.papers.released.crag_inputs import (
     chance,
     drawing,
     evaluator,
+    folder_of,
     judged,
     one_of,
     passage_of,
@@ -48,31 +49,28 @@ from crag.papers.released.crag_inputs import (
     up_to,
     words_of,
 )
-from crag.papers.released.official_inference import RUNS
-from crag.papers.released.official_program import Count, JsonLines, program, run_main, stand_in
+from crag.papers.released.official import Case, program, run_main, stand_in, stand_ins
 from crag.papers.released.reflection import released_answer, released_settings
 from crag.papers.settings import PaperSettings
 from crag.papers.tasks import profile_of
+from crag.parts import Parts
+from crag.prompts import Prompts
 from crag.runtime.evaluator_calls import filter_strips
 from crag.settings import Decomposition
 from crag.state import Source, Strip, StripKind
+from crag.testing import FakeChatModel, FakeRetriever
 
-CHECKOUT, METRICS = "CRAG/scripts", "self-rag/retrieval_lm"
+CHECKOUT, MEASURES = "CRAG/scripts", "self-rag/retrieval_lm"
 """CRAG's eval.py imports `metrics` of Self-RAG."""
 RECORDED = Path("tests/papers/released/released.jsonl")
-MOST_SEEDS, MOST_BYTES = 100, 3500
-"""How much is recorded of each case: all seeds below the one, until the other is reached."""
 KEPT: Mapping[Decomposition, int] = {"selection": 3, "excerption": 6, "fixed_num": 6}
 """How many strips the released refinement keeps."""
-
-
-class Case(NamedTuple):
-    """What is asked of a program and of ours, for a seed."""
-
-    name: str
-    runs: int
-    theirs: Callable[["Released", int], Any]
-    ours: Callable[[int], Any]
+PATHS = {"selfrag_llama": "selfrag", "llama": "llama"}
+"""For each generator a path that tells the program which one it is."""
+_SCORED = {"popqa": "popqa", "pubqa": "fever", "arc_challenge": "arc_c"}
+"""The folders whose answers eval.py scores, and its names of their tasks."""
+_ACTIONS = ("incorrect", "ambiguous", "correct")
+_MARKS = {"question": "<<Q>>", "knowledge": "<<K>>", "published_options": "<<O>>"}
 
 
 def _scores(seed: int) -> tuple[list[float], float, float]:
@@ -80,17 +78,14 @@ def _scores(seed: int) -> tuple[list[float], float, float]:
     upper, lower = one_of(draw, THRESHOLDS)
     down = one_of(draw, (0.0, 0.0, 1.0, 3.0))
     drawn = [draw.random() * 2 - 1 - down for _ in range(up_to(draw, 10))]
-    return (
-        [one_of(draw, (upper, lower, -1.0)) if chance(draw, 0.1) else one for one in drawn],
-        upper,
-        lower,
-    )
+    scores = [one_of(draw, (upper, lower, -1.0)) if chance(draw, 0.1) else one for one in drawn]
+    return scores, upper, lower
 
 
 def _their_action(programs: "Released", seed: int) -> str:
     scores, upper, lower = _scores(seed)
     (flag,) = programs.inference.process_flag(scores, len(scores), upper, lower)
-    return ("incorrect", "ambiguous", "correct")[flag]
+    return _ACTIONS[flag]
 
 
 def _passages(seed: int) -> list[str]:
@@ -98,26 +93,24 @@ def _passages(seed: int) -> list[str]:
     return [passage_of(draw) for _ in range(up_to(draw, 4))]
 
 
-def _their_strips(mode: str) -> Callable[["Released", int], list[str]]:
-    return lambda programs, seed: [
-        strip for passage in _passages(seed) for strip in programs.cut(passage, mode)
-    ]
+def _as_read(seed: int) -> str:
+    """Return passages on one line, which leaves spaces around them where it is split."""
+    return " [sep] ".join(_passages(seed)).strip()
 
 
-def _our_strips(mode: Decomposition) -> Callable[[int], list[str]]:
-    return lambda seed: [strip for text in _passages(seed) for strip in decompose(text, mode)]
-
-
-def _their_spaced_strips(programs: "Released", seed: int) -> list[str]:
-    """Cut passages as the program does that reads them from a line, with the spaces around them."""
-    line = " [sep] ".join(_passages(seed)).strip()
-    return [strip for text in line.split("[sep]") for strip in programs.cut(text, "fixed_num")]
-
-
-def _our_spaced_strips(seed: int) -> list[str]:
+def _spaced_strips(seed: int) -> list[str]:
     given = _passages(seed)
     spaced = (as_split(text, place, len(given)) for place, text in enumerate(given))
     return [strip for text in spaced for strip in decompose(text, "fixed_num_spaced")]
+
+
+def _strips(mode: Decomposition, name: str, runs: int) -> Case:
+    return Case(
+        name,
+        runs,
+        lambda programs, seed: programs.cut(_passages(seed), mode),
+        lambda seed: [strip for text in _passages(seed) for strip in decompose(text, mode)],
+    )
 
 
 def _retrieved(seed: int) -> tuple[str, list[tuple[str, str]]]:
@@ -127,32 +120,31 @@ def _retrieved(seed: int) -> tuple[str, list[tuple[str, str]]]:
     return words_of(draw, 6), [(title, passage_of(draw)) for _ in range(up_to(draw, 10))]
 
 
-def _their_refinement(mode: str) -> Callable[["Released", int], str]:
-    def refined(programs: "Released", seed: int) -> str:
-        question, passages = _retrieved(seed)
-        out = programs.scratch / "correct"
-        texts = [with_title(*passage) for passage in passages]
-        refine = programs.refinement.knowledge_refinement
-        refine([texts], [question], str(out), "evaluator", "cpu", mode)
-        return out.read_text("utf-8").removeprefix("#")
-
-    return refined
-
-
-def _our_refinement(mode: Decomposition) -> Callable[[int], str]:
+def _refinement(mode: Decomposition) -> Case:
     settings = PaperSettings(
         task="popqa", decomposition=mode, strips_kept=KEPT[mode], strip_threshold=None,
         strip_order="score", strip_scores="alone", titles="passage",
     )  # fmt: skip
 
-    def refined(seed: int) -> str:
+    def theirs(programs: "Released", seed: int) -> str | None:
+        question, passages = _retrieved(seed)
+        out = programs.scratch / "correct"
+        texts = [with_title(*passage) for passage in passages]
+        refine = programs.refinement.knowledge_refinement
+        try:
+            refine([texts], [question], str(out), "evaluator", "cpu", mode)
+        except IndexError:  # It can make no strip of fewer than ten words.
+            return None
+        return out.read_text("utf-8").removeprefix("#")
+
+    def ours(seed: int) -> str:
         question, passages = _retrieved(seed)
         documents = [Document(text, metadata={"title": title}) for title, text in passages]
         state: Any = {"question": question, "documents": documents}
         with left_armed():
             return paper_format(Refine(evaluator()).run(state, settings), settings)  # type: ignore[arg-type]
 
-    return refined
+    return Case(f"refinement, {mode}", 400, theirs, ours)
 
 
 def _paragraphs(seed: int) -> list[str]:
@@ -181,16 +173,14 @@ def _strip(text: str, kind: StripKind) -> Strip:
     return Strip(text=text, kind=kind, source=source, score=None, kept=True, reason="")
 
 
-def _their_answer(programs: "Released", seed: int) -> str:
-    return str(programs.inference.postprocess_answer_option_conditioned(reply_of(drawing(seed))))
+def _asked(seed: int) -> list[str]:
+    return [f"Who is {name}?" for name in (NAMES[seed % 8], words_of(drawing(seed), 4))]
 
 
-def _our_answer(seed: int) -> str:
-    return released_answer(reply_of(drawing(seed)))
-
-
-_SCORED = {"popqa": "popqa", "pubqa": "fever", "arc_challenge": "arc_c"}
-"""The folders whose answers eval.py scores, and its names of their tasks."""
+def _our_queries(seed: int) -> list[str]:
+    query = profile_of("biography").query
+    assert query is not None
+    return [query(question) for question in _asked(seed)]
 
 
 def _rows(seed: int, names: Sequence[str]) -> tuple[str, list[dict[str, Any]], list[str]]:
@@ -216,7 +206,7 @@ def _their_mean(programs: "Released", seed: int) -> str:
 def _our_mean(seed: int) -> str:
     name, rows, replies = _rows(seed, tuple(_SCORED))
     found = [
-        MATCH.compute(example, {"answer": reply, "status": "answered"})
+        METRICS["match"].score(example, {"answer": reply, "status": "answered"})
         for example, reply in zip(_read_rows(name, rows), replies, strict=True)
     ]
     return f"{sum(filter(None, found)) / len(found):.3f}"
@@ -229,15 +219,15 @@ def _write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 def _read_rows(name: str, rows: Sequence[dict[str, Any]]) -> list[Example]:
     with TemporaryDirectory() as place:
         _write_rows(Path(place) / "asked.jsonl", rows)
-        return read_self_rag(Path(place) / "asked.jsonl", FOLDERS[name]).examples
+        return read_rows(Path(place) / "asked.jsonl", FOLDERS[name], "self-rag").examples
 
 
 def _their_folder(programs: "Released", seed: int) -> list[Any]:
     """Prepare the data as the program does, and read what it wrote."""
     name, rows, _ = _rows(seed, tuple(FOLDERS))
     folder = programs.prepared(name, rows)
-    (folder / {"pubqa": "test_pubqa.txt"}.get(name, f"test_{name}.txt")).unlink()
-    return [_seen(one, name) for one in read_folder(folder, FOLDERS[name]).examples]
+    (folder / f"test_{name}.txt").unlink()
+    return [_seen(one, name) for one in folders.read(folder, FOLDERS[name]).examples]
 
 
 def _our_folder(seed: int) -> list[Any]:
@@ -247,14 +237,12 @@ def _our_folder(seed: int) -> list[Any]:
 
 def _seen(example: Example, name: str) -> list[Any]:
     """Return the question as in `sources`, the passages, PopQA's without title, and the options."""
-    titled = name != "popqa"
     texts = [
-        [one.metadata["title"] if titled else "", one.page_content.replace("\n", " ")]
+        [one.metadata["title"] if name != "popqa" else "", one.page_content.replace("\n", " ")]
         for one in example.documents
     ]
     topic = example.extra.get("topic")
-    question = f"Who is {topic}?" if topic else example.question
-    return [question, texts, list(map(list, example.choices))]
+    return [f"Who is {topic}?" if topic else example.question, texts, example.choices]
 
 
 def _pairs(seed: int) -> str:
@@ -283,7 +271,7 @@ def _our_pairs(seed: int) -> list[list[str]]:
     with TemporaryDirectory() as place:
         path = Path(place) / "pairs.txt"
         path.write_text(_pairs(seed), "utf-8")
-        examples = crag_pairs.read(path, "popqa").examples
+        examples = folders.read_pairs(path, "popqa").examples
     return [[one.question, *(text.page_content for text in one.documents)] for one in examples]
 
 
@@ -325,96 +313,88 @@ def _our_passages(seed: int) -> list[Any]:
     return offered
 
 
-def _their_queries(programs: "Released", seed: int) -> list[str]:
-    asked = [f"Who is {name}?" for name in (NAMES[seed % 8], words_of(drawing(seed), 4))]
-    found: list[str] = programs.search.generate_knowledge_q(asked, "bio", None, "all")
-    return found
-
-
-def _our_queries(seed: int) -> list[str]:
-    query = profile_of("biography").query
-    assert query is not None
-    return [query(f"Who is {name}?") for name in (NAMES[seed % 8], words_of(drawing(seed), 4))]
-
-
 CASES = (
     Case("action", 20_000, _their_action, lambda seed: decide(*_scores(seed))),
-    Case("excerption", 10_000, _their_strips("excerption"), _our_strips("excerption")),
+    _strips("excerption", "excerption", 10_000),
+    _strips("fixed_num", "fixed_num, stripped passages", 5000),
     Case(
-        "fixed_num, stripped passages", 5000, _their_strips("fixed_num"), _our_strips("fixed_num")
+        "fixed_num, passages as read", 5000,
+        lambda programs, seed: programs.cut(_as_read(seed).split("[sep]"), "fixed_num"),
+        _spaced_strips,
     ),
-    Case("fixed_num, passages as read", 5000, _their_spaced_strips, _our_spaced_strips),
-    *(
-        Case(f"refinement, {mode}", 400, _their_refinement(mode), _our_refinement(mode))
-        for mode in KEPT
-    ),
+    *map(_refinement, KEPT),
     Case("selection from the web", 400, _their_selection, _our_selection),
-    Case("queries, bio", 400, _their_queries, _our_queries),
-    Case("answers", 10_000, _their_answer, _our_answer),
+    Case(
+        "queries, bio", 400,
+        lambda programs, seed: programs.search.generate_knowledge_q(
+            _asked(seed), "bio", None, "all"
+        ),
+        _our_queries,
+    ),
+    Case(
+        "answers", 10_000,
+        lambda programs, seed: programs.inference.postprocess_answer_option_conditioned(
+            reply_of(drawing(seed))
+        ),
+        lambda seed: released_answer(reply_of(drawing(seed))),
+    ),
     Case("scores of answers", 1000, _their_mean, _our_mean),
     Case("prepared data", 400, _their_folder, _our_folder),
     Case("pairs of question and passage", 1000, _their_pairs, _our_pairs),
     Case("Self-CRAG's passages, assembled", 200, _their_passages, _our_passages),
-)
-
-
-def compare(folder: Path, runs: int | None) -> Iterator[Count]:
-    """Yield for each case in how many runs both answer alike."""
-    with released(folder) as programs:
-        for case in CASES:
-            same, wanted = list[bool](), runs or case.runs
-            seed = 0
-            for seed in count():
-                if len(same) == wanted:
-                    break
-                if (answer := programs.answer(case, seed)) is not None:
-                    same.append(answer == case.ours(seed))
-            yield Count(case.name, sum(same), wanted, seed - wanted)
-        yield from official_inference.compare(programs.inference, programs.scratch, runs or RUNS)
+)  # fmt: skip
 
 
 @contextlib.contextmanager
 def released(official: Path) -> Iterator["Released"]:
     """Load the programs from the folder of the checkouts."""
-    folder, stand_ins = official / CHECKOUT, _stand_ins()
+    modules = stand_ins(stand_in(from_pretrained=lambda *_, **__: _Evaluator()))
     with contextlib.ExitStack() as opened:
 
-        def load(name: str) -> ModuleType:
-            return opened.enter_context(program(folder, name, stand_ins))
+        def load(name: str, folder: str = CHECKOUT) -> ModuleType:
+            return opened.enter_context(program(official / folder, name, modules))
 
         inference = load("CRAG_Inference")
-        metrics = opened.enter_context(program(official / METRICS, "metrics", {}))
-        stand_ins["metrics"] = metrics
-        scratch = opened.enter_context(TemporaryDirectory())
+        modules["metrics"] = load("metrics", MEASURES)
+        scratch = Path(opened.enter_context(TemporaryDirectory()))
         yield Released(
-            inference, load("internal_knowledge_preparation"),
+            inference, scratch, load("internal_knowledge_preparation"),
             load("external_knowledge_preparation"), load("data_process"), load("eval"),
-            Path(scratch),
         )  # fmt: skip
 
 
-class Released(NamedTuple):
+class Released:
     """The programs, ready to be asked."""
 
-    inference: Any
-    refinement: Any
-    search: Any
-    preparation: Any
-    scoring: Any
-    scratch: Path
+    def __init__(self, inference: Any, scratch: Path, *others: Any) -> None:
+        self.inference, self.scratch = inference, scratch
+        self.refinement: Any
+        self.search: Any
+        self.preparation: Any
+        self.scoring: Any
+        self.refinement, self.search, self.preparation, self.scoring = others or [None] * 4
 
-    def answer(self, case: Case, seed: int) -> Any:
-        """Return what a program answers; None where it fails."""
+    def cases(self) -> list[Case]:
+        """Return what is compared with the official wording: the whole inference."""
+        asked = [(folder, "selfrag_llama", True) for folder in FOLDERS]
+        asked += [("pubqa", "llama", True)]
+        asked += [(folder, "selfrag_llama", False) for folder in FOLDERS]
+        return [self._case(*one) for one in asked]
+
+    def _case(self, folder: str, model: str, retrieves: bool) -> Case:
+        name = f"inference{'' if retrieves else ' without retrieval'}, {folder}, {model}"
+        return Case(
+            name, 40, lambda programs, seed: programs.infer(folder, model, retrieves, seed),
+            lambda seed: infer(self.inference, folder, model, retrieves, seed),
+        )  # fmt: skip
+
+    def cut(self, passages: Sequence[str], mode: str) -> list[str] | None:
+        """Cut passages into strips; an earlier program has another name for a mode."""
+        cut = self.refinement.extract_strips_from_psg
         try:
-            return case.theirs(self, seed)
+            return [strip for one in passages for strip in cut(one, mode) or cut(one, "word_num")]
         except IndexError:  # It can make no strip of fewer than ten words.
             return None
-
-    def cut(self, passage: str, mode: str) -> list[str]:
-        """Cut a passage into strips; an earlier program has another name for a mode."""
-        cut = self.refinement.extract_strips_from_psg
-        strips: list[str] | None = cut(passage, mode)
-        return cut(passage, "word_num") if strips is None else strips
 
     def prepared(
         self,
@@ -439,6 +419,89 @@ class Released(NamedTuple):
         ):
             run_main(self.preparation, ["--dataset", name, *joins])
         return folder
+
+    def infer(self, folder: str, model: str, retrieves: bool, seed: int) -> list[Any] | None:
+        """Run the whole inference on a drawn folder; return prompt and answer of each question."""
+        (self.scratch / "scripts").mkdir(exist_ok=True)
+        folder_of(drawing(seed), folder).write(self.scratch / "data" / folder)
+        generator, (upper, lower) = _Generator(seed), THRESHOLDS[seed % len(THRESHOLDS)]
+        data, out = f"../data/{folder}", self.scratch / "answers"
+        with (
+            chdir(self.scratch / "scripts"),
+            mock.patch.object(self.inference, "LLM", return_value=generator),
+        ):
+            try:
+                run_main(self.inference, [
+                    "--generator_path", PATHS[model], "--evaluator_path", "evaluator",
+                    "--input_file", f"{data}/test_{folder}.txt", "--output_file", str(out),
+                    "--internal_knowledge_path", f"{data}/ref/correct",
+                    "--external_knowledge_path", f"{data}/ref/incorrect",
+                    "--combined_knowledge_path", f"{data}/ref/ambiguous", "--task", folder,
+                    "--method", "crag" if retrieves else "no_retrieval", "--ndocs", "10",
+                    "--upper_threshold", str(upper), "--lower_threshold", str(-lower),
+                ])  # fmt: skip
+            except TypeError:  # Without a paragraph the newer program fails for most tasks.
+                return None
+        return list(zip(generator.prompts, out.read_text("utf-8").split("\n"), strict=True))
+
+
+def infer(program: Any, folder: str, model: str, retrieves: bool, seed: int) -> list[Any]:
+    """Ask crag's row with published knowledge, or the one without retrieval, the same."""
+    task, (upper, lower) = FOLDERS[folder], THRESHOLDS[seed % len(THRESHOLDS)]
+    chat = FakeChatModel()
+    prompts = wording(program, folder, model, retrieves)
+    parts = Parts(retriever=FakeRetriever(), evaluator=evaluator(), model=chat, prompts=prompts)
+    answerer = Answerer(Resources(parts=parts, model="none", disarm=False))
+    method = "crag_published" if retrieves else "no_retrieval"
+    settings = {"task": task, "upper": upper, "lower": lower}
+    variant = Variant(name="published", method=method, settings=settings)
+    with TemporaryDirectory() as place:
+        folder_of(drawing(seed), folder).write(Path(place))
+        examples = folders.read(Path(place), task, as_published=True).examples
+    for example in examples:
+        asyncio.run(answerer.answer(Unit(variant, example, {}, 0)))
+    asked = [str(messages[-1].content) for messages in chat.prompts]
+    return [(prompt, released_answer(_reply(seed, prompt))) for prompt in asked]
+
+
+def wording(program: Any, folder: str, model: str, retrieves: bool) -> Prompts:
+    """Read the official wording out of the program, by marks in the place of what it fills in."""
+    task = FOLDERS[folder]
+    place = Path(tempfile.mkdtemp(prefix="crag-wording-"))  # Read as long as the audit runs.
+    (place / "data" / "arc_challenge").mkdir(parents=True)
+    (place / "scripts").mkdir()
+    choices = place / "data" / "arc_challenge" / folders.CHOICES
+    choices.write_text(f"{_MARKS['published_options']}\n", encoding="utf-8")
+    named = "modelname" in inspect.signature(program.format_prompt).parameters
+    paragraph = _MARKS["knowledge"] if retrieves else None
+    with chdir(place / "scripts"):
+        text: str = program.format_prompt(
+            0, folder, _MARKS["question"], paragraph, *([model] if named else [])
+        )
+    text = text.replace("$", "$$")
+    for placeholder, mark in _MARKS.items():
+        text = text.replace(mark, f"${placeholder}")
+    name = f"answer_{task}" if retrieves else profile_of(task).own_prompt
+    (place / f"{name}.md").write_text(f"[user]\n{text}\n", encoding="utf-8")
+    return Prompts.from_folder(place)
+
+
+def _reply(seed: int, prompt: str) -> str:
+    return reply_of(drawing(f"{seed}\n{prompt}"))
+
+
+class _Generator:
+    """A stand-in for vLLM's model that keeps what it was asked."""
+
+    def __init__(self, seed: int) -> None:
+        self.prompts: list[str] = []
+        self._seed = seed
+
+    def generate(self, prompts: Sequence[str], _: Any) -> list[Any]:
+        """Return a reply to the one prompt, in the shape of vLLM's."""
+        (prompt,) = prompts
+        self.prompts.append(prompt)
+        return [stand_in(outputs=[stand_in(text=_reply(self._seed, prompt))])]
 
 
 class _Evaluator:
@@ -469,65 +532,3 @@ class _Logits(float):
 
     def cpu(self) -> "_Logits":
         return self
-
-
-class _Progress:
-    """What the programs use of the package tqdm."""
-
-    def __init__(self, values: Any, **_: Any) -> None:
-        self._values = values
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
-
-    def update(self, _: int) -> None:
-        """Do nothing."""
-
-
-def _stand_ins() -> dict[str, Any]:
-    nothing = stand_in()
-    data = stand_in(
-        **dict.fromkeys(("TensorDataset", "DataLoader", "RandomSampler", "SequentialSampler"))
-    )
-    torch = stand_in(
-        nn=stand_in(Module=object), utils=stand_in(data=data), optim=stand_in(AdamW=None),
-        cuda=stand_in(is_available=bool), device=str, no_grad=contextlib.nullcontext,
-    )  # fmt: skip
-    evaluator = stand_in(from_pretrained=lambda *_, **__: _Evaluator())
-    transformers = stand_in(
-        get_scheduler=None, T5Tokenizer=evaluator, T5ForSequenceClassification=evaluator,
-        AutoTokenizer=None, AutoModelForCausalLM=None,
-    )  # fmt: skip
-    return {
-        "torch": torch, "torch.nn": torch.nn, "torch.utils": torch.utils, "torch.utils.data": data,
-        "torch.optim": torch.optim, "sklearn": nothing, "sklearn.utils": stand_in(shuffle=None),
-        "pandas": nothing, "tqdm": stand_in(tqdm=_Progress), "transformers": transformers,
-        "vllm": stand_in(LLM=None, SamplingParams=dict), "openai": nothing, "requests": nothing,
-        "bs4": stand_in(BeautifulSoup=None), "jsonlines": stand_in(open=JsonLines),
-    }  # fmt: skip
-
-
-@cache
-def _cases() -> dict[str, Case]:
-    return {case.name: case for case in CASES}
-
-
-def recordings() -> Iterator[tuple[Case, int, Any]]:
-    """Return each case with a seed and what was recorded for it."""
-    for line in RECORDED.read_text("utf-8").splitlines():
-        name, seed, answer = json.loads(line)
-        yield _cases()[name], seed, answer
-
-
-def record(official: Path) -> int:
-    """Record what the programs answer to the first seeds of each case; return how many lines."""
-    lines: list[str] = []
-    with released(official) as programs:
-        for case in CASES:
-            size = 0
-            for seed in range(MOST_SEEDS):
-                if size < MOST_BYTES and (answer := programs.answer(case, seed)) is not None:
-                    lines.append(json.dumps([case.name, seed, answer], ensure_ascii=False))
-                    size += len(lines[-1].encode())
-    RECORDED.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    return len(lines)

@@ -5,16 +5,15 @@ What the programs answered is recorded for the tests, which have no checkout of 
 """
 
 import contextlib
-import itertools
 import json
 from collections.abc import Iterator
-from functools import cache
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 from unittest import mock
 
-from crag.papers.released.official_program import JsonLines, program, run_main, stand_in
+from crag.papers.released.official import Case, program, run_main, stand_in, stand_ins
 from crag.papers.released.reflection import (
     RELEASED_LONG,
     RELEASED_SHORT,
@@ -48,7 +47,7 @@ Answer = tuple[str, list[str]]
 """The text, and the titles of the passages that it cites."""
 
 
-class Case(NamedTuple):
+class Asking(NamedTuple):
     """Questions to one program."""
 
     name: str
@@ -56,7 +55,6 @@ class Case(NamedTuple):
     style: Style = Style()
     mode: Mode = "always"
     ignore_no_support: bool = False
-    runs: int = 500
 
     @property
     def is_short(self) -> bool:
@@ -64,29 +62,32 @@ class Case(NamedTuple):
         return self.program in {"open", "closed"}
 
 
-CASES = (
-    Case("ASQA", "asqa"),
-    Case("ASQA, ignore_no_support", "asqa", ignore_no_support=True),
-    Case("ASQA, line breaks", "asqa", Style(breaks=0.1)),
-    Case("ASQA, leading spaces", "asqa", Style(spaces=1.0)),
-    Case("ASQA, adaptive", "asqa", WORDY, "adaptive"),
-    Case("ASQA, everything at once", "asqa", WORDY, ignore_no_support=True),
-    Case("ASQA, a model without tokens", "asqa", TOKENLESS, runs=300),
-    Case("ASQA, adaptive, a model without tokens", "asqa", TOKENLESS, "adaptive", runs=300),
-    Case("Biography", "biography"),
-    Case("Biography, ignore_no_support", "biography", ignore_no_support=True),
-    Case("Biography, line breaks", "biography", Style(breaks=0.1)),
-    Case("Biography, leading spaces", "biography", Style(spaces=1.0)),
-    Case("Biography, a model without tokens", "biography", TOKENLESS, runs=300),
-    Case("short form, open", "open", WORDY),
-    Case("short form, open, adaptive", "open", WORDY, "adaptive"),
-    Case("short form, open, no retrieval", "open", WORDY, "never"),
-    Case("short form, open, a model without tokens", "open", TOKENLESS, runs=300),
-    Case("short form, closed", "closed", WORDY),
-    Case("short form, closed, adaptive", "closed", WORDY, "adaptive"),
-    Case("short form, closed, no retrieval", "closed", WORDY, "never"),
-    Case("short form, closed, a model without tokens", "closed", TOKENLESS, runs=300),
-)
+ASKINGS = {
+    one.name: one
+    for one in (
+        Asking("ASQA", "asqa"),
+        Asking("ASQA, ignore_no_support", "asqa", ignore_no_support=True),
+        Asking("ASQA, line breaks", "asqa", Style(breaks=0.1)),
+        Asking("ASQA, leading spaces", "asqa", Style(spaces=1.0)),
+        Asking("ASQA, adaptive", "asqa", WORDY, "adaptive"),
+        Asking("ASQA, everything at once", "asqa", WORDY, ignore_no_support=True),
+        Asking("ASQA, a model without tokens", "asqa", TOKENLESS),
+        Asking("ASQA, adaptive, a model without tokens", "asqa", TOKENLESS, "adaptive"),
+        Asking("Biography", "biography"),
+        Asking("Biography, ignore_no_support", "biography", ignore_no_support=True),
+        Asking("Biography, line breaks", "biography", Style(breaks=0.1)),
+        Asking("Biography, leading spaces", "biography", Style(spaces=1.0)),
+        Asking("Biography, a model without tokens", "biography", TOKENLESS),
+        Asking("short form, open", "open", WORDY),
+        Asking("short form, open, adaptive", "open", WORDY, "adaptive"),
+        Asking("short form, open, no retrieval", "open", WORDY, "never"),
+        Asking("short form, open, a model without tokens", "open", TOKENLESS),
+        Asking("short form, closed", "closed", WORDY),
+        Asking("short form, closed, adaptive", "closed", WORDY, "adaptive"),
+        Asking("short form, closed, no retrieval", "closed", WORDY, "never"),
+        Asking("short form, closed, a model without tokens", "closed", TOKENLESS),
+    )
+}
 """Biography without retrieval is missing: there the released program fails."""
 
 
@@ -104,7 +105,7 @@ class Limits(NamedTuple):
         return cls(delta, (2, 1, 3)[seed % 3], (5, 2, 4, 3, 6, 5, 7)[seed % 7])
 
 
-def ours(case: Case, seed: int, without: Compat | None = None) -> Answer:
+def ours(case: Asking, seed: int, without: Compat | None = None) -> Answer:
     """Return what crag answers with the options that restore the released behaviour.
 
     `without` is one of them that is left out.
@@ -136,10 +137,10 @@ def ours(case: Case, seed: int, without: Compat | None = None) -> Answer:
 @contextlib.contextmanager
 def released(official: Path) -> Iterator["Released"]:
     """Load both programs from the folder of the checkouts."""
-    folder, stand_ins = official / CHECKOUT, _stand_ins()
+    folder, modules = official / CHECKOUT, stand_ins()
     with (
-        program(folder, "run_long_form_static", stand_ins) as long,
-        program(folder, "run_short_form", stand_ins) as short,
+        program(folder, "run_long_form_static", modules) as long,
+        program(folder, "run_short_form", modules) as short,
         TemporaryDirectory() as scratch,
     ):
         rerank = short.call_model_rerank_w_scores_batch
@@ -158,11 +159,12 @@ class Released:
     def __init__(self, long: Any, short: Any, scratch: Path) -> None:
         self._long, self._short, self._scratch = long, short, scratch
 
-    def answers(self, case: Case) -> Iterator[tuple[int, Answer | None]]:
-        """Return each seed from 0 on with what the program answers; None where it fails."""
-        return ((seed, self._answer(case, seed)) for seed in itertools.count())
+    def cases(self) -> list[Case]:
+        """Return nothing more than `CASES`."""
+        return []
 
-    def _answer(self, case: Case, seed: int) -> Answer | None:
+    def answer(self, case: Asking, seed: int) -> Answer | None:
+        """Return what the program answers; None where it fails."""
         program = self._short if case.is_short else self._long
         model = VllmModel(ScriptedModel(seed, case.style))
         with (
@@ -175,7 +177,7 @@ class Released:
             except (KeyError, IndexError):
                 return None
 
-    def _run(self, program: Any, case: Case, limits: Limits) -> Answer:
+    def _run(self, program: Any, case: Asking, limits: Limits) -> Answer:
         asked, out = self._scratch / "asked.json", self._scratch / "answered"
         row = _ROWS[case.program] | {"ctxs": _CONTEXTS, "docs": _CONTEXTS}
         asked.write_text(json.dumps([row]), "utf-8")
@@ -214,50 +216,17 @@ _ARGUMENTS = {
 }
 
 
-@cache
-def _stand_ins() -> dict[str, Any]:
-    torch = stand_in(
-        backends=stand_in(cudnn=stand_in()), manual_seed=id, cuda=stand_in(manual_seed_all=id)
-    )
-    transformers = stand_in(AutoTokenizer=None, AutoModelForCausalLM=None)
-
-    def sampling(*, max_tokens: int, **_: Any) -> Any:
-        return stand_in(max_tokens=max_tokens)
-
-    return {
-        "jsonlines": stand_in(open=JsonLines), "openai": stand_in(), "spacy": stand_in(),
-        "torch": torch, "tqdm": stand_in(tqdm=iter), "transformers": transformers,
-        "vllm": stand_in(LLM=None, SamplingParams=sampling),
-    }  # fmt: skip
-
-
 def _tokenizers(style: Style) -> Any:
     return stand_in(from_pretrained=lambda *_, **__: VllmTokenizer(style))
 
 
-class Recording(NamedTuple):
-    """What a released program answered."""
-
-    case: Case
-    seed: int
-    answer: Answer
-
-
-def recordings() -> Iterator[Recording]:
-    """Return what was recorded."""
-    cases = {case.name: case for case in CASES}
-    for line in RECORDED.read_text("utf-8").splitlines():
-        name, seed, text, cited = json.loads(line)
-        yield Recording(cases[name], seed, (text, cited))
+def _case(asking: Asking) -> Case:
+    return Case(
+        asking.name,
+        300,
+        lambda programs, seed: programs.answer(asking, seed),
+        partial(ours, asking),
+    )
 
 
-def record(official: Path, each: int) -> int:
-    """Record what the programs answer to the first seeds of each case; return how many lines."""
-    lines = []
-    with released(official) as programs:
-        for case in CASES:
-            for seed, answer in itertools.islice(programs.answers(case), each):
-                if answer is not None:
-                    lines.append(json.dumps([case.name, seed, *answer]))
-    RECORDED.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    return len(lines)
+CASES = tuple(map(_case, ASKINGS.values()))

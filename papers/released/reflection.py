@@ -126,26 +126,14 @@ def released_settings(values: Mapping[str, object]) -> ReleasedSettings:
     return ReleasedSettings.model_validate(values)
 
 
-RELEASED_SHORT: frozenset[Compat] = frozenset(
-    {
-        "released_ratio",
-        "released_utility_weight",
-        "released_text",
-        "missing_group_half",
-        "end_token_counts",
-    }
-)
-"""What the released short form does."""
-RELEASED_LONG: frozenset[Compat] = frozenset(get_args(Compat)) - {
-    "released_ratio",
-    "released_utility_weight",
-    "released_text",
-    "missing_group_half",
+RELEASED_SHORT: frozenset[Compat] = frozenset({
+    "released_ratio", "released_utility_weight", "released_text", "missing_group_half",
     "end_token_counts",
-    "desired_token_only",
-    "share_of_three",
-    "released_biography",
-}
+})  # fmt: skip
+"""What the released short form does."""
+RELEASED_LONG: frozenset[Compat] = frozenset(get_args(Compat)) - RELEASED_SHORT - {
+    "desired_token_only", "share_of_three", "released_biography",
+}  # fmt: skip
 """What the released long form does for ASQA; it goes with accumulation "product". For Biography
 `released_biography` takes the place of `released_citations`."""
 RELEASED_DRAFT_TOKENS = 25

@@ -31,8 +31,6 @@ class Labelled(NamedTuple):
     """Cases without a label, counted by reason."""
     agreement: dict[str, tuple[int, int]]
     """For each kind: cases whose label is that of the rule, and all labelled ones."""
-    left: int
-    """Cases that were not judged, because a limit was reached."""
 
 
 def label_cases(  # noqa: PLR0913 - a run has these options
@@ -43,35 +41,28 @@ def label_cases(  # noqa: PLR0913 - a run has these options
     name: str,
     batch: int = 32,
     attempts: int = 3,
-    stopped: Callable[[], str] = str,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Labelled:
     """Replace the label of each case by that of a judge, `batch` cases at a time.
 
     A case without a usable label is asked for again, `attempts` times in all, and then rejected for
-    the last reason. What the ledger holds is not asked for again. When `stopped` returns a reason,
-    nothing more is asked, and cases that were not labelled by then are left for the next run.
+    the last reason. What the ledger holds is not asked for again.
     """
     waiting = [case for case in cases if case.key not in ledger.made]
     for start in range(0, len(waiting), batch):
         asked: Sequence[Case] = waiting[start : start + batch]
         for attempt in range(attempts):
-            if stopped() or not asked:
-                break
-            judged = list(zip(asked, judge(asked), strict=True))
             unusable = []
-            for case, said in judged:
+            for case, said in zip(asked, judge(asked) if asked else (), strict=True):
                 if said.label in LABELS[case.kind]:
                     ledger.add(case.key, {"label": said.label})
-                elif not stopped():
-                    unusable.append(case)
-                    if attempt == attempts - 1:
-                        problem = said.problem or NO_LABEL
-                        ledger.add(case.key, {"label": "", "problem": problem})
+                    continue
+                unusable.append(case)
+                if attempt == attempts - 1:
+                    problem = said.problem or NO_LABEL
+                    ledger.add(case.key, {"label": "", "problem": problem})
             asked = unusable
         progress(len(ledger.made), len(cases))
-        if stopped():
-            break
     return _labelled(cases, ledger, name)
 
 
@@ -80,14 +71,11 @@ def _labelled(cases: Sequence[LabelledCase], ledger: Ledger, name: str) -> Label
     rejected: Counter[str] = Counter()
     agreement: dict[str, tuple[int, int]] = {}
     for case in cases:
-        made = ledger.made.get(case.key)
-        if made is None:
-            continue
+        made = ledger.made[case.key]
         if not made["label"]:
             rejected[made["problem"]] += 1
             continue
         labelled.append(case.model_copy(update={"label": made["label"], "source": name}))
         same, of = agreement.get(case.kind, (0, 0))
         agreement[case.kind] = same + (made["label"] == case.label), of + 1
-    left = sum(case.key not in ledger.made for case in cases)
-    return Labelled(labelled, dict(rejected), agreement, left)
+    return Labelled(labelled, dict(rejected), agreement)

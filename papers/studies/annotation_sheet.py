@@ -15,12 +15,13 @@ import csv
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 from crag.errors import DataError
 from crag.papers.bench.examples import TASKS, Example
 from crag.papers.bench.report import table
-from crag.papers.bench.rows import Row, RowFile
+from crag.papers.bench.runner import Row, RowFile
 from crag.papers.loading.detect import load_examples
 from crag.reflection_tokens import FULLY, IRRELEVANT, NO_SUPPORT, PARTIALLY, RELEVANT
 
@@ -32,7 +33,7 @@ JUDGED = {
 """The columns to fill in, with what may stand there. The first one is about the whole answer, as a
 reasonable reader would take it; the others judge the passage for the question, and the answer by
 the passage alone."""
-SHOWN = ("number", "question", "answer", "title", "text")
+SHOWN, _TOLD = ("number", "question", "answer", "title", "text"), ("number", "passage", "support")
 _SAID = {
     RELEVANT: "relevant", IRRELEVANT: "irrelevant",
     FULLY: "fully", PARTIALLY: "partially", NO_SUPPORT: "no",
@@ -61,11 +62,11 @@ def main() -> None:
     examples = {one.id: one for one in load_examples(given.data, given.task).examples}
     with RowFile(given.rows) as file:
         rows = [row for row in file.rows.values() if row["variant"] == given.variant]
-    drawn = draw(rows, examples, given.count, given.seed)
-    if not drawn:
+    lines = draw(rows, examples, given.count, given.seed)
+    if not lines:
         raise DataError(given.rows, f"no row of {given.variant!r} cites a passage")
-    write(drawn, given.output)
-    print(f"{len(drawn)} passages to judge in {given.output}; {key(given.output)} has the labels")
+    write(lines, given.output)
+    print(f"{len(lines)} passages to judge in {given.output}; {key(given.output)} has the labels")
 
 
 def draw(
@@ -81,36 +82,29 @@ def draw(
 
 def _lines(row: Row, question: str) -> Iterator[dict[str, str]]:
     said = [_SAID[token] for token in _TOKEN.findall((row["reflection"] or {}).get("raw", ""))]
-    cited = row["citations"]
-    labels = {
-        name: [word for word in said if word in JUDGED[name]] for name in ("passage", "support")
-    }
-    for place, source in enumerate(cited):
-        told = {
-            name: words[place] if len(words) == len(cited) else "" for name, words in labels.items()
-        }
-        shown = {"question": question, "answer": row["answer"]}
-        yield {**shown, "title": source["title"], "text": source["text"], **told}
+    shown = {"question": question, "answer": row["answer"]}
+    for place, cited in enumerate(row["citations"]):
+        line = shown | {"title": cited["source"]["title"], "text": cited["text"]}
+        for name in ("passage", "support"):
+            words = [word for word in said if word in JUDGED[name]]
+            line[name] = words[place] if len(words) == len(row["citations"]) else ""
+        yield line
 
 
 def write(lines: Sequence[Mapping[str, str]], path: Path) -> None:
     """Write the sheet with empty columns, and the model's words beside it."""
-    _write(path, [{**{name: line[name] for name in SHOWN}, **dict.fromkeys(JUDGED, "")}
-                  for line in lines])  # fmt: skip
-    told = ("number", "passage", "support")
-    _write(key(path), [{name: line[name] for name in told} for line in lines])
+    for place, columns in ((path, (*SHOWN, *JUDGED)), (key(path), _TOLD)):
+        with place.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, columns, extrasaction="ignore")
+            writer.writeheader()
+            hidden = dict.fromkeys(JUDGED, "") if place == path else {}
+            for line in lines:
+                writer.writerow({name: _plain(text) for name, text in {**line, **hidden}.items()})
 
 
 def key(sheet: Path) -> Path:
     """Return where the model's words are kept."""
     return sheet.with_suffix(".key.csv")
-
-
-def _write(path: Path, lines: Sequence[Mapping[str, str]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(lines[0]))
-        writer.writeheader()
-        writer.writerows({name: _plain(text) for name, text in line.items()} for line in lines)
 
 
 def _plain(text: str) -> str:
@@ -124,34 +118,28 @@ def agreement(sheets: Sequence[Path]) -> str:
     Raises:
         DataError: a cell holds something else than its column allows.
     """
-    judged = [_read(path) for path in sheets]
-    said = {line["number"]: line for line in _rows(key(sheets[0]))}
+    judged, model = [_read(path) for path in sheets], _read(key(sheets[0]))
     rows = []
     for name in JUDGED:
-        cells = [[sheet[number][name] for number in said if number in sheet] for sheet in judged]
-        filled = [word for sheet in cells for word in sheet if word]
-        if name not in next(iter(said.values())):
-            rows.append([name, _share([word == "yes" for word in filled]), "-", _between(cells)])
-            continue
-        pairs = [
-            (sheet[number][name], line[name])
-            for sheet in judged
-            for number, line in said.items()
-            if number in sheet and sheet[number][name] and line[name]
-        ]
-        rows.append([name, "-", _share([one == two for one, two in pairs]), _between(cells)])
+        cells = [{number: line[name] for number, line in sheet.items()} for sheet in judged]
+        filled = [word for sheet in cells for word in sheet.values() if word]
+        said = {number: line.get(name, "") for number, line in model.items()}
+        between = _agreed(list(combinations(cells, 2)))
+        if any(said.values()):
+            rows.append([name, "-", _agreed([(sheet, said) for sheet in cells]), between])
+        else:
+            rows.append([name, _share([word == "yes" for word in filled]), "-", between])
     return table(["", "yes", "agrees with the model", "judges agree"], rows)
 
 
-def _between(cells: Sequence[Sequence[str]]) -> str:
-    pairs = [
-        (one, two)
-        for place, first in enumerate(cells)
-        for second in cells[place + 1 :]
-        for one, two in zip(first, second, strict=False)
-        if one and two
-    ]
-    return _share([one == two for one, two in pairs]) if pairs else "-"
+def _agreed(pairs: Sequence[tuple[Mapping[str, str], Mapping[str, str]]]) -> str:
+    """Return how often two say the same, of the cells that both filled in."""
+    return _share([
+        first[number] == second[number]
+        for first, second in pairs
+        for number in first
+        if first[number] and second.get(number)
+    ])  # fmt: skip
 
 
 def _share(held: Sequence[bool]) -> str:
@@ -159,7 +147,11 @@ def _share(held: Sequence[bool]) -> str:
 
 
 def _read(path: Path) -> dict[str, dict[str, str]]:
-    lines = _rows(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = list(csv.DictReader(file))
+    except OSError as error:
+        raise DataError(path, str(error.strerror)) from error
     for place, line in enumerate(lines, start=2):
         for name, allowed in JUDGED.items():
             word = line[name] = line.get(name, "").strip().lower()
@@ -167,14 +159,6 @@ def _read(path: Path) -> dict[str, dict[str, str]]:
                 choice = ", ".join(allowed)
                 raise DataError(path, f"{name!r} is {word!r}; write one of {choice}", place)
     return {line["number"]: line for line in lines}
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return list(csv.DictReader(file))
-    except OSError as error:
-        raise DataError(path, str(error.strerror)) from error
 
 
 if __name__ == "__main__":

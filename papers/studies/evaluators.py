@@ -23,8 +23,8 @@ from crag.correction.scoring import with_title
 from crag.evaluators import load_evaluator
 from crag.factory.parts import choose_model
 from crag.models.encoder import packaged_encoder
-from crag.papers.bench.intervals import bootstrap
 from crag.papers.bench.report import table
+from crag.papers.bench.summary import bootstrap
 from crag.papers.evaluator.evidence import Question, read_questions, score_questions
 from crag.papers.evaluator.metrics import confusion, quality, top1
 from crag.parts import Evaluator, Passage

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,33 +11,23 @@ if TYPE_CHECKING:
 
 _DPI = 176
 """Twice the screen resolution, for high-density screens."""
-_COLOURS = 128
-"""Size of the palette, which reduces a picture to a third of its bytes and looks the same."""
 _SPECIAL = re.compile(r"([\\`*_|<>\[\]$])")
 
 
 class Picture:
-    """A figure and its description, which is shown where pictures are not supported.
-
-    The same figure gives the same bytes.
-    """
+    """A figure and its description, which is shown where pictures are not supported."""
 
     def __init__(self, figure: "Figure", says: str) -> None:
-        self.figure = figure
-        self.says = says
+        self.figure, self.says = figure, says
 
     def __repr__(self) -> str:
         return self.says
 
     def png(self) -> bytes:
         """Return the picture as PNG, without date or program metadata."""
-        from PIL import Image
-
-        drawn, small = io.BytesIO(), io.BytesIO()
+        drawn = io.BytesIO()
         self.figure.savefig(drawn, format="png", dpi=_DPI, metadata={"Software": None})
-        image = Image.open(drawn).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
-        image.save(small, format="PNG", optimize=True)
-        return small.getvalue()
+        return drawn.getvalue()
 
     def save(self, path: Path) -> None:
         """Write the picture as a PNG file."""
@@ -51,7 +41,8 @@ class Picture:
 class Table:
     """Rows of text under a heading; shown as Markdown, so the viewer's own colours apply.
 
-    Cells are plain text; markup is escaped. `bold` lists the indices of emphasised rows.
+    Cells are plain text; markup is escaped. `bold` lists the indices of emphasised rows, `numeric`
+    the columns that are aligned on the right.
     """
 
     def __init__(
@@ -59,55 +50,24 @@ class Table:
         columns: Sequence[str],
         rows: Sequence[Sequence[object]],
         *,
-        bold: Sequence[int] = (),
-        numeric: Sequence[str] = (),
+        bold: Collection[int] = (),
+        numeric: Collection[str] = (),
     ) -> None:
-        self.columns = list(columns)
-        self.rows = [[_text(cell) for cell in row] for row in rows]
-        self._bold = set(bold)
-        self._numeric = set(numeric)
-
-    def markdown(self) -> str:
-        """Return the table as Markdown; numeric columns are right-aligned."""
-        lines = [_line(self.columns), _line([self._rule(name) for name in self.columns])]
-        lines += [_line(self._cells(place, row)) for place, row in enumerate(self.rows)]
-        return "\n".join(lines)
+        rules = ["---:" if name in numeric else "---" for name in columns]
+        lines = [list(columns), rules]
+        for place, row in enumerate(rows):
+            cells = [plain(f"{one:+.2f}" if isinstance(one, float) else str(one)) for one in row]
+            cells = ["" if one is None else cell for one, cell in zip(row, cells, strict=True)]
+            lines.append([f"**{c}**" if c and place in bold else c for c in cells])
+        self.markdown = "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def __repr__(self) -> str:
-        widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in [self.columns, *self.rows]
-        ]
-        return "\n".join(lines)
+        return self.markdown
 
     def _repr_markdown_(self) -> str:
-        return self.markdown()
-
-    def _rule(self, name: str) -> str:
-        return "---:" if name in self._numeric else "---"
-
-    def _cells(self, place: int, row: Sequence[str]) -> list[str]:
-        cells = [plain(cell) for cell in row]
-        return [f"**{cell}**" if cell else "" for cell in cells] if place in self._bold else cells
+        return self.markdown
 
 
 def plain(text: str) -> str:
     """Escape text so that Markdown shows it unchanged, on one line."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("\\<", "&lt;")
-
-
-def shortened(text: str, most: int) -> str:
-    """Return the text on one line, truncated to `most` characters."""
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
-
-
-def _text(cell: object) -> str:
-    if cell is None:
-        return ""
-    return f"{cell:+.2f}" if isinstance(cell, float) else str(cell)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

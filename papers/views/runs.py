@@ -1,18 +1,22 @@
-"""Walk a graph: run it once, and record the update of each node."""
+"""Walk a graph: run it once, and show what each node wrote."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from langchain_core.documents import Document
 from langgraph.graph.state import CompiledStateGraph
 
 from crag.api import values_of
 from crag.papers.settings import PaperSettings
-from crag.papers.views.updates import written
+from crag.papers.views.display import Table, plain
+from crag.plain import shortened
+from crag.reflection.cleaning import cleaned
 from crag.settings import Settings
-from crag.state import State
+from crag.state import Critique, State, Strip, WebPage
 
-Place = tuple[tuple[int, int, str], ...]
-"""Step, order and name of a task, preceded by those of its parent graph."""
+_TEXT, _CANDIDATE = 90, 70
+_NUMBERS = ["IsRel", "IsSup", "IsUse", "sequence", "score"]
 
 
 class Step(NamedTuple):
@@ -30,20 +34,13 @@ class Walk:
         self.steps = steps
         self.state = state
 
-    @property
-    def nodes(self) -> list[str]:
-        """The nodes that ran, without duplicates, in order; a subgraph precedes its nodes."""
-        names = (name for step in self.steps for name in (step.node.partition(":")[0], step.node))
-        return list(dict.fromkeys(names))
-
     def __repr__(self) -> str:
         return " → ".join(step.node for step in self.steps)
 
     def _repr_markdown_(self) -> str:
-        shown = set[str]()
-        lines: list[str] = []
+        shown, lines = set[str](), list[str]()
         for number, step in enumerate(self.steps, start=1):
-            new = [part for part in written(step.update) if part not in shown]
+            new = [part for part in _written(step.update) if part not in shown]
             shown.update(new)
             lines += [f"**{number} · {step.node}**", *(new or ["*nothing new*"])]
         return "\n\n".join(lines)
@@ -52,7 +49,7 @@ class Walk:
 def walk(
     graph: CompiledStateGraph[Any, Any, Any, Any],
     question: str,
-    settings: Settings | Mapping[str, object] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> Walk:
     """Run a graph, and return every node's update and the final state.
 
@@ -62,48 +59,84 @@ def walk(
     Raises:
         SettingsError: a setting is unknown or out of range.
     """
-    context = (
-        settings
-        if isinstance(settings, Settings)
-        else PaperSettings.model_validate({**(settings or {})})
-    )
-    record = _Record(list(graph.nodes))
-    state: Any = {}
+    context: Settings = PaperSettings.model_validate({**(settings or {})})
     stream = graph.stream(
-        {"question": question}, context=context, stream_mode=["debug", "values"], subgraphs=True
+        {"question": question}, context=context, stream_mode=["updates", "values"], subgraphs=True
     )
+    steps, state, within = list[Step](), cast("State", {}), set[str]()
     for namespace, mode, chunk in cast("Any", stream):
-        if mode == "debug":
-            record.hear(namespace, chunk)
+        above = [name.partition(":")[0] for name in namespace]
+        if mode == "updates":
+            within.update(above)
+            steps += [
+                Step(":".join([*above, node]), values_of(update)) for node, update in chunk.items()
+            ]
         elif not namespace:
             state = chunk
-    return Walk(record.steps(), state)
+    order = list(graph.nodes)
+    steps = [step for step in steps if step.node not in within]  # Its nodes have the same updates.
+    return Walk(sorted(steps, key=lambda step: order.index(step.node.partition(":")[0])), state)
 
 
-class _Record:
-    """Tasks by their position in the run: step, then node, level by level."""
+def critique_table(critiques: Sequence[Critique]) -> Table:
+    """List candidates in the order of their critiques: text, each critique, and the outcome.
 
-    def __init__(self, order: list[str]) -> None:
-        self._order = order
-        self._places: dict[str, Place] = {"": ()}
-        self._updates: dict[Place, Mapping[str, Any]] = {}
+    Candidates in the answer are bold. IsRel, IsSup and the sequence score are in [0, 1], IsUse is
+    in [-1, 1]; a missing critique is empty.
+    """
+    scores = ("relevance", "support", "utility", "sequence", "total")
+    rows = [
+        (
+            one["segment"] + 1,
+            "none" if one["passage"] is None else one["passage"] + 1,
+            shortened(cleaned(one["text"]), _CANDIDATE),
+            *("" if one[name] is None else f"{one[name]:.2f}" for name in scores),
+            one["why"],
+        )
+        for one in cast("Sequence[Mapping[str, Any]]", critiques)
+    ]
+    chosen = [place for place, one in enumerate(critiques) if one["chosen"]]
+    columns = ["segment", "passage", "candidate", *_NUMBERS, "what became of it"]
+    return Table(columns, rows, bold=chosen, numeric=_NUMBERS)
 
-    def hear(self, namespace: tuple[str, ...], chunk: Mapping[str, Any]) -> None:
-        """Record the position of a task when it starts, and its update when it ends."""
-        payload = chunk["payload"]
-        if chunk["type"] == "task":
-            above = self._places[namespace[-1].rpartition(":")[2] if namespace else ""]
-            name: str = payload["name"]
-            order = self._order.index(name) if not namespace else 0
-            self._places[payload["id"]] = (*above, (chunk["step"], order, name))
-        elif chunk["type"] == "task_result":
-            self._updates[self._places[payload["id"]]] = values_of(payload["result"])
 
-    def steps(self) -> list[Step]:
-        """Return all steps in order, without subgraphs, whose nodes have the same updates."""
-        whole = {place[:depth] for place in self._updates for depth in range(1, len(place))}
-        return [
-            Step(":".join(name for _, _, name in place), self._updates[place])
-            for place in sorted(self._updates)
-            if place not in whole
-        ]
+def _written(update: Mapping[str, Any]) -> list[str]:
+    """Return an update as Markdown, one text for each non-empty key that is worth a look."""
+    shown = {**update, **(update.get("reflection") or {})}
+    return [f"`{key}` {show(shown[key])}" for key, show in _SHOWN.items() if shown.get(key)]
+
+
+def _documents(documents: Sequence[Document]) -> str:
+    rows = [(one.metadata.get("score"), str(one.metadata.get("title"))) for one in documents]
+    best = max((score for score, _ in rows if score is not None), default=None)
+    bold = [place for place, (score, _) in enumerate(rows) if score == best is not None]
+    return "\n\n" + Table(["score", "document"], rows, bold=bold, numeric=["score"]).markdown
+
+
+def _strips(strips: Sequence[Strip]) -> str:
+    kept = [one for one in strips if one["kept"]]
+    rows = [(one["score"], shortened(one["text"], _TEXT), one["source"]["title"]) for one in kept]
+    reasons = Counter(one["reason"] for one in strips if not one["kept"])
+    dropped = "".join(f", {number} dropped: {why}" for why, number in reasons.items() if why)
+    head = f"of the {strips[0]['kind']}: {len(kept)} of {len(strips)} kept{dropped}"
+    table = Table(["score", "kept strip", "of"], rows, numeric=["score"]).markdown
+    return f"{head}\n\n{table}" if kept else head
+
+
+def _pages(pages: Sequence[WebPage]) -> str:
+    return "; ".join(f"{plain(one['title'])} ({one['status']})" for one in pages)
+
+
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "query": plain,
+    "documents": _documents,
+    "thresholds": lambda one: f"upper {one['upper']:.2f}, lower {one['lower']:.2f}",
+    "action": lambda action: f"**{action}**",
+    "strips": _strips,
+    "pages": _pages,
+    "choices": lambda choices: plain(f"{choices[-1]['action']}: {choices[-1]['why']}"),
+    "passages": lambda passages: "; ".join(plain(one["title"]) for one in passages),
+    "critiques": lambda critiques: f"\n\n{critique_table(critiques).markdown}",
+    "answer": plain,
+    "events": lambda events: plain("; ".join(f"{one['kind']}: {one['detail']}" for one in events)),
+}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.papers.bench.armed import left_armed
+from crag.papers.bench.runner import left_armed
 from crag.text.untrusted import neutral, without_controls
 
 REFLECTION = (

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from crag.generation import load_chat_model
-from crag.papers.bench.answering import Answerer, Resources
-from crag.papers.bench.budget import Budget, Meter
-from crag.papers.bench.cache import Cache, CachedReplies
-from crag.papers.bench.current_example import ExampleRetriever
+from crag.papers.bench.cache import Cache
 from crag.papers.bench.examples import Example
 from crag.papers.bench.experiments import Experiment, Variant
+from crag.papers.bench.methods import ExampleRetriever
+from crag.papers.bench.resources import Resources, with_cache
+from crag.papers.bench.runner import Answerer
 from crag.papers.loading.detect import load_examples
 from crag.parts import Hit, Parts
 from crag.reflection.backends.prompted import PromptedReflection
@@ -47,15 +47,9 @@ def examples(folder: Path, names: list[str] | None = None) -> list[Example]:
     return load_examples(questions(folder, names), "popqa").examples
 
 
-def resources(
-    url: str | None, *, cache: Cache | None = None, budget: Budget | None = None, **replaced: Any
-) -> Resources:
+def resources(url: str | None, *, cache: Cache | None = None, **replaced: Any) -> Resources:
     """Return resources with a chat model at `url`, and fakes for all else."""
-    meter = Meter(budget)
-    model = None
-    if url is not None:
-        chat = load_chat_model("m", base_url=url, retries=0)
-        model = chat.model_copy(update={"cache": CachedReplies(cache, meter)})
+    model = with_cache(load_chat_model("m", base_url=url, retries=0), cache) if url else None
     parts: dict[str, Any] = {
         "retriever": ExampleRetriever(),
         "evaluator": FakeEvaluator(THINGS, otherwise=0.9),
@@ -65,7 +59,7 @@ def resources(
         "reflection": PromptedReflection(model) if model else None,
     }
     name = "m" if model else "quotation"
-    return Resources(parts=Parts(**parts | replaced), model=name, evaluator="fake", meter=meter)
+    return Resources(parts=Parts(**parts | replaced), model=name, evaluator="fake")
 
 
 def answerer(url: str | None, **options: Any) -> Answerer:

@@ -32,7 +32,7 @@ def test_the_best_text_comes_first_and_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b"{", "line 1"), (b'{"title": "no text"}', "line 1"), (b"[1]", "line 1"), (b"\xff", "JSONL")],
+    [(b"{", "line 1"), (b'{"title": "no text"}', "line 1"), (b"[1]", "line 1"), (b"\xff", "UTF-8")],
 )
 def test_what_cannot_be_read_is_named(tmp_path: Path, content: bytes, told: str) -> None:
     path = tmp_path / "texts.jsonl"

@@ -1,15 +1,27 @@
-"""Experiment files: those that ship, what they expand to, and what is wrong with others."""
+"""Experiments: the files that ship, what is wrong with others, and the units that they plan."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jinja2 import Template
+from langchain_core.documents import Document
 
 from crag.errors import DataError, SettingsError
-from crag.papers.bench.experiments import read_experiment
+from crag.papers.bench.examples import Example
+from crag.papers.bench.experiments import (
+    Unit,
+    is_relevant,
+    plan,
+    read_experiment,
+    retrieval_accuracy,
+    without_relevant,
+)
 from crag.papers.bench.summary import metrics_of
 from crag.papers.released.reflection import released_settings
 from crag.reflection.prompt_format import base_prompt
+from tests.papers.bench.runs import examples, experiment, variant
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = sorted((ROOT / "papers" / "tables").glob("*.toml"))
@@ -75,8 +87,8 @@ def test_thresholds_of_the_evaluator_leave_the_task_as_it_is(stem: str) -> None:
         read_experiment(path, thresholds="evaluator").variants,
         strict=True,
     )
-    for variant, changed in pairs:
-        before, after = (released_settings(one.settings) for one in (variant, changed))
+    for pair in pairs:
+        before, after = (released_settings(one.settings) for one in pair)
         assert (after.upper, after.lower) == (None, None)
         assert before.upper is not None
         assert after.model_dump(exclude={"upper", "lower"}) == before.model_dump(
@@ -101,7 +113,6 @@ def test_prompts_of_another_task_are_refused(task: str) -> None:
         ('baseline = "rag"', 'baseline = "crag"', "the baseline 'crag' is not a variant"),
         ('name = "Small"', "nome = 1", "name: Field required"),
         ('name = "Small"', 'name = "Small"\nseeds = []', "seeds: List should have at least 1 item"),
-        ('name = "Small"', 'name = "Small"\nseeds = [0, 0]', "seeds holds 0 twice"),
         ('name = "Small"', 'name = "Small"\nseed = 0', "seed: Extra inputs are not permitted"),
         ('name = "Small"', 'name = "S"\nretrieval_accuracies = [30.0]', "shares from 0 to 1"),
         ('[[variant]]\nname = "rag"', "[[variant]]", "variant.0.name: Field required"),
@@ -119,3 +130,72 @@ def test_the_template_for_the_published_model_writes_its_prompt() -> None:
     messages = [{"role": "system", "content": "rules"}, {"role": "user", "content": "Who?"}]
     written = Template(path.read_text("utf-8")).render(messages=messages)
     assert written == base_prompt("Who?")
+
+
+def made(questions: int, hits: int) -> list[Example]:
+    return [
+        Example(
+            str(number), "popqa", f"Who is {number}?", (("a",),), gold_titles=("gold",),
+            documents=(
+                Document("x", metadata={"title": "gold" if number < hits else "other"}),
+                Document("y", metadata={"title": "else"}),
+            ),
+        )
+        for number in range(questions)
+    ]  # fmt: skip
+
+
+@given(st.integers(1, 40), st.data())
+def test_exactly_the_share_is_left_and_nothing_else_goes(
+    questions: int, data: st.DataObject
+) -> None:
+    before = made(questions, data.draw(st.integers(0, questions)))
+    share = data.draw(st.floats(0, retrieval_accuracy(before)))
+    seed = data.draw(st.integers(0, 5))
+    left = without_relevant(before, share, seed)
+    assert sum(any(is_relevant(d, e) for d in e.documents) for e in left) == round(
+        share * questions
+    )
+    for one, other in zip(before, left, strict=True):
+        rest = [document for document in one.documents if not is_relevant(document, one)]
+        assert list(other.documents) in ([*one.documents], rest)
+    assert left == without_relevant(before, share, seed)
+
+
+def test_a_lower_share_loses_the_same_questions_and_more() -> None:
+    before = made(40, 30)
+    lost = [
+        {e.id for e, f in zip(before, without_relevant(before, share, 7), strict=True) if e != f}
+        for share in (0.6, 0.4, 0.1)
+    ]
+    assert lost[0] < lost[1] < lost[2]
+    assert without_relevant(before, 0.4, 7) != without_relevant(before, 0.4, 8)
+
+
+def test_conditions_and_seeds_multiply_only_where_they_change_something(tmp_path: Path) -> None:
+    compared = experiment(
+        variant("rag"), variant("no_retrieval"), retrieval_accuracies=[0.5, 0.25], seeds=[3, 4]
+    )
+    units = list(plan(compared, examples(tmp_path)))
+    told = {(unit.variant.name, *unit.condition.values(), unit.seed) for unit in units}
+    assert told == {
+        ("rag", 3), ("rag", 0.5, 3), ("rag", 0.25, 3), ("rag", 0.5, 4), ("rag", 0.25, 4),
+        ("no_retrieval", 3),
+    }  # fmt: skip
+    assert len(units) == 6 * 4
+
+
+def test_a_key_changes_with_all_that_an_answer_depends_on(tmp_path: Path) -> None:
+    first, second, *_ = examples(tmp_path)
+    unit = Unit(variant("rag"), first, {}, 0)
+    others = [
+        unit._replace(example=second),
+        unit._replace(example=first._replace(documents=first.documents[:1])),
+        unit._replace(variant=variant("rag", k=3)),
+        unit._replace(variant=variant("crag")),
+        unit._replace(condition={"retrieval_accuracy": 0.5}),
+        unit._replace(seed=1),
+    ]
+    keys = {unit.key("m"), unit.key("n"), *(other.key("m") for other in others)}
+    assert len(keys) == len(others) + 2
+    assert unit.key("m") == Unit(variant("rag"), examples(tmp_path)[0], {}, 0).key("m")

@@ -10,18 +10,16 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.errors import SearchError
-from crag.papers.bench.answering import Answerer, asked_as
 from crag.papers.bench.examples import Example
-from crag.papers.bench.experiments import Variant
-from crag.papers.bench.introductions import WithIntroductions
-from crag.papers.bench.methods import METHODS
-from crag.papers.bench.rows import Row
-from crag.papers.bench.units import Unit
-from crag.parts import Hit
+from crag.papers.bench.experiments import Unit, Variant
+from crag.papers.bench.methods import METHODS, WithIntroductions, build_binary_llm
+from crag.papers.bench.runner import Answerer, Row, asked_as
+from crag.parts import Hit, Parts
 from crag.prompts import Prompts
-from crag.testing import FakeEvaluator, FakeRetriever, FakeSearcher
+from crag.state import strips_of_kind
+from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
 from tests.papers.bench.chat_server import ChatServer, chatting
-from tests.papers.bench.runs import answerer, examples, resources, variant
+from tests.papers.bench.runs import HITS, answerer, examples, resources, variant
 
 PUBLISHED = {"internal": "It is red inside.", "external": "It is red outside."}
 
@@ -183,14 +181,54 @@ WIKI = [
 ]
 
 
-async def test_introductions_of_wikipedia_stand_beside_five_documents() -> None:
+def test_introductions_of_wikipedia_stand_beside_five_documents() -> None:
     documents = [Document(f"Text {n}.") for n in range(8)]
     searcher = FakeSearcher(WIKI)
     both = WithIntroductions(base=FakeRetriever(documents=documents), searcher=searcher)
     found = both.invoke("Q?")
-    assert await both.ainvoke("Q?") == found
     assert [one.page_content for one in found[:5]] == [f"Text {n}." for n in range(5)]
     assert [one.metadata["title"] for one in found[5:]] == ["Barn", "W0", "W1", "W2", "W3"]
     assert found[5].metadata["url"] == "https://en.wikipedia.org/wiki/Barn"
     assert 1100 < len(found[5].page_content) <= 1200
-    assert searcher.queries == ["Q?"] * 2
+    assert searcher.queries == ["Q?"]
+
+
+YES = Document("The barn is indeed red.", metadata={"title": "The barn"})
+NO = Document("Paint is dear.", metadata={"title": "Paint"})
+
+
+@pytest.mark.parametrize(
+    ("documents", "replies", "queries", "kept"),
+    [
+        ([YES, YES], ["yes", "Yes.", "It is red [1]."], [], [YES.page_content] * 2),
+        (
+            [YES, NO],
+            ["yes", "no", "barn, colour", "Red [2]."],
+            ["barn, colour"],
+            [YES.page_content],
+        ),
+    ],
+)
+def test_any_no_to_a_document_drops_it_and_searches_for_the_rewritten_question(
+    documents: list[Document], replies: list[str], queries: list[str], kept: list[str]
+) -> None:
+    searcher, model = FakeSearcher(HITS), FakeChatModel(replies=replies)
+    parts = Parts(
+        retriever=FakeRetriever(documents=documents), evaluator=FakeEvaluator(), model=model,
+        searcher=searcher,
+    )  # fmt: skip
+    state = build_binary_llm(parts).invoke({"question": "What colour is the barn?"})
+    assert searcher.queries == queries
+    assert state["usage"]["llm_calls"] == len(replies)
+    assert [strip["text"] for strip in strips_of_kind(state, "document")] == kept
+    found = [strip["text"] for strip in strips_of_kind(state, "web")]
+    assert found == [hit.snippet for hit in HITS if queries]
+    assert state["answer"] == replies[-1]
+
+
+def test_tutorials_ask_about_documents_one_after_the_other(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    server.seconds = 0.02
+    row_of(tmp_path, server.url, "barn", "binary_llm")
+    assert server.busiest == 1

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from crag.papers.bench.examples import Example, Refused
-from crag.papers.bench.experiments import Experiment
+from crag.papers.bench.examples import Example, Loaded, Refused
+from crag.papers.bench.experiments import ACCURACY, Experiment
 from crag.papers.bench.pictures import draw
 from crag.papers.bench.report import Setup, render, results, shown
-from crag.papers.bench.rows import Row
-from crag.papers.bench.runner import RunResult
-from crag.papers.bench.summary import Line, summarise
-from crag.papers.bench.units import ACCURACY
+from crag.papers.bench.runner import Row, RunResult
+from crag.papers.bench.summary import Difference, Line, bootstrap, summarise
 from tests.papers.bench.runs import examples, experiment, variant
 
 PNG = b"\x89PNG"
@@ -27,12 +27,9 @@ About colours.
 | data | questions.jsonl |
 | questions | 4 |
 | refused rows of the data | 1 |
-| answers | m |
 | rows finished | 8 of 12 |
+| answers | m |
 | date | 2026-11-21 |
-
-**Stopped early: max-calls is 9.** Missing: 4 rows; the same command with a larger budget \
-continues where this run ended. Do not compare variants with different rows.
 
 ![Colours](colours.png)
 
@@ -89,7 +86,7 @@ def row(variant_name: str, example: Example, answer: str, **changed: Any) -> Row
         "status": "answered", "error": "", "answer": answer, "action": "", "scores": [],
         "knowledge": "", "knowledge_words": 10, "documents_words": 10,
         "retrieved_holds_answer": None, "knowledge_holds_answer": None, "events": [], "usage": {},
-        "cached": {}, "seconds": 0.0, "cost": None, "reflection": None,
+        "seconds": 0.0, "reflection": None,
     }  # fmt: skip
     return Row(**values | changed)  # type: ignore[typeddict-item]
 
@@ -121,15 +118,14 @@ def lines_of(folder: Path, **fields: Any) -> tuple[Experiment, list[Line]]:
 
 def test_the_whole_report(tmp_path: Path) -> None:
     made, lines = lines_of(tmp_path)
+    refused = [Refused("questions.jsonl, line 5", "no question")]
     setup = Setup(
-        data="questions.jsonl", examples=4, date="2026-11-21", parts={"answers": "m", "web": ""},
-        refused=[Refused("questions.jsonl, line 5", "no question")], notes=["1 question twice"],
+        data="questions.jsonl", loaded=Loaded(examples(tmp_path), refused, ["1 question twice"]),
+        parts={"answers": "m", "web": "", "date": "2026-11-21"},
     )  # fmt: skip
-    ended = RunResult(
-        units=12, resumed=3, answered=5, failed=1, left=4, stopped="max-calls is 9",
-        not_run={"self-rag": "it needs a chat model"},
-    )  # fmt: skip
-    assert render(made, setup, lines, ended, ["colours.png"]) == GOLDEN
+    not_run = {"self-rag": "it needs a chat model"}
+    ended = RunResult(units=12, resumed=3, answered=5, failed=1, not_run=not_run)
+    assert render(made, setup, lines, ended, "colours.png") == GOLDEN
 
 
 def test_seeds_are_averaged_for_each_question(tmp_path: Path) -> None:
@@ -153,7 +149,6 @@ def test_seeds_are_averaged_for_each_question(tmp_path: Path) -> None:
     [
         ("match", 0.1234, "12.3 %"),
         ("seconds", 1.234, "1.23"),
-        ("cost", 0.000123, "0.00012"),
         ("knowledge_words", 12.6, "13"),
         ("llm_calls", 1.5, "1.50"),
     ],
@@ -186,3 +181,24 @@ def test_pictures_of_curves(tmp_path: Path) -> None:
     without = draw(made, [*lines[:2], *failed], tmp_path / "without.png", 1.0)
     assert without is not None  # What could not be measured is no point of a curve.
     assert without.read_bytes() != path.read_bytes()
+
+
+NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=40), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=50)
+def test_an_interval_lies_within_the_values_and_is_reproducible(
+    values: list[float], seed: int
+) -> None:
+    low, high = bootstrap(values, seed, resamples=200)
+    slack = 1e-9 * max(map(abs, values))
+    assert min(values) - slack <= low <= high <= max(values) + slack
+    assert bootstrap(values, seed, resamples=200) == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "clear"), [(0.1, 0.2, True), (-0.2, -0.1, True), (-0.1, 0.1, False)]
+)
+def test_a_difference_is_clear_when_zero_lies_outside(low: float, high: float, clear: bool) -> None:
+    assert Difference(0.0, low, high).clear is clear

@@ -17,9 +17,10 @@ import pytest
 from crag.papers.bench.experiments import read_experiment
 from tests.commands import Done, crag
 from tests.papers.bench.chat_server import ChatServer, chatting
-from tests.papers.bench.tiny_judges import entailing_model, features_model
 from tests.papers.loading.conftest import PASSAGES, QUESTIONS, SUBJECTS
-from tests.papers.released.published_folders import write_published
+from tests.papers.loading.published_folders import write_published
+from tests.papers.metrics.test_citing import classifier
+from tests.trained import tiny_bert
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "guide" / "reproduce.md").read_text("utf-8")
@@ -46,6 +47,27 @@ REPAIRS = {
 }
 """What is noted of the faults of each folder."""
 MODELS = {"gpt2-large": "bert", "google/t5_xxl_true_nli_mixture": "entailing"}
+
+
+def features_model(folder: Path) -> str:
+    """Write a model that MAUVE takes; the folder's name must hold bert."""
+    return _widened(str(tiny_bert(folder)))
+
+
+def entailing_model(folder: Path) -> str:
+    """Write a classifier by which everything entails everything."""
+    return _widened(classifier(folder, ["entailment", "neutral"], 0))
+
+
+def _widened(folder: str) -> str:
+    """Give a tiny model room for every token of its tokenizer."""
+    import transformers
+
+    config: Any = transformers.AutoConfig.from_pretrained(folder)
+    model: Any = getattr(transformers, config.architectures[0]).from_pretrained(folder)
+    model.resize_token_embeddings(config.vocab_size + 1)
+    model.save_pretrained(folder)
+    return folder
 
 
 class Place(NamedTuple):

@@ -1,20 +1,17 @@
-"""A run: resumed without repeating anything, within its budget, with failures marked."""
+"""A run: resumed without repeating anything, with failures marked, and replies paid for once."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from crag.papers.bench.answering import Answerer
-from crag.papers.bench.budget import Budget
+from crag.errors import DataError
 from crag.papers.bench.cache import Cache, CachedSearcher, cached
+from crag.papers.bench.experiments import plan
 from crag.papers.bench.report import outcomes, results
-from crag.papers.bench.rows import RowFile
-from crag.papers.bench.runner import RunResult, in_process, remaining_units, run
+from crag.papers.bench.runner import Answerer, RowFile, RunResult, run
 from crag.papers.bench.summary import summarise
-from crag.papers.bench.units import plan
 from crag.parts import Passage, is_reading
 from crag.runtime.evaluator_calls import scores_of
 from crag.testing import FakeEvaluator, FakeReadingEvaluator, FakeSearcher
@@ -32,9 +29,9 @@ def server() -> Iterator[ChatServer]:
 
 
 def ran(folder: Path, by: Answerer, *, again: bool = False, concurrency: int = 3) -> RunResult:
+    units = plan(COMPARED, examples(folder))
     with RowFile(folder / "rows.jsonl") as rows:
-        todo = remaining_units(plan(COMPARED, examples(folder)), rows, by, again=again)
-        return run(todo, rows, in_process(by, concurrency))
+        return run(units, rows, by, again=again, concurrency=concurrency)
 
 
 def table(folder: Path) -> str:
@@ -45,7 +42,7 @@ def table(folder: Path) -> str:
 
 def test_every_unit_leaves_one_row(tmp_path: Path, server: ChatServer) -> None:
     ended = ran(tmp_path, answerer(server.url))
-    assert (ended.units, ended.answered, ended.failed, ended.stopped) == (12, 12, 0, "")
+    assert (ended.units, ended.answered, ended.failed) == (12, 12, 0)
     assert "| crag | 75.0 % (25.0 to 100.0)" in table(tmp_path)
     assert "| crag | 4 | 4 | 0 | 0 | 2 / 1 / 1 |" in table(tmp_path)
 
@@ -65,15 +62,11 @@ def test_lost_rows_are_written_again_from_the_cache(tmp_path: Path, server: Chat
     first, asked = table(tmp_path), len(server.prompts)
     lines = (tmp_path / "rows.jsonl").read_text().splitlines()
     (tmp_path / "rows.jsonl").write_text("\n".join(lines[:5]) + "\n" + lines[5][:30])
-    by = answerer(server.url, cache=cache)
-    ended = ran(tmp_path, by)
+    ended = ran(tmp_path, answerer(server.url, cache=cache))
     cache.close()
     assert (ended.resumed, ended.answered) == (5, 7)
     assert len(server.prompts) == asked
-    assert by.resources.meter.calls == 0
     assert table(tmp_path) == first
-    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
-    assert all(row["cached"]["llm_calls"] == row["usage"]["llm_calls"] for row in rows[5:])
 
 
 def test_failures_are_rows_and_can_be_tried_again(tmp_path: Path, server: ChatServer) -> None:
@@ -83,22 +76,9 @@ def test_failures_are_rows_and_can_be_tried_again(tmp_path: Path, server: ChatSe
     assert "| rag | 4 | 3 | 0 | 1 | - |" in table(tmp_path)
     server.failing = ""
     resumed = ran(tmp_path, answerer(server.url))
-    assert (resumed.answered, resumed.failed, resumed.left) == (0, 3, 0)
+    assert (resumed.answered, resumed.failed) == (0, 3)
     assert ran(tmp_path, answerer(server.url), again=True).answered == 3
     assert "| rag | 4 | 4 | 0 | 0 | - |" in table(tmp_path)
-
-
-@pytest.mark.parametrize("most", [0, 1, 7])
-def test_a_budget_of_calls_is_never_exceeded(tmp_path: Path, server: ChatServer, most: int) -> None:
-    ended = ran(tmp_path, answerer(server.url, budget=Budget(calls=most)))
-    assert len(server.prompts) == most
-    assert ended.stopped == f"max-calls is {most}"
-    assert ended.failed == 0
-    assert ended.answered == 12 - ended.left < 12
-    whole = ran(tmp_path, answerer(server.url))
-    assert whole.resumed == ended.answered
-    assert whole.stopped == ""
-    assert whole.resumed + whole.answered == 12
 
 
 def test_what_cannot_be_done_is_told_and_the_rest_is_done(tmp_path: Path) -> None:
@@ -162,3 +142,14 @@ def test_rows_of_another_program_are_not_mixed_in(tmp_path: Path, server: ChatSe
     ended = ran(tmp_path, changed)
     assert (ended.resumed, ended.answered) == (0, 12)
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 24
+
+
+def test_a_file_that_another_run_writes_is_refused_and_left_alone(tmp_path: Path) -> None:
+    ran(tmp_path, answerer(None))
+    path = tmp_path / "rows.jsonl"
+    with RowFile(path) as file:
+        before = path.read_bytes()
+        with pytest.raises(DataError, match="another run is writing to it"):
+            RowFile(path)
+        assert path.read_bytes() == before
+        assert len(file.rows) == 8

@@ -64,13 +64,10 @@ def test_a_run_leaves_rows_a_report_and_a_picture(tmp_path: Path, server: ChatSe
 
 
 def test_the_same_command_goes_on(tmp_path: Path, server: ChatServer) -> None:
-    first = reported(tmp_path, "--max-calls", "5", "--concurrency", "1", url=server.url)
-    assert first["stopped"] == "max-calls is 5"
-    assert 0 < first["rows"]["written"] < 8
+    first = reported(tmp_path, "--limit", "2", url=server.url)
+    assert first["rows"]["written"] == 4
     second = reported(tmp_path, url=server.url)
-    assert second["rows"]["resumed"] == first["rows"]["written"]
-    assert second["rows"]["resumed"] + second["rows"]["written"] == 8
-    assert second["stopped"] == ""
+    assert (second["rows"]["resumed"], second["rows"]["written"]) == (4, 4)
 
 
 def test_the_exit_code_tells_of_rows_that_failed_or_could_not_be_run(tmp_path: Path) -> None:
@@ -93,36 +90,26 @@ def test_the_exit_code_tells_of_rows_that_failed_or_could_not_be_run(tmp_path: P
 
 
 def test_what_a_script_reads(tmp_path: Path, server: ChatServer) -> None:
-    found = reported(
-        tmp_path, "--limit", "2", "--seed", "1", "--prices", "1,2", "--set", "k=1",
-        "--report", str(tmp_path / "told.md"), url=server.url,
-    )  # fmt: skip
+    found = reported(tmp_path, "--limit", "2", "--seed", "1", "--set", "k=1", url=server.url)
     assert found["questions"] == 2
     rag, crag_ = found["variants"]
     assert set(rag["metrics"]["match"]) == {"value", "low", "high", "questions"}
     assert set(crag_["differences"]["match"]) == {"mean", "low", "high"}
     assert rag["differences"] == {}
-    assert found["files"]["report"] == str(tmp_path / "told.md")
-    assert (tmp_path / "told.png").exists()
+    assert Path(found["files"]["report"]).is_file()
     row = json.loads(Path(found["files"]["rows"]).read_text().splitlines()[0])
     assert row["settings"] == {"k": "1"}
-    assert row["cost"] > 0
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--prices", "cheap"], "give two numbers of at least 0, such as 0.15,0.60"),
-        (["--max-cost", "1"], "also give the prices: --prices IN,OUT"),
         (["--set", "k=0"], "setting 'k' cannot be '0'"),
         (["--format", "hf"], "setting 'format' cannot be 'hf'"),
         (["--web", "missing.jsonl"], "missing.jsonl: cannot be read"),
         (["--trained-on", "missing.jsonl"], "missing.jsonl"),
         (["--fact-judge", "m"], "give --fact-pages, a JSONL file of titles and texts"),
         (["--fact-pages", "pages.jsonl"], "name the chat model that judges facts"),
-        (["--report", "/dev/null/r.md"], "r.md: the report cannot be written"),
-        (["--report", "cache.sqlite", "--cache", "./cache.sqlite"], "choose another --report"),
-        (["--report", "report.png"], "end that of the report with .md"),
         (["--cache", "."], "cannot be used as a cache (unable to open database file)"),
         (["--mauve", "llama"], "which must contain gpt2 or bert"),
         (["--entailment", "no/such/folder"], "cannot be loaded"),

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from crag.errors import DataError
-from crag.papers.bench.examples import FormatName
-from crag.papers.loading.detect import detect, load_examples
+from crag.errors import DataError, SettingsError
+from crag.papers.bench.examples import Example, FormatName, Loaded
+from crag.papers.loading.contamination import kept_apart
+from crag.papers.loading.detect import detect, load_examples, sample
 
 Write = Callable[..., Path]
 
@@ -67,3 +68,50 @@ def test_passages_that_fit_neighbours_for_a_while_are_named(
         row["ctxs"] = ctxs
     loaded = load_examples(write(popqa_rows), "popqa")
     assert "data.jsonl: near id '4005' passages fit neighbouring questions better" in loaded.notes
+
+
+@pytest.fixture
+def hundred(write: Write) -> Path:
+    rows = [{"id": str(n), "question": f"q{n}?", "answers": [str(n)]} for n in range(100)]
+    return write(rows, "qa.jsonl")
+
+
+def test_a_limit_draws_the_same_examples_in_the_order_of_the_file(hundred: Path) -> None:
+    loaded = load_examples(hundred, "qa")
+    drawn = sample(loaded, 10, 3)
+    ids = [int(example.id) for example in drawn.examples]
+    assert len(ids) == 10
+    assert ids == sorted(ids)
+    assert drawn == sample(loaded, 10, 3) != sample(loaded, 10, 4)
+    assert "10 of 100 examples drawn with seed 3" in drawn.notes
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"task": "poetry"}, "setting 'task' cannot be 'poetry': choose one of popqa"),
+        ({"format": "xml"}, "setting 'format' cannot be 'xml': choose one of auto"),
+    ],
+)
+def test_wrong_settings_are_refused(hundred: Path, options: dict[str, object], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        load_examples(hundred, **{"task": "qa", **options})  # type: ignore[arg-type]
+
+
+def test_questions_and_subjects_of_training_files_are_refused(write: Write) -> None:
+    pairs = write([
+        {"question": "What is Ada's job?", "title": "Ada", "text": "Ada counted.", "label": 1},
+        {"question": "What is Ada's job?", "title": "Cy", "text": "Cy sang.", "label": 0},
+    ])  # fmt: skip
+    asked, same_page, fresh = (
+        Example(question, "popqa", question, (("x",),), gold_titles=(title,))
+        for question, title in (
+            ("what is  ADA's job", "Di"), ("Where was Ada born?", "ada"), ("Who is Cy?", "Cyrus"),
+        )
+    )  # fmt: skip
+    found = kept_apart(Loaded([asked, same_page, fresh], [], ["a note"]), [pairs])
+    assert found.examples == [fresh]
+    assert [one.id for one in found.refused] == [asked.id, same_page.id]
+    assert found.refused[0].reason == "the evaluator was trained on it or on its page"
+    assert found.notes == ["a note"]
+    assert kept_apart(found, []) == found

@@ -40,7 +40,6 @@ def row() -> Callable[..., dict[str, Any]]:
             "knowledge_holds_answer": None,
             "usage": {},
             "seconds": 0.0,
-            "cost": None,
             "reflection": None,
         }
         return fields | changed

@@ -1,9 +1,10 @@
 """The command that compares with official programs, on made-up ones."""
 
 import sys
-from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,20 +23,27 @@ def ended(audit: Any, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return code
 
 
-@pytest.mark.parametrize(("equal", "code"), [(3, 0), (2, 1)])
+@pytest.mark.parametrize(("wrong", "code"), [(9, 0), (2, 1)])
 def test_it_prints_each_count_and_fails_where_one_differs(
     audit: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    equal: int, code: int,
+    wrong: int, code: int,
 ) -> None:  # fmt: skip
-    def compare(folder: Path, runs: int | None) -> Iterator[Any]:
-        assert (folder, runs) == (Path("there"), 3)
-        yield audit.Count("answers", equal, 3, failed=1)
+    official = import_module("crag.papers.released.official")
+    theirs = [0, None, 2, 3, 4]
 
-    monkeypatch.setitem(audit.AUDITS, "made-up", audit.Audit("A made-up program", compare))
+    def answer(programs: Any, seed: int) -> Any:
+        assert programs.folder == Path("there")
+        return theirs[seed]
+
+    made_up = SimpleNamespace(
+        CASES=[official.Case("answers", 9, answer, lambda seed: -1 if seed == wrong else seed)],
+        released=lambda folder: nullcontext(SimpleNamespace(folder=folder, cases=list)),
+    )
+    monkeypatch.setitem(audit.AUDITS, "made-up", made_up)
     assert ended(audit, monkeypatch, "there", "made-up", "--runs", "3") == code
     assert capsys.readouterr().out == (
-        "A made-up program\n"
-        f"  answers: equal in {equal} of 3, and in 1 the official program fails\n"
+        "made-up: the released programs\n"
+        f"  answers: equal in {3 - code} of 3, and in 1 the official program fails\n"
     )
 
 
@@ -55,7 +63,7 @@ def test_a_program_runs_with_its_own_modules_and_leaves_no_trace(
     audit: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del audit
-    official = import_module("crag.papers.released.official_program")
+    official = import_module("crag.papers.released.official")
     (tmp_path / "colorsys.py").write_text("NAME = 'its own'\n")
     (tmp_path / "there.py").write_text(
         "import sys, vllm\nfrom colorsys import NAME\nprint(NAME)\n"

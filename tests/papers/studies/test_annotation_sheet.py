@@ -15,7 +15,7 @@ RAW = "[Retrieval][Relevant]It is red.[Partially supported][Utility:5]"
 
 def row(number: int, raw: str = RAW, cited: int = 1) -> Any:
     sources = [
-        {"number": place, "title": "=Barn", "url": "", "text": f"Text {place}."}
+        {"number": place, "source": {"title": "=Barn"}, "text": f"Text {place}."}
         for place in range(cited)
     ]
     answer = f"Answer {number}."

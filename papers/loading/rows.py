@@ -1,0 +1,282 @@
+"""Turn JSON rows of questions into examples: Self-RAG's files, ALCE's ASQA, PopQA, and our own.
+
+Self-RAG's are JSON lines with passages under `ctxs` (Self-RAG, App. B.2). PopQA, TriviaQA and
+PubHealth have `question` and `answers`, ARC `choices` and `answerKey`, the biographies `input` and
+`topic`. ALCE's ASQA is a JSON list of items with `qa_pairs`, `annotations` and `docs`, which
+Self-RAG ships under ``data``. Passages are GTR's best hundred or oracle ones; the published runs
+use the first five.
+
+Ours are JSON lines with `question`, `answers` and `documents` (`title` and `text`). A document may
+have `label` (it is about the right thing) or `answer` (it contains an answer); a row may have `id`,
+`subject_title`, and `action`, the correct action for its documents.
+
+PopQA's own file is a tab-separated table or JSON lines, without passages. The task `popqa` is the
+long tail: subjects whose page is viewed fewer than 100 times a month (Self-RAG, Sec. 4.1).
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+from langchain_core.documents import Document
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+
+from crag.papers.bench.examples import JSON, Example, TaskName
+from crag.papers.loading.files import JsonRow, ReadLog, UnusableRowError
+from crag.plain import problem_of
+
+LONG_TAIL = 100
+_PASSAGES = ("ctxs", "top_contexts", "documents", "docs")
+_IDS = ("id", "sample_id", "q_id", "question_id", "qid", "claim_id")
+_KEPT = ("action", "relation", "prop", "subj", "s_pop", "topic", "cat")
+"""Fields that `Example.extra` keeps under their own names, where a row has them."""
+_FEWEST, _USUAL = 3, 4
+_VERDICTS = {"true": "true", "false": "false", "SUPPORTS": "true", "REFUTES": "false"}
+
+
+def _listed(given: object) -> object:
+    """Let one text stand for a list of it, and leave out what a list says twice."""
+    values = [given] if isinstance(given, str) else given
+    return list(dict.fromkeys(values)) if isinstance(values, list) else values
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
+
+
+class _Options(BaseModel):
+    label: list[Annotated[str, StringConstraints(strip_whitespace=True)]]
+    text: list[Annotated[str, StringConstraints(strip_whitespace=True)]]
+
+
+class _Pair(BaseModel):
+    short_answers: Annotated[Texts, Field(min_length=1)]
+
+
+class _Annotation(BaseModel):
+    long_answer: Text
+
+
+class _Row(BaseModel):
+    """Any row, by the names that its publisher gave the fields."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=False)
+
+    id: Annotated[str, Field(coerce_numbers_to_str=True)] = Field(
+        "", validation_alias=AliasChoices(*_IDS)
+    )
+    question: Text | None = Field(None, validation_alias=AliasChoices("question", "claim"))
+    input: Text | None = None
+    answers: Texts | None = None
+    passages: list[dict[str, Any]] = Field([], validation_alias=AliasChoices(*_PASSAGES))
+    choices: _Options | None = None
+    answer_key: Text | None = Field(None, validation_alias="answerKey")
+    qa_pairs: list[_Pair] | None = Field(None, min_length=1)
+    annotations: list[_Annotation] = []
+    topic: str | None = Field(None, validation_alias=AliasChoices("topic", "entity"))
+
+
+def example_of(row: JsonRow, task: TaskName, number: int, log: ReadLog) -> Example:
+    """Return the example of a row.
+
+    Raises:
+        UnusableRowError: it is of another task, or a field is missing or wrong.
+    """
+    _check_task(row, task)
+    try:
+        read = _Row.model_validate({name: one for name, one in row.items() if one is not None})
+    except ValidationError as error:
+        raise UnusableRowError(problem_of(error, "the row")) from error
+    titles = [row.get("s_wiki_title"), row.get("subject_title"), row.get("topic")]
+    question = read.input or read.question if task == "biography" else read.question
+    made = Example(
+        id=read.id.strip() or f"row-{number}",
+        task=task,
+        question=_needed("question", question),
+        answers=(),
+        documents=documents(read.passages, number, log),
+        gold_titles=tuple(dict.fromkeys(one for one in titles if isinstance(one, str) and one)),
+        extra={name: row[name] for name in _KEPT if row.get(name) is not None},
+    )
+    match task:
+        case "arc":
+            return _arc(made, read, number, log)
+        case "pubhealth":
+            return made._replace(answers=((_verdict(row, read, number, log),),))
+        case "biography":
+            topic = read.topic or _person(made.question)
+            return made._replace(gold_titles=(topic,), extra={**made.extra, "topic": topic})
+        case "asqa":
+            return _asqa(made, row, read)
+        case "popqa" | "triviaqa" | "qa":
+            return made._replace(answers=_answers(row, read))
+
+
+def _needed(name: str, value: Any) -> Any:
+    if value is None:
+        raise UnusableRowError(f"{name}: it is missing")
+    return value
+
+
+def _check_task(row: JsonRow, task: TaskName) -> None:
+    """Reject a row that looks like another task; `qa` accepts any open question."""
+    answers = row.get("answers")
+    found: str = "qa"
+    if "choices" in row or "answerKey" in row:
+        found = "arc"
+    elif "qa_pairs" in row:
+        found = "asqa"
+    elif "topic" in row and "cat" in row:
+        found = "biography"
+    elif {"s_wiki_title", "subj", "s_pop"} & row.keys():
+        found = "popqa"
+    elif "claim" in row or (isinstance(answers, list) and answers and _all_verdicts(answers)):
+        found = "pubhealth"
+    elif {"text", "label"} <= row.keys():
+        raise UnusableRowError("it is a labelled pair for training evaluators, not a question")
+    open_ended = found in {"qa", "popqa"} and task in {"qa", "popqa", "triviaqa"}
+    if task == found or (found == "qa" and task in {"pubhealth", "biography"}):
+        return
+    if not open_ended or (found, task) == ("popqa", "triviaqa"):
+        raise UnusableRowError(f"it looks like a row of the task {found!r}, not {task!r}")
+
+
+def _all_verdicts(answers: Sequence[object]) -> bool:
+    return all(str(answer) in _VERDICTS for answer in answers)
+
+
+def _answers(row: JsonRow, read: _Row) -> tuple[tuple[str, ...], ...]:
+    """Return the answers; may be empty if the row labels its documents or action."""
+    labelled = "action" in row or any({"label", "answer"} & one.keys() for one in read.passages)
+    if read.answers or labelled:
+        return (read.answers,) if read.answers else ()
+    raise UnusableRowError("'answers' is empty, and there is no label or action")
+
+
+def _verdict(row: JsonRow, read: _Row, number: int, log: ReadLog) -> str:
+    """Return whether a claim is `true` or `false`, from `answers` or `label`."""
+    if isinstance(row.get("label"), bool):
+        return str(row["label"]).lower()
+    given = read.answers if read.answers is not None else (row.get("label"),)
+    if len(given) != 1 or given[0] not in _VERDICTS:
+        raise UnusableRowError(f"the verdict is {given!r}; it must be one of {[*_VERDICTS]}")
+    if given[0] != _VERDICTS[given[0]]:
+        log.repair("read SUPPORTS as true and REFUTES as false", number)
+    return _VERDICTS[given[0]]
+
+
+def _arc(made: Example, read: _Row, number: int, log: ReadLog) -> Example:
+    """Keep options and key as published; it must be the label of an option."""
+    options = _needed("choices", read.choices)
+    if len(options.label) != len(options.text):
+        counts = f"{len(options.label)} labels cannot belong to {len(options.text)} options"
+        raise UnusableRowError(counts)
+    pairs = tuple(zip(options.label, options.text, strict=True))
+    key = _needed("answerKey", read.answer_key)
+    choices = checked_choices(pairs, number, log)
+    if key not in options.label:
+        raise UnusableRowError(f"the answer key {key!r} is not among the labels {options.label}")
+    if key not in "ABCDE":
+        log.repair("numeric answer key; only the mapped score can use it", number)
+    return made._replace(answers=((key,),), choices=choices)
+
+
+def checked_choices(
+    pairs: Sequence[tuple[str, str]], number: int, log: ReadLog
+) -> tuple[tuple[str, str], ...]:
+    """Return the options; repeated labels are an error, unusual numbers and labels are noted."""
+    labels = [label for label, _ in pairs]
+    if len(set(labels)) != len(labels) or len(labels) < _FEWEST:
+        raise UnusableRowError(f"the options are labelled {labels}; each needs its own label")
+    if len(pairs) != _USUAL:
+        log.repair(f"{len(pairs)} options; the published prompts have A to D", number)
+    return tuple(pairs)
+
+
+def _person(question: str) -> str:
+    """Return NAME from a question of the form ``Who is NAME?`` (CRAG, footnote on Biography)."""
+    if question.startswith("Who is ") and question.endswith("?"):
+        return question.removeprefix("Who is ").removesuffix("?")
+    raise UnusableRowError("topic: it is missing, the name of the person")
+
+
+def _asqa(made: Example, row: JsonRow, read: _Row) -> Example:
+    """Add the short answers by sub-question, and the long references."""
+    pairs = _needed("qa_pairs", read.qa_pairs)
+    references: list[JSON] = [one.long_answer for one in read.annotations]
+    if isinstance(row.get("answer"), str) and row["answer"].strip():
+        references = references or [row["answer"].strip()]
+    reference = row.get("answer") or next(iter(references), "")
+    return made._replace(
+        answers=tuple(pair.short_answers for pair in pairs),
+        extra={**made.extra, "references": references, "reference": reference},
+    )
+
+
+def documents(
+    entries: Iterable[Mapping[str, Any]], number: int, log: ReadLog
+) -> tuple[Document, ...]:
+    """Turn passages into documents, in order; skip and count empty ones.
+
+    `label` is whether the page is right, `answer` whether the passage contains an answer.
+    """
+    made = []
+    for position, entry in enumerate(entries):
+        text = entry.get("text")
+        if not isinstance(text, str) or not text.strip():
+            log.repair("skipped passages without text", number)
+            continue
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:  # Half an emoji, left by broken escapes.
+            raise UnusableRowError("'text' holds half a character") from error
+        metadata: dict[str, Any] = {
+            "title": str(entry.get("title") or "").strip(),
+            "id": str(entry.get("id") or f"passage-{position + 1}"),
+            "position": position,
+        }
+        if isinstance(entry.get("url"), str):
+            metadata["url"] = entry["url"]
+        if isinstance(entry.get("label"), int | float):
+            metadata["relevant"] = entry["label"] > 0
+        if isinstance(entry.get("answer"), bool):
+            metadata["answer"] = entry["answer"]
+        made.append(Document(text.strip(), metadata=metadata))
+    if not made:
+        log.repair("kept although it has no passage", number)
+    return tuple(made)
+
+
+def long_tail(
+    rows: Iterable[tuple[int, JsonRow]], task: TaskName, log: ReadLog
+) -> Iterator[tuple[int, JsonRow]]:
+    """Read PopQA's own rows; the task `popqa` skips and counts those of popular subjects."""
+    for number, row in rows:
+        answers, views = _json_list(row.get("possible_answers")), str(row.get("s_pop") or "")
+        identity = str(row.get("id") or "")
+        if not answers:
+            log.refuse(number, "'possible_answers' is not a JSON list of texts", identity)
+        elif task == "popqa" and not views.isdigit():
+            log.refuse(number, f"'s_pop' is {views!r}; it must be a whole number", identity)
+        elif task == "popqa" and int(views) >= LONG_TAIL:
+            log.repair(f"left out subjects viewed {LONG_TAIL} times a month or more", number)
+        else:
+            yield number, {**row, "answers": answers}
+
+
+def _json_list(value: object) -> list[str]:
+    """Read a list, which the table writes as JSON text."""
+    try:
+        listed: Any = json.loads(value) if isinstance(value, str) else value
+    except json.JSONDecodeError:
+        return []
+    texts = isinstance(listed, list) and all(isinstance(one, str) for one in listed)
+    return listed if texts else []
