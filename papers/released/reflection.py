@@ -98,9 +98,9 @@ Compat = Literal[
 
 
 def _separated(given: object) -> object:
-    """Split text of a table into names at the commas."""
-    if isinstance(given, str):
-        return [name.strip() for name in given.split(",") if name.strip()]
+    """Split text of a table into names at the commas; an empty one has none."""
+    if given is None or isinstance(given, str):
+        return [name.strip() for name in str(given or "").split(",") if name.strip()]
     return given
 
 

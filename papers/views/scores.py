@@ -5,9 +5,9 @@ from crag.correction.scoring import LOWEST
 from crag.papers.bench.charts import GREEN, GREY, ORANGE, PINK, chart
 from crag.papers.views.display import Picture
 from crag.plain import shortened
-from crag.state import ByAction, State, Thresholds, known_action
+from crag.state import Action, State, Thresholds, known_action
 
-COLOURS: ByAction[str] = {"correct": GREEN, "ambiguous": ORANGE, "incorrect": PINK}
+COLOURS: dict[Action, str] = {"correct": GREEN, "ambiguous": ORANGE, "incorrect": PINK}
 _WIDTH, _ROW, _FRAME, _TITLE = 8.8, 0.36, 1.35, 38
 
 
