@@ -1,17 +1,14 @@
 """The groups `crag train` and `crag reflect-data`, which have a default among their commands."""
 
 import typer
-
-from crag.papers.cli.command import Group
-
-_HELP = {"-h", "--help"}
+from typer.core import TyperGroup
 
 
-class _WithDefault(Group):
+class _WithDefault(TyperGroup):
     """A group whose first command runs when none is named, as in `crag train DATA`."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        if args and args[0] not in {*self.commands, *_HELP}:
+        if args and args[0] not in {*self.commands, "-h", "--help"}:
             args = [next(iter(self.commands)), *args]
         return super().parse_args(ctx, args)
 
