@@ -1,60 +1,7 @@
 """What the released programs of Self-RAG do otherwise, each by a name in the setting `compat`.
 
-name                     released (or published)                   ours
------------------------- ----------------------------------------- -------------------------------
-released_ratio           short form: lp_R / (lp_R + lp_N) of       p_R / (p_R + p_N)
-                         log-probabilities, which is inverted
-released_utility_weight  short form: utility counts 1.0            0.5, or as set
-released_text            short form: answers to open questions     tokens and invented passages
-                         keep their tokens; of closed ones 14      go, white space is folded, text
-                         tokens and line breaks are deleted and    is stripped
-                         nothing more
-missing_group_half       a group of which nothing was seen counts  0, and flagged
-                         as equal parts: IsRel and IsSup 0.5
-desired_token_only       (paper, Eq. 4) only the best token of     graded: partly supported counts
-                         each group counts                         half, utility from -1 to 1
-share_of_three           (paper, Sec. 3.3) the share of the token   of Retrieval and No Retrieval
-                         Retrieval is of all three Retrieve tokens (appendix; also released)
-end_token_counts         the token that ended a text counts in the the tokens of the text count
-                         mean of the sequence score
-minus_100_relevance      long form: a missing IsRel token has the  0, and flagged
-                         "probability" -100
-zero_utility             long form: IsUse is read at the wrong     IsUse counts
-                         ids and counts 0
-fixed_weights            long form: weights are 1, 1, 0.5 and the  weights and switch as set
-                         sequence score is not used, whatever is
-                         set
-sibling_leak             a child but the first remembers its       context and text of the parent
-                         sibling's text in the place of its
-                         parent's
-whole_continuation       the whole continuation is generated and   the segment up to the next
-                         scored, then cut at ``[Retrieval]``       Retrieve token
-deepest_level            only paths of the greatest depth compete  finished ones stay in the pool
-depth_counts_root        max_depth 7 allows 6 segments             7
-released_search          after the first segment nothing is        decided anew for each segment
-                         decided: one that ended in
-                         ``[Retrieval]`` goes on with all
-                         passages, any other is finished
-released_remap           after the first segment the ratio is      continue if that is the
-                         (p_R + p_C) / (p_R + p_N); in a whole     likeliest, otherwise p_R / (p_R
-                         continuation it rewrites each             + p_N)
-                         ``[No Retrieval]``
-released_ranking         every candidate is a segment, also an     those that say the same are
-                         empty one, and the score alone ranks      merged, and one that says nothing
-                                                                   ends its hypothesis
-released_citations       a citation bears the number of its        its place in the list of what
-                         segment, the last character is taken for  is cited; nothing judged
-                         a full stop, every passage is cited, and  irrelevant or unsupported is
-                         so is one whose segment has no words;     cited; white space is folded
-                         line breaks stay
-released_biography       the texts of the segments are joined by   repeats are left out, and each
-                         a space, with nothing left out or cited;  segment cites its passage; white
-                         line breaks stay                          space is folded
-cut_at_blank_line        an answer without retrieval ends at its   it stays whole
-                         first blank line
-released_draft           long form, adaptive: retrieves only if    by the ratio alone
-                         ``[Retrieval]`` also stands in a draft of
-                         25 tokens, before its first blank line
+docs/method/paper-and-code.md says of each name what the papers say, what the code does, and what
+ours does without it.
 
 Settings of their own are products of scores (`accumulation`), scores without the model's confidence
 (`sequence_score`), and unsupported segments left out at the end (`ignore_no_support`). Not

@@ -67,13 +67,3 @@ def test_a_judge_elsewhere_scores_those_with_a_page_and_is_asked_once(
         assert (found.value, found.questions) == (0.5, 2)
     report = first.report.read_text()
     assert "without a page in --fact-pages, so their facts have no judge: Cy" in report
-
-
-def test_a_judge_that_is_out_of_order_costs_no_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with chatting() as server, chatting() as judge:
-        judge.failing = "List every fact"
-        outcome = run(tmp_path, server, judge, monkeypatch)
-    assert outcome.ended.failed == 0
-    assert outcome.lines[0].cells["init_score"] is None

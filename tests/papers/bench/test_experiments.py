@@ -49,22 +49,6 @@ def test_every_shipped_experiment_can_be_run(path: Path) -> None:
     assert len(experiment.variants) >= 4
 
 
-def test_the_studies_of_inference_vary_one_setting_each() -> None:
-    folder = ROOT / "papers" / "tables"
-    for stem, name in [
-        ("support_weight", "weight_support"),
-        ("retrieval_threshold_popqa", "delta"),
-        ("retrieval_threshold_pubhealth", "delta"),
-    ]:
-        experiment = read_experiment(folder / f"{stem}.toml")
-        found = [released_settings(one.settings) for one in experiment.variants]
-        values = [getattr(one, name) for one in found]
-        assert values == sorted(set(values))
-        assert len(values) >= 5
-        assert len({one.model_copy(update={name: None}).model_dump_json() for one in found}) == 1
-    assert "retrieval_frequency" in experiment.metrics
-
-
 def test_changes_take_the_place_of_settings(tmp_path: Path) -> None:
     text = SMALL + 'settings = { k = 3, upper = "none" }\n'
     (variant,) = read_experiment(written(tmp_path, text), {"k": "7"}).variants
@@ -160,16 +144,6 @@ def test_exactly_the_share_is_left_and_nothing_else_goes(
         rest = [document for document in one.documents if not is_relevant(document, one)]
         assert list(other.documents) in ([*one.documents], rest)
     assert left == without_relevant(before, share, seed)
-
-
-def test_a_lower_share_loses_the_same_questions_and_more() -> None:
-    before = made(40, 30)
-    lost = [
-        {e.id for e, f in zip(before, without_relevant(before, share, 7), strict=True) if e != f}
-        for share in (0.6, 0.4, 0.1)
-    ]
-    assert lost[0] < lost[1] < lost[2]
-    assert without_relevant(before, 0.4, 7) != without_relevant(before, 0.4, 8)
 
 
 def test_conditions_and_seeds_multiply_only_where_they_change_something(tmp_path: Path) -> None:

@@ -224,11 +224,3 @@ def test_any_no_to_a_document_drops_it_and_searches_for_the_rewritten_question(
     found = [strip["text"] for strip in strips_of_kind(state, "web")]
     assert found == [hit.snippet for hit in HITS if queries]
     assert state["answer"] == replies[-1]
-
-
-def test_tutorials_ask_about_documents_one_after_the_other(
-    tmp_path: Path, server: ChatServer
-) -> None:
-    server.seconds = 0.02
-    row_of(tmp_path, server.url, "barn", "binary_llm")
-    assert server.busiest == 1

@@ -2,11 +2,8 @@
 
 import math
 import re
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableLambda
 
@@ -101,17 +98,6 @@ def test_a_reply_without_one_verdict_is_malformed(reply: str) -> None:
 )
 def test_a_chain_of_thought_ends_in_its_verdict(reply: str, said: bool) -> None:
     assert verdict(reply, "chain_of_thought") is said
-
-
-def test_a_chain_of_thought_cut_short_has_no_verdict() -> None:
-    with pytest.raises(EvaluatorError, match="neither"):
-        verdict("The passage makes no mention of a city, no-one is", "chain_of_thought")
-
-
-@given(st.lists(st.sampled_from(["yes", "no"]), min_size=1, max_size=6), st.randoms())
-def test_the_last_word_of_a_chain_of_thought_decides(words: list[str], chance: Any) -> None:
-    reply = "".join(f"{word}{chance.choice(['. ', ', ', '; but '])}" for word in words)
-    assert verdict(reply, "chain_of_thought") is (words[-1] == "yes")
 
 
 @pytest.mark.parametrize(

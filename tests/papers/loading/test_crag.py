@@ -36,13 +36,6 @@ def test_knowledge_shifted_by_one_line_as_published_for_arc_is_moved(
     assert any(note.startswith("incorrect: moved by +1 line") for note in loaded.notes)
 
 
-def test_shifted_combined_knowledge_is_moved_too(crag_folder: Folder, passages: list[str]) -> None:
-    lines = ["", *(f"Knowledge1: {one} [sep] Knowledge2: {one}" for one in passages)]
-    loaded = load_examples(crag_folder(ambiguous=lines, correct=None, incorrect=None), "popqa")
-    wanted = f"Knowledge1: {passages[3]} [sep] Knowledge2: {passages[3]}"
-    assert loaded.examples[3].knowledge["combined"] == wanted
-
-
 def test_halves_of_different_questions_are_joined_anew(
     crag_folder: Folder, passages: list[str]
 ) -> None:
@@ -105,19 +98,6 @@ def test_a_range_of_lines_of_neighbours_is_moved_and_named(
     assert "correct: no knowledge for the question: 1 (line 3)" in loaded.notes
 
 
-def test_carriage_returns_within_lines_do_not_end_them(
-    crag_folder: Folder, passages: list[str]
-) -> None:
-    lines = [f"#{one}" for one in passages]
-    lines[1] += "\rMore of it."
-    path = crag_folder(incorrect=None) / "ref" / "incorrect"
-    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
-    loaded = load_examples(path.parents[1], "popqa")
-    assert loaded.examples[1].knowledge["external"] == f"{passages[1]} More of it."
-    assert loaded.examples[2].knowledge["external"] == passages[2]
-    assert "incorrect: 1 carriage returns within lines are read as spaces" in loaded.notes
-
-
 def test_as_published_the_lines_are_those_of_the_official_program(
     crag_folder: Folder, questions: list[str], passages: list[str]
 ) -> None:
@@ -178,14 +158,6 @@ def test_options_are_cut_at_their_labels(crag_folder: Folder, questions: list[st
         ("D", "fog"),
     )
     assert [label for label, _ in loaded.examples[-1].choices] == ["1", "2", "3", "4"]
-
-
-def test_passages_beside_the_questions_are_moved_too(
-    crag_folder: Folder, passages: list[str]
-) -> None:
-    loaded = load_examples(crag_folder(retrieved_psgs=["", *passages]), "popqa")
-    assert [one.documents[0].page_content for one in loaded.examples] == passages
-    assert any("moved lines of retrieved_psgs by +1 to align" in note for note in loaded.notes)
 
 
 @pytest.fixture

@@ -224,11 +224,6 @@ def test_the_long_tail_is_the_task(table: Path) -> None:
     )
 
 
-def test_as_plain_questions_all_rows_count(table: Path) -> None:
-    loaded = load_examples(table, "qa")
-    assert [example.id for example in loaded.examples] == ["1", "2", "3", "6"]
-
-
 def test_json_lines_with_answers_as_text_or_list(write: Callable[..., Path]) -> None:
     row: dict[str, Any] = {"id": 1, "subj": "Ada", "s_pop": 5, "question": "What was Ada?"}
     rows = [
@@ -237,20 +232,6 @@ def test_json_lines_with_answers_as_text_or_list(write: Callable[..., Path]) -> 
     ]
     loaded = load_examples(write(rows), "popqa")
     assert [one.answers for one in loaded.examples] == [(("poet",),), (("singer",),)]
-
-
-def test_items_of_alce(write: Write, asqa_item: dict[str, Any]) -> None:
-    loaded = load_examples(write([asqa_item], "asqa.json"), "asqa")
-    example = loaded.examples[0]
-    assert example.id == "-42"
-    assert example.answers == (("France", "French team"), ("Brazil",))
-    assert example.extra["references"] == [
-        "France won in 1998, Brazil in 2002.",
-        "In 1998 it was France; in 2002 Brazil.",
-    ]
-    assert example.extra["reference"] == "France won in 1998, Brazil in 2002."
-    assert example.documents[0].metadata["title"] == "World Cup"
-    assert loaded.notes == ["asqa.json: it has 1 rows; the published test set has 948"]
 
 
 def test_items_under_data_as_self_rag_ships_them(tmp_path: Path, asqa_item: dict[str, Any]) -> None:
@@ -285,9 +266,3 @@ def test_byte_order_mark_and_windows_lines_are_taken_away(tmp_path: Path) -> Non
         "data.jsonl: removed the byte-order mark",
         "data.jsonl: removed Windows line ends",
     ]
-
-
-def test_separators_of_lines_within_a_text_do_not_end_it(tmp_path: Path) -> None:
-    path = tmp_path / "data.jsonl"
-    path.write_text('{"question": "a\u2028b\x85c", "answers": ["a"]}\n', encoding="utf-8")
-    assert load_examples(path, "qa").examples[0].question == "a\u2028b\x85c"

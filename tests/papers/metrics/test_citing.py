@@ -79,12 +79,6 @@ def test_metrics_of_rows_that_say_what_they_cite(example: Make, row: Make) -> No
     )
 
 
-def test_a_number_that_refers_to_nothing_supports_nothing(example: Make, row: Make) -> None:
-    recall, precision = citation_metrics(holds_words)
-    assert recall.score(example(), row("one [1].")) == 0.0
-    assert precision.score(example(), row("one [1].")) == 0.0
-
-
 PREMISE, CLAIM = "Title: Peru\nThe violin is old.", "The violin is old."
 
 
@@ -112,12 +106,6 @@ def test_a_classifier_entails_when_that_label_is_likeliest(
     entails = load_entailment(classifier(tmp_path, labels, likeliest))
     assert entails(PREMISE, CLAIM) is entailed
     assert entails("word " * 1000, CLAIM) is entailed
-
-
-def test_it_measures_citations(tmp_path: Path) -> None:
-    entails = load_entailment(classifier(tmp_path, ["entailment", "not_entailment"], 0))
-    found = cited("The violin is old [1]. It is red.", {1: PREMISE}, entails)
-    assert found == (0.5, 1.0)
 
 
 def writer(folder: Path, *, says_one: bool) -> str:

@@ -6,45 +6,12 @@ import pytest
 from crag.papers.metrics.matching import (
     METRICS,
     chosen_option,
-    official_match,
-    official_verdict,
 )
 
 Make = Callable[..., Any]
 MATCH, MATCH_NORMALISED, MATCH_ANSWERED = METRICS
 CHOICES = (("A", "a ruler"), ("B", "a balance"), ("C", "a cup"), ("D", "a clock"))
 NUMBERED = (("1", "a ruler"), ("2", "a balance"), ("3", "a cup"), ("4", "a clock"))
-
-
-@pytest.mark.parametrize(
-    ("prediction", "answers", "right"),
-    [
-        ("She was a politician.", ["politician"], True),
-        ("She was a politician.", ["lawyer", "pol"], True),
-        ("She was a Politician.", ["politician"], False),
-        ("She was a poet", ["poet."], False),
-        ("", ["poet"], False),
-        ("poet", [], False),
-    ],
-)
-def test_official_match_is_a_substring_with_its_case(
-    prediction: str, answers: list[str], right: bool
-) -> None:
-    assert official_match(prediction, answers) is right
-
-
-@pytest.mark.parametrize(
-    ("prediction", "read"),
-    [
-        ("The evidence SUPPORTS it.", "true"),
-        ("It REFUTES the claim", "false"),
-        ("SUPPORTS or REFUTES", "true"),
-        ("supports", "supports"),
-        ("true", "true"),
-    ],
-)
-def test_official_verdict(prediction: str, read: str) -> None:
-    assert official_verdict(prediction) == read
 
 
 @pytest.mark.parametrize(
