@@ -1,15 +1,14 @@
 """Write the generated parts of the documents: `make docs`.
 
 The diagram in README.md comes from the compiled graph, its example from the program, the table in
-docs/guide/settings.md from the schema of the settings, that in papers/tables from the files beside
-it, and langgraph.json from the registry of graphs. A test fails when any is stale.
+docs/guide/settings.md from the schema of the settings, and langgraph.json from the registry of
+graphs. A test fails when any is stale.
 """
 
 import hashlib
 import json
 import re
 import shutil
-import tomllib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -24,7 +23,6 @@ from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 from tests import commands
 
 ROOT = Path(__file__).parents[1]
-EXPERIMENTS = ROOT / "papers" / "tables"
 _NAMES = {"__start__": "question([question])", "__end__": "answer([answer, citations, trace])"}
 
 
@@ -73,16 +71,6 @@ def _allowed(field: dict[str, Any]) -> str:
     if "exclusiveMinimum" in kind:
         return f"above {kind['exclusiveMinimum']:,}, up to {kind['maximum']:,}"
     return f"{kind['minimum']:,} to {kind['maximum']:,}"
-
-
-def experiment_rows() -> str:
-    """Return what each row of each experiment reproduces, and what not."""
-    lines = ["| file | row | reproduces | does not reproduce |", "|---|---|---|---|"]
-    for path in sorted(EXPERIMENTS.glob("*.toml")):
-        for row in tomllib.loads(path.read_text("utf-8"))["variant"]:
-            cells = [f"`{path.stem}`", row["name"], row["reproduces"], row["differs"]]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
 
 
 def example(number: int) -> str:
@@ -149,7 +137,6 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
         "first example": lambda: example(0),
     },
     ROOT / "docs" / "guide" / "settings.md": {"settings": settings_table},
-    EXPERIMENTS / "README.md": {"rows": experiment_rows},
 }
 
 
