@@ -202,22 +202,6 @@ def test_the_documents_of_the_index_are_listed(own_index: str, tmp_path: Path) -
     assert shown.splitlines()[-1] == "2 files, 3 chunks"
 
 
-def test_a_name_with_a_line_break_is_shown_on_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    folder, made = tmp_path / "new", str(tmp_path / "made")
-    folder.mkdir()
-    (folder / "tea\nred.txt").write_text("Red tea is brewed for seven minutes.")
-    (folder / "tea\nno.pdf").write_text("No PDF.")
-    told = call("index", "new", "--index", made).splitlines()
-    assert "tea no.pdf:" in told[1]
-    listed = call("list", "--index", made).splitlines()
-    assert (len(listed), listed[0].split()[2:]) == (2, ["new/tea", "red.txt", "tea", "red"])
-    answer = call("ask", "How long is red tea brewed?", "--index", made)
-    assert "[1] new/tea red.txt, line 1" in answer.splitlines()[-1]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -38,10 +38,6 @@ def cluster() -> Iterator[None]:
         ray.shutdown()
 
 
-def twice() -> Callable[[int], list[int]]:
-    return lambda number: [number, number]
-
-
 def squared(refused: int = -1) -> Callable[[int], list[int]]:
     def square(number: int) -> list[int]:
         if number == refused:
@@ -61,15 +57,9 @@ def ending(flag: Path) -> Callable[[int], list[int]]:
     return end
 
 
-def test_two_steps_give_their_results_in_order() -> None:
-    found = list(spread(range(9), twice, squared, in_order=True))
-    assert found == [number**2 for number in range(9) for _ in "12"]
-    assert list(spread([], twice)) == []
-
-
 def test_the_error_of_a_step_ends_the_run_as_it_is() -> None:
     with pytest.raises(CragError, match=r"^4 is refused$"):
-        list(spread(range(9), partial(squared, 4), squared))
+        list(spread(range(9), partial(squared, 4)))
 
 
 def test_a_worker_that_dies_loses_nothing(tmp_path: Path) -> None:

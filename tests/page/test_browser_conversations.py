@@ -80,30 +80,6 @@ def test_a_question_is_edited_without_losing_what_was_answered(visit: Visit, sit
     assert page.locator("#history li").count() == 2
 
 
-def test_another_graph_begins_a_conversation_of_its_own(visit: Visit, site: str) -> None:
-    page = visit(f"{site}/?graph=chat")
-    ask(page, ADA)
-    page.select_option("#graphs", "many")
-    assert page.inner_text("#asks") == "Your question"
-    ask(page, OTHER)
-    assert questions(page) == [OTHER]
-    assert page.locator("#history li").count() == 2
-    page.locator("#history .entry").nth(1).click()
-    page.wait_for_selector(f".turn:first-child .asked:has-text('{ADA}')")
-    assert page.locator("#graphs").input_value() == "chat"
-
-
-def test_every_tab_shows_what_another_one_asked(visit: Visit, site: str) -> None:
-    page = visit(f"{site}/?graph=chat")
-    ask(page, ADA)
-    tab = page.context.new_page()
-    tab.goto(page.url)
-    tab.wait_for_selector(".turn")
-    ask(tab, NEXT)
-    page.wait_for_selector(".turn:nth-child(2)")
-    assert questions(page) == [ADA, NEXT]
-
-
 def test_of_two_tabs_on_one_conversation_the_newer_question_wins(visit: Visit, site: str) -> None:
     page = visit(site)
     ask(page, ADA)
@@ -183,15 +159,6 @@ def test_an_answer_that_was_kept_before_the_connection_broke_is_not_asked_for_ag
     assert phase(page) == "answered"
     assert "When did Ada write it?" in page.inner_text(LAST)
     assert len(kept(site)) == 2
-
-
-def test_a_page_that_is_closed_stops_its_run(visit: Visit, site: str) -> None:
-    page = visit(site)
-    ask(page, ADA, until=f"{LAST} .draft")
-    page.close()
-    other = visit(site)
-    other.wait_for_timeout(2500)
-    assert kept(site) == []
 
 
 def test_a_hundred_questions_in_a_row_leave_no_memory_behind(visit: Visit, site: str) -> None:

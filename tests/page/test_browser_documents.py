@@ -66,15 +66,6 @@ def test_a_text_opens_at_the_cited_line_with_the_quotation(visit: Visit, own: st
     assert page.locator("#source").is_hidden()
 
 
-def test_markdown_opens_as_it_is_written(visit: Visit, own: str) -> None:
-    page = visit(own)
-    page.wait_for_selector("#library:not([hidden])")
-    source = opened(page, "Of what was the engine of Charles Babbage built?")
-    assert "**engine**" in source.locator("mark").first.inner_text()
-    assert "a <b> c" in source.inner_text()
-    assert source.locator("b, strong").count() == 0
-
-
 def test_a_pdf_opens_on_the_cited_page(visit: Visit, own: str) -> None:
     page = visit(own)
     page.wait_for_selector("#library:not([hidden])")
@@ -82,6 +73,7 @@ def test_a_pdf_opens_on_the_cited_page(visit: Visit, own: str) -> None:
     assert "page 2 of 3" in source.inner_text()
     assert source.locator(".focus mark").inner_text() == "Mary Somerville lives in Burntisland."
     assert 0 < marked_pixels(page) < 0.02
+    assert violations(page) == []
     picture, text = (source.locator(name).bounding_box() for name in (".drawing", ".reading"))
     assert picture["x"] + picture["width"] <= text["x"]  # Beside it.
     source.locator("button >> text=Next").click()
@@ -128,49 +120,6 @@ def test_a_document_is_uploaded_asked_and_removed(visit: Visit, own: str, tmp_pa
     page.wait_for_selector("#library >> text=3 documents")
     ask(page, "Where does the quokka live now?")
     assert "Rottnest" not in page.inner_text(f"{LAST} .answer")
-
-
-def test_what_follows_a_first_click_on_remove_is_done(visit: Visit, own: str) -> None:
-    page = visit(own)
-    remove = page.locator("#library .remove")
-    remove.first.click()
-    remove.last.click()
-    assert remove.all_inner_texts() == ["Delete", "Delete", "Take it out of the index?"]
-    with page.expect_file_chooser():
-        page.click("#upload")
-    remove.first.click()
-    page.click("#library .files button >> nth=0")
-    page.wait_for_selector("#source .reading")
-
-
-def test_a_document_is_removed_with_the_keyboard_while_others_are_read(
-    visit: Visit, own: str, tmp_path: Path
-) -> None:
-    page = visit(own)
-    (tmp_path / "emus.md").write_text("# Emus\n\nThe emu runs.\n")
-    page.set_input_files("#upload", tmp_path / "emus.md")
-    page.wait_for_selector("#library >> text=4 documents")
-    # The whole answer of an upload is held back, as one that takes long.
-    page.route("**/api/documents/slow.md", lambda _: None)
-    page.set_input_files("#upload", {"name": "slow.md", "mimeType": "text/plain", "buffer": b"a"})
-    page.wait_for_selector("#adding >> text=Indexing slow.md")
-    page.focus("[aria-label='Delete emus.md']")
-    page.keyboard.press("Enter")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#adding >> text=emus.md was deleted.")
-    assert "3 documents" in page.inner_text("#library")
-    assert "Indexing slow.md" in page.inner_text("#adding")
-    assert page.evaluate("document.activeElement.matches('#library button')")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious_in_documents(visit: Visit, own: str, scheme: str) -> None:
-    page = visit(own, color_scheme=scheme)
-    page.wait_for_selector("#library:not([hidden])")
-    assert violations(page) == []
-    opened(page, MARY)
-    page.wait_for_selector("#source canvas", timeout=60_000)
-    assert violations(page) == []
 
 
 def test_what_is_no_document_is_refused_in_words(visit: Visit, own: str, tmp_path: Path) -> None:

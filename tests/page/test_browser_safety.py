@@ -67,38 +67,6 @@ def test_nesting_without_end_stays_text(visit: Visit, site: str) -> None:
     assert page.evaluate(DRAWN, {"fragments": deep}) == []
 
 
-def test_the_dialect_of_github_is_read(visit: Visit, site: str) -> None:
-    page = visit(f"{site}/?graph=chat")
-    drawn = page.evaluate("""async () => {
-      const {markdown} = await import("/page/markdown.js");
-      return ["| a | b |\\n|---|---|\\n| c | ~~d~~ |"].map((text) => {
-        const [table] = markdown(text);
-        return [...table.querySelectorAll("tr")].map((row) =>
-          [...row.cells].map((cell) => cell.innerHTML).join(" "));
-      });
-    }""")
-    assert drawn == [["a b", "c <del>d</del>"]]
-
-
-def test_a_badge_in_a_list_is_whole(visit: Visit, site: str) -> None:
-    page = visit(f"{site}/?graph=chat")
-    beyond = page.evaluate("""async () => {
-      const {answerText} = await import("/page/answer.js");
-      const source = {id: "a", title: "A", url: "/d/a.md", position: ""};
-      const citations = [{number: 1, text: "", source}];
-      const drawn = answerText({answer: "- one [1]\\n  - two [1]\\n\\n1. three [1]", citations});
-      document.getElementById("turns").replaceChildren(drawn);
-      return [...drawn.querySelectorAll(".cite")].map((badge) => {
-        const range = document.createRange();
-        range.selectNodeContents(badge);
-        const [text, box] = [range.getBoundingClientRect(), badge.getBoundingClientRect()];
-        return Math.max(box.left - text.left, text.right - box.right);
-      });
-    }""")
-    assert len(beyond) == 3
-    assert max(beyond) <= 0
-
-
 def test_what_documents_web_and_model_say_stays_text(visit: Visit, site: str) -> None:
     page = visit(site)
     ask(page, ADA)
@@ -213,11 +181,3 @@ def test_a_page_of_another_site_or_port_reads_and_starts_nothing(
     assert all(frame.query_selector("#ask") is None for frame in frames)
     page.close()
     assert httpx.get(f"{site}/api/threads").json() == []
-
-
-def test_a_name_that_was_made_to_lead_here_is_refused(browser: Any, site: str) -> None:
-    page = browser.new_page()
-    port = site.rpartition(":")[2]
-    answer = page.goto(f"http://rebind.test:{port}/api/threads")
-    assert answer.status == 400
-    page.close()

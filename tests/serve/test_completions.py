@@ -85,12 +85,6 @@ def test_a_chat_is_continued_without_the_clients_prompts(tmp_path: Path) -> None
     assert "pirate" not in prompts
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_model_that_is_not_there_is_named(chatting: openai.OpenAI, *, stream: bool) -> None:
-    with pytest.raises(openai.NotFoundError, match="no model 'gpt-4o'; there are crag"):
-        chatting.chat.completions.create(model="gpt-4o", messages=ASKED, stream=stream)
-
-
 @pytest.mark.parametrize(
     ("messages", "words"),
     [

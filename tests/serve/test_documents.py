@@ -1,8 +1,6 @@
 """The documents that the page manages: what is listed, taken, shown, removed, and refused."""
 
 import asyncio
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -13,17 +11,13 @@ from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from crag.documents.isolated import Limits
-from crag.documents.loaders import LOADERS
-from crag.documents.sources import SourceText
 from crag.errors import DocumentIndexError
 from crag.index import DocumentIndex, index_paths
 from crag.runtime.environment import Environment
 from crag.serve.app import create
-from crag.serve.documents import MOST_SHOWN, Library, examples
+from crag.serve.documents import Library, examples
 from crag.serve.settings import ServeSettings
-from tests.documents.reading import plain_document
 from tests.serve.conftest import graphs
-from tests.serve.serving import serving
 from tests.web.site import PARAGRAPHS, pdf
 
 ADA = b"# Ada\n\nAda wrote the first program.\n\nIt came in 1843."
@@ -43,7 +37,6 @@ async def test_an_upload_is_saved_indexed_listed_shown_and_removed(library: Libr
     assert (Path(file["path"]).name, file["title"], file["uploaded"]) == ("ada.md", "Ada", True)
     shown = await library.show(file["path"])
     assert (shown["text"], shown["unit"], shown["pages"]) == (ADA.decode(), "line", [])
-    assert not shown["changed"]
     assert library.index.search("program", 1)[0].metadata["source"] == file["path"]
     await library.add("ada.md", b"# Ada King\n\nShe wrote it.\n")
     assert [one["title"] for one in library.files()] == ["Ada King"]
@@ -62,23 +55,10 @@ async def test_a_file_of_a_folder_leaves_the_index_and_stays_where_it_is(
     (file,) = library.files()
     assert not file["uploaded"]
     own.write_text("Kettles boil water.")
-    assert (await library.show(str(own)))["changed"]
+    assert (await library.show(str(own)))["text"] == "Kettles boil."  # As it was indexed.
     await library.remove(str(own))
     assert library.files() == []
     assert own.exists()
-
-
-async def test_files_of_one_name_are_called_by_names_that_open_each(
-    library: Library, tmp_path: Path
-) -> None:
-    own = tmp_path / "own" / "ada.md"
-    own.parent.mkdir()
-    own.write_text("Ada of my own.")
-    index_paths([own.parent], library.index)
-    assert [one["name"] for one in library.files()] == ["ada.md"]
-    await library.add("ada.md", ADA)
-    texts = [(await library.show(one["name"]))["text"] for one in library.files()]
-    assert texts == ["Ada of my own.", ADA.decode()]
 
 
 @pytest.mark.parametrize(
@@ -125,41 +105,25 @@ async def test_only_what_is_in_the_index_is_shown_or_removed(
         with pytest.raises(HTTPException, match="not in the index"):
             await library.remove(path)
     assert secret.exists()
-    ada = tmp_path / "uploads" / "ada.md"
-    ada.unlink()
+    await library.add("mill.pdf", pdf())
+    mill = tmp_path / "uploads" / "mill.pdf"
+    mill.unlink()
     with pytest.raises(HTTPException, match="no longer there"):
-        await library.show(str(ada))
-    ada.symlink_to(secret)
+        await library.picture(str(mill), 1, [])
+    mill.symlink_to(secret)
     with pytest.raises(HTTPException, match="leads out"):
-        await library.show(str(ada))
+        await library.picture(str(mill), 1, [])
 
 
-async def test_an_index_on_a_server_needs_a_folder_for_uploads(library: Library) -> None:
-    library.uploads = None
-    with pytest.raises(HTTPException, match="CRAG_SERVE_UPLOADS"):
-        await library.add("ada.md", ADA)
-
-
-async def test_what_the_page_cannot_show_is_told(library: Library, tmp_path: Path) -> None:
-    def leaves(path: Path) -> Iterator[SourceText]:
-        yield plain_document(str(path), path.read_text())
-
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "a.leaf").write_text("Kettles boil.")
-    (own / "b.jsonl").write_text('{"id": "x", "text": "Ada wrote it."}')
-    (own / "c.txt").write_text("short")
-    index_paths([own], library.index, loaders={**LOADERS, ".leaf": leaves})
-    (own / "b.jsonl").write_text('{"id": "y", "text": "Ada wrote it."}')
-    (own / "c.txt").write_text("long " * (MOST_SHOWN // 5 + 1))
-    for source, status, said in [
-        (own / "a.leaf", 415, "a loader of `crag index --loader`, which the page does not have"),
-        (f"{own / 'b.jsonl'}#x", 410, "can no longer be read"),
-        (own / "c.txt", 413, "has more than 2,000,000 characters: open it in an editor"),
-    ]:
-        with pytest.raises(HTTPException, match=re.escape(said)) as caught:
-            await library.show(str(source))
-        assert caught.value.status_code == status
+async def test_a_source_of_several_chunks_is_shown_once_with_its_lines(library: Library) -> None:
+    rows = "".join(f"| row {number} | {'x' * 40} |\n" for number in range(60))
+    text = f"# Rows\n\n| a | b |\n| --- | --- |\n{rows}"
+    await library.add("rows.md", text.encode())
+    shown = await library.show("rows.md")
+    assert library.index.count() > 1
+    told = dict(zip(shown["text"].split("\n"), shown["lines"], strict=True))
+    assert shown["text"].count("| a | b |") == 1  # The head that each chunk repeats.
+    assert [told[line] for line in rows.splitlines()] == list(range(5, 65))
 
 
 async def held(library: Library) -> tuple[list[str], str]:
@@ -175,17 +139,6 @@ async def test_a_replacement_that_cannot_be_read_changes_nothing(library: Librar
     before = await held(library)
     with pytest.raises(HTTPException, match="empty"):
         await library.add("ada.csv", b"text\n\n")
-    assert await held(library) == before
-
-
-async def test_a_replacement_that_takes_too_long_changes_nothing(tmp_path: Path) -> None:
-    index = DocumentIndex(tmp_path / "index", DeterministicFakeEmbedding(size=8))
-    library = Library(index, tmp_path / "uploads", Limits())
-    await library.add("ada.rst", b"Ada wrote it.")
-    before = await held(library)
-    library = Library(index, tmp_path / "uploads", Limits(seconds=1))
-    with pytest.raises(HTTPException, match="CRAG_READ_SECONDS"):
-        await library.add("ada.rst", b"* a\n\n" * 100_000)
     assert await held(library) == before
 
 
@@ -249,14 +202,6 @@ def test_pages_of_a_pdf_are_drawn_over_http(client: httpx.Client) -> None:
         refused = client.get("/api/documents/picture", params=asked | wrong)
         assert refused.status_code == status
         assert said in refused.json()["message"]
-
-
-def test_what_the_system_refuses_is_answered_as_json(tmp_path: Path) -> None:
-    (tmp_path / "index-uploads").write_text("x")
-    with serving(graphs(), tmp_path) as url:
-        reply = httpx.put(f"{url}/api/documents/ada.md", content=ADA)
-        assert reply.status_code == 500
-        assert "File exists" in reply.json()["message"]
 
 
 def test_another_machine_has_the_documents_with_the_token_alone(tmp_path: Path) -> None:

@@ -58,12 +58,6 @@ async def test_what_cannot_be_asked_is_said(
     assert words in result.content[0].text
 
 
-async def test_an_unknown_tool_is_an_error(url: str) -> None:
-    result = await call(url, "nothing", QUESTION)
-    assert result.is_error
-    assert "nothing" in result.content[0].text
-
-
 def state(answer: str, citations: int, outcome: str = "answered") -> dict[str, Any]:
     source = {"id": "a", "title": "A title", "url": "https://a.example/b", "position": "line 3"}
     cited = [{"number": at + 1, "source": source} for at in range(citations)]
@@ -76,7 +70,3 @@ def test_a_result_stays_short(length: int, citations: int) -> None:
     assert len(text) <= LONGEST
     assert "ask with `trace`" in text
     assert "\nOutcome: answered from the sources." in text
-
-
-def test_a_graph_that_tells_no_certainty_gets_no_line_for_it() -> None:
-    assert told(state("Ada did.", 0, ""), "http://a/") == "Ada did."

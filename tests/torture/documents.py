@@ -5,7 +5,6 @@ import json
 import zipfile
 import zlib
 from collections.abc import Callable
-from email.message import EmailMessage
 
 SECRET = "HIDDENORDER"  # noqa: S105 - no password
 """Stands where no reader of a file sees it; it must reach no prompt and no terminal."""
@@ -75,26 +74,6 @@ def _notebook(*cells: object) -> bytes:
     return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}).encode()
 
 
-def _mail(depth: int) -> bytes:
-    message = EmailMessage()
-    message.set_content(FACT)
-    for _ in range(depth):
-        outer = EmailMessage()
-        outer.make_mixed()
-        outer.attach(message)
-        message = outer
-    message["Subject"] = "Merrow"
-    return message.as_bytes() if depth < 50 else b"Subject: x\n" + _nested_mail(depth)
-
-
-def _nested_mail(depth: int) -> bytes:
-    parts = [
-        f'Content-Type: multipart/mixed; boundary="b{at}"\n\n--b{at}\n'.encode()
-        for at in range(depth)
-    ]
-    return b"".join(parts) + b"Content-Type: text/plain\n\ndeep\n"
-
-
 def _html() -> bytes:
     hidden = (
         f'<p style="display:none">{SECRET}</p><!-- {SECRET} --><script>"{SECRET}"</script>'
@@ -121,7 +100,6 @@ FILES: dict[str, Callable[[], bytes]] = {
     "long.csv": lambda: b"question,answer\n" + b'"' + b"a" * 5_000_000 + b'",b\n',
     "nul.csv": lambda: b"question,answer\n\0\0,\x1b[31m\n",
     "deep.ipynb": lambda: b"[" * 200_000,
-    "odd.ipynb": lambda: _notebook(7, None, {"cell_type": 7}, {"cell_type": "code", "source": 7}),
     "fact.ipynb": lambda: _notebook(
         {"cell_type": "markdown", "source": [f"{FACT} {ANSI}"], "metadata": {}},
         {"cell_type": "code", "source": "1", "outputs": [{"text": ["x" * 3_000_000]}]},
@@ -133,7 +111,6 @@ FILES: dict[str, Callable[[], bytes]] = {
     ),
     "stream.pdf": lambda: _pdf_of_streams(64),
     "cut.pdf": lambda: b"%PDF-1.7\n1 0 obj << /Type /Catalog",
-    "deep.eml": lambda: _mail(2_000),
     "deep.rst": lambda: "\n".join(" " * at + "* a" for at in range(1, 1500)).encode(),
     "deep.md": lambda: b">" * 20_000 + b" a\n" + b"  " * 500 + b"- a\n",
     "bomb.epub": lambda: _zip({"mimetype": "application/epub+zip", "a.xhtml": "<p>" * 20_000_000}),

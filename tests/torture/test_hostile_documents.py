@@ -1,9 +1,7 @@
 """Files that attack: reading them is bounded, and what readers do not see reaches nobody."""
 
-import json
 import re
-import subprocess
-import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.answering.context import fenced
+from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import load
 from crag.documents.sources import Unusable
 from crag.graph import build_rag
@@ -20,7 +19,6 @@ from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
 from tests.commands import crag
 from tests.repeating import times
 from tests.torture.documents import FACT, FILES, SECRET
-from tests.torture.telling import tell
 
 ACTS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]|<\|im_start|\[7\]"
@@ -30,7 +28,6 @@ REFUSED = {
     "bomb.docx": "its XML unpacks to",
     "bomb.epub": "its XML unpacks to",
     "cut.pdf": "damaged PDF",
-    "deep.eml": "damaged, or not what it seems",
     "deep.html": "nest deeper",
     "deep.ipynb": "not a Jupyter notebook",
     "deep.jsonl": "line 1: not JSON",
@@ -38,17 +35,16 @@ REFUSED = {
     "long.csv": "field larger than field limit",
     "loop.pdf": "damaged PDF",
     "nul.csv": "NUL bytes",
-    "odd.ipynb": "not a Jupyter notebook",
     "stream.pdf": "no text in it",
 }
 """Files without any text that can be used, with words of the reason."""
 LARGE = {
-    *("bomb.docx", "bomb.epub", "stream.pdf", "attributes.html", "deep.rst", "deep.eml"),
+    *("bomb.docx", "bomb.epub", "stream.pdf", "attributes.html", "deep.rst"),
     *("deep.html", "wide.html", "wide.csv", "long.csv", "fact.ipynb"),
 }
 """Left to `make test-nightly`: it takes seconds to make and to read them."""
 NAMES = [name for name in FILES if times(0, 1) or name not in LARGE]
-SECONDS, MEGABYTES = 20.0, 1500
+SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -59,38 +55,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def outcomes(folder: Path) -> dict[str, Any]:
-    """Read all files in a process of its own, whose memory is its own."""
-    program = Path(__file__).with_name("reading_files.py")
-    command = [sys.executable, str(program), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_hostile_file_is_read_or_refused_within_bounds(
-    outcomes: dict[str, Any], name: str
-) -> None:
-    outcome = outcomes[name]
-    assert outcome["seconds"] < SECONDS
-    assert outcome["megabytes"] < MEGABYTES
-    assert SECRET not in outcome["text"]
-    assert all("\n" not in reason and len(reason) < 200 for reason in outcome["reasons"])
+def test_a_hostile_file_is_read_or_refused_within_bounds(folder: Path, name: str) -> None:
+    """By the process that reads files for everybody, which bounds time and memory."""
+    texts, reasons, start = "", [], time.monotonic()
+    with IsolatedReader(Limits(seconds=SECONDS)) as reader:
+        for loaded in reader.read(folder / name):
+            if isinstance(loaded, Unusable):
+                reasons.append(loaded.reason)
+            else:
+                texts += f"{loaded.title}\n{loaded.text}"
+    assert time.monotonic() - start < 2 * SECONDS
+    assert SECRET not in texts
+    assert all("\n" not in reason and len(reason) < 300 for reason in reasons)
     if name in REFUSED:
-        assert outcome["text"] == ""
-        assert REFUSED[name] in outcome["reasons"][0]
+        assert texts == ""
+        assert REFUSED[name] in reasons[0]
     else:
-        assert outcome["text"]
-
-
-def test_the_counts_are_told(outcomes: dict[str, Any]) -> None:
-    seconds = sum(outcome["seconds"] for outcome in outcomes.values())
-    most = max(outcome["megabytes"] for outcome in outcomes.values())
-    tell(f"{len(outcomes)} hostile files, {seconds:.1f} s, at most {most} MB")
-    assert set(outcomes) == set(NAMES)
+        assert texts
 
 
 def test_nothing_of_them_acts_in_a_prompt(folder: Path) -> None:

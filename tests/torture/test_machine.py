@@ -4,7 +4,6 @@ import random
 import resource
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 
 from tests.commands import CRAG, Done, crag, heeds_ctrl_c, variables
 from tests.repeating import times
-from tests.torture.telling import tell
 
 QUESTION = "Who designed the lighthouse of Cape Merrow?"
 INTERRUPTED = {130, -signal.SIGINT}
@@ -63,14 +61,6 @@ def is_one_line(text: str) -> bool:
 def files_of(size: int) -> Callable[[], None]:
     """Let no file grow beyond a size, as on a disk that fills up."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
-@pytest.mark.parametrize("place", ["/proc/crag/index", "/dev/null/index"])
-def test_what_cannot_be_written_is_named(home: Path, place: str) -> None:
-    done = crag("index", home / "documents1", "--index", place)
-    assert done.returncode == 2
-    assert f"index {place}: cannot be written" in done.stderr
-    assert is_one_line(done.stderr)
 
 
 @pytest.mark.slow
@@ -137,32 +127,8 @@ def test_ctrl_c_at_any_moment_ends_without_a_trace(home: Path) -> None:
         codes.append(done.returncode)
         assert done.returncode in INTERRUPTED | {0}, done
         assert is_one_line(done.stderr), done.stderr
-    ended_by_it = sum(code in INTERRUPTED for code in codes)
-    tell(f"{moments} times Ctrl-C: {ended_by_it} ended by it")
-    assert ended_by_it > moments // 4
+    assert sum(code in INTERRUPTED for code in codes) > moments // 4
     assert crag("index", home / "documents1", "--index", index).returncode == 0
-
-
-def test_ctrl_c_where_nothing_can_be_raised_is_heeded_too() -> None:
-    program = """if True:
-        import signal, time
-        from crag.command import ended_in_one_line
-
-        class Deaf:
-            def __del__(self):
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                signal.raise_signal(signal.SIGINT)
-
-        def run():
-            Deaf()
-            time.sleep(60)
-
-        ended_in_one_line(run)
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False
-    )
-    assert (done.returncode, done.stderr) == (130, "")
 
 
 def _wait_until_loading(process: subprocess.Popen[str]) -> None:

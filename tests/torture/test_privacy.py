@@ -2,17 +2,14 @@
 
 import json
 import logging
-import os
 import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -29,9 +26,7 @@ from crag.testing import (
 )
 from tests.commands import CRAG, crag, variables
 from tests.conftest import DOCUMENTS, HITS
-from tests.page.serving import free_port
 from tests.repeating import times
-from tests.torture.telling import tell
 
 QUESTION = "Who designed the lighthouse of Cape Merrow?"
 KEYS = {
@@ -103,16 +98,12 @@ def test_no_process_of_the_commands_connects_beyond_this_machine(
     for name, arguments in {
         "index": ["index", str(documents)],
         "ask": ["ask", QUESTION],
-        "serve": ["serve", "--port", str(free_port())],
     }.items():
         trace = tmp_path / f"{name}.trace"
         command = [strace, "-f", "-e", "trace=connect,sendto,sendmsg", "-o", str(trace)]
         process = subprocess.Popen([*command, str(CRAG), *arguments], cwd=tmp_path, env=kept)
-        if name == "serve":
-            _ask_server(int(arguments[-1]), process)
-        assert process.wait(600) in {0, 130, -2}
+        assert process.wait(600) == 0
         beyond = [line for line in trace.read_text().splitlines() if _leaves(line)]
-        tell(f"crag {name}: {len(trace.read_text().splitlines())} calls, {len(beyond)} beyond")
         assert beyond == []
 
 
@@ -120,20 +111,6 @@ def _leaves(line: str) -> bool:
     """Say whether a traced call names an address that is not of this machine."""
     found = re.findall(r"inet_addr\(\"([^\"]+)\"\)|inet_pton\(AF_INET6, \"([^\"]+)\"", line)
     return any(not (four or six).startswith(("127.", "::1", "0.0.0.0")) for four, six in found)  # noqa: S104
-
-
-def _ask_server(port: int, process: "subprocess.Popen[bytes]") -> None:
-    """Wait for the server, give it time to phone, and end it as a user would."""
-    until = time.monotonic() + 400
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            if httpx.get(f"http://127.0.0.1:{port}/ok", timeout=10, trust_env=False).is_success:
-                break
-        except httpx.TransportError:
-            time.sleep(0.5)
-    time.sleep(20)
-    for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-        os.kill(int(child), 2)
 
 
 class Leaking(FakeReader):

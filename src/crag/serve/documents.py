@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from langchain_core.documents import Document
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,7 +23,7 @@ from starlette.routing import Route
 
 from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import LOADERS, supported
-from crag.documents.sources import SourceText, file_of, name_of
+from crag.documents.sources import file_of, name_of
 from crag.errors import ContentError, SourceError
 from crag.factory.embeddings import choose_encoder, choose_limits
 from crag.index import DocumentIndex, index_paths
@@ -30,15 +31,17 @@ from crag.index.contract import Filter
 from crag.index.update import replace_file
 from crag.runtime.environment import Environment
 from crag.serve.settings import ServeSettings
-from crag.text.blocks import lines_of_all
 from crag.text.encodings import storable
 from crag.text.markup import without_markup
 from crag.text.pdf_picture import Picture
+from crag.text.places import line_places
 
 MOST_SHOWN = 2_000_000
 """Characters of a source that the page shows."""
 MOST_EXAMPLES = 3
 _MOST_MARKS, _LONGEST_NAME = 20, 200
+_PAGED = {"page", "slide", "sheet", "cell", "part"}
+"""What positions count where a source is shown in parts."""
 _WORDS = range(2, 9)
 """How many words a heading has that says what it is about."""
 _ASKS = re.compile(r"(?:how to|what (?:is|are)|who (?:is|are)|where|when|why) ", re.IGNORECASE)
@@ -115,38 +118,40 @@ class Library:
                 await run_in_threadpool(Path(path).unlink, missing_ok=True)
 
     async def show(self, source: str) -> dict[str, Any]:
-        """Return the text of a source as it was indexed, with what its positions count."""
-        known, file = await run_in_threadpool(self._known, source)
-
-        def read() -> Any:
-            with IsolatedReader(self._limits) as files:
-                found = (one for one in files.read(file) if one.source == known["source"])
-                return next(found, None)
-
-        async with self._showing:
-            loaded = await run_in_threadpool(read)
-        if not isinstance(loaded, SourceText):
-            raise HTTPException(410, f"{file.name} can no longer be read")
-        if len(loaded.text) > MOST_SHOWN:
-            longest = f"{MOST_SHOWN:,} characters"
-            raise HTTPException(413, f"{file} has more than {longest}: open it in an editor")
+        """Return the text of a source as the index has it, with what its positions count."""
+        chunks = await run_in_threadpool(self._chunks, source)
+        known, texts, places = chunks[0].metadata, list[str](), list[int]()
+        for chunk in chunks:
+            lines, again = chunk.page_content.split("\n"), chunk.metadata.get("repeats", 0)
+            first = [place[0] for place in line_places(chunk.metadata.get("lines", ""), len(lines))]
+            first += first[-1:] * (len(lines) - len(first))  # Of another program's chunks.
+            texts += [""] * bool(texts) + lines[again:]
+            places += places[-1:] + first[again:]
+        text = "\n".join(texts)
+        if len(text) > MOST_SHOWN:
+            raise HTTPException(413, f"it has more than {MOST_SHOWN:,} characters: use an editor")
+        is_paged = known["position"].partition(" ")[0].rstrip("s") in _PAGED
         return {
             "source": known["source"],
-            "title": loaded.title,
-            "unit": loaded.unit,
-            "pages": _starts_of_pages(loaded),
-            "lines": [line.first for line in lines_of_all(loaded.blocks)],
-            "text": loaded.text,
-            "changed": loaded.content_hash != known["content_hash"],
+            "title": known["title"],
+            "unit": known["position"].partition(" ")[0],
+            "pages": _starts_of_pages(texts, places) if is_paged else [],
+            "lines": places,
+            "text": text,
         }
 
     async def picture(self, source: str, page: int, quotations: Sequence[str]) -> Picture:
         """Return a page of a PDF of the index as it looks, with quotations marked."""
-        _, file = await run_in_threadpool(self._known, source)
+        known = (await run_in_threadpool(self._chunks, source))[0].metadata
+        file = Path(file_of(known["source"], known["position"]))
         if file.suffix.lower() != ".pdf":
             raise HTTPException(415, f"{file.name} is no PDF: only pages of PDFs are drawn")
 
         def draw() -> Picture:
+            if not Path(os.path.realpath(file)).is_relative_to(known["root"]):
+                raise HTTPException(403, f"{file} leads out of the folder that was indexed")
+            if not file.is_file():
+                raise HTTPException(410, f"{file} is no longer there; the index has its text")
             with IsolatedReader(self._limits) as files:
                 return files.picture(file, page, quotations)
 
@@ -156,23 +161,19 @@ class Library:
             except ContentError as error:
                 raise HTTPException(422, f"{file.name}: {error.problem}") from error
 
-    def _known(self, source: str) -> tuple[Mapping[str, Any], Path]:
-        """Find a source by its path, or by its name within the folder that was indexed."""
-        stored = [one.metadata for one in self.index.stored(Filter(folder=source))]
-        found = [one for one in stored if one["source"] == source]
-        found += [one for one in stored if name_of(one["source"], one.get("root", "")) == source]
+    def _chunks(self, source: str) -> list[Document]:
+        """Return the chunks of a source, named by its path, or within the folder of the index."""
+        stored = list(self.index.stored(Filter(folder=source)))
+        found = [one for one in stored if one.metadata["source"] == source] or [
+            one
+            for one in stored
+            if name_of(one.metadata["source"], one.metadata.get("root", "")) == source
+        ]
         if not found:
             raise HTTPException(404, f"{source} is not in the index")
-        known = found[0]
-        file = Path(file_of(known["source"], known["position"]))
-        if not Path(os.path.realpath(file)).is_relative_to(known["root"]):
-            raise HTTPException(403, f"{file} leads out of the folder that was indexed")
-        if not file.is_file():
-            raise HTTPException(410, f"{file} is no longer there; the index has its text")
-        if file.suffix.lower() not in LOADERS:
-            problem = "is read by a loader of `crag index --loader`, which the page does not have"
-            raise HTTPException(415, f"{file} {problem}; the index has its text")
-        return known, file
+        first = found[0].metadata["source"]
+        own = (one for one in found if one.metadata["source"] == first)
+        return sorted(own, key=lambda one: one.metadata.get("chunk", 0))
 
 
 def _check_name(name: str) -> None:
@@ -184,14 +185,12 @@ def _check_name(name: str) -> None:
         raise HTTPException(415, f"{name}: {supported()}")
 
 
-def _starts_of_pages(document: SourceText) -> list[int]:
-    """Return where each page, slide, … begins in the text of a document that is read by them."""
-    if document.unit not in {"page", "slide", "sheet", "cell", "part"}:
-        return []
+def _starts_of_pages(texts: Sequence[str], places: Sequence[int]) -> list[int]:
+    """Return where each page, slide, … begins in a text of these lines."""
     starts, at = [0], 0
-    for line in lines_of_all(document.blocks):
-        starts += [at] * (line.first - len(starts))
-        at += len(line.text) + 1
+    for text, place in zip(texts, places, strict=True):
+        starts += [at] * (place - len(starts))
+        at += len(text) + 1
     return starts
 
 

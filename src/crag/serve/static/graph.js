@@ -1,7 +1,7 @@
 /** Draws the graph, and lights up what a run has reached. */
 
 import { drawn } from "./dom.js";
-import { folded, isEnd, layout, shortName, taken } from "./layout.js";
+import { folded, isEnd, layout, shortName } from "./layout.js";
 import { seconds, spelled } from "./words.js";
 
 const SMALLEST = 0.75;
@@ -66,8 +66,9 @@ export class GraphView {
     const states = this.#states();
     for (const node of this.nodes) markNode(node, states.get(node.dataset.node) ?? { state: "idle" });
     const reached = new Set([...states].filter(([, { state }]) => state !== "skipped").map(([id]) => id));
-    const lit = taken(this.drawn.edges, reached);
-    this.drawn.edges.forEach((edge, at) => this.edges[at].classList.toggle("taken", lit.has(edge)));
+    this.drawn.edges.forEach(({ source, target }, at) => {
+      this.edges[at].classList.toggle("taken", source !== target && reached.has(source) && reached.has(target));
+    });
   }
 
   /** Say for each node how far it is; the latest step counts where one ran several times. */

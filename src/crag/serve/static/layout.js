@@ -1,4 +1,4 @@
-/** Where the nodes of a graph stand, and which edges a run has taken. Pure. */
+/** Where the nodes of a graph stand. Pure. */
 
 const GAP = 17; // Between two layers.
 const HEIGHT = 42;
@@ -165,26 +165,4 @@ function groupsOf(nodes) {
     const { x, y, right, bottom } = around(nodes.filter((node) => groupOf(node.id) === name));
     return { name, x: x - 10, y: y - 10, width: right - x + 20, height: bottom - y + 20 };
   });
-}
-
-/**
- * Return the edges that a run has taken: those between nodes it reached, unless it came to the target
- * by way of another node between them.
- * @param {{source: string, target: string}[]} edges
- * @param {Set<string>} reached
- */
-export function taken(edges, reached) {
-  const walked = edges.filter(({ source, target }) => reached.has(source) && reached.has(target));
-  const passesAnother = (edge) => walked.some((other) => other.target === edge.target
-    && other.source !== edge.source && leads(walked, edge.source, other.source, edge));
-  return new Set(walked.filter((edge) => edge.source !== edge.target && !passesAnother(edge)));
-}
-
-/** Say whether a way of edges leads from one node to another without using `left`. */
-function leads(edges, from, to, left) {
-  const seen = new Set([from]);
-  for (const at of seen) {
-    for (const edge of edges) if (edge.source === at && edge !== left) seen.add(edge.target);
-  }
-  return from !== to && seen.has(to);
 }

@@ -5,8 +5,8 @@ import { spelled } from "./words.js";
 
 /**
  * Read one property of a JSON schema.
- * @returns {{name: string, title: string, group: string, about: string, kind: string,
- *   nullable: boolean, options?: string[], min?: number, max?: number, above?: number, preset: any}}
+ * @returns {{name: string, group: string, about: string, kind: string, nullable: boolean,
+ *   options?: string[], min?: number, max?: number, preset: any}}
  */
 export function fieldOf(name, schema) {
   const kinds = schema.anyOf ?? [schema];
@@ -14,25 +14,15 @@ export function fieldOf(name, schema) {
   const options = told.enum ?? (told.const === undefined ? undefined : [told.const]);
   return {
     name,
-    title: schema.title && schema.title.toLowerCase() !== spelled(name) ? schema.title : spelled(name),
     group: schema.group ?? "",
     about: (schema.description ?? "").replaceAll("`", ""),
     kind: options ? "choice" : told.type,
     nullable: kinds.some((kind) => kind.type === "null"),
     options,
-    min: told.minimum,
+    min: told.minimum ?? told.exclusiveMinimum,
     max: told.maximum,
-    above: told.exclusiveMinimum,
     preset: schema.default ?? null,
   };
-}
-
-/** Say what is allowed, such as "1 to 50". */
-export function bounds({ kind, min, max, above, nullable }) {
-  if (kind !== "number" && kind !== "integer") return "";
-  const from = above === undefined ? min : `above ${above}`;
-  const range = [from, max].every((end) => end !== undefined) ? `${from} to ${max.toLocaleString("en")}` : "";
-  return [range, nullable ? "or empty" : ""].filter(Boolean).join(", ");
 }
 
 /** Read the value of a control, which the browser has found valid. */
@@ -122,11 +112,10 @@ export class Settings {
 
 function control(field, value) {
   const id = `setting-${field.name}`;
-  const allowed = [field.name, bounds(field), `default: ${shown(field.preset)}`].filter(Boolean).join("; ");
   const input = inputFor(field, value);
   for (const [name, text] of [["id", id], ["name", field.name], ["aria-describedby", `${id}-about`]]) input.setAttribute(name, text);
-  const about = element("p.hint", { id: `${id}-about` }, field.about, " ", element("span.allowed", `(${allowed})`));
-  return element("div.field", element("label", { for: id }, field.title), input, about);
+  const about = element("p.hint", { id: `${id}-about` }, field.about, " ", `(default: ${shown(field.preset)})`);
+  return element("div.field", element("label", { for: id }, spelled(field.name)), input, about);
 }
 
 function shown(value) {
@@ -134,7 +123,7 @@ function shown(value) {
   return value === null || value.length === 0 ? "empty" : String(value);
 }
 
-function inputFor({ kind, options, nullable, min, max, above }, value) {
+function inputFor({ kind, options, nullable, min, max }, value) {
   if (kind === "boolean") return element("input", { type: "checkbox", checked: value === true });
   if (kind === "array") return element("textarea", { rows: 2 }, (value ?? []).join("\n"));
   if (kind === "choice") {
@@ -143,5 +132,5 @@ function inputFor({ kind, options, nullable, min, max, above }, value) {
   }
   if (kind !== "number" && kind !== "integer") return element("input", { type: "text", value: value ?? "" });
   const step = kind === "integer" ? 1 : "any";
-  return element("input", { type: "number", value: value ?? "", step, min: min ?? above, max, required: !nullable });
+  return element("input", { type: "number", value: value ?? "", step, min, max, required: !nullable });
 }

@@ -80,14 +80,13 @@ function head(dialog, title, place, address) {
 }
 
 function draw(dialog, told, citation, name) {
-  const { title, changed, pages, text } = told;
+  const { title, pages, text } = told;
   const lines = lineNumbers(citation?.source.lines);
   const from = pages.length ? pages[pageOf(citation) - 1] : startOf(told, Math.min(...lines, Infinity));
   const cited = { lines: new Set(lines), ...(citation ? placesOf(citation, text, from ?? 0) : { ranges: [], focus: -1 }) };
   put(
     dialog,
     head(dialog, title || name, name, deepLink(name, citation?.source.position)),
-    changed && element("p.problem", "This file was changed after it was indexed."),
     pages.length ? paged(told, cited) : reading(text, 0, cited, told.lines),
   );
 }
