@@ -5,23 +5,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-import pytest
-
-from crag.index.backends import STORES
 from tests.commands import CRAG, crag, variables
-
-
-@pytest.mark.parametrize("address", [one for one in STORES if "./FOLDER" in one])
-def test_a_store_of_the_file_is_filled_and_asked(address: str, tmp_path: Path) -> None:
-    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
-    place = address.replace("FOLDER", "kept")
-    place = place.replace("MODULE:FUNCTION", "langchain_core.vectorstores:InMemoryVectorStore")
-    (tmp_path / "crag.toml").write_text(f'index = "{place}"\n')
-    assert crag("index", "kettle.md", folder=tmp_path).returncode == 0
-    done = crag("ask", "How long does a kettle take?", "--json", folder=tmp_path)
-    assert "three minutes" in json.loads(done.stdout)["answer"]
-    assert (tmp_path / "kept").is_dir()
-    assert not (tmp_path / ".crag").exists()
 
 
 def test_a_store_in_the_folder_is_for_the_command_line_alone(tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 """What the terminal shows of an answer."""
 
-import re
 from io import StringIO
 from typing import Any
 
-from rich.cells import cell_len
 from rich.console import Console
 
 from crag.answering.outcome import answer_message
@@ -48,17 +46,6 @@ def test_what_could_be_quoted_besides_is_printed_as_it_is_read_where_all_is_aske
         assert ":ref:" not in printed.getvalue()
 
 
-def test_a_terminal_shows_the_answer_once_and_takes_its_drafts_back() -> None:
-    printed = StringIO()
-    trace = Trace(Console(file=printed, width=10, force_terminal=True, color_system=None))
-    pieces = (("one", "[4]"), ("two", "Ada Lovelace "), ("two", "did.\n日本"), ("two", ""))
-    for message, text in pieces:
-        trace.token(text, message)
-    trace.update("generate", answered("Ada Lovelace did [1]."))
-    rows = [row.strip() for row in screen(printed.getvalue(), 10)]
-    assert rows == ["", "Ada", "Lovelace", "did [1]."]
-
-
 def test_addresses_and_tags_are_printed_without_what_markdown_needs() -> None:
     printed = StringIO()
     Trace(Console(file=printed, width=200)).update(
@@ -69,25 +56,3 @@ def test_addresses_and_tags_are_printed_without_what_markdown_needs() -> None:
         printed.getvalue().strip()
         == r"See Ada (https://example.org/a). <b> is a tag, ***b, `\*` and \d are none."
     )
-
-
-def screen(output: str, width: int) -> list[str]:
-    """Return the rows that a terminal of this width shows, for the few codes used here."""
-    rows, row, column = [""], 0, 0
-    for piece in re.findall(r"\x1b\[\??\d*[AKlh]|[^\x1b]", output):
-        if piece.endswith("A") and len(piece) > 1:
-            row -= int(piece[2:-1])
-        elif piece.endswith("K") and len(piece) > 1:
-            rows[row] = ""
-        elif piece == "\r":
-            column = 0
-        elif len(piece) == 1:
-            wide = cell_len(piece)
-            if piece == "\n" or column + wide > width:
-                row, column = row + 1, 0
-                rows += [""] * (row + 1 - len(rows))
-            if piece != "\n":
-                rows[row], column = rows[row] + piece, column + wide
-    while rows and not rows[-1]:
-        rows.pop()
-    return rows
