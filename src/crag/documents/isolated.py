@@ -36,8 +36,8 @@ from crag.text.pdf_picture import Picture, picture_of_page
 HARMLESS = 40_000
 """Bytes of plain text, source code or Markdown up to which no other process is needed: no native
 code reads them, and the tests show that as many of any shape take less than two seconds."""
-_TO_START, _GRACE = 60.0, 5.0
-"""Seconds to start, and those after which a process ends whose caller did not end it."""
+_TO_START = 60.0
+"""Seconds."""
 _MOST_OUTPUT, _GROWTH = 30_000_000, 32
 """Bytes of JSON that any file may become, and those for each of its bytes that come on top: a row
 repeats the names of its columns."""
@@ -187,7 +187,7 @@ def _started(limits: Limits) -> "subprocess.Popen[bytes]":
     """Start the process; `-P` keeps modules of the folder that it is started in out of it."""
     kept = {key: value for key, value in os.environ.items() if key.startswith(_KEPT_VARIABLES)}
     return subprocess.Popen(  # noqa: S603 - a program of our own
-        [sys.executable, "-P", "-m", __name__, str(limits.megabytes), str(limits.seconds + _GRACE)],
+        [sys.executable, "-P", "-m", __name__, str(limits.megabytes)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -218,24 +218,18 @@ def main() -> None:
     """Answer requests until the caller closes the pipe or dies."""
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # What native code prints is no answer.
-    seconds = float(sys.argv[2])
     _confine(int(sys.argv[1]))
     requests = SimpleQueue[bytes]()
     threading.Thread(target=_receive, args=(requests,), daemon=True).start()
 
     def send(answer: Mapping[str, object]) -> None:
-        line = json.dumps(answer).encode() + b"\n"
-        _alarm(0)  # The caller may take its time.
-        output.write(line)
+        output.write(json.dumps(answer).encode() + b"\n")
         output.flush()
-        _alarm(seconds)
 
     send({"ready": True})
     ends = False
     while not ends:
-        _alarm(0)
         request = json.loads(requests.get())
-        _alarm(seconds)
         try:
             for answer in _answered(request):
                 send(answer)
@@ -265,12 +259,6 @@ def _receive(requests: "SimpleQueue[bytes]") -> None:
     for line in sys.stdin.buffer:
         requests.put(line)
     os._exit(0)
-
-
-def _alarm(seconds: float) -> None:
-    """Have the system end this process after so many seconds, whatever code is running."""
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _confine(megabytes: int) -> None:

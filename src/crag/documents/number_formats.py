@@ -24,7 +24,6 @@ _PART = re.compile(
     r"|(?P<digits>[#0?][#0?,]*(?:\.[#0?]*)?)|(?P<other>.)"
 )
 _OF_MINUTES = re.compile(r"\[?m+\]?:s", re.IGNORECASE)
-_DAY, _MONTH = re.compile("d", re.IGNORECASE), re.compile("m", re.IGNORECASE)
 
 Formats = Mapping[tuple[int, int], str]
 """From row and column, counted from 0, to the format of a cell."""
@@ -87,12 +86,14 @@ def shown(value: Any, code: str = "") -> str:  # noqa: PLR0911 - one for each ki
             text = value.isoformat(timespec="seconds" if value.second else "minutes")
             return text.replace("T", " ")
         case dt.date():
-            is_month = _MONTH.search(code) and not _DAY.search(code)
+            is_month = "m" in code.lower() and "d" not in code.lower()
             return value.isoformat()[: -3 if is_month else None]
-        case float() if digits := _number(abs(value), others[0] if value < 0 and others else code):
-            return f"-{digits}" if value < 0 and not others else digits
-        case float() if value.is_integer():
-            return str(int(value))
+        case float() if value < 0 and others:
+            return _number(-value, others[0]) or str(value)
+        case float():
+            sign = "-" if value < 0 else ""
+            plain = str(int(value)) if value.is_integer() else str(value)
+            return f"{sign}{_number(abs(value), code)}" if _number(1, code) else plain
         case _:
             return " ".join(str(value).split())
 
@@ -114,16 +115,15 @@ def _number(value: float, code: str) -> str:
     fraction = groups[-1].partition(".")[2]
     digits = f"{value * (100 if '%' in others else 1):{',' * (',' in code)}.{len(fraction)}f}"
     for _ in re.findall(r"#(?=#*$)", fraction):
-        digits = digits.removesuffix("0")
-    digits = digits.rstrip(".") if fraction else digits
+        digits = digits.removesuffix("0").removesuffix(".")
     wanted = sum(one.partition(".")[0].count("0") for one in groups)
     digits = "0" * (wanted - len(digits.partition(".")[0])) + digits
     written = ""
-    for kind, text in parts:
+    for kind, text in reversed(parts):
         if kind == "digits":  # Of several groups, as in 000-00, each takes as many as it is long.
-            groups.pop(0)
-            here = len(digits) - sum(map(len, groups))
-            written, digits = written + digits[:here], digits[here:]
+            groups.pop()
+            here = len(text) if groups else len(digits)
+            written, digits = digits[-here:] + written, digits[:-here]
         else:
-            written += text
+            written = text + written
     return " ".join(written.split())

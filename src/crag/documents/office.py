@@ -5,6 +5,7 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 from itertools import groupby, pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from crag.documents.sources import SourceText, in_units, of_blocks
 from crag.documents.texts import attribute, check_archive, reading, xml_of
 from crag.errors import SourceError
 from crag.extras import require
-from crag.text.blocks import Block, Item, Row, escaped, placed
+from crag.text.blocks import Block, Row, escaped, placed
 from crag.text.html import blocks_of_html
 from crag.text.tables import Cell, one_head, spread
 
@@ -54,8 +55,7 @@ def load_docx(path: Path) -> Iterator[SourceText]:
         page = convert_to_html(document, style_map=_DOCX_STYLES, convert_image=no_pictures).value
     blocks = blocks_of_html(_with_notes_near(page))
     for number, block in enumerate(blocks, 1):
-        if block.kind == "table":
-            block.rows = _with_one_head(block.rows)
+        block.rows = _with_one_head(block.rows)
         placed([block], number)
     yield of_blocks(path, title, blocks, "paragraph")
 
@@ -77,7 +77,7 @@ def load_pptx(path: Path) -> Iterator[SourceText]:
         with zipfile.ZipFile(path) as archive:
             title = _title_of(archive)
         with path.open("rb") as file:
-            slides = [list(_slide(slide)) for slide in Presentation(file).slides]
+            slides = list(map(_slide, Presentation(file).slides))
     yield in_units(path, title, slides, "slide")
 
 
@@ -283,9 +283,9 @@ def _table(rows: Sequence[Sequence[str]]) -> Block:
 
 def _with_one_head(rows: Sequence[Row]) -> list[Row]:
     """Join a head of two rows: cells of the first one go over several columns of the second."""
-    head = rows[0].cells
+    head = rows[0].cells if rows[2:] else []
     goes_over = any(cell and cell == after for cell, after in pairwise(head))
-    if goes_over and len(set(head)) > 1 and rows[2:] and _is_head(rows[1].cells):
+    if goes_over and len(set(head)) > 1 and _is_head(rows[1].cells):
         return [one_head(rows[:2]), *rows[2:]]
     return list(rows)
 
@@ -294,18 +294,21 @@ def _text(text: str, level: int = 0) -> Block:
     return Block("heading" if level else "text", 1, 1, escaped(" ".join(text.split())), level)
 
 
-def _slide(slide: Any) -> Iterator[Block]:
+def _slide(slide: Any) -> list[Block]:
     if slide.element.get("show") == "0":
-        return
+        return []
     title = slide.shapes.title
-    if title is not None and title.text_frame.text.strip():
-        yield _text(title.text_frame.text, level=2)
+    page = f"<h2>{escape(title.text_frame.text)}</h2>" if title is not None else ""
     for shape in slide.shapes:
         if not _is_on_each_slide(shape) and (title is None or shape.shape_id != title.shape_id):
-            yield from _shape(shape)
+            page += _shape(shape)
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
         notes = slide.notes_slide.notes_text_frame.paragraphs
-        yield from (_text(one.text) for one in notes if one.text.strip())
+        page += "".join(f"<p>{escape(one.text)}</p>" for one in notes)
+    blocks = blocks_of_html(page)
+    for block in blocks:
+        block.rows = _with_one_head(block.rows)
+    return blocks
 
 
 def _is_on_each_slide(shape: Any) -> bool:
@@ -318,42 +321,33 @@ def _is_on_each_slide(shape: Any) -> bool:
     }  # fmt: skip
 
 
-def _shape(shape: Any) -> Iterator[Block]:
+def _shape(shape: Any) -> str:
+    """Write what a shape shows as HTML; several lines are a list."""
     if hasattr(shape, "shapes"):  # A group.
-        for inner in shape.shapes:
-            yield from _shape(inner)
-    elif shape.has_text_frame:
+        return "".join(map(_shape, shape.shapes))
+    if shape.has_text_frame:
         lines = [(one.level, one.text) for one in shape.text_frame.paragraphs if one.text.strip()]
-        if lines[1:]:
-            yield _nested(lines)
-        else:
-            yield from (_text(line) for _, line in lines)
-    elif getattr(shape, "has_table", False):
-        cells = (
-            [
-                Cell(cell.text, cell.span_width, cell.span_height)
-                for cell in row.cells
-                if not cell.is_spanned
-            ]
-            for row in shape.table.rows
+        return _list(lines) if lines[1:] else "".join(f"<p>{escape(text)}</p>" for _, text in lines)
+    if not getattr(shape, "has_table", False):
+        return ""
+    rows = (
+        "".join(
+            f"<td colspan={cell.span_width} rowspan={cell.span_height}>{escape(cell.text)}</td>"
+            for cell in row.cells
+            if not cell.is_spanned
         )
-        if rows := [row for row in _filled(list(spread(cells))) if any(row)]:
-            yield _table(rows)
+        for row in shape.table.rows
+    )
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
 
-def _nested(lines: Iterable[tuple[int, str]]) -> Block:
-    """Return a list with each line below the nearest one before it of a lower level."""
-    top = Block("list", 1, 1)
-    above: list[tuple[int, Item]] = []
+def _list(lines: Iterable[tuple[int, str]]) -> str:
+    """Write a list with each line below the nearest one before it of a lower level."""
+    page, above, depth = "", list[int](), -1
     for level, line in lines:
-        while above and above[-1][0] >= level:
-            above.pop()
-        items, item = top.items, Item("-", [_text(line)])
-        if above:
-            held = above[-1][1].blocks
-            if held[-1].kind != "list":
-                held.append(Block("list", 1, 1))
-            items = held[-1].items
-        items.append(item)
-        above.append((level, item))
-    return top
+        above = [one for one in above if one < level]
+        page += "<ul>" * (len(above) - depth) + "</ul>" * (depth - len(above))
+        page += f"<li>{escape(line)}</li>"
+        depth = len(above)
+        above.append(level)
+    return page + "</ul>" * (depth + 1)
