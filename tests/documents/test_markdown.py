@@ -66,7 +66,7 @@ def test_each_line_knows_its_place() -> None:
         ("# Mills", 1, 1), ("They grind all day.", 3, 4), ("- wheel", 6, 6), ("- dam:", 7, 7),
         ("  ```sh", 10, 10), ("  run", 10, 10), ("  stop", 12, 12), ("  ```", 12, 12),
         ("| a | b |", 15, 15), ("| --- | --- |", 15, 15), ("| c | d |", 17, 17),
-        ("Note: It floods at times.", 19, 21), ("Tip: Mind.", 24, 26),
+        ("Note: It floods at times.", 19, 21), ("Tip: Mind.", 23, 26),
         ("| e |", 29, 33), ("| --- |", 29, 29), ("| f |", 29, 33),
         ("```", 35, 35), ("code", 35, 35), ("```", 35, 35),
     ]  # fmt: skip

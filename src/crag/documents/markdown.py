@@ -260,6 +260,7 @@ def _fence(_renderer: "RendererHTML", tokens: _Tokens, at: int, _options: Any, e
     inner = _as_html(body, above)
     if reading == "signature":
         return f"<div><p {PLACE}={above}><code>{escapeHtml(title)}</code></p>{inner}</div>"
+    token.attrSet(PLACE, str(env["above"] + token.map[0] + 1 if token.map else 1))
     return f"{_opened(token, title)}{inner}</div>"
 
 

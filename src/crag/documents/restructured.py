@@ -241,12 +241,10 @@ class _Writing:
         return min(lines, default=1)
 
     def _line_with(self, words: str, near: range, otherwise: int) -> int:
-        """Return the first of some lines that begins with these words, but for marks."""
+        """Return the first of some lines that holds these words."""
         rows = self._rows
         known = (at for at in near if 0 < at <= len(rows))
-        return next(
-            (at for at in known if rows[at - 1].lstrip(' *-"|').startswith(words)), otherwise
-        )
+        return next((at for at in known if words in f"\n{rows[at - 1].strip()}\n"), otherwise)
 
     def _section(self, node: nodes.section) -> str:
         title, *others = node.children
@@ -280,7 +278,7 @@ class _Writing:
         if isinstance(node.parent, nodes.entry):
             return f"<code>{escape(text)}</code>"
         # docutils names the line of what announces code, or that of its end.
-        wanted = text.split("\n", maxsplit=1)[0].strip()
+        wanted = "\n" + text.split("\n", maxsplit=1)[0].strip() + "\n"
         line = self._line_with(wanted, range(line, line + 6), line)
         line = self._line_with(wanted, range(line, line - 4, -1), line)
         last = line + text.count("\n")
