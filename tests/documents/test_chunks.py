@@ -22,7 +22,7 @@ from crag.documents.loaders import find_files, load
 from crag.documents.markdown import read_markdown
 from crag.documents.sources import SourceText, of_blocks
 from crag.text.blocks import Block, Item, Row, text_of
-from crag.text.places import line_places, lines_written
+from crag.text.places import line_places
 from crag.text.sentences import split_sentences
 from tests.conftest import CORPORA
 
@@ -199,13 +199,6 @@ def test_the_title_and_all_headings_above_are_embedded_with_the_text() -> None:
     assert embedded("Text.", title="") == "Text."
     assert embedded("It **is**.", title="T", section="A > B") == "T // A > B // It is."
     assert embedded("## B\n\nIt is.", title="T", section="A > B") == "T // A // B It is."
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3)).map(lambda one: (one[0], sum(one))))
-)
-def test_places_are_read_as_they_were_written(places: list[tuple[int, int]]) -> None:
-    assert line_places(lines_written(places)) == places
 
 
 @pytest.mark.data

@@ -9,7 +9,6 @@ import pytest
 
 from crag.documents.loaders import find_files
 from crag.documents.texts import MOST_BYTES
-from crag.errors import DocumentIndexError
 from crag.index import DocumentIndex
 from crag.index.update import index_paths
 from tests.documents.reading import refusal
@@ -45,14 +44,6 @@ def test_links_in_a_circle_are_followed_once(folder: Path) -> None:
     found = find_files([folder])
     assert list(found.files) == [folder / "sub/a.txt"]
     assert [source for source, _ in found.refused] == [str(folder / "self.txt")]
-
-
-def test_a_folder_without_anything_to_read_names_what_it_holds(folder: Path) -> None:
-    for name in ("a.djvu", "b.djvu", "c.zip"):
-        (folder / name).write_bytes(b"x")
-    told = r"nothing to index.*it holds 2 \.djvu, 1 \.zip.*\.md.*\.pdf"
-    with pytest.raises(DocumentIndexError, match=told):
-        find_files([folder])
 
 
 def test_a_log_of_two_gigabytes_is_not_read(folder: Path) -> None:

@@ -84,19 +84,6 @@ def test_columns_are_read_one_after_the_other(
     assert all(story in text for story in columns)
 
 
-def test_a_paragraph_goes_on_in_the_next_column(tmp_path: Path) -> None:
-    canvas = Canvas(str(tmp_path / "a.pdf"))
-    lines = wrapped(stories()[0], 230, 10)
-    half = len(lines) // 2
-    for at, line in enumerate(lines):
-        canvas.setFont("Helvetica", 10)
-        canvas.drawString(
-            60 if at < half else 310, 750 - 12 * (at % half if at < 2 * half else half), line
-        )
-    canvas.save()
-    assert only(tmp_path / "a.pdf").text == stories()[0]
-
-
 HEAD = ["Model", "Use", "Limit", "Remark"]
 USES = [
     "Indoor keeping of paints and solvents in closed cabinets",

@@ -182,6 +182,14 @@ def test_filters_hold_for_words_and_vectors(filled: Index) -> None:
     assert {one: sorted(said(filled, everything, 5, one)) for one in FILTERED} == FILTERED
 
 
+def test_a_second_writer_is_told_to_wait(backend: Index, location: str) -> None:
+    other, told = open_backend(location), "another run is writing to it"
+    with backend.writing(), pytest.raises(DocumentIndexError, match=told):
+        other.writing().__enter__()
+    with other.writing():
+        assert other.stamp() is None
+
+
 def test_two_readers_and_threads(filled: Index, location: str) -> None:
     with closing(open_backend(location)) as other, ThreadPoolExecutor(8) as pool:
         tasks = [
@@ -390,31 +398,6 @@ def test_unknown_schemes_are_refused_without_repeating_them() -> None:
     with pytest.raises(DocumentIndexError, match="postgresql://") as caught:
         open_backend("redis://user:secret@host")
     assert "secret" not in str(caught.value)
-
-
-@pytest.fixture
-def postgres_index(postgres_server: str) -> Iterator[tuple[Index, Any]]:
-    """Yield an index in PostgreSQL, and a connection to its database."""
-    import psycopg
-
-    with (
-        closing(open_backend(postgres_server)) as index,
-        psycopg.connect(postgres_server, autocommit=True) as connection,
-    ):
-        yield index, connection
-    drop_tables(postgres_server)
-
-
-def test_a_second_writer_of_postgresql_is_told_to_wait(
-    postgres_index: tuple[Index, Any], postgres_server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("crag.index.backends.postgres._PATIENCE", 0.1)
-    other = open_backend(postgres_server)
-    told = "another run is writing to it"
-    with postgres_index[0].writing(), pytest.raises(DocumentIndexError, match=told):
-        other.writing().__enter__()
-    with other.writing():
-        assert other.stamp() is None
 
 
 def test_a_server_that_does_not_answer_is_told_once_and_without_secrets(

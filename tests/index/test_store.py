@@ -106,20 +106,3 @@ def test_a_file_is_no_index(tmp_path: Path, folder: Path, embeddings: Any) -> No
         index.open()
     with pytest.raises(DocumentIndexError, match="an index is a folder"):
         index_paths([folder], index)
-
-
-def test_two_runs_do_not_write_at_once(filled: DocumentIndex, folder: Path) -> None:
-    second = DocumentIndex(filled.location, filled.embeddings)
-    with filled.writing(), pytest.raises(DocumentIndexError, match="another run is writing"):
-        index_paths([folder], second)
-    assert index_paths([folder], second).unchanged == 20
-
-
-def test_k(filled: DocumentIndex) -> None:
-    retriever = IndexRetriever(filled, k=3)
-    assert len(retriever.invoke("a")) == 3
-    assert len(retriever.invoke("a", k=5)) == 5
-    assert len(retriever.invoke("a", k=1000)) == 20
-    assert [found.id for found in retriever.invoke("a")] == [
-        found.id for found in retriever.invoke("a", k=5)[:3]
-    ]

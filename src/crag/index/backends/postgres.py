@@ -38,14 +38,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from psycopg import Connection
 
-_MOST_COMPARED = 100_000
-"""Texts above which pgvector makes a graph; up to there all vectors are compared."""
-_LONGEST_GRAPH = 2000
-"""Longest vectors for which pgvector builds a graph; longer ones are compared one by one."""
 _REACH = 10
-"""How many times more than asked for the graph finds, before exact vectors are compared."""
-_BREADTH = 1000
-"""The most that pgvector's `ef_search` takes."""
+"""How many times more than asked for a graph finds, before exact vectors are compared."""
 _PAGE = 10_000
 _LAST_POSITION, _MOST_POSITIONS = 16_383, 255
 _OLDEST = (0, 8)
@@ -53,7 +47,7 @@ _LOCK = 0x63726167
 """Key of the lock that a run holds."""
 _CONNECT_SECONDS = 10
 _READING, _STATEMENT = "30s", "1h"
-"""Longest time for a search, and for any other statement, such as the making of the graph."""
+"""Longest time for a search, and for any other statement."""
 _SEARCH = f"SET LOCAL statement_timeout = '{_READING}'".encode()
 _PATIENCE = 2.0
 """Seconds for PostgreSQL to release the lock of a connection that was just closed or killed."""
@@ -74,10 +68,6 @@ CREATE TABLE crag_chunks (
 CREATE INDEX crag_words ON crag_texts USING gin (words);
 CREATE INDEX crag_of_text ON crag_chunks (number);
 CREATE INDEX crag_sources ON crag_chunks ((metadata ->> 'source') text_pattern_ops);
-"""
-_GRAPH = """
-CREATE INDEX IF NOT EXISTS crag_vectors ON crag_texts USING hnsw (vector vector_cosine_ops)
-WITH (m = 32, ef_construction = 200)
 """
 _ADD_TEXTS = """
 INSERT INTO crag_texts (key, heading, text, alike, words, vector)
@@ -172,12 +162,12 @@ class Postgres:
         return {key: np.fromstring(vector[1:-1], np.float32, sep=",") for key, vector in rows}
 
     def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[Hit]:
-        """Return the nearest; a graph is searched on until enough pass the filter."""
+        """Return the nearest: of all, or by a graph of pgvector that an administrator has made."""
         condition, values = _among(where)
         values |= {"vector": _literal(vector), "k": k, "reach": _REACH * k}
         with self._transaction() as connection:
             connection.execute(_SEARCH)
-            connection.execute(b"SET LOCAL hnsw.ef_search = %d" % _BREADTH)
+            connection.execute("SET LOCAL hnsw.ef_search = 1000")
             connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
             nearest = _BY_VECTOR.format(condition=condition).encode()
             return [Hit(*row) for row in connection.execute(nearest, values).fetchall()]
@@ -228,7 +218,6 @@ class Postgres:
                     raise DocumentIndexError(self.location, problem)
                 time.sleep(0.05)
             yield
-            self._make_graph()
         finally:
             self.close()
 
@@ -259,15 +248,6 @@ class Postgres:
             if self._open_connection is not None:
                 self._open_connection.close()
             self._open_connection = None
-
-    def _make_graph(self) -> None:
-        """Make the graph of vectors once it is needed; from then on PostgreSQL keeps it."""
-        stamp = self.stamp()
-        if stamp is None or stamp.dimension > _LONGEST_GRAPH:
-            return
-        if self._row("SELECT count(*) FROM crag_texts")[0] > _MOST_COMPARED:
-            with self._transaction() as connection:
-                connection.execute(_GRAPH)
 
     def _row(self, query: str) -> tuple[Any, ...]:
         return self._rows(query, {})[0]
