@@ -192,5 +192,5 @@ def test_csv_with_a_text_column_and_a_long_cell(folder: Path) -> None:
     first, untold, last = texts(path)
     assert (first.source, first.title) == (f"{path}#7", "Engines")
     assert first.text == "Two  \nlines, quoted\n\nBy: Ada"
-    assert (untold.source, untold.text) == (f"{path}#8", "ID: 8  \nTitle: Empty")
+    assert (untold.source, untold.text) == (f"{path}#3", "ID: 8  \nTitle: Empty")
     assert (last.source, last.number, last.unit, last.text) == (f"{path}#4", 4, "row", long)

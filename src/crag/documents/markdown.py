@@ -288,10 +288,6 @@ def _html_block(_r: "RendererHTML", tokens: _Tokens, at: int, _options: Any, env
     return _TAG.sub(placed, text)
 
 
-def _html_inline(_r: "RendererHTML", tokens: _Tokens, at: int, _options: Any, env: Any) -> str:
-    return _shown_tag(tokens[at].content, env["text"])
-
-
 def _shown_tag(tag: str, text: str) -> str:
     from markdown_it.common.utils import escapeHtml
 
@@ -308,10 +304,6 @@ def _is_text(tag: str, text: str) -> bool:
     return found["name"].lower() not in tags and f"</{found['name']}>" not in text
 
 
-def _role(_r: "RendererHTML", tokens: _Tokens, at: int, _options: Any, _env: Any) -> str:
-    return role_as_html(tokens[at].meta["name"], tokens[at].content)
-
-
 def _image(renderer: "RendererHTML", tokens: _Tokens, at: int, options: Any, env: Any) -> str:
     from markdown_it.common.utils import escapeHtml
 
@@ -319,27 +311,21 @@ def _image(renderer: "RendererHTML", tokens: _Tokens, at: int, options: Any, env
     return f'<img alt="{escapeHtml(words)}">'
 
 
-def _opened_note(_r: "RendererHTML", tokens: _Tokens, at: int, _options: Any, _env: Any) -> str:
-    return _opened(tokens[at], "")
-
-
-def _nothing(*_: object) -> str:
-    return ""
-
-
 _RULES: Mapping[str, Any] = {
     "fence": _fence,
     "code_block": lambda _r, tokens, at, _o, _e: _code(tokens[at], tokens[at].content, ""),
     "html_block": _html_block,
-    "html_inline": _html_inline,
+    "html_inline": lambda _r, tokens, at, _o, env: _shown_tag(tokens[at].content, env["text"]),
     "image": _image,
-    "myst_role": _role,
-    "footnote_open": _opened_note,
+    "myst_role": lambda _r, tokens, at, _o, _e: role_as_html(
+        tokens[at].meta["name"], tokens[at].content
+    ),
+    "footnote_open": lambda _r, tokens, at, _o, _e: _opened(tokens[at], ""),
     "footnote_close": lambda *_: "</div>",
     **dict.fromkeys(
         ["footnote_ref", "footnote_anchor", "footnote_block_open", "footnote_block_close",
          "myst_target", "myst_line_comment", "myst_block_break", "hr"],
-        _nothing,
+        lambda *_: "",
     ),
 }  # fmt: skip
 """By kind of token, what renders it otherwise than markdown-it does."""

@@ -90,10 +90,12 @@ def load_csv(path: Path) -> Iterator[Loaded]:
             above, header = _header([row for _, row in sample])
             if above:
                 text = "\n".join(" ".join(filter(None, row)) for _, row in sample[:above])
-                yield _document([("text", text)], "", 1, "row 1", names)
+                yield _document([("text", text)], 1, "row 1", names)
             for number, row in chain(sample[above + bool(header) :], rows):
                 if any(row):
-                    yield _csv_record(header, row, number, names)
+                    labels = [*header, *[""] * (len(row) - len(header))]
+                    fields = zip(labels, row, strict=False)
+                    yield _document(fields, number, f"row {number}", names)
     except csv.Error as error:
         raise SourceError(str(path), f"not a CSV file: {error}") from error
 
@@ -115,9 +117,8 @@ class _Names:
         self.unit: Unit = unit
         self._taken: set[str] = set()
 
-    def of(self, key: object, number: int) -> str:
-        wanted = str(key).strip() if isinstance(key, str | int) else ""
-        name = record_source(self._path, wanted or str(number))
+    def of(self, key: str, number: int) -> str:
+        name = record_source(self._path, key or str(number))
         while name in self._taken:  # By the same id, or by one that looks like this.
             name += f"@{number}"
         self._taken.add(name)
@@ -135,7 +136,7 @@ def _json_record(line: bytes, number: int, names: _Names) -> Loaded:
 def _object_record(record: Any, number: int, place: str, names: _Names) -> Loaded:
     if not isinstance(record, dict):
         return Unusable(names.of("", number), f"{place}: not a JSON object")
-    return _document(_fields(record), record.get("id"), number, place, names)
+    return _document(_fields(record), number, place, names)
 
 
 def _fields(record: Any) -> list[tuple[str, str]]:
@@ -167,20 +168,16 @@ def _rows(file: TextIO) -> Iterator[list[str]]:
         file.readline()
         delimiter = told[1]
     else:
-        delimiter = max(_DELIMITERS, key=lambda one: _fit(lines, one))
+        delimiter = max(_DELIMITERS, key=lambda one: _most_of_a_width(lines, one))
     # Where quotation marks are part of the text, each line is a row only without them.
     plain, quoted = (_widths(lines, delimiter, one) for one in (csv.QUOTE_NONE, csv.QUOTE_MINIMAL))
     is_plain = len(plain) == 1 and plain.total() > quoted.total()
     quoting: Any = csv.QUOTE_NONE if is_plain else csv.QUOTE_MINIMAL
-    for row in _read(file, delimiter, quoting):
+    for row in csv.reader(file, delimiter=delimiter, quoting=quoting, skipinitialspace=True):
         yield [cell.strip() for cell in row]
 
 
-def _read(lines: Iterable[str], delimiter: str, quoting: Any) -> Iterator[list[str]]:
-    return csv.reader(lines, delimiter=delimiter, quoting=quoting, skipinitialspace=True)
-
-
-def _fit(lines: Sequence[str], delimiter: str) -> int:
+def _most_of_a_width(lines: Sequence[str], delimiter: str) -> int:
     """Return how many rows have the commonest number of cells, of those that have several."""
     widths = _widths(lines, delimiter, csv.QUOTE_MINIMAL)
     return max((count for width, count in widths.items() if width > 1), default=0)
@@ -188,7 +185,9 @@ def _fit(lines: Sequence[str], delimiter: str) -> int:
 
 def _widths(lines: Sequence[str], delimiter: str, quoting: Any) -> Counter[int]:
     """Count the rows of each number of cells."""
-    return Counter(map(len, _read(lines, delimiter, quoting)))
+    return Counter(
+        map(len, csv.reader(lines, delimiter=delimiter, quoting=quoting, skipinitialspace=True))
+    )
 
 
 def _header(rows: Sequence[Sequence[str]]) -> tuple[int, Sequence[str]]:
@@ -211,17 +210,7 @@ def _header(rows: Sequence[Sequence[str]]) -> tuple[int, Sequence[str]]:
     return above, [header[0].lstrip("# "), *header[1:]]
 
 
-def _csv_record(header: Sequence[str], row: Sequence[str], number: int, names: _Names) -> Loaded:
-    labels = [*header, *[""] * (len(row) - len(header))]
-    fields = list(zip(labels, row, strict=False))
-    key = next((cell for name, cell in fields if name.lower() == "id" and cell), "")
-    is_text = any(name.lower() in TEXT_FIELDS for name in header)
-    return _document(fields, key if is_text else "", number, f"row {number}", names)
-
-
-def _document(
-    fields: Iterable[tuple[str, str]], key: object, number: int, place: str, names: _Names
-) -> Loaded:
+def _document(fields: Iterable[tuple[str, str]], number: int, place: str, names: _Names) -> Loaded:
     """Return a record: its text first, and its other fields as lines."""
     values: dict[str, list[str]] = {}
     for name, value in fields:
@@ -230,14 +219,10 @@ def _document(
     by_name = {name.strip().lower(): name for name in reversed(values)}
     text = next((by_name[name] for name in TEXT_FIELDS if name in by_name), None)
     texts = [] if text is None else values.pop(text)
-    is_described = text is not None or names.unit == "record"
-    known = {name: by_name[name] for name in ("id", "title", "url") if name in by_name}
-    title, url = (
-        " ".join(values[known[name]].pop(0).split()) if is_described and name in known else ""
-        for name in ("title", "url")
-    )
-    if is_described and "id" in known:
-        values[known["id"]].pop(0)
+    key = title = url = ""
+    if text is not None or names.unit == "record":
+        described = (values.get(by_name.get(name, ""), [""]) for name in ("id", "title", "url"))
+        key, title, url = (" ".join(held.pop(0).split()) for held in described)
     lines = [
         f"{name}: {'; '.join(held)}" if name else "; ".join(held)
         for name, held in values.items()
