@@ -19,7 +19,7 @@ USES = {
         "from crag.papers.metrics.citing import load_entailment; load_entailment('folder')",
     ],
     "train": [
-        "from crag.papers.evaluator import models, recipe; models.load_trainee(recipe.Recipe())",
+        "from crag.papers.evaluator import trainer, recipe; trainer.load_trainee(recipe.Recipe())",
         "from crag.papers.evaluator.calibrate import calibrate; calibrate(None, [])",
         "from crag.papers.bench.charts import require_matplotlib; require_matplotlib('train')",
         "from crag.papers.bench.corpus import CorpusSearcher; CorpusSearcher([]).load()",

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.correction.scoring import with_title
-from crag.papers.evaluator.models import Trainee
 from crag.papers.evaluator.pairs import Pair
 from crag.papers.evaluator.recipe import Recipe
+from crag.papers.evaluator.trainer import Trainee
 
 PACKAGED = Path(str(files("crag.models").joinpath("crag_reader_l6_v2")))
 """The packaged reader, whose tokenizer transformers reads."""
@@ -86,7 +86,6 @@ def small_recipe(base: Path, **changes: Any) -> Recipe:
         "batch_size": 8,
         "max_length": 48,
         "learning_rate": 3e-3,
-        "evaluations": 0,
     }
     return Recipe.model_validate(values | changes)
 

@@ -1,7 +1,6 @@
 """`crag calibrate`: fit thresholds to labelled data, and show their effect."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,13 +12,12 @@ from crag.cli.terminal import environment, print_json, print_table, progress_bar
 from crag.errors import TrainingError
 from crag.extras import require
 from crag.papers.cli.command import command
-from crag.papers.cli.options import LabelledData, LabelsOption
+from crag.papers.cli.options import LabelledData, LabelsOption, SeedOption
 from crag.plain import counted
 
 if TYPE_CHECKING:
     from crag.models.model_card import Calibration
     from crag.papers.evaluator.calibrate import Proportion, Report
-    from crag.papers.evaluator.thresholds import Aim, Costs
 
 _PACKAGED = {"default", "reader"}
 """Names of the reader that ships with this package."""
@@ -40,22 +38,12 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = "default",
     labels: LabelsOption = "auto",
     precision: Annotated[
-        float | None,
-        typer.Option(help="Share of the questions judged Correct that are right. Default: 0.92."),
-    ] = None,
+        float, typer.Option(help="Share of the questions judged Correct that are right.")
+    ] = 0.92,
     discarded: Annotated[
-        float | None,
-        typer.Option(help="Most of the usable sets to discard, as a share. Default: 0.02."),
-    ] = None,
-    costs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WRONG,NEEDLESS,DISCARDED",
-            help="Minimise these costs instead: of a wrong Correct, a needless Ambiguous, and a "
-            "discarded usable set.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+        float, typer.Option(help="Most of the usable sets to discard, as a share.")
+    ] = 0.02,
+    seed: SeedOption = 0,
     write: Annotated[
         bool,
         typer.Option(
@@ -70,7 +58,10 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: JsonOption = False,
 ) -> None:
     """Fit the thresholds of an evaluator to your labelled data."""
-    aim = _aim_of(precision, discarded, costs)
+    from crag.factory.parts import choose_evaluator, choose_model, choose_prompts
+    from crag.papers.evaluator.thresholds import Aim
+
+    aim = Aim(precision=precision, discarded=discarded)
     if write:
         _require_card(evaluator)
     require("train", "crag calibrate", "sklearn")
@@ -79,58 +70,29 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     if pictures is not None:
         require_drawable(pictures)
-    judge = _judge(evaluator)
+    chosen = environment()
+    judge = choose_evaluator(chosen, choose_model(chosen), choose_prompts(chosen), evaluator)
     with progress_bar("scoring", quiet=as_json) as advance:
         report = calibration.calibrate(
             judge, data, aim=aim, labels=labels, seed=seed, progress=advance
         )
     written = write_thresholds(evaluator, report.calibration) if write else None
-    drawn = draw_report(report, pictures) if pictures is not None else []
+    drawn: list[Path] = []
+    if pictures is not None:
+        drawn = draw_report(report.evidence, report.thresholds, pictures)
     if as_json:
-        places = {"card": written, "pictures": [str(path) for path in drawn]}
-        print_json(_plain(report) | places)
+        print_json(_plain(report) | {"card": written, "pictures": [str(path) for path in drawn]})
         return
     _show(report)
-    thresholds = report.thresholds
-    _show_use(evaluator, (thresholds["upper"], thresholds["lower"]), written)
+    if written:
+        say(f"written to {safe(written)}")
+        if evaluator in _PACKAGED:
+            say(f'use them: evaluator = "{WRITTEN}" in crag.toml, or CRAG_EVALUATOR={WRITTEN}')
+    else:
+        upper, lower = report.thresholds["upper"], report.thresholds["lower"]
+        say(f"use them: crag ask --set upper={upper:.4g} --set lower={lower:.4g} …, or --write")
     for path in drawn:
         say(f"drawn: {safe(path)}")
-
-
-def _aim_of(precision: float | None, discarded: float | None, costs: str | None) -> "Aim":
-    """Return the aim from the options; missing ones have their defaults.
-
-    Raises:
-        TrainingError: a number is out of range, or both shares and costs are given.
-    """
-    from crag.papers.evaluator.thresholds import Aim
-
-    shares = {"precision": precision, "discarded": discarded}
-    given = {name: value for name, value in shares.items() if value is not None}
-    if costs is None:
-        return replace(Aim(), **given)  # type: ignore[arg-type]
-    if given:
-        message = "--costs replaces --precision and --discarded: give one or the other"
-        raise TrainingError(message)
-    return Aim(costs=_costs_of(costs))
-
-
-def _costs_of(costs: str) -> "Costs":
-    from crag.papers.evaluator.thresholds import Costs
-
-    try:
-        wrong, needless, lost = (float(number) for number in costs.split(","))
-    except ValueError:
-        message = f"--costs {costs!r} is not three numbers: write WRONG,NEEDLESS,DISCARDED"
-        raise TrainingError(message) from None
-    return Costs(wrong=wrong, needless=needless, discarded=lost)
-
-
-def _judge(name: str) -> Any:
-    from crag.factory.parts import choose_evaluator, choose_model, choose_prompts
-
-    chosen = environment()
-    return choose_evaluator(chosen, choose_model(chosen), choose_prompts(chosen), name)
 
 
 def _require_card(evaluator: str) -> None:
@@ -144,21 +106,20 @@ def _require_card(evaluator: str) -> None:
         raise TrainingError(message)
 
 
-def write_thresholds(evaluator: str, calibration: "Calibration") -> str | None:
+def write_thresholds(evaluator: str, calibration: "Calibration") -> str:
     """Write a calibration into the card of the evaluator's folder, and return its path.
 
     That of the packaged reader is a card alone, in `WRITTEN`. Thresholds that the calibration does
     not have, which are those of quotations, stay as they are.
     """
     from crag.evaluators import packaged_reader
-    from crag.models.model_card import CARD, read_card
-    from crag.papers.evaluator.artefacts import write_card
+    from crag.models.model_card import CARD, ModelCard, read_card
+    from crag.papers.saving import write_card
 
     is_packaged = evaluator in _PACKAGED
     folder = WRITTEN if is_packaged else Path(evaluator)
-    card = packaged_reader().card if is_packaged else folder.is_dir() and read_card(folder)
-    if not card:
-        return None
+    card: ModelCard | None = packaged_reader().card if is_packaged else read_card(folder)
+    assert card is not None  # noqa: S101 - `_require_card` has looked
     if known := card.calibration:
         kept = {
             name: getattr(known, name)
@@ -169,18 +130,6 @@ def write_thresholds(evaluator: str, calibration: "Calibration") -> str | None:
     folder.mkdir(parents=True, exist_ok=True)
     write_card(folder, card.model_copy(update={"calibration": calibration}))
     return str(folder / CARD)
-
-
-def _show_use(evaluator: str, thresholds: Sequence[float], written: str | None) -> None:
-    upper, lower = thresholds
-    if not written:
-        say(f"use them: crag ask --set upper={upper} --set lower={lower} …")
-        if evaluator in _PACKAGED or Path(evaluator).is_dir():
-            say("or write them into its card with --write")
-        return
-    say(f"written to {safe(written)}")
-    if evaluator in _PACKAGED:
-        say(f'use them: evaluator = "{WRITTEN}" in crag.toml, or CRAG_EVALUATOR={WRITTEN}')
 
 
 def _plain(report: "Report") -> dict[str, Any]:
@@ -198,61 +147,43 @@ def _plain(report: "Report") -> dict[str, Any]:
 
 
 def _show(report: "Report") -> None:
+    from rich.table import Column
+
+    from crag.state import ACTIONS
+
+    def right(*names: str) -> list[Column]:
+        return [Column(name, justify="right") for name in names]
+
     texts = sum(file.pairs for file in report.calibration.data)
     relevant = sum(file.positives for file in report.calibration.data)
     questions = counted(report.calibration.questions, "question")
     say(f"{questions}, {counted(texts, 'text')}, {relevant} relevant")
     say(f"aim: {report.calibration.aim}\n")
-    _show_thresholds(report)
-    _show_confusion(report)
-    _show_trade_off(report)
-    metrics = ", ".join(f"{name} {value:.3f}" for name, value in report.metrics.items())
-    say(f"texts: {metrics}")
+    (low, high), (lowest, highest) = report.upper_interval, report.lower_interval
+    upper, lower = report.thresholds["upper"], report.thresholds["lower"]
+    correct = f"of those judged Correct {_percent(report.precision)} are right"
+    lost = f"of the usable sets {_percent(report.discarded)} are discarded"
+    rows = [
+        ("upper", f"{upper:.4g}", f"{low:.3f} to {high:.3f}", correct),
+        ("lower", f"{lower:.4g}", f"{lowest:.3f} to {highest:.3f}", lost),
+    ]
+    print_table(rows, "", *right("value", "95 % interval"), "here", title="Thresholds")
+    table = [
+        (ideal, *(str(row[name]) for name in ACTIONS)) for ideal, row in report.confusion.items()
+    ]
+    table.append(("share", *(f"{report.actions[name]:.0%}" for name in ACTIONS)))
+    heads = right(*(f"judged {name}" for name in ACTIONS))
+    print_table(table, "ideal", *heads, title="\nQuestions by ideal action")
+    others = [
+        (f"{threshold:.4g}", *(f"{share:.1%}" for share in shares))
+        for threshold, *shares in report.trade_off
+    ]
+    heads = right("Correct", "of these right", "Incorrect", "usable discarded")
+    print_table(others, "threshold", *heads, title="\nWhat other thresholds would do")
+    say("texts: " + ", ".join(f"{name} {value:.3f}" for name, value in report.metrics.items()))
     for note in report.notes:
         say(f"[yellow]note[/] {safe(note)}")
 
 
-def _table(
-    title: str, rows: Iterable[Sequence[str]], first: str, *numbers: str, last: Sequence[str] = ()
-) -> None:
-    """Print a table with numbers at the right of their columns, and perhaps words as the last."""
-    from rich.table import Column
-
-    right = (Column(one, justify="right") for one in numbers)
-    print_table(rows, first, *right, *last, title=title)
-
-
-def _show_thresholds(report: "Report") -> None:
-    (low, high), (lowest, highest) = report.upper_interval, report.lower_interval
-    right = f"of those judged Correct {_percent(report.precision)} are right"
-    lost = f"of the usable sets {_percent(report.discarded)} are discarded"
-    upper, lower = report.thresholds["upper"], report.thresholds["lower"]
-    rows = (
-        ("upper", f"{upper:g}", f"{low:.3f} to {high:.3f}", right),
-        ("lower", f"{lower:g}", f"{lowest:.3f} to {highest:.3f}", lost),
-    )
-    _table("Thresholds", rows, "", "value", "95 % interval", last=["here"])
-
-
 def _percent(share: "Proportion") -> str:
     return f"{share.value:.1%} ({share.low:.0%} to {share.high:.0%})"
-
-
-def _show_confusion(report: "Report") -> None:
-    from crag.state import ACTIONS
-
-    rows = [
-        (ideal, *(str(row[name]) for name in ACTIONS)) for ideal, row in report.confusion.items()
-    ]
-    rows.append(("share", *(f"{report.actions[name]:.0%}" for name in ACTIONS)))
-    heads = (f"judged {name}" for name in ACTIONS)
-    _table("\nQuestions by ideal action", rows, "ideal", *heads)
-
-
-def _show_trade_off(report: "Report") -> None:
-    rows = (
-        (f"{threshold:g}", *(f"{share:.1%}" for share in shares))
-        for threshold, *shares in report.trade_off
-    )
-    columns = ("threshold", "Correct", "of these right", "Incorrect", "usable discarded")
-    _table("\nWhat other thresholds would do", rows, *columns)

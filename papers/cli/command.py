@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from crag.cli.app import examples as shown
 from crag.errors import DataError
@@ -19,6 +20,23 @@ _MODULES: dict[Extra, tuple[str, ...]] = {
 """What of an extra its commands cannot do without; `bench` checks its own."""
 _WRITTEN = ("output", "report", "cache")
 """Options that name what a command writes; the other paths are what it reads."""
+
+
+class _WithDefault(TyperGroup):
+    """A group whose first command runs when none is named, as in `crag train DATA`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in {*self.commands, "-h", "--help"}:
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+
+def group_of_commands(text: str) -> typer.Typer:
+    """Return a group, of which the first command is the default."""
+    return typer.Typer(
+        cls=_WithDefault, help=text, no_args_is_help=True, add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )  # fmt: skip
 
 
 def command(

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from typer.models import OptionInfo
 
 LabelledData = Annotated[
     list[Path],
@@ -28,6 +27,13 @@ CasesArgument = Annotated[list[Path], typer.Argument(help="Files of crag reflect
 ModelFolder = Annotated[
     Path, typer.Option("--output", help="Folder to write the model to.", show_default=False)
 ]
+DevelopmentOption = Annotated[
+    list[Path] | None, typer.Option("--dev", help="Held-out data to measure on; repeatable.")
+]
+HeldOutOption = Annotated[
+    float,
+    typer.Option("--held-out", min=0, max=0.5, help="Without --dev, hold out this share."),
+]
 RecipeOption = Annotated[
     Path | None,
     typer.Option("--recipe", help="TOML file with a table of this name.", show_default=False),
@@ -40,13 +46,11 @@ LeftOutOption = Annotated[
     list[Path] | None,
     typer.Option("--dev", help="Leave out questions and articles of these files."),
 ]
-RowsOption = Annotated[Path, typer.Option(help="File to write (JSONL).", show_default=False)]
+RowsOption = Annotated[
+    Path, typer.Option("--output", help="File to write (JSONL).", show_default=False)
+]
+FetchedOption = Annotated[
+    Path | None, typer.Option(help="Folder for the documentation of packages.", show_default=False)
+]
 ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Questions at the same time.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of every draw.")]
-
-
-def held_out_option(of: str) -> OptionInfo:
-    """Return the option that holds out a share `of` the data, such as "questions"."""
-    told = f"Without --dev, hold out this share of {of}."
-    option: OptionInfo = typer.Option("--held-out", min=0, max=0.5, help=told)
-    return option

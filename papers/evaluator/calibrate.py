@@ -11,24 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from crag.correction.action import branches, decide
+from crag.errors import TrainingError
 from crag.extras import require
 from crag.models.model_card import Calibration, ModelCard
 from crag.papers.evaluator.evidence import (
     Evidence,
     ProgressCallback,
+    Question,
     read_questions,
-    require_both_classes,
-    require_information,
     score_questions,
 )
-from crag.papers.evaluator.metrics import (
-    Discrimination,
-    as_probability,
-    calibration_error,
-    confusion,
-    quality,
-    wilson,
-)
+from crag.papers.evaluator.metrics import confusion, quality
 from crag.papers.evaluator.pairs import LabelRule
 from crag.papers.evaluator.thresholds import (
     FEWEST,
@@ -42,13 +35,15 @@ from crag.papers.evaluator.thresholds import (
 from crag.parts import Evaluator
 from crag.state import ACTIONS, Action, Thresholds
 
-TABLE_ROWS = 9
+SURE = 0.001
+"""Scores are not calibrated if chance separates the labels as well more often than this."""
 SHIFTED = 0.2
 """Distance from which two distributions of scores count as different."""
 _KOLMOGOROV = 1.63
 """Divided by √n, the distance that chance alone exceeds once in a hundred samples."""
-_SLACK = 0.01
+_TABLE_ROWS = 9
 _QUANTILES = 21
+_HALF = 0.5
 
 
 class Proportion(NamedTuple):
@@ -79,7 +74,7 @@ class Report:
     trade_off: list[TradeOff]
     metrics: dict[str, float]
     shift: float | None
-    """Distance of these scores from those of the evaluator's card; see `shift`."""
+    """Kolmogorov–Smirnov distance of these scores from those of the evaluator's card."""
     notes: list[str]
     """Warnings about the thresholds."""
     calibration: Calibration
@@ -113,23 +108,27 @@ def calibrate(  # noqa: PLR0913 - what to calibrate, on what, for what
     aim = aim or Aim()
     read = [read_questions(path, labels) for path in files]
     questions = list(chain.from_iterable(found for found, _ in read))
-    require_both_classes(questions)
+    _require_both_classes(questions)
     evidence = score_questions(evaluator, questions, progress)
-    telling = require_information(evidence)
+    metrics = _informative(evidence)
     sets, scores = evidence.sets, evidence.all_scores
     found = fit(sets, aim, seed=seed, resamples=resamples)
     chosen: list[Action] = [decide([one.best], **found.thresholds) for one in sets]
-    distance = _from_card(getattr(evaluator, "card", None), scores)
+    judged = list(zip(sets, chosen, strict=True))
+    usable = [action for one, action in judged if one.usable]
+    distance = _shift(getattr(evaluator, "card", None), scores)
+    places = np.linspace(0, 1, _QUANTILES)
+    quantiles = np.quantile(scores, places, method="inverted_cdf")
     return Report(
         thresholds=found.thresholds,
         upper_interval=found.upper_interval,
         lower_interval=found.lower_interval,
-        precision=_precision(sets, chosen),
-        discarded=_discarded(sets, chosen),
+        precision=_share([one.right for one, action in judged if action == "correct"]),
+        discarded=_share(["refine" not in branches(action) for action in usable]),
         actions={action: Counter(chosen)[action] / len(sets) for action in ACTIONS},
         confusion=confusion([one.ideal for one in sets], chosen),
-        trade_off=trade_off(sets, TABLE_ROWS),
-        metrics=_metrics(evidence, telling),
+        trade_off=trade_off(sets, _TABLE_ROWS),
+        metrics=metrics,
         shift=distance,
         notes=_notes(sets, distance),
         calibration=Calibration(
@@ -137,61 +136,62 @@ def calibrate(  # noqa: PLR0913 - what to calibrate, on what, for what
             aim=str(aim),
             questions=len(sets),
             data=[described for _, described in read],
-            quantiles=quantiles(scores),
+            quantiles=quantiles.tolist(),
         ),
         evidence=evidence,
     )
 
 
-def quantiles(scores: Sequence[float]) -> list[float]:
-    """Return the 0th, 5th, … 100th percentile of `scores`, each one of them."""
-    places = np.linspace(0, 1, _QUANTILES)
-    return [float(value) for value in np.quantile(scores, places, method="inverted_cdf")]
+def _require_both_classes(questions: Sequence[Question]) -> None:
+    """Reject data that is too small, or all of one class, before anything is scored."""
+    for positive, name in ((True, "a relevant"), (False, "an irrelevant")):
+        count = sum(any(p.positive == positive for p in q.pairs) for q in questions)
+        if count < FEWEST:
+            message = (
+                f"cannot calibrate: {count} of {len(questions)} questions have {name} "
+                f"text, and at least {FEWEST} are needed. Label more questions"
+            )
+            raise TrainingError(message)
 
 
-def shift(known: Sequence[float], scores: Sequence[float]) -> float:
-    """Return how much the distribution of `scores` differs from one with the quantiles `known`.
+def _informative(evidence: Evidence) -> dict[str, float]:
+    """Return the quality of the scores, if they tell relevant texts from others."""
+    from scipy.stats import mannwhitneyu
 
-    This is the Kolmogorov–Smirnov distance at the quantiles: 0.3 means that 30 % more, or fewer, of
-    the texts are below some score than before. Unlike the population stability index it needs no
-    bins, which are noisy in small samples. Differences below a hundredth of the range of known
-    scores are ignored.
-    """
-    ordered = np.sort(np.asarray(scores, dtype=np.float64))
-    slack = _SLACK * (known[-1] - known[0])
-    at = np.asarray(known)
-    below = ordered.searchsorted(at - slack, side="left") / len(ordered)
-    up_to = ordered.searchsorted(at + slack, side="right") / len(ordered)
-    shares = np.linspace(0, 1, len(known))
-    return float(np.maximum(np.maximum(below - shares, shares - up_to), 0).max())
+    scores = np.asarray(evidence.all_scores)
+    relevant = np.array([pair.positive for pair in evidence.pairs])
+    found = quality(evidence.pairs, evidence.all_scores)
+    chance = float(mannwhitneyu(scores[relevant], scores[~relevant]).pvalue)
+    if chance >= SURE:
+        message = (
+            "cannot calibrate: the scores do not separate relevant texts from others (AUC "
+            f"{found['auc']:.3f}, by chance with p = {chance:.3f}). Check the labels, add data, or "
+            "train an evaluator"
+        )
+        raise TrainingError(message)
+    if found["auc"] < _HALF:
+        message = (
+            f"cannot calibrate: relevant texts score lower than others (AUC {found['auc']:.3f}). "
+            "Check whether the labels are the wrong way round"
+        )
+        raise TrainingError(message)
+    return found
 
 
-def _from_card(card: ModelCard | None, scores: Sequence[float]) -> float | None:
+def _shift(card: ModelCard | None, scores: Sequence[float]) -> float | None:
+    from scipy.stats import ks_2samp
+
     known = card.calibration.quantiles if card is not None and card.calibration else []
-    return shift(known, scores) if known else None
-
-
-def _precision(sets: Sequence[JudgedSet], chosen: Sequence[Action]) -> Proportion:
-    return _share([s.right for s, action in zip(sets, chosen, strict=True) if action == "correct"])
-
-
-def _discarded(sets: Sequence[JudgedSet], chosen: Sequence[Action]) -> Proportion:
-    actions: list[Action] = [a for s, a in zip(sets, chosen, strict=True) if s.usable]
-    return _share(["refine" not in branches(action) for action in actions])
+    return float(ks_2samp(known, scores).statistic) if known else None
 
 
 def _share(hits: Sequence[bool]) -> Proportion:
-    value = sum(hits) / len(hits) if hits else 0.0
-    return Proportion(value, *wilson(sum(hits), len(hits)), len(hits))
+    from scipy.stats import binomtest
 
-
-def _metrics(evidence: Evidence, telling: Discrimination) -> dict[str, float]:
-    pairs, scores = evidence.pairs, evidence.all_scores
-    found = quality(pairs, scores) | {"auc_low": telling.low, "auc_high": telling.high}
-    if all(-1 <= score <= 1 for score in scores):  # Others, such as T5's, are not probabilities.
-        positives = [pair.positive for pair in pairs]
-        found["calibration_error"] = calibration_error(positives, as_probability(scores))
-    return found
+    if not hits:
+        return Proportion(0.0, 0.0, 1.0, 0)
+    interval = binomtest(sum(hits), len(hits)).proportion_ci(method="wilson")
+    return Proportion(sum(hits) / len(hits), float(interval.low), float(interval.high), len(hits))
 
 
 def _notes(sets: Sequence[JudgedSet], distance: float | None) -> list[str]:

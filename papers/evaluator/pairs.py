@@ -2,17 +2,26 @@
 
 import csv
 import io
-import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+from pydantic_core import from_json
 
 from crag.errors import DataError
 from crag.models.model_card import DataFile
-from crag.papers.loading.records import file_digest
+from crag.papers.loading.records import file_digest, numbered_lines
 from crag.plain import counted
+from crag.state import Action
 
 LabelRule = Literal["auto", "title", "answer", "graded"]
 """How the documents of a question are labelled: see `label_of`."""
@@ -21,7 +30,6 @@ RIGHT_PAGE, WRONG_PAGE = 0.5, 0.2
 _HALF = 0.5
 _log = logging.getLogger(__name__)
 _WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
-_SAID = "a label is a number from 0 (irrelevant) to 1 (relevant), or true or false"
 
 
 class Pair(NamedTuple):
@@ -40,6 +48,43 @@ class Pair(NamedTuple):
         return self.label >= _HALF
 
 
+def _number(label: object) -> object:
+    """Read a label as JSON or CSV has it."""
+    return _WORDS.get(str(label).strip().lower(), label)
+
+
+Label = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
+
+
+class Labelled(BaseModel):
+    """A text, and what its row says of it."""
+
+    title: Annotated[str, StringConstraints(strip_whitespace=True)] | None = None
+    text: str
+    label: Label | None = None
+    answer: Label | None = None
+    """Whether it holds the answer."""
+
+
+class QuestionRow(BaseModel):
+    """One line of a QA set: a question with its documents, and what labels these."""
+
+    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    documents: list[Labelled] = Field(validation_alias=AliasChoices("documents", "ctxs"))
+    answers: list[str] = []
+    subject_title: str | None = Field(
+        default=None, validation_alias=AliasChoices("subject_title", "s_wiki_title")
+    )
+    """The title of the gold page."""
+    action: Action | None = None
+    """The ideal action, if the data gives it."""
+
+
+class _PairRow(Labelled):
+    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    label: Label
+
+
 def read_pairs(path: Path, labels: LabelRule = "auto") -> list[Pair]:
     """Read pairs (JSONL or CSV: question, title, text, label) or a QA set (JSONL).
 
@@ -52,10 +97,39 @@ def read_pairs(path: Path, labels: LabelRule = "auto") -> list[Pair]:
     Raises:
         DataError: the file is missing, empty or not UTF-8, or a line is invalid.
     """
-    pairs = _once(path, chain.from_iterable(_pairs(path, labels)))
-    if not pairs:
+    return read_labelled(path, labels)[0]
+
+
+def read_labelled(path: Path, labels: LabelRule) -> tuple[list[Pair], dict[str, Action]]:
+    """Read a file as `read_pairs` does, and the ideal action of each question that has one.
+
+    Raises:
+        DataError: the file cannot be used, or a question has two actions.
+    """
+    pairs: list[Pair] = []
+    actions: dict[str, Action] = {}
+    for number, row in _rows(path):
+        try:
+            if "documents" not in row and "ctxs" not in row:
+                one = _PairRow.model_validate(row)
+                pairs.append(Pair(one.question, one.title or "", one.text, one.label))
+                continue
+            asked = QuestionRow.model_validate(row)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise DataError(path, f"{place}: {first['msg']}", number) from error
+        for document in asked.documents:
+            label = label_of(document, asked, labels)
+            if label is None:
+                raise DataError(path, f"no field gives labels by the rule {labels!r}", number)
+            pairs.append(Pair(asked.question, document.title or "", document.text, label))
+        if asked.action and actions.setdefault(asked.question, asked.action) != asked.action:
+            raise DataError(path, "the question has another action further up", number)
+    kept = _once(path, pairs)
+    if not kept:
         raise DataError(path, "it holds no pair")
-    return pairs
+    return kept, actions
 
 
 def describe(path: Path, pairs: Sequence[Pair], licence: str | None = None) -> DataFile:
@@ -75,7 +149,7 @@ def by_question(pairs: Sequence[Pair]) -> dict[str, list[Pair]]:
     return groups
 
 
-def label_of(document: Mapping[str, Any], row: Mapping[str, Any], rule: LabelRule) -> float | None:
+def label_of(document: Labelled, row: QuestionRow, rule: LabelRule) -> float | None:
     """Label one document of a QA row; None if the row does not determine a label.
 
     `title` is the paper's rule: 1 if the title equals the gold page's, else 0 (CRAG, Sec. 4.2,
@@ -84,141 +158,56 @@ def label_of(document: Mapping[str, Any], row: Mapping[str, Any], rule: LabelRul
     another page with it 0.2, else 0. `auto` takes the document's own `label` or `answer`, else the
     answers, else the title.
     """
-    page, gold = document.get("title"), row.get("subject_title") or row.get("s_wiki_title")
-    right = None if gold is None else page == gold
-    held = _held(document, row)
+    right = None if row.subject_title is None else float(document.title == row.subject_title)
+    held = None if document.answer is None else float(document.answer > 0)
+    if held is None and row.answers:
+        held = float(any(answer in document.text for answer in row.answers))
     match rule:
         case "title":
-            return None if right is None else float(right)
+            return right
         case "answer":
-            return None if held is None else float(held)
+            return held
         case "graded":
-            return None if right is None or held is None else _grade(right, held)
+            if right is None or held is None:
+                return None
+            return (held or RIGHT_PAGE) if right else held * WRONG_PAGE
         case "auto":
-            if "label" in document:
-                return _number(document["label"])
-            return label_of(document, row, "title" if held is None else "answer")
+            if document.label is not None:
+                return document.label
+            return right if held is None else held
 
 
-def _grade(right: bool, held: bool) -> float:
-    if right:
-        return 1.0 if held else RIGHT_PAGE
-    return WRONG_PAGE if held else 0.0
-
-
-def _held(document: Mapping[str, Any], row: Mapping[str, Any]) -> bool | None:
-    if "answer" in document:
-        return bool(_number(document["answer"]))
-    answers = row.get("answers")
-    if isinstance(answers, str):  # Each letter would count as an answer.
-        message = f"'answers' is {answers!r}; it must be a list of texts"
-        raise TypeError(message)
-    return any(answer in _text(document, "text") for answer in answers) if answers else None
-
-
-def _pairs(path: Path, labels: LabelRule) -> Iterator[list[Pair]]:
-    for place, row in _rows(path):
-        try:
-            yield _of_row(row, labels)
-        except (KeyError, TypeError, ValueError) as error:
-            problem = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
-            raise DataError(path, str(problem), place) from error
-
-
-def _of_row(row: Mapping[str, Any], labels: LabelRule) -> list[Pair]:
-    question = _text(row, "question").strip()
-    if not question:
-        raise ValueError("the question is empty")
-    documents = row.get("documents", row.get("ctxs"))
-    if documents is None:
-        return [Pair(question, _title(row), _text(row, "text"), _number(row["label"]))]
-    pairs = []
-    for document in _objects(documents):
-        label = label_of(document, row, labels)
-        if label is None:
-            message = f"no field gives labels by the rule {labels!r}"
-            raise ValueError(message)
-        pairs.append(Pair(question, _title(document), _text(document, "text"), label))
-    return pairs
-
-
-def _objects(documents: object) -> list[Mapping[str, Any]]:
-    if isinstance(documents, list) and all(isinstance(part, dict) for part in documents):
-        return documents
-    raise TypeError("the documents must be a list of objects, each with a text")
-
-
-def _text(row: Mapping[str, Any], key: str) -> str:
-    if isinstance(value := row[key], str):
-        value.encode()  # Half an emoji, left by broken JSON escapes, cannot be encoded as UTF-8.
-        return value
-    message = f"{key!r} is {value!r}; it must be text"
-    raise ValueError(message)
-
-
-def _title(row: Mapping[str, Any]) -> str:
-    return "" if row.get("title") is None else _text(row, "title").strip()
-
-
-def _number(label: object) -> float:
-    """Read a label, from JSON or from CSV."""
-    text = str(label).strip().lower()
-    try:
-        value = _WORDS[text] if text in _WORDS else float(text)
-    except ValueError:
-        value = -1.0
-    if 0.0 <= value <= 1.0:
-        return value
-    message = f"{label!r} is not a label: {_SAID}"
-    raise ValueError(message)
-
-
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield line number and content of each record."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(path, f"it is not UTF-8 (byte {error.start}); save it as UTF-8") from error
-    except OSError as error:
-        raise DataError(path, str(error.strerror)) from error
+    lines = numbered_lines(path)
     if path.suffix.lower() == ".csv":
+        text = path.read_text(encoding="utf-8-sig")
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
         try:
             yield from ((reader.line_num, row) for row in reader)
         except csv.Error as error:
             raise DataError(path, str(error), reader.reader.line_num) from error
         return
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield number, _json(path, number, line)
+    for number, line in lines:
+        try:
+            row = from_json(line)
+        except ValueError as error:
+            raise DataError(path, f"this is not JSON: {error}", number) from error
+        if not isinstance(row, dict):
+            raise DataError(path, "each line must be one JSON object", number)
+        yield number, row
 
 
-def _json(path: Path, number: int, line: str) -> Mapping[str, Any]:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(path, f"this is not JSON: {error.msg}", number) from error
-    if not isinstance(row, dict):
-        raise DataError(path, "each line must be one JSON object", number)
-    return row
-
-
-def _once(path: Path, pairs: Iterable[Pair]) -> list[Pair]:
+def _once(path: Path, pairs: Sequence[Pair]) -> list[Pair]:
     """Remove duplicate texts of a question and log what was skipped."""
     kept: dict[tuple[str, str, str], Pair] = {}
-    empty = repeated = contradictory = 0
-    for pair in pairs:
-        known = kept.get(pair[:3])
-        empty += not pair.text.strip()
-        repeated += known is not None
-        contradictory += known is not None and known.label != pair.label
-        if pair.text.strip() and (known is None or known.label < pair.label):
+    full = [pair for pair in pairs if pair.text.strip()]
+    for pair in full:
+        known = kept.setdefault(pair[:3], pair)
+        if known.label < pair.label:
             kept[pair[:3]] = pair
-    for count, what, noun in (
-        (empty, "skipped %s with an empty text", "pair"),
-        (repeated, "skipped %s", "repeated pair"),
-        (contradictory, "used the higher label of %s with two different labels", "pair"),
-    ):
-        if count:
-            _log.warning(f"%s: {what}", path, counted(count, noun))
+    if empty := len(pairs) - len(full):
+        _log.warning("%s: skipped %s with an empty text", path, counted(empty, "pair"))
+    if repeated := len(full) - len(kept):
+        _log.warning("%s: skipped %s", path, counted(repeated, "repeated pair"))
     return list(kept.values())

@@ -1,26 +1,28 @@
-"""Charts of a calibration and of a training run: PNG or SVG by file name."""
+"""Charts of a calibration and of a training run."""
 
-import os
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crag.correction.action import decide
 from crag.errors import TrainingError
-from crag.papers.bench.charts import BLUE, GREEN, GREY, ORANGE, PINK, chart, require_matplotlib
-from crag.papers.evaluator.calibrate import Report
-from crag.papers.evaluator.metrics import as_probability, reliability
-from crag.papers.evaluator.thresholds import trade_off
+from crag.extras import require
+from crag.papers.evaluator.evidence import Evidence
+from crag.papers.saving import replacing
+from crag.papers.views.display import Picture
+from crag.state import ACTIONS, Action, Thresholds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-_SIZE, _DPI = (6.4, 4.0), 150
-_WITHOUT_DATE = {".svg": {"Date": None}, ".png": {"Software": None}}
-_HISTOGRAM_BINS = 30
-_NOT_MEASURED = {"step", "epoch"}
+BLUE, ORANGE, PINK, GREY = "#0072B2", "#D55E00", "#CC79A7", "#595959"
+"""Okabe and Ito's, which the colour-blind can tell apart."""
+_SIZE, _BINS, _STEPS = (6.4, 3.8), 24, 201
+_RANGE = (-1.0, 1.0)
 
 
 def require_drawable(folder: Path) -> None:
@@ -28,177 +30,125 @@ def require_drawable(folder: Path) -> None:
 
     Raises:
         MissingPackageError: matplotlib is not installed.
-        TrainingError: the folder cannot be written to.
+        TrainingError: the folder cannot be made.
     """
-    require_matplotlib("train")
+    require("train", "drawing pictures", "matplotlib")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         message = f"no picture can be written to {folder}: {error.strerror}"
         raise TrainingError(message) from error
 
 
-def draw_report(report: Report, folder: Path, suffix: str = ".png") -> list[Path]:
-    """Draw all charts of a calibration into `folder`, creating it; return their paths.
-
-    Raises:
-        MissingPackageError: matplotlib is not installed.
-    """
-    pictures = {
-        "scores": score_histogram,
-        "precision_recall": precision_recall,
-        "reliability": reliability_diagram,
-        "trade_off": trade_off_curves,
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [(folder / name).with_suffix(suffix) for name in pictures]
-    for path, picture in zip(paths, pictures.values(), strict=True):
-        picture(report, path)
+def draw_report(evidence: Evidence, thresholds: Thresholds, folder: Path) -> list[Path]:
+    """Draw all charts of a calibration into `folder`; return their paths."""
+    paths = []
+    for draw in (draw_histogram, draw_precision_recall, draw_action_mix):
+        paths.append(folder / f"{draw.__name__.removeprefix('draw_')}.png")
+        with replacing(paths[-1]) as written:
+            draw(evidence, thresholds).save(written)
     return paths
 
 
-def score_histogram(report: Report, path: Path) -> None:
-    """Draw the distributions of scores of relevant and other texts, with the thresholds."""
-    scores = np.asarray(report.evidence.all_scores)
-    relevant = np.array([pair.positive for pair in report.evidence.pairs])
-    edges = np.linspace(scores.min(), scores.max(), _HISTOGRAM_BINS + 1).tolist()
-
-    def plot(axes: "Axes") -> None:
-        for part, colour, name in (
-            (~relevant, ORANGE, "irrelevant"),
-            (relevant, BLUE, "relevant"),
-        ):
-            axes.hist(scores[part], edges, color=colour, alpha=0.6, label=f"{name} ({part.sum()})")
-        _mark_thresholds(axes, report)
-        axes.set(title="Scores of texts", xlabel="score", ylabel="texts")
-        axes.legend()
-
-    _draw(path, plot)
+def draw_histogram(evidence: Evidence, thresholds: Thresholds) -> Picture:
+    """Draw histograms of the scores of relevant texts and of the others."""
+    scores = np.asarray(evidence.all_scores)
+    positive = np.array([pair.positive for pair in evidence.pairs])
+    edges = np.linspace(min(_RANGE[0], scores.min()), max(_RANGE[1], scores.max()), _BINS + 1)
+    groups = (("relevant", scores[positive], BLUE), ("irrelevant", scores[~positive], ORANGE))
+    figure = _figure()
+    axes = figure.add_subplot()
+    for name, part, colour in groups:
+        label = f"{len(part)} {name}"
+        axes.hist(part, edges.tolist(), color=colour, alpha=0.6, label=label)
+    _mark(axes, thresholds)
+    axes.set(title="Scores of texts", xlabel="score", ylabel="texts")
+    medians = (f"{len(part)} {name}, median {np.median(part):+.2f}" for name, part, _ in groups)
+    return Picture(figure, f"Scores of texts: {'; '.join(medians)}")
 
 
-def precision_recall(report: Report, path: Path) -> None:
-    """Draw precision against recall of single texts, over all thresholds."""
-    from sklearn.metrics import precision_recall_curve
+def draw_precision_recall(evidence: Evidence, thresholds: Thresholds) -> Picture:
+    """Draw precision and recall of single texts against the threshold."""
+    grid = np.linspace(*_RANGE, _STEPS)
+    curves = [precision_recall(evidence, float(value)) for value in grid]
+    upper = thresholds["upper"]
+    precision, recall = precision_recall(evidence, upper)
+    figure = _figure()
+    axes = figure.add_subplot()
+    for name, values, colour in zip(
+        (f"precision, {precision:.2f} at upper", f"recall, {recall:.2f} at upper"),
+        zip(*curves, strict=True), (BLUE, ORANGE), strict=True,
+    ):  # fmt: skip
+        axes.plot(grid, values, color=colour, label=name)
+    _mark(axes, thresholds)
+    axes.set(title="Precision and recall of single texts", xlabel="threshold", ylabel="share")
+    told = f"At the upper threshold {upper:.2f}: precision {precision:.2f}, recall {recall:.2f}"
+    return Picture(figure, told)
 
-    positives = [pair.positive for pair in report.evidence.pairs]
-    precision, recall, _ = precision_recall_curve(positives, report.evidence.all_scores)
 
-    def plot(axes: "Axes") -> None:
-        axes.step(recall, precision, where="post", color=BLUE, label="the evaluator")
-        share = sum(positives) / len(positives)
-        axes.axhline(share, color=GREY, linestyle=":", label=f"chance ({share:.2f})")
-        axes.set(title=f"Precision and recall of texts (AUC {report.metrics['auc']:.3f})")
-        axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02))
-        axes.legend(loc="lower left")
+def precision_recall(evidence: Evidence, threshold: float) -> tuple[float, float]:
+    """Return precision and recall of the texts above a threshold.
 
-    _draw(path, plot)
-
-
-def reliability_diagram(report: Report, path: Path) -> None:
-    """Draw how often texts are relevant for each predicted probability.
-
-    A score s in [-1, 1] predicts the probability (1 + s) / 2; scores outside are clipped.
+    The precision of an empty set is 1.
     """
-    positives = [pair.positive for pair in report.evidence.pairs]
-    bins = reliability(positives, as_probability(report.evidence.all_scores))
-
-    def plot(axes: "Axes") -> None:
-        axes.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="reliable")
-        axes.plot(*zip(*((b.probability, b.relevant) for b in bins), strict=True), "o-", color=BLUE)
-        for part in bins:
-            place = (part.probability, part.relevant)
-            axes.annotate(str(part.texts), place, (4, -11), textcoords="offset points", fontsize=8)
-        axes.set(title="Reliability (with the number of texts)", xlim=(0, 1.02), ylim=(0, 1.02))
-        axes.set(xlabel="probability stated, (1 + score) / 2", ylabel="share of relevant texts")
-        axes.legend(loc="upper left")
-
-    _draw(path, plot)
+    above = np.asarray(evidence.all_scores) >= threshold
+    positive = np.array([pair.positive for pair in evidence.pairs])
+    hits = int((above & positive).sum())
+    precision = hits / int(above.sum()) if above.any() else 1.0
+    return precision, hits / max(1, int(positive.sum()))
 
 
-def trade_off_curves(report: Report, path: Path) -> None:
-    """Draw the effect of every threshold as the upper one, and as the lower one."""
-    rows = trade_off(report.evidence.sets)
-    thresholds = [row.threshold for row in rows]
-    lines = (
-        ("as upper: precision of Correct", [row.precision for row in rows], BLUE, "-"),
-        ("as upper: questions judged Correct", [row.correct for row in rows], GREEN, "--"),
-        ("as lower: questions judged Incorrect", [row.incorrect for row in rows], PINK, "--"),
-        ("as lower: usable sets discarded", [row.discarded for row in rows], ORANGE, "-"),
+def draw_action_mix(evidence: Evidence, thresholds: Thresholds) -> Picture:
+    """Draw the share of questions for each action as one threshold moves and the other is fixed."""
+    upper, lower = thresholds["upper"], thresholds["lower"]
+    best = [judged.best for judged in evidence.sets]
+    uppers, lowers = np.linspace(lower, _RANGE[1], _STEPS), np.linspace(_RANGE[0], upper, _STEPS)
+    panels = (
+        ("upper", uppers, [action_mix(best, float(value), lower) for value in uppers], upper),
+        ("lower", lowers, [action_mix(best, upper, float(value)) for value in lowers], lower),
     )
+    figure = _figure()
+    for axes, (name, grid, mixes, value) in zip(
+        figure.subplots(1, 2, sharey=True), panels, strict=True
+    ):
+        rows = [[mix[action] for mix in mixes] for action in ACTIONS[::-1]]
+        axes.stackplot(grid, rows, labels=ACTIONS[::-1], colors=(ORANGE, PINK, BLUE), alpha=0.8)
+        axes.axvline(value, color=GREY, linestyle="--")
+        axes.set(title=f"The {name} threshold moves", xlabel=f"{name} (now {value:+.2f})")
+    figure.axes[0].set(ylabel="share of questions", ylim=(0, 1))
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center")
+    mix = action_mix(best, upper, lower)
+    said = ", ".join(f"{action} {mix[action]:.0%}" for action in ACTIONS)
+    return Picture(figure, f"Of {len(best)} questions with these thresholds: {said}")
 
-    def plot(axes: "Axes") -> None:
-        for name, values, colour, style in lines:
-            axes.step(thresholds, values, where="mid", color=colour, linestyle=style, label=name)
-        _mark_thresholds(axes, report)
-        axes.set(title="What a threshold does", xlabel="threshold", ylabel="share", ylim=(0, 1.02))
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=8)
 
-    _draw(path, plot)
+def action_mix(best: Sequence[float], upper: float, lower: float) -> dict[Action, float]:
+    """Return the share of each action among questions with these best scores; they sum to 1."""
+    counts = Counter(decide([score], upper, lower) for score in best)
+    return {action: counts[action] / len(best) for action in ACTIONS}
 
 
 def training_curves(history: Sequence[Mapping[str, float]], path: Path) -> None:
-    """Draw the course of a training run: losses on the left axis, other metrics on the right.
-
-    Each entry of `history` has a `step` and any of `loss`, `eval_loss` and other metrics. `epoch`
-    is not drawn. The folder of `path` is made.
-
-    Raises:
-        MissingPackageError: matplotlib is not installed.
-    """
+    """Draw the loss of a training run, of whose log `history` is; the folder of `path` is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = list(dict.fromkeys(name for entry in history for name in entry))
-    measured = [name for name in names if name not in _NOT_MEASURED]
-    losses = [name for name in measured if name.endswith("loss")]
-    others = [name for name in measured if name not in losses]
-
-    def plot(axes: "Axes") -> None:
-        _curves(axes, history, losses, "-")
-        axes.set(title="Training", xlabel="step", ylabel="loss")
-        if others:
-            right = axes.twinx()
-            right.grid(visible=False)
-            right.spines["right"].set_visible(True)
-            _curves(right, history, others, "--", first=len(losses))
-            right.set(ylabel="metric")
-        axes.figure.legend(loc="outside lower center", ncols=4, fontsize=8)
-
-    _draw(path, plot)
+    points = [(entry["step"], entry["loss"]) for entry in history if "loss" in entry]
+    figure = _figure()
+    axes = figure.add_subplot()
+    axes.plot(*zip(*points, strict=True), color=BLUE)
+    axes.set(title="Training", xlabel="step", ylabel="loss")
+    with replacing(path) as written:
+        Picture(figure, "The loss of a training run").save(written)
 
 
-def _curves(
-    axes: "Axes",
-    history: Sequence[Mapping[str, float]],
-    names: Sequence[str],
-    style: str,
-    first: int = 0,
-) -> None:
-    colours = (BLUE, ORANGE, GREEN, PINK, GREY)
-    for number, name in enumerate(names, first):
-        points = [(entry["step"], entry[name]) for entry in history if name in entry]
-        colour = colours[number % len(colours)]
-        marker = "o" if len(points) <= _HISTOGRAM_BINS else None
-        steps, values = zip(*points, strict=True)
-        axes.plot(steps, values, style, marker=marker, markersize=3, color=colour, label=name)
+def _figure() -> "Figure":
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=_SIZE, layout="constrained")
 
 
-def _mark_thresholds(axes: "Axes", report: Report) -> None:
-    for name, style in (("lower", ":"), ("upper", "--")):
-        value = report.calibration.thresholds[name]  # type: ignore[literal-required]
-        axes.axvline(value, color=GREY, linestyle=style, label=f"{name} {value:g}")
-
-
-def _draw(path: Path, plot: Callable[["Axes"], None]) -> None:
-    """Draw one chart and write it atomically; the same data gives the same bytes."""
-    with chart(_SIZE, dpi=_DPI, extra="train") as figure:
-        plot(figure.add_subplot())
-        suffix = path.suffix.lower()
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".picture-", suffix=suffix)
-        os.close(handle)
-        try:
-            figure.savefig(temporary, metadata=_WITHOUT_DATE.get(suffix))
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+def _mark(axes: "Axes", thresholds: Thresholds) -> None:
+    for name, value, style in (
+        ("lower", thresholds["lower"], ":"), ("upper", thresholds["upper"], "--")
+    ):  # fmt: skip
+        axes.axvline(value, color=GREY, linestyle=style, label=f"{name} {value:+.2f}")
+    axes.legend()

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from crag.errors import TrainingError
 from crag.papers.evaluator.pairs import Pair
 
-FEWEST = 20
-"""Fewest pairs in a development set for early stopping."""
 _SHOWN = 3
 
 
@@ -15,18 +13,12 @@ def check_classes(pairs: Sequence[Pair], name: str) -> None:
     """Reject data in which every pair has the same class.
 
     Raises:
-        TrainingError: there are only relevant or only irrelevant texts.
+        TrainingError: there are only relevant or only irrelevant texts, or none.
     """
-    if not pairs:
-        message = f"nothing is left of {name}: every question is in the development data too"
-        raise TrainingError(message)
-    positives = sum(pair.positive for pair in pairs)
-    if positives in {0, len(pairs)}:
-        kind = "relevant" if positives else "irrelevant"
+    if len({pair.positive for pair in pairs}) < 2:  # noqa: PLR2004 - both classes
         message = (
-            f"all {len(pairs)} pairs of {name} are {kind}; an evaluator learns from both. Add "
-            f"{'irrelevant' if positives else 'relevant'} texts, such as other texts that were "
-            "retrieved for the same questions"
+            f"the {len(pairs)} pairs of {name} are all of one class; an evaluator learns from "
+            "relevant texts and from irrelevant ones, such as others retrieved for the questions"
         )
         raise TrainingError(message)
 
@@ -52,28 +44,8 @@ def check_apart(train: Sequence[Pair], development: Sequence[Pair]) -> None:
 
 def without_leaks(train: Sequence[Pair], development: Sequence[Pair]) -> list[Pair]:
     """Remove every question from `train` that leaks: see `check_apart`."""
-    titles = _titles(development)
-    leaky = _questions(development)
-    leaky |= {
-        folded(pair.question) for pair in train if pair.positive and folded(pair.title) in titles
-    }
+    leaky = _questions(development) | _asked_about(train, _titles(development))
     return [pair for pair in train if folded(pair.question) not in leaky]
-
-
-def check_large_enough(development: Sequence[Pair], early_stopping: int) -> None:
-    """Reject a development set that is not suitable for early stopping.
-
-    Raises:
-        TrainingError: it has fewer than 20 pairs, or pairs of one class only.
-    """
-    if early_stopping and len(development) < FEWEST:
-        message = (
-            f"early stopping needs a development set of at least {FEWEST} pairs; this one holds "
-            f"{len(development)}. Add pairs, or set early_stopping=0"
-        )
-        raise TrainingError(message)
-    if early_stopping:
-        check_classes(development, "the development data")
 
 
 def held_out(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
@@ -87,8 +59,7 @@ def held_out(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair]
     while True:  # A question that moves back takes its other titles along.
         rest = [pair for pair in pairs if folded(pair.question) not in chosen]
         development = [pair for pair in pairs if folded(pair.question) in chosen]
-        known = _titles(rest)
-        leaky = {folded(p.question) for p in development if p.positive and folded(p.title) in known}
+        leaky = _asked_about(development, _titles(rest))
         if not leaky:
             return rest, development
         chosen -= leaky
@@ -97,6 +68,12 @@ def held_out(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair]
 def folded(text: str) -> str:
     """Return a text in lower case, its white space folded."""
     return " ".join(text.lower().split())
+
+
+def _asked_about(pairs: Sequence[Pair], titles: set[str]) -> set[str]:
+    """Return the questions that have a relevant text with one of the titles."""
+    found = (pair for pair in pairs if pair.positive and folded(pair.title) in titles)
+    return {folded(pair.question) for pair in found}
 
 
 def _questions(pairs: Sequence[Pair]) -> set[str]:

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.errors import TrainingError
-from crag.state import ACTIONS, Action, Thresholds
+from crag.state import Action, Thresholds
 
 FEWEST = 10
 """Fewest questions judged Correct for their precision to count."""
 _ROUNDING = 1e-9
-_FEWEST_DECIMALS, _MOST_DECIMALS = 3, 17
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 
@@ -31,45 +30,13 @@ class JudgedSet(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Costs:
-    """The cost of each kind of wrong action, in any unit; at least 0."""
-
-    wrong: float
-    """Correct for a set that is not correct."""
-    needless: float
-    """Ambiguous where Correct or Incorrect would do: one source more than needed."""
-    discarded: float
-    """Incorrect for a set with something usable in it."""
-
-    def __post_init__(self) -> None:
-        if not all(
-            0 <= cost < float("inf") for cost in (self.wrong, self.needless, self.discarded)
-        ):
-            message = f"{self} is not a set of costs: each must be a number of at least 0"
-            raise TrainingError(message)
-
-    def matrix(self) -> Floats:
-        """Return the cost of each chosen action (row) for each ideal one; both as in `ACTIONS`."""
-        wrong, needless, discarded = self.wrong, self.needless, self.discarded
-        rows: dict[Action, dict[Action, float]] = {
-            "correct": {"correct": 0, "ambiguous": wrong, "incorrect": wrong},
-            "ambiguous": {"correct": needless, "ambiguous": 0, "incorrect": needless},
-            "incorrect": {"correct": discarded, "ambiguous": discarded, "incorrect": 0},
-        }
-        table = [[rows[chosen][ideal] for ideal in ACTIONS] for chosen in ACTIONS]
-        return np.array(table, dtype=np.float64)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Aim:
-    """The aim of the thresholds: two shares, or costs."""
+    """The aim of the thresholds, as two shares."""
 
     precision: float = 0.92
     """At least this share of the questions judged Correct should have a relevant best text."""
     discarded: float = 0.02
     """At most this share of the questions with a relevant text should be judged Incorrect."""
-    costs: Costs | None = None
-    """If given, their sum is minimised, and the shares are ignored."""
 
     def __post_init__(self) -> None:
         if not (0 < self.precision <= 1 and 0 <= self.discarded < 1):
@@ -80,11 +47,6 @@ class Aim:
             raise TrainingError(message)
 
     def __str__(self) -> str:
-        if (costs := self.costs) is not None:
-            return (
-                f"lowest cost, with a wrong Correct at {costs.wrong:g}, a needless Ambiguous at "
-                f"{costs.needless:g} and a discarded usable set at {costs.discarded:g}"
-            )
         return (
             f"at least {self.precision:.4g} of the questions judged Correct have a relevant best "
             f"text, and at most {self.discarded:.4g} of those with a relevant text are discarded"
@@ -102,30 +64,28 @@ class Fit(NamedTuple):
 def fit(sets: Sequence[JudgedSet], aim: Aim, *, seed: int = 0, resamples: int = 1000) -> Fit:
     """Return the thresholds for `aim`, each midway between neighbouring best scores.
 
-    With shares, `upper` is the lowest threshold with the aimed precision over at least ten
-    questions, and `lower` the highest that discards no more than aimed for. If `lower` would be
-    above `upper`, both become the threshold between them that meets both aims with the fewest wrong
-    actions. With costs, the pair is the cheapest one; ties go to the lowest `upper`, then to the
-    highest `lower`. The intervals are the fits to `resamples` (at least 1) draws.
+    `upper` is the lowest threshold with the aimed precision over at least ten questions, and
+    `lower` the highest that discards no more than aimed for. If `lower` would be above `upper`,
+    both become the threshold between them that meets both aims with the fewest wrong actions. The
+    intervals are the fits to `resamples` (at least 1) draws.
 
     Raises:
-        TrainingError: no threshold reaches the precision, or there are no sets.
+        TrainingError: no threshold reaches the precision.
     """
-    if not sets:
-        message = "there is no question to fit thresholds on"
+    if len(sets) < FEWEST:
+        message = f"{len(sets)} questions are too few: a precision needs at least {FEWEST}"
         raise TrainingError(message)
     grid = _Grid(sets)
     everyone = np.ones(len(sets))
-    if aim.costs is None:
-        _require_precision(grid, aim, everyone)
-    upper, lower = grid.cuts(aim, everyone)
+    _require_precision(grid, aim, everyone)
     draws = np.random.default_rng(seed).multinomial(
         len(sets), np.full(len(sets), 1 / len(sets)), size=resamples
     )
+    upper, lower = (float(grid.values[cut]) for cut in grid.cuts(aim, everyone))
     again = np.array([grid.cuts(aim, draw.astype(np.float64)) for draw in draws], dtype=np.intp)
-    intervals = [_middle(grid.values[column]) for column in again.reshape(-1, 2).T]
-    found = Thresholds(upper=grid.tidy(upper), lower=grid.tidy(lower))
-    return Fit(found, intervals[0], intervals[1])
+    low, high = np.quantile(grid.values[again], [0.025, 0.975], axis=0, method="nearest")
+    intervals = [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+    return Fit(Thresholds(upper=upper, lower=lower), *intervals)
 
 
 class TradeOff(NamedTuple):
@@ -142,27 +102,20 @@ class TradeOff(NamedTuple):
     """Judged Incorrect, of those with a relevant text; 0 if there are none."""
 
 
-def trade_off(sets: Sequence[JudgedSet], rows: int | None = None) -> list[TradeOff]:
-    """Return the effect of every threshold, or of `rows` evenly spaced ones; ascending.
-
-    Returns fewer rows if best scores are equal.
-    """
+def trade_off(sets: Sequence[JudgedSet], rows: int) -> list[TradeOff]:
+    """Return the effect of `rows` evenly spaced thresholds, or of fewer; ascending."""
     grid, everyone = _Grid(sets), np.ones(len(sets))
     total, right, usable = grid.above(everyone), grid.above(grid.right), grid.above(grid.usable)
-    if rows is None:
-        chosen = list(range(len(total)))
-    else:
-        aimed = len(sets) * (1 - np.arange(1, rows + 1) / (rows + 1))
-        chosen = sorted({int(np.abs(total - count).argmin()) for count in aimed})
+    aimed = len(sets) * (1 - np.arange(1, rows + 1) / (rows + 1))
     return [
         TradeOff(
-            grid.tidy(cut),
+            float(grid.values[cut]),
             float(total[cut] / len(sets)),
             float(right[cut] / total[cut]) if total[cut] else 1.0,
             float(1 - total[cut] / len(sets)),
             float(1 - usable[cut] / usable[0]) if usable[0] else 0.0,
         )
-        for cut in chosen
+        for cut in sorted({int(np.abs(total - count).argmin()) for count in aimed})
     ]
 
 
@@ -176,13 +129,10 @@ class _Grid:
         best = np.array([one.best for one in sets], dtype=np.float64)
         scores, self._place = np.unique(best, return_inverse=True)
         beyond = max(float(scores[-1] - scores[0]) / len(sets), 1e-3)
-        self._edges = np.concatenate([[scores[0] - beyond], scores, [scores[-1] + beyond]])
-        left, right = self._edges[:-1], self._edges[1:]
-        middles = left / 2 + right / 2
-        self.values = np.where((left < middles) & (middles < right), middles, right)
+        edges = np.concatenate([[scores[0] - beyond], scores, [scores[-1] + beyond]])
+        self.values: Floats = edges[:-1] / 2 + edges[1:] / 2
         self.right = np.array([one.right for one in sets], dtype=np.float64)
         self.usable = np.array([one.usable for one in sets], dtype=np.float64)
-        self.ideal = np.array([ACTIONS.index(one.ideal) for one in sets])
 
     def above(self, weights: Floats) -> Floats:
         """Return the weight of the sets at or above each cut."""
@@ -191,8 +141,6 @@ class _Grid:
 
     def cuts(self, aim: Aim, weights: Floats) -> tuple[int, int]:
         """Return the cuts of upper and lower; upper is above all scores if none qualifies."""
-        if aim.costs is not None:
-            return self._cheapest(aim.costs.matrix(), weights)
         total, right = self.above(weights), self.above(weights * self.right)
         usable = self.above(weights * self.usable)
         lost = usable[0] - usable
@@ -212,30 +160,6 @@ class _Grid:
         enough: NDArray[np.bool_] = total >= FEWEST
         return enough & (right >= precision * total - _ROUNDING)
 
-    def _cheapest(self, costs: Floats, weights: Floats) -> tuple[int, int]:
-        """Start from all Ambiguous; sum the changes of each cut above (upper) or below (lower)."""
-        upwards = self.above(weights * (costs[0] - costs[1])[self.ideal])
-        downwards = self.above(weights * (costs[2] - costs[1])[self.ideal])
-        below = downwards[0] - downwards
-        cheapest_below = np.minimum.accumulate(below)
-        upper = int((upwards + cheapest_below).argmin())
-        lower = int(np.flatnonzero(below[: upper + 1] == cheapest_below[upper])[-1])
-        return upper, lower
-
-    def tidy(self, cut: int) -> float:
-        """Return the cut with as few decimals as keep it between its neighbours."""
-        left, right = self._edges[cut], self._edges[cut + 1]
-        for decimals in range(_FEWEST_DECIMALS, _MOST_DECIMALS):
-            value = round(float(self.values[cut]), decimals)
-            if left < value < right:
-                return value
-        return float(self.values[cut])
-
-
-def _middle(values: Floats) -> Interval:
-    low, high = np.quantile(values, [0.025, 0.975], method="nearest")
-    return float(low), float(high)
-
 
 def _require_precision(grid: _Grid, aim: Aim, weights: Floats) -> None:
     total, right = grid.above(weights), grid.above(grid.right)
@@ -243,12 +167,9 @@ def _require_precision(grid: _Grid, aim: Aim, weights: Floats) -> None:
         return
     shares = np.where(total >= FEWEST, right / np.maximum(total, 1), -1.0)
     best = int(shares.argmax())
-    if shares[best] < 0:
-        message = f"{len(weights)} questions are too few: a precision needs at least {FEWEST}"
-        raise TrainingError(message)
     message = (
         f"no upper threshold makes {aim.precision:.4g} of the questions judged Correct right: the "
-        f"best is {shares[best]:.3f} of {total[best]:.0f} questions, from {grid.tidy(best):g} on. "
-        "Aim for a lower precision, or train the evaluator on data like this"
+        f"best is {shares[best]:.3f} of {total[best]:.0f} questions, from {grid.values[best]:g} "
+        "on. Aim for a lower precision, or train the evaluator on data like this"
     )
     raise TrainingError(message)

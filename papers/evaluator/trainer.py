@@ -1,279 +1,156 @@
-"""One training run with transformers' Trainer, from labelled pairs to weights and a card."""
+"""Train an evaluator: any encoder, or a T5 as in the paper, with one output, on labelled pairs."""
 
-import hashlib
 import json
-import logging
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+import random
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel
-
+from crag.correction.scoring import joined, with_title
 from crag.errors import TrainingError
 from crag.extras import require
-from crag.papers.evaluator.metrics import quality
-from crag.papers.evaluator.models import Trainee, load_trainee
+from crag.models.model_card import ModelKind
 from crag.papers.evaluator.pairs import Pair
-from crag.papers.evaluator.recipe import Recipe, TuningRecipe
-from crag.papers.evaluator.saving import new_folder, outside_faults
-from crag.papers.reader.examples import Examples, in_order, visits
+from crag.papers.evaluator.recipe import Recipe
+from crag.papers.training import Visits, fixed_order, run_training
+from crag.plain import first_line
 
 if TYPE_CHECKING:
-    from transformers import EvalPrediction, Trainer, TrainingArguments
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-WORK = ".training"
-"""Folder within the output for the checkpoints of an interrupted run."""
-_RUN, _DONE = "run.json", ".trained"
-LOG_STEPS = 10
-"""Steps between two entries of the history."""
-_SAME_NAMES = {"learning_rate", "weight_decay", "max_grad_norm", "bf16", "seed", "save_steps"}
-"""Fields that every recipe has, under Trainer's names."""
+_FEWEST_TOKENS = 32
+_DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout_rate", "dropout")
 
 
-@dataclass(frozen=True)
-class Trained:
-    """A finished run: the model in memory, and the history of loss and metrics."""
+class Trainee(NamedTuple):
+    """A model to train, its tokenizer and the kind of evaluator it becomes."""
+
+    model: "PreTrainedModel"
+    tokenizer: "PreTrainedTokenizerBase"
+    kind: ModelKind
+
+
+class Trained(NamedTuple):
+    """A finished run: the model in memory, and entries of Trainer's log."""
 
     trainee: Trainee
     history: list[dict[str, float]]
-    """Entries of Trainer's log: step, and loss or metrics."""
 
 
-def train(
-    recipe: Recipe,
-    pairs: Sequence[Pair],
-    development: Sequence[Pair],
-    output: Path,
-    *,
-    quiet: bool = False,
-) -> Trained:
+def load_trainee(recipe: Recipe) -> Trainee:
+    """Load the base with a new head of one output, ready for training with `recipe`.
+
+    Raises:
+        TrainingError: the base cannot be loaded, or does not support one output.
+        MissingPackageError: the extra `train` is not installed.
+    """
+    require("train", "training", "torch", "transformers", "accelerate", "sklearn")
+    from safetensors import SafetensorError
+    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, set_seed
+
+    place = recipe.base
+    set_seed(recipe.seed)  # The head is new and initialised at random.
+    try:
+        config = AutoConfig.from_pretrained(place, num_labels=1)
+        for name in _DROPOUTS if recipe.dropout is not None else ():
+            if hasattr(config, name):
+                setattr(config, name, recipe.dropout)
+        tokenizer = AutoTokenizer.from_pretrained(place)
+        if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
+            # Without one, transformers builds a tokenizer with an empty vocabulary.
+            raise ValueError("there is no tokenizer")  # noqa: TRY301 - as loading it should
+        model: Any = AutoModelForSequenceClassification.from_pretrained(
+            place, config=config, use_safetensors=True
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        message = (
+            f"the base model {place!r} cannot be loaded: {first_line(error)}. Give a folder with "
+            "config.json, *.safetensors and a tokenizer, or an id on the Hugging Face hub"
+        )
+        raise TrainingError(message) from error
+    most = getattr(config, "max_position_embeddings", None)
+    if most is not None and recipe.max_length > most:
+        message = f"{place!r} reads at most {most} tokens: set max_length={most} or less"
+        raise TrainingError(message)
+    if recipe.freeze_embeddings:
+        _freeze_embeddings(model)
+    if recipe.method == "lora":
+        model = _with_adapters(model, recipe.lora_rank)
+    return Trainee(model, tokenizer, "t5" if config.model_type == "t5" else "cross_encoder")
+
+
+def _freeze_embeddings(model: Any) -> None:
+    model.get_input_embeddings().requires_grad_(requires_grad=False)
+    others = getattr(getattr(model, model.base_model_prefix), "embeddings", None)
+    if others is not None:  # Positions and segments, if the model stores them together.
+        others.requires_grad_(requires_grad=False)
+
+
+def _with_adapters(model: Any, rank: int) -> Any:
+    require("train", "training with LoRA", "peft")
+    from peft import LoraConfig, TaskType, get_peft_model
+
+    config = LoraConfig(
+        task_type=TaskType.SEQ_CLS, r=rank, lora_alpha=rank, target_modules="all-linear"
+    )
+    return get_peft_model(model, config)
+
+
+def train(recipe: Recipe, pairs: Sequence[Pair], output: Path, *, quiet: bool = False) -> Trained:
     """Train with `recipe`, or resume an interrupted run of the same recipe and data.
-
-    Checkpoints are kept in ``output/.training``; `finish` removes them.
 
     Raises:
         TrainingError: the base cannot be loaded, the loss is not finite, the disk is full, or an
             interrupted run in `output` had another recipe or other data.
         MissingPackageError: the extra `train` is not installed.
     """
-    work = output / WORK
     trainee = load_trainee(recipe)
-    order = visits(pairs, recipe)
-    paired = trainee.kind == "cross_encoder"
-    with outside_faults(output):
-        seen = [*pairs, *(development if recipe.early_stopping else ())]
-        digest = hashlib.sha256(json.dumps(seen).encode()).hexdigest()
-        last = last_point(work, {"recipe": recipe.model_dump(mode="json"), "pairs": digest})
-        trainer = _trainer(
-            trainee,
-            Examples(pairs, order, recipe, trainee.tokenizer, paired),
-            Examples(development, in_order(development), recipe, trainee.tokenizer, paired),
-            _arguments(recipe, len(order), work, evaluates=bool(development), quiet=quiet),
-            positives=sum(pair.label for pair in pairs) / len(pairs),
-        )
-        trainer.train(resume_from_checkpoint=last)
+    from transformers import DataCollatorWithPadding
+
+    lengths = [len(pair.text) for pair in pairs]
+    order = fixed_order(lengths, recipe.batch_size, recipe.seed, recipe.epochs)
+    steps = math.ceil(len(order) / (recipe.batch_size * recipe.accumulation))
+
+    def example(index: int, place: int) -> dict[str, Any]:
+        draw = random.Random(f"{recipe.seed}-{place}")  # noqa: S311 - a title, no secret
+        return example_of(pairs[index], recipe, trainee, draw)
+
+    trainer = run_training(
+        recipe, trainee.model, Visits(order, example), json.dumps(list(pairs)), output,
+        collator=DataCollatorWithPadding(trainee.tokenizer), steps=steps, loss=_loss(recipe),
+        quiet=quiet, gradient_accumulation_steps=recipe.accumulation,
+        warmup_steps=round(recipe.warmup * steps), lr_scheduler_type="linear",
+    )  # fmt: skip
     return Trained(trainee, trainer.state.log_history)
 
 
-def finish(output: Path) -> None:
-    """Remove the checkpoints; all at once, so that none of a run is taken for another's."""
-    with suppress(FileNotFoundError), new_folder(output / _DONE) as done:
-        (output / WORK).rename(done / WORK)
+def example_of(pair: Pair, recipe: Recipe, trainee: Trainee, draw: random.Random) -> dict[str, Any]:
+    """Return a pair as tokens: two segments for an encoder, one text with ``[SEP]`` for a T5."""
+    name = pair.title.partition(" (")[0].lower()
+    dropped = draw.random() < recipe.drop_titles
+    # A title whose words the text does not repeat stays, unless all titles go.
+    dropped &= recipe.drop_titles == 1 or name in pair.text.lower()
+    text = pair.text if dropped else with_title(pair.title, pair.text)
+    # A question that fills the input of an encoder is truncated too; then the text is empty.
+    one_text = trainee.kind == "t5"
+    texts = [joined(pair.question, text)] if one_text else [pair.question, text]
+    encoded = trainee.tokenizer(*texts, truncation="longest_first", max_length=recipe.max_length)
+    label = (pair.label - 0.5) * 2 if recipe.loss == "squared" else pair.label
+    return {**encoded, "labels": label}
 
 
-def training_arguments(
-    recipe: BaseModel, steps: int, work: Path, **own: Any
-) -> "TrainingArguments":
-    """Return Trainer's arguments of any recipe for a run of `steps` that can be resumed.
-
-    All epochs are one pass over a fixed order, so that a resumed run sees exactly the remaining
-    batches. `own` are the arguments that not every recipe has, and come before the shared ones.
-    """
-    import torch
-    from transformers import TrainingArguments
-
-    has_gpu = torch.cuda.is_available()
-    shared: dict[str, Any] = {
-        "max_steps": steps,
-        "train_sampling_strategy": "sequential",
-        "save_strategy": "steps",
-        "save_total_limit": 2,
-        "logging_steps": LOG_STEPS,
-        "logging_nan_inf_filter": False,  # Do not hide a loss that is not a number.
-        "use_cpu": not has_gpu,
-        "dataloader_pin_memory": has_gpu,
-        "remove_unused_columns": False,
-        "report_to": [],
-    }
-    same = recipe.model_dump(include=_SAME_NAMES)
-    # Points within a second of each other are ordered by their numbers, which are those of all.
-    logging.getLogger("transformers.trainer_utils").setLevel(logging.ERROR)
-    return TrainingArguments(output_dir=str(work), **(shared | same | own))
-
-
-def steady_arguments(
-    recipe: TuningRecipe, steps: int, size: int, work: Path, *, quiet: bool
-) -> "TrainingArguments":
-    """Return those of a learning rate that rises, stays and falls; `size` is that of a step.
-
-    Raises:
-        MissingPackageError: accelerate is not installed.
-    """
-    require("train", "training", "accelerate")
-    return training_arguments(
-        recipe, steps, work,
-        per_device_train_batch_size=size,
-        warmup_steps=min(recipe.warmup_steps, steps // 2),
-        lr_scheduler_type="warmup_stable_decay",
-        lr_scheduler_kwargs={
-            "num_decay_steps": max(1, round(recipe.decay * steps)),
-            "decay_type": "linear",
-        },
-        disable_tqdm=quiet,
-    )  # fmt: skip
-
-
-def _arguments(
-    recipe: Recipe, visits_: int, work: Path, *, evaluates: bool, quiet: bool
-) -> "TrainingArguments":
-    steps = math.ceil(visits_ / (recipe.batch_size * recipe.accumulation))
-    each = max(1, steps // (recipe.epochs * max(1, recipe.evaluations)))
-    stops_early = recipe.early_stopping > 0
-    return training_arguments(
-        recipe, steps, work,
-        per_device_train_batch_size=recipe.batch_size,
-        per_device_eval_batch_size=recipe.batch_size,
-        gradient_accumulation_steps=recipe.accumulation,
-        warmup_steps=round(recipe.warmup * steps),
-        lr_scheduler_type="linear",
-        eval_strategy="steps" if evaluates and recipe.evaluations else "no",
-        eval_steps=each,
-        save_steps=each if stops_early else recipe.save_steps,
-        load_best_model_at_end=stops_early,
-        metric_for_best_model="auc" if stops_early else None,
-        disable_tqdm=quiet,
-    )  # fmt: skip
-
-
-def _trainer(
-    trainee: Trainee,
-    examples: Examples,
-    development: Examples,
-    arguments: "TrainingArguments",
-    *,
-    positives: float,
-) -> "Trainer":
-    from transformers import (
-        DataCollatorWithPadding,
-        EarlyStoppingCallback,
-        PrinterCallback,
-        Trainer,
-    )
-
-    recipe = examples.recipe
-    callbacks: list[Any] = [stop_at_nan()]
-    if recipe.early_stopping:
-        callbacks.append(EarlyStoppingCallback(recipe.early_stopping))
-    trainer = Trainer(
-        model=trainee.model,
-        args=arguments,
-        train_dataset=examples,
-        eval_dataset=development if len(development) else None,
-        data_collator=DataCollatorWithPadding(trainee.tokenizer),
-        compute_loss_func=_loss(recipe, positives),
-        compute_metrics=_metrics(development.pairs),
-        callbacks=callbacks,
-    )
-    trainer.remove_callback(PrinterCallback)  # Standard output is reserved for the command.
-    return trainer
-
-
-def _loss(recipe: Recipe, positives: float) -> Any:
-    """Return the loss of a batch; with `balance` both classes weigh one half overall.
-
-    It is divided by the batches of one step, because Trainer sums what they return.
-    """
-    from torch import Tensor
+def _loss(recipe: Recipe) -> Any:
+    """Return the loss of a batch, divided by the examples of one step, because Trainer sums."""
     from torch.nn import functional
 
-    def loss(outputs: Any, labels: "Tensor", num_items_in_batch: Any = None) -> "Tensor":
+    each: Any = functional.binary_cross_entropy_with_logits
+    if recipe.loss == "squared":
+        each = functional.mse_loss
+
+    def loss(outputs: Any, labels: Any, num_items_in_batch: Any = None) -> Any:
         logits = outputs["logits"].reshape(-1).float()
-        labels = labels.to(logits)
-        if recipe.loss == "squared":
-            each, share = functional.mse_loss(logits, labels, reduction="none"), (labels + 1) / 2
-        else:
-            each = functional.binary_cross_entropy_with_logits(logits, labels, reduction="none")
-            share = labels
-        if recipe.balance:
-            each = each * (share / positives + (1 - share) / (1 - positives)) / 2
-        return each.mean() if num_items_in_batch is None else each.sum() / num_items_in_batch
+        summed = each(logits, labels.to(logits), reduction="sum")
+        return summed / (len(logits) if num_items_in_batch is None else num_items_in_batch)
 
     return loss
-
-
-def _metrics(development: Sequence[Pair]) -> Any:
-    def metrics(prediction: "EvalPrediction") -> dict[str, float]:
-        scores = prediction.predictions
-        scores = scores[0] if isinstance(scores, tuple) else scores
-        listed = [float(score) for score in scores.reshape(-1)]
-        _check_finite(sum(listed), "a score of the development data")
-        return quality(development, listed)
-
-    return metrics
-
-
-def stop_at_nan() -> Any:
-    """Return a callback of Trainer that raises a TrainingError at a loss that is not finite."""
-    from transformers import TrainerCallback
-
-    class StopAtNan(TrainerCallback):
-        def on_log(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-            del args, control
-            logs = others.get("logs") or {}
-            # A run too short to log its loss has the mean at its end.
-            loss = logs.get("loss", logs.get("train_loss", 0.0))
-            _check_finite(loss, f"the loss at step {state.global_step}")
-
-    return StopAtNan()
-
-
-def _check_finite(value: float, what: str) -> None:
-    if not math.isfinite(value):
-        message = f"{what} is {value}: choose a lower learning_rate (or bf16=false)"
-        raise TrainingError(message)
-
-
-def last_point(work: Path, run: Mapping[str, object]) -> str | None:
-    """Return the point to go on from, if any, after a check that `run` describes the same run.
-
-    Raises:
-        TrainingError: another run was interrupted here.
-    """
-    record = work / _RUN
-    if not record.exists():
-        work.mkdir(parents=True, exist_ok=True)
-        written = record.with_suffix(".new")
-        written.write_text(json.dumps(run, indent=2), encoding="utf-8")
-        written.replace(record)
-        return None
-    if json.loads(record.read_text(encoding="utf-8")) != run:
-        message = (
-            f"{work} has an interrupted run with another recipe or other data. Continue with "
-            "those, choose another --output, or delete that folder"
-        )
-        raise TrainingError(message)
-    whole = [path for path in work.glob("checkpoint-*") if _is_whole(path)]
-    newest = max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
-    return str(newest) if newest else None
-
-
-def _is_whole(point: Path) -> bool:
-    """Return whether a checkpoint is complete: Trainer writes its state last."""
-    try:
-        json.loads((point / "trainer_state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return True

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from crag.errors import DataError, TrainingError
-from crag.papers.evaluator.saving import outside_faults
+from crag.papers.saving import outside_faults, replacing
 
 Record = TypeVar("Record", bound=BaseModel)
 
@@ -94,13 +94,8 @@ def write_records(path: Path, records: Iterable[BaseModel]) -> None:
     """
     with outside_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        written = path.with_name(f".{path.name}.new")  # The next run replaces that of a killed one.
-        try:
-            with written.open("w", encoding="utf-8") as file:
-                file.writelines(record.model_dump_json() + "\n" for record in records)
-            written.replace(path)
-        finally:
-            written.unlink(missing_ok=True)
+        with replacing(path) as written, written.open("w", encoding="utf-8") as file:
+            file.writelines(record.model_dump_json() + "\n" for record in records)
 
 
 def require_replaceable(path: Path, form: type[BaseModel]) -> None:
@@ -204,7 +199,7 @@ def numbered_lines(path: Path) -> list[tuple[int, str]]:
         DataError: the file is missing or not UTF-8.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(path, f"it is not UTF-8 (byte {error.start}); save it as UTF-8") from error
     except OSError as error:

@@ -4,12 +4,12 @@ Each question of a batch is to find its own section among all sections of the ba
 of each (contrastive learning with in-batch negatives). The embeddings stay as they are.
 """
 
+import math
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from langchain_core.documents import Document
@@ -18,23 +18,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crag.documents.chunks import text_to_embed
 from crag.errors import TrainingError
+from crag.extras import require
 from crag.models.encoder import SentenceEncoder
-from crag.models.model_card import ModelCard
 from crag.models.reading_model import with_question_mark
-from crag.papers.evaluator.artefacts import write_card
-from crag.papers.evaluator.bases import Base, load_base
-from crag.papers.evaluator.recipe import TuningRecipe
-from crag.papers.evaluator.saving import encoder_weights, outside_faults
-from crag.papers.evaluator.trainer import WORK, last_point, steady_arguments, stop_at_nan
 from crag.papers.loading.records import digest_of, numbered_lines, read_records
-from crag.papers.reader.asked_questions import AskedRow, Rival
-from crag.papers.reader.onnx_export import hashes_of, write_encoder
-from crag.papers.reader.reading_rows import ReadingRow
+from crag.papers.reader.asked import AskedRow, Rival
+from crag.papers.reader.bases import Base, TuningRecipe, load_base, weights_of
+from crag.papers.reader.onnx_export import write_encoder
+from crag.papers.reader.rows import ReadingRow
+from crag.papers.saving import outside_faults
+from crag.papers.training import Visits, fixed_order, run_training, steady
 from crag.text.markup import without_markup
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
-    from transformers import PreTrainedTokenizerBase
+    from torch import nn
 
 QUESTION_LENGTH = 64
 """Tokens of a question that are read."""
@@ -54,24 +51,20 @@ _SPECIAL = 2
 class EncoderRecipe(TuningRecipe):
     """The settings of one run; the defaults are those of a run on a GPU with 80 GB of memory."""
 
+    learning_rate: float = Field(default=1e-4, gt=0, le=1)
     batch_size: int = Field(default=1024, ge=2, le=65536)
     """Questions in one step, each set against the sections of all others; smaller on a CPU."""
+    warmup_steps: int = Field(default=30, ge=0)
+    decay: float = Field(default=0.7, ge=0, le=1)
+    save_steps: int = Field(default=50, ge=1)
     temperature: float = Field(default=0.04, gt=0, le=1)
     """Cosines are divided by it."""
     symmetric_weight: float = Field(default=0.3, ge=0)
     """Weight of the loss by which a section is to find its question, too."""
-    learning_rate: float = Field(default=1e-4, gt=0, le=1)
-    """Kept after the warm-up, until it falls linearly to zero."""
-    warmup_steps: int = Field(default=30, ge=0)
-    """Steps in which the learning rate rises."""
-    decay: float = Field(default=0.7, ge=0, le=1)
-    """Share of the steps, at the end, in which it falls."""
     max_length: int = Field(default=200, ge=16, le=510)
     """Tokens of a section that are read in training; an index reads 254."""
     held_out: float = Field(default=0.017, ge=0, le=0.5)
     """Share of the sections whose questions measure the encoder and are not learned."""
-    save_steps: int = Field(default=50, ge=1)
-    """Steps between two points from which an interrupted run can go on."""
     steps: int = Field(default=219, ge=1)
     """Steps in all, in as many passes over the questions as they take."""
 
@@ -88,25 +81,13 @@ class EncoderPair(BaseModel):
     kind: str = ""
 
 
-class Measured(NamedTuple):
-    """Share of the questions of one kind that find their section among the first five."""
-
-    questions: int
-    packaged: float
-    own: float
-
-
 def pairs_of(row: AskedRow | ReadingRow) -> list[EncoderPair]:
     """Return what an encoder learns from a row: nothing from one without a sure answer."""
     if isinstance(row, AskedRow):
         rivals = tuple(_embedded(rival) for rival in row.rivals[:RIVALS])
+        asked = [(with_question_mark(one.question), one.kind) for one in row.questions]
         text = _embedded(row)
-        return [
-            EncoderPair(
-                question=with_question_mark(one.question), text=text, rivals=rivals, kind=one.kind
-            )
-            for one in row.questions
-        ]
+        return [EncoderPair(question=q, text=text, rivals=rivals, kind=kind) for q, kind in asked]
     is_long = len(row.text.split()) >= _FEWEST_WORDS
     if row.answer != 1 or row.entity == 0 or not is_long or row.source in _UNSURE:
         return []
@@ -135,15 +116,11 @@ def split_off(
     rows: Sequence[AskedRow], share: float, seed: int
 ) -> tuple[list[AskedRow], list[AskedRow]]:
     """Return the rows to learn and those held out; all rows of a section are on one side."""
-    sections = list(dict.fromkeys(_section(row) for row in rows))
+    sections = list(dict.fromkeys((row.package, row.text) for row in rows))
     draw = random.Random(seed)  # noqa: S311 - a split, no secret
     away = set(draw.sample(sections, round(share * len(sections))))
-    kept = [row for row in rows if _section(row) not in away]
-    return kept, [row for row in rows if _section(row) in away]
-
-
-def _section(row: AskedRow) -> tuple[str, str]:
-    return row.package, row.text
+    kept = [row for row in rows if (row.package, row.text) not in away]
+    return kept, [row for row in rows if (row.package, row.text) in away]
 
 
 def train_encoder(
@@ -151,14 +128,13 @@ def train_encoder(
 ) -> Base:
     """Train by `recipe`, or go on where an interrupted run of the same recipe and pairs stopped.
 
-    Points to go on from are kept in ``output/.training``.
-
     Raises:
         TrainingError: there are fewer than two pairs; the loss is not finite, the disk is full, or
             an interrupted run in `output` had another recipe or other pairs.
         MissingPackageError: accelerate is not installed.
     """
-    from transformers import PrinterCallback, Trainer, set_seed
+    require("train", "training", "accelerate")
+    from transformers import set_seed
 
     set_seed(recipe.seed)
     size = min(recipe.batch_size, len(pairs))
@@ -167,84 +143,49 @@ def train_encoder(
         raise TrainingError(message)
     start = load_base(recipe.start)
     model = contrastive_model(start, recipe)
-    work = output / WORK
-    with outside_faults(output):
-        same = recipe.model_dump(mode="json", exclude={"save_steps"})
-        last = last_point(work, {"recipe": same, "pairs": digest_of(pairs)})
-        trainer = Trainer(
-            model=model,
-            args=steady_arguments(recipe, recipe.steps, size, work, quiet=quiet),
-            train_dataset=_Visits(pairs, visits(pairs, size, recipe)),
-            data_collator=Contrasted(start.tokenizer, recipe.max_length),
-            callbacks=[stop_at_nan()],
-        )
-        trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=last)
-    return start._replace(weights=encoder_weights(model))
+    passes = math.ceil(recipe.steps * size / len(pairs))
+    order = fixed_order([0] * len(pairs), size, recipe.seed, passes)
+
+    def example(index: int, place: int) -> tuple[str, str, str | None]:
+        pair = pairs[index]
+        draw = random.Random(f"{recipe.seed}-{place}")  # noqa: S311 - an example, no secret
+        return pair.question, pair.text, draw.choice(pair.rivals) if pair.rivals else None
+
+    run_training(
+        recipe, model, Visits(order[: recipe.steps * size], example), digest_of(pairs), output,
+        collator=lambda examples: contrasted(examples, start.tokenizer, recipe.max_length),
+        steps=recipe.steps, quiet=quiet, per_device_train_batch_size=size,
+        **steady(recipe, recipe.steps),
+    )  # fmt: skip
+    return start._replace(weights=weights_of(model))
 
 
-def visits(
-    pairs: Sequence[EncoderPair], size: int, recipe: EncoderRecipe
-) -> list[tuple[int, str | None]]:
-    """Return the pair of each place in all batches, with the rival drawn for it.
+def contrasted(
+    examples: Sequence[tuple[str, str, str | None]], tokenizer: Any, max_length: int
+) -> dict[str, Any]:
+    """Return a batch of tensors: all questions, and all sections with the rivals behind them.
 
-    What is left over when the pairs are cut into batches is left out of that pass.
+    `repeated` is where another place has the text of the question.
     """
-    draw = random.Random(recipe.seed)  # noqa: S311 - an order, no secret
-    order: list[int] = []
-    while len(order) < recipe.steps * size:
-        order += draw.sample(range(len(pairs)), len(pairs))[: len(pairs) // size * size]
-    return [
-        (index, draw.choice(pairs[index].rivals) if pairs[index].rivals else None)
-        for index in order[: recipe.steps * size]
-    ]
+    import torch
 
-
-@dataclass(frozen=True)
-class _Visits:
-    """A map-style data set of questions, their sections and one rival each."""
-
-    pairs: Sequence[EncoderPair]
-    order: Sequence[tuple[int, str | None]]
-
-    def __len__(self) -> int:
-        return len(self.order)
-
-    def __getitem__(self, place: int) -> tuple[str, str, str | None]:
-        index, rival = self.order[place]
-        return self.pairs[index].question, self.pairs[index].text, rival
-
-
-@dataclass(frozen=True)
-class Contrasted:
-    """Makes a batch of tensors: all questions, and all sections with the rivals behind them."""
-
-    tokenizer: "PreTrainedTokenizerBase"
-    max_length: int
-
-    def __call__(self, examples: Sequence[tuple[str, str, str | None]]) -> dict[str, "Tensor"]:
-        """Return the tokens, and `repeated`: where another place has the text of the question."""
-        import torch
-
-        own = [text for _, text, _ in examples]
-        texts = [*own, *(rival for *_, rival in examples if rival is not None)]
-        numbers = {text: number for number, text in enumerate(texts)}
-        at = torch.tensor([numbers[text] for text in texts])
-        repeated = at[: len(own), None] == at[None]
-        repeated.fill_diagonal_(fill_value=False)
-        batch = {"repeated": repeated}
-        questions = [question for question, *_ in examples]
-        for name, inputs, most in (
-            ("question", questions, QUESTION_LENGTH),
-            ("text", texts, self.max_length),
-        ):
-            encoded = self.tokenizer(
-                inputs, truncation=True, max_length=most + _SPECIAL, padding=True,
-                return_tensors="pt",
-            )  # fmt: skip
-            batch[f"{name}_ids"] = encoded["input_ids"]
-            batch[f"{name}_mask"] = encoded["attention_mask"]
-        return batch
+    questions, own, rivals = zip(*examples, strict=True)
+    texts = [*own, *(rival for rival in rivals if rival is not None)]
+    numbers = {text: number for number, text in enumerate(texts)}
+    at = torch.tensor([numbers[text] for text in texts])
+    repeated = at[: len(own), None] == at[None]
+    repeated.fill_diagonal_(fill_value=False)
+    batch = {"repeated": repeated}
+    for name, inputs, most in (
+        ("question", list(questions), QUESTION_LENGTH),
+        ("text", texts, max_length),
+    ):
+        encoded = tokenizer(
+            inputs, truncation=True, max_length=most + _SPECIAL, padding=True, return_tensors="pt"
+        )
+        batch[f"{name}_ids"] = encoded["input_ids"]
+        batch[f"{name}_mask"] = encoded["attention_mask"]
+    return batch
 
 
 def contrastive_model(start: Base, recipe: EncoderRecipe) -> "nn.Module":
@@ -277,18 +218,13 @@ def contrastive_model(start: Base, recipe: EncoderRecipe) -> "nn.Module":
             return {"loss": loss + recipe.symmetric_weight * back}
 
     model = ContrastiveModel()
-    weights = {
-        name: torch.from_numpy(np.array(values))
-        for name, values in start.weights.items()
-        if name.startswith(("embeddings.", "encoder."))
-    }
-    model.bert.load_state_dict(weights)
+    start.put_into(model)
     model.bert.embeddings.requires_grad_(requires_grad=False)
     return model
 
 
-def save_encoder(trained: Base, output: Path, card: ModelCard) -> ModelCard:
-    """Write the model in 8 bits with its tokenizer, then the card, which is returned with hashes.
+def save_encoder(trained: Base, output: Path) -> None:
+    """Write the model in 8 bits with its tokenizer.
 
     Raises:
         TrainingError: the disk is full, or `output` cannot be written to.
@@ -297,33 +233,31 @@ def save_encoder(trained: Base, output: Path, card: ModelCard) -> ModelCard:
         output.mkdir(parents=True, exist_ok=True)
         write_encoder(trained.weights, trained.heads, output)
         trained.tokenizer.save_pretrained(output)
-        card = card.model_copy(update={"files": hashes_of(output)})
-        write_card(output, card)
-    return card
 
 
-def measured(
-    packaged: SentenceEncoder,
-    own: SentenceEncoder,
+def recall(
+    encoders: Mapping[str, SentenceEncoder],
     held_out: Sequence[AskedRow],
     others: Sequence[AskedRow],
     seed: int,
-) -> Mapping[str, Measured]:
-    """Return how many held-out questions find their section, with the packaged encoder too.
+) -> dict[str, dict[str, float]]:
+    """Return for each kind of question how many there are, and the share that each encoder finds.
 
-    They look for it among the sections held out, their rivals, and `POOL` sections of `others`.
+    They look for their section among those held out, their rivals, and `POOL` sections of `others`;
+    found is what is among the first five.
     """
     pairs = [pair for row in held_out for pair in pairs_of(row)]
     draw = random.Random(seed)  # noqa: S311 - a sample, no secret
     drawn = draw.sample(others, min(POOL, len(others)))
     pool = [text for pair in pairs for text in (pair.text, *pair.rivals)]
     texts = list(dict.fromkeys([*pool, *(_embedded(row) for row in drawn)]))
-    found = [_found(encoder, pairs, texts) for encoder in (packaged, own)]
+    found = {name: _found(encoder, pairs, texts) for name, encoder in encoders.items()}
     places: Mapping[str, list[int]] = defaultdict(list)
     for place, pair in enumerate(pairs):
         places[pair.kind].append(place)
     return {
-        kind: Measured(len(asked), *(float(each[asked].mean()) for each in found))
+        kind: {"questions": len(asked)}
+        | {name: round(float(each[asked].mean()), 4) for name, each in found.items()}
         for kind, asked in sorted(places.items())
     }
 

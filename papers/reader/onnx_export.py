@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.errors import TrainingError
 from crag.models.model import MODEL, TOKENIZER
 from crag.papers.loading.records import file_digest
+from crag.papers.saving import replacing
 
 Weights = dict[str, NDArray[np.float32]]
 """The weights of a BERT by the names of transformers, with those of heads on top of it."""
@@ -178,35 +178,23 @@ def _quantise(model: Any, whole: Sequence[str], folder: Path, *, unsigned: bool)
         quantize_dynamic,
     )
 
-    written = folder / f".{MODEL}.new"
-    try:
-        with tempfile.TemporaryDirectory() as scratch:
-            before = Path(scratch, MODEL)
-            onnx.save(model, before)
-            quantize_dynamic(
-                before, written, op_types_to_quantize=["MatMul"], per_channel=True,
-                weight_type=QuantType.QUInt8 if unsigned else QuantType.QInt8,
-                reduce_range=not unsigned, nodes_to_exclude=list(whole),
-                extra_options={"MatMulConstBOnly": True},
-            )  # fmt: skip
-        written.replace(folder / MODEL)
-    finally:
-        written.unlink(missing_ok=True)
+    with replacing(folder / MODEL) as written, tempfile.TemporaryDirectory() as scratch:
+        before = Path(scratch, MODEL)
+        onnx.save(model, before)
+        quantize_dynamic(
+            before, written, op_types_to_quantize=["MatMul"], per_channel=True,
+            weight_type=QuantType.QUInt8 if unsigned else QuantType.QInt8,
+            reduce_range=not unsigned, nodes_to_exclude=list(whole),
+            extra_options={"MatMulConstBOnly": True},
+        )  # fmt: skip
 
 
 def read_weights(folder: Path) -> tuple[Weights, int]:
-    """Return the weights of a file that was written here, but for rounding, and its heads.
-
-    Raises:
-        TrainingError: there is no such file.
-    """
+    """Return the weights of a file that was written here, but for rounding, and its heads."""
     import onnx
     from onnx import numpy_helper
 
-    try:
-        model = onnx.load(folder / MODEL)
-    except OSError as error:
-        raise TrainingError(f"{folder} holds no {MODEL} to start from ({error})") from error
+    model = onnx.load(folder / MODEL)
     stored = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
     weights: Weights = {_WORDS: stored.pop(_WORDS) * stored.pop(f"{_WORDS}.scale")}
     for key, values in stored.items():

@@ -11,47 +11,40 @@ from pydantic import Field
 
 from crag.correction.scoring import with_title
 from crag.errors import TrainingError
+from crag.extras import require
 from crag.models.lexical import FEATURES
-from crag.models.reading_model import GRADE, SIGNALS
-from crag.papers.evaluator.artefacts import rarity_of, write_tensors
-from crag.papers.evaluator.bases import Base, load_base
-from crag.papers.evaluator.recipe import TuningRecipe
-from crag.papers.evaluator.saving import encoder_weights, outside_faults
-from crag.papers.evaluator.trainer import WORK, last_point, steady_arguments, stop_at_nan
+from crag.models.reading_model import GRADE, SIGNALS, ReaderModel
 from crag.papers.loading.records import digest_of
-from crag.papers.reader.onnx_export import Weights, write_reader
-from crag.papers.reader.reading_rows import (
-    UNKNOWN,
-    ReadingExamples,
-    ReadingRow,
-    in_batches_of_like_length,
-    padded,
-)
+from crag.papers.reader.bases import Base, TuningRecipe, load_base, weights_of
+from crag.papers.reader.onnx_export import write_reader
+from crag.papers.reader.rows import UNKNOWN, ReadingRow, padded, tokenised
+from crag.papers.saving import outside_faults, replacing
+from crag.papers.training import Visits, fixed_order, run_training, steady
+from crag.parts import Passage
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-    from transformers import PreTrainedTokenizerBase
 
-_MAY_CHANGE = {"steps", "save_steps", "decay", "start_share"}
+_MAY_CHANGE = frozenset({"steps", "save_steps", "decay", "start_share"})
 """What an interrupted run may go on with another value of."""
-_OUTPUTS = ("entity", "answer")
-_MARKS = ("evidence", "first", "last")
-
-
-PLAIN_GRADE = np.array([0.0, 1.0, *([0.0] * (len(SIGNALS) - 2 + len(FEATURES))), 0.0])
-"""The answer's output alone, until a grade is fitted."""
+_OUTPUTS, _MARKS = ("entity", "answer"), ("evidence", "first", "last")
+RIGHT_THING, UNSAID = 0.25, 0.8
+"""What a passage about the right thing is worth that does not hold the answer, and one of which
+nothing says whether it does."""
+_LEAST = 1e-6
 
 
 class ReaderRecipe(TuningRecipe):
     """The settings of one run; the defaults are those of the shipped reader."""
 
+    learning_rate: float = Field(default=1.5e-4, gt=0, le=1)
+    batch_size: int = Field(default=16, ge=1, le=4096)
+    """Rows in one step."""
     start_share: float = Field(default=0, ge=0, lt=1)
     """Share of the weights it starts from, a reader's, in the result; the rest is what the run
     learned. The mean of both is often better than either (WiSE-FT, arXiv 2109.01903)."""
     frozen_layers: int = Field(default=2, ge=0, le=6)
     """Layers, from the lowest, that stay as they are, and with them the embeddings."""
-    batch_size: int = Field(default=16, ge=1, le=4096)
-    """Rows in one step."""
     max_length: int = Field(default=192, ge=16, le=512)
     """Tokens of question, title and text together in training; the reader reads 512 at most."""
     entity_weight: float = Field(default=0.5, ge=0)
@@ -77,41 +70,43 @@ def train_reader(
 ) -> TrainedReader:
     """Train by `recipe`, or go on where an interrupted run of the same recipe and rows stopped.
 
-    Points to go on from are kept in ``output/.training``.
-
     Raises:
         TrainingError: the start cannot be loaded, or is no reader and should have a share in the
             result; the loss is not finite, the disk is full, or an interrupted run in `output` had
             another recipe or other rows.
         MissingPackageError: accelerate is not installed.
     """
-    from transformers import PrinterCallback, Trainer, set_seed
+    require("train", "training", "accelerate")
+    from transformers import set_seed
 
     set_seed(recipe.seed)
     start = load_base(recipe.start)
     if recipe.start_share and "marks.weight" not in start.weights:
         message = f"start_share={recipe.start_share} needs a reader to start from"
         raise TrainingError(message)
-    model: Any = reading_model(start, recipe)
-    order = in_batches_of_like_length(rows, recipe.batch_size, recipe.seed)
+    model = reading_model(start, recipe)
+    order = _order(rows, recipe)
     steps = recipe.steps or math.ceil(len(order) / recipe.batch_size)
     passes = math.ceil(steps * recipe.batch_size / len(order))
-    labelled = ReadingExamples(rows, order * passes, start.tokenizer, recipe.max_length)
-    work = output / WORK
-    with outside_faults(output):
-        same = recipe.model_dump(mode="json", exclude=_MAY_CHANGE)
-        last = last_point(work, {"recipe": same, "rows": digest_of(rows)})
-        trainer = Trainer(
-            model=model,
-            args=steady_arguments(recipe, steps, recipe.batch_size, work, quiet=quiet),
-            train_dataset=labelled,
-            data_collator=padded,
-            callbacks=[stop_at_nan()],
-        )
-        trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=last)
-    weights = _averaged(start.weights, encoder_weights(model), recipe.start_share)
+
+    def example(index: int, _: int) -> dict[str, Any]:
+        return tokenised(rows[index], start.tokenizer, recipe.max_length)
+
+    trainer = run_training(
+        recipe, model, Visits(order * passes, example), digest_of(rows), output,
+        collator=padded, steps=steps, may_change=_MAY_CHANGE, quiet=quiet, **steady(recipe, steps),
+    )  # fmt: skip
+    weights, share = weights_of(model), recipe.start_share
+    if share:
+        weights = {
+            name: (share * start.weights.get(name, own) + (1 - share) * own).astype(np.float32)
+            for name, own in weights.items()
+        }
     return TrainedReader(start._replace(weights=weights), trainer.state.log_history)
+
+
+def _order(rows: Sequence[ReadingRow], recipe: ReaderRecipe) -> list[int]:
+    return fixed_order([len(row.text) for row in rows], recipe.batch_size, recipe.seed)
 
 
 def unseen(rows: Sequence[ReadingRow], recipe: ReaderRecipe, count: int) -> list[ReadingRow]:
@@ -120,69 +115,121 @@ def unseen(rows: Sequence[ReadingRow], recipe: ReaderRecipe, count: int) -> list
     Raises:
         TrainingError: fewer are left; the recipe sees too many `steps`.
     """
-    order = in_batches_of_like_length(rows, recipe.batch_size, recipe.seed)
-    seen = len(order) if recipe.steps is None else recipe.steps * recipe.batch_size
-    left = max(0, len(order) - seen)
+    seen = len(rows) if recipe.steps is None else recipe.steps * recipe.batch_size
+    left = max(0, len(rows) - seen)
     if left < count:
-        most = max(0, len(order) - count) // recipe.batch_size
+        most = max(0, len(rows) - count) // recipe.batch_size
         message = (
-            f"this run leaves {left} of {len(order)} rows unseen, and {count} are needed. Set "
+            f"this run leaves {left} of {len(rows)} rows unseen, and {count} are needed. Set "
             f"steps={most} or less"
         )
         raise TrainingError(message)
-    return [rows[index] for index in order[-count:]]
+    return [rows[index] for index in _order(rows, recipe)[-count:]]
 
 
-def save_reader(
-    trained: Base, grade: NDArray[np.float64], rarity: NDArray[np.float32], output: Path
-) -> None:
-    """Write the model in 8 bits with its tokenizer, and the grade.
+def save_reader(trained: Base, rows: Sequence[ReadingRow], output: Path) -> NDArray[np.float32]:
+    """Write the model in 8 bits with its tokenizer, and the answer's output alone as its grade.
 
-    `grade` is what `training.grading.fit_grade` returned, or `PLAIN_GRADE`; `rarity` that of
-    each token in the training texts (`rarity_in`).
+    Returns the inverse document frequency of each token in the texts of `rows`, for the grade.
 
     Raises:
         TrainingError: the disk is full, or `output` cannot be written to.
     """
+    texts = list(dict.fromkeys(with_title(row.title, row.text) for row in rows))
+    encoded = trained.tokenizer(texts, add_special_tokens=False)
+    rarity = rarity_of(encoded["input_ids"], len(trained.tokenizer))
     with outside_faults(output):
         output.mkdir(parents=True, exist_ok=True)
         write_reader(trained.weights, trained.heads, output)
         trained.tokenizer.save_pretrained(output)
-    save_grade(grade, rarity, output)
+    plain = np.zeros(len(SIGNALS) + len(FEATURES) + 1)
+    plain[SIGNALS.index("answer")] = 1
+    save_grade(plain, rarity, output)
+    return rarity
+
+
+def rarity_of(texts: Sequence[Sequence[int]], vocabulary: int) -> NDArray[np.float32]:
+    """Return log((N + 1) / (n + 1)) for each token: N texts, n of which hold it."""
+    seen = np.zeros(vocabulary)
+    for tokens in texts:
+        seen[np.unique(np.asarray(tokens, dtype=np.int64))] += 1
+    return np.log((len(texts) + 1) / (seen + 1)).astype(np.float32)
 
 
 def save_grade(grade: NDArray[np.float64], rarity: NDArray[np.float32], output: Path) -> None:
     """Write the grade alone, where the model does not change."""
-    with outside_faults(output):
-        write_tensors(output / GRADE, {"blend": grade, "rarity": rarity.astype(np.float16)})
+    from safetensors.numpy import save_file
+
+    with outside_faults(output), replacing(output / GRADE) as written:
+        save_file({"blend": grade, "rarity": rarity.astype(np.float16)}, written)
 
 
-def rarity_in(
-    rows: Sequence[ReadingRow], tokenizer: "PreTrainedTokenizerBase"
-) -> NDArray[np.float32]:
-    """Return the inverse document frequency of each token in the texts of `rows`."""
-    texts = list(dict.fromkeys(with_title(row.title, row.text) for row in rows))
-    encoded = tokenizer(texts, add_special_tokens=False)
-    return rarity_of(encoded["input_ids"], len(tokenizer))
+def grade_of(row: ReadingRow) -> float | None:
+    """Return what a passage is worth, from 0 to 1; None where the row does not say enough."""
+    match row.entity, row.answer:
+        case (_, 1):
+            return 1.0
+        case (1, 0):
+            return RIGHT_THING
+        case (1, None):
+            return UNSAID
+        case (0, _) | (None, 0):
+            return 0.0
+        case _:
+            return None
+
+
+def fit_grade(reader: ReaderModel, rows: Sequence[ReadingRow]) -> NDArray[np.float64]:
+    """Return the weights of signals and features, and the intercept, fitted by logistic regression.
+
+    `rows` should not have been trained on: on those its outputs are too good for a fit.
+
+    Raises:
+        TrainingError: all rows are worth the same.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    graded = [(row, grade) for row in rows if (grade := grade_of(row)) is not None]
+    worth = np.array([grade for _, grade in graded])
+    if len(set(worth)) < 2:  # noqa: PLR2004 - a difference
+        message = "a grade is fitted to rows of different worth; these are all alike"
+        raise TrainingError(message)
+    signals = np.array([_signals(reader, row) for row, _ in graded])
+    middle, spread = signals.mean(0), signals.std(0) + _LEAST
+    even = (signals - middle) / spread
+    model = LogisticRegression(C=1.0, max_iter=5000).fit(
+        np.r_[even, even],
+        np.r_[np.ones(len(worth)), np.zeros(len(worth))],
+        np.r_[worth, 1 - worth],
+    )
+    weights = model.coef_[0] / spread
+    return np.asarray([*weights, model.intercept_[0] - weights @ middle], dtype=np.float64)
+
+
+def _signals(reader: ReaderModel, row: ReadingRow) -> NDArray[np.float64]:
+    """Return the signals of the window that answers best, as a grade sees them."""
+    (views,) = reader.views([(row.question, Passage(row.title, row.text))])
+    return max((view.signals for view in views), key=lambda signals: float(signals[1]))
 
 
 def reading_model(start: Base, recipe: ReaderRecipe) -> "nn.Module":
-    """Return the encoder with two outputs for a passage and three for each token."""
-    import torch
+    """Return the encoder with two outputs for a passage and three for each token.
+
+    Raises:
+        TrainingError: the start lacks weights.
+    """
     from torch import nn
     from transformers import BertModel
 
     class ReadingModel(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            config = start.config
-            self.bert = BertModel(config)
-            self.outputs = nn.Linear(config.hidden_size, len(_OUTPUTS))
-            self.marks = nn.Linear(config.hidden_size, len(_MARKS))
-            nn.init.normal_(self.outputs.weight, std=config.initializer_range)
-            nn.init.normal_(self.marks.weight, std=config.initializer_range)
-            nn.init.zeros_(self.outputs.bias)
-            nn.init.zeros_(self.marks.bias)
+            self.bert = BertModel(start.config)
+            self.outputs = nn.Linear(start.config.hidden_size, len(_OUTPUTS))
+            self.marks = nn.Linear(start.config.hidden_size, len(_MARKS))
+            for head in (self.outputs, self.marks):
+                nn.init.normal_(head.weight, std=start.config.initializer_range)
+                nn.init.zeros_(head.bias)
 
         def forward(
             self, input_ids: Any, attention_mask: Any, token_type_ids: Any, **labels: Any
@@ -195,17 +242,7 @@ def reading_model(start: Base, recipe: ReaderRecipe) -> "nn.Module":
             return {"loss": _loss(outputs, marks, attention_mask, labels, recipe)}
 
     model = ReadingModel()
-    named = {name: torch.from_numpy(np.array(values)) for name, values in start.weights.items()}
-    known = {f"bert.{name}": values for name, values in named.items()}
-    for name in ("outputs", "marks"):
-        for part in ("weight", "bias"):
-            if f"{name}.{part}" in named:
-                known[f"{name}.{part}"] = named[f"{name}.{part}"]
-    missing = model.load_state_dict(known, strict=False).missing_keys
-    lacking = [name for name in missing if name.startswith(("bert.embeddings", "bert.encoder"))]
-    if lacking:
-        message = f"the weights to start from lack {lacking[0]!r}"
-        raise TrainingError(message)
+    start.put_into(model)
     for part in (model.bert.embeddings, *model.bert.encoder.layer[: recipe.frozen_layers]):
         part.requires_grad_(requires_grad=False)
     return model
@@ -221,30 +258,19 @@ def _loss(
     """Return the weighted sum; each part is a mean over the rows of which it is known."""
     from torch.nn import functional
 
-    loss = outputs.sum() * 0
-    for index, (name, weight) in enumerate(zip(_OUTPUTS, (recipe.entity_weight, 1.0), strict=True)):
-        known = labels[name] != UNKNOWN
-        each = functional.binary_cross_entropy_with_logits(
-            outputs[:, index], labels[name].clamp(min=0).float(), reduction="none"
-        )
-        loss = loss + weight * (each * known).sum() / len(known)
-    known = labels["evidence"] != UNKNOWN
-    each = functional.binary_cross_entropy_with_logits(
-        marks[:, :, 0], labels["evidence"].clamp(min=0).float(), reduction="none"
-    )
-    of_row = (each * known).sum(1) / known.sum(1).clamp(min=1)
-    loss = loss + recipe.evidence_weight * of_row.mean()
+    def likelihood(logits: "Tensor", name: str) -> "Tensor":
+        """Return the loss of each label, 0 of unknown ones."""
+        wanted = labels[name].clamp(min=0).float()
+        each = functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
+        return each * (labels[name] != UNKNOWN)
+
+    known = (labels["evidence"] != UNKNOWN).sum(1).clamp(min=1)
+    loss = recipe.entity_weight * likelihood(outputs[:, 0], "entity").mean()
+    loss = loss + likelihood(outputs[:, 1], "answer").mean()
+    evidence = (likelihood(marks[:, :, 0], "evidence").sum(1) / known).mean()
+    loss = loss + recipe.evidence_weight * evidence
     for index, name in ((1, "first"), (2, "last")):
         logits = marks[:, :, index].masked_fill(mask == 0, -1e4)
         each = functional.cross_entropy(logits, labels[name], ignore_index=UNKNOWN, reduction="sum")
         loss = loss + recipe.span_weight * each / len(mask)
     return loss
-
-
-def _averaged(start: Weights, learned: Weights, share: float) -> Weights:
-    if not share:
-        return learned
-    return {
-        name: (share * start.get(name, values) + (1 - share) * values).astype(np.float32)
-        for name, values in learned.items()
-    }

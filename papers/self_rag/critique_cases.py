@@ -2,11 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from crag.papers.self_rag.released_critic import released_fields
 from crag.parts import Passage
 from crag.reflection_tokens import NO_RETRIEVAL, RELEVANCE, RETRIEVAL, RETRIEVE, SUPPORT, UTILITY
 from crag.text.untrusted import neutral
@@ -68,8 +70,6 @@ class Case(BaseModel):
     """The sentence to judge; for IsUse the whole response."""
     group: str = ""
     """The article or question it was made from: what shares it stays on one side of a split."""
-    wording: str = ""
-    """The instruction of the judgement, where the data bring their own; for the released form."""
 
     @property
     def key(self) -> str:
@@ -88,8 +88,6 @@ class LabelledCase(Case):
     @model_validator(mode="before")
     @classmethod
     def _from_released(cls, row: Any) -> Any:
-        from crag.papers.self_rag.released_critic import released_fields
-
         is_released = isinstance(row, Mapping) and "task" in row and "kind" not in row
         return released_fields(row) if is_released else row
 
@@ -99,6 +97,17 @@ class LabelledCase(Case):
             message = f"{self.label!r} is no label of {self.kind}: {', '.join(LABELS[self.kind])}"
             raise ValueError(message)
         return self
+
+
+def held_out(
+    cases: Sequence[LabelledCase], share: float, seed: int
+) -> tuple[list[LabelledCase], list[LabelledCase]]:
+    """Split off a share of the groups, so that no article is on both sides."""
+    groups = sorted({case.group for case in cases})
+    random.Random(seed).shuffle(groups)  # noqa: S311 - a split, no secret
+    chosen = set(groups[: round(len(groups) * share)])
+    rest = [case for case in cases if case.group not in chosen]
+    return rest, [case for case in cases if case.group in chosen]
 
 
 def shown(passage: Passage) -> str:

@@ -1,18 +1,17 @@
 """Data for a generator: insert passages and the critic's tokens into outputs (Self-RAG, Alg. 2)."""
 
-import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from crag.answering.outcome import DECLINED
-from crag.papers.loading.records import Ledger
+from crag.errors import DataError
+from crag.papers.loading.records import Ledger, read_records
 from crag.papers.self_rag.critique_cases import Case, shown
-from crag.papers.self_rag.language_recipe import Form
 from crag.papers.self_rag.reflective_text import fault_of
 from crag.parts import Passage
 from crag.reflection.prompt_format import passage_block
@@ -52,18 +51,15 @@ class Pair(BaseModel):
     @property
     def asked(self) -> str:
         """The instruction with its input."""
-        return self.asked_in("ours")
-
-    def asked_in(self, form: Form) -> str:
-        """Return the instruction with its input; in the released form no line break joins them."""
-        joint = "## Input:\n\n" if form == "released" else "\n\n## Input:\n\n"
-        return f"{self.instruction}{joint}{self.input}" if self.input else self.instruction
+        return (
+            f"{self.instruction}\n\n## Input:\n\n{self.input}" if self.input else self.instruction
+        )
 
 
 class ReflectiveRecord(BaseModel):
     """What a generator learns from: the output with its tokens and passages.
 
-    The fields are those of the released data; `id` and `dataset_name` say that it has their form.
+    The fields are those of the released data, of which `dataset_name` tells.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
@@ -82,7 +78,20 @@ class ReflectiveRecord(BaseModel):
     @property
     def fault(self) -> str:
         """What is wrong with its tokens, in a few words; empty if nothing is."""
-        return fault_of(self.output, "released" if self.dataset_name else "ours")
+        return fault_of(self.output, released=bool(self.dataset_name))
+
+
+def read_reflective(path: Path) -> list[ReflectiveRecord]:
+    """Read records of a generator, ours or the released ones.
+
+    Raises:
+        DataError: a line is no record, or its tokens are in an illegal order.
+    """
+    records = read_records(path, ReflectiveRecord)
+    for number, record in enumerate(records, start=1):
+        if record.fault:
+            raise DataError(path, record.fault, number)
+    return records
 
 
 class Judging(Protocol):
@@ -95,12 +104,6 @@ class Judging(Protocol):
 
 Retrieve = Callable[[str], Sequence[Passage]]
 """Passages for a query, best first."""
-
-
-Outcome = dict[str, str]
-"""The `output` of a pair with tokens and passages, or the `problem` for which there is none."""
-Outcomes = Callable[[Sequence[Pair]], Iterator[tuple[int, Outcome]]]
-"""Yields the place of each pair and its outcome, in any order."""
 
 
 class DataRules(BaseModel):
@@ -119,16 +122,6 @@ class DataRules(BaseModel):
     """Share of the sentences that no passage supports which are given the first relevant one, so
     that No support is learned; 0.25 in the released code, never in the paper. A sentence that
     declines is not among them: it is right where no passage is relevant."""
-    form: Form = "ours"
-    """How records are put together: as above, or as the released program does, with its own draws
-    in the place of `irrelevant` and `unsupported`."""
-    wording: Path | None = None
-    """Data file of the released critic, in whose instructions a critic in the released form is
-    asked; it needs them."""
-    preamble: Path | None = None
-    """Text file that stands before each prompt of such a critic, to the letter."""
-    weights: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Type of the weights in which the critic computes; auto: as they were saved."""
     seed: int = Field(default=0, ge=0, lt=2**31)
 
 
@@ -144,25 +137,12 @@ class Rejected(Exception):  # noqa: N818 - a pair without a record, no failure
     """A pair of which no record is made; the message is the reason."""
 
 
-def usable_output(pair: Pair) -> str:
-    """Return the output of a pair without white space around it.
-
-    Raises:
-        Rejected: it is empty, or has tokens of its own.
-    """
-    output = pair.output.strip()
-    if not output:
-        raise Rejected("an output without a sentence")
-    if without_tokens(output) != output:
-        raise Rejected("an output with reflection tokens of its own")
-    return output
-
-
-def generator_data(
+def generator_data(  # noqa: PLR0913, PLR0917 - what makes records, and where they are kept
     pairs: Sequence[Pair],
-    outcomes: Outcomes,
+    critic: Judging,
+    retrieve: Retrieve,
+    rules: DataRules,
     ledger: Ledger,
-    form: Form = "ours",
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Made:
     """Make a record of each pair, or reject it for a reason; what the ledger holds is not repeated.
@@ -170,32 +150,23 @@ def generator_data(
     The same pair becomes the same record, whatever was made before it. Equal pairs are used once.
     """
     distinct = {f"{pair.asked}\n\n{pair.output}": pair for pair in pairs}
-    left = [(key, pair) for key, pair in distinct.items() if key not in ledger.made]
-    progress(len(distinct) - len(left), len(distinct))
-    made = outcomes([pair for _, pair in left])
-    for done, (place, outcome) in enumerate(made, start=len(distinct) - len(left) + 1):
-        ledger.add(left[place][0], outcome)
-        progress(done, len(distinct))
     kept: list[ReflectiveRecord] = []
     rejected: Counter[str] = Counter()
-    for key, pair in distinct.items():
-        if "output" in ledger.made[key]:
-            output = ledger.made[key]["output"]
-            kept.append(_record(pair, output, form))
+    for done, (key, pair) in enumerate(distinct.items(), start=1):
+        if key not in ledger.made:
+            try:
+                ledger.add(key, {"output": reflective_output(pair, critic, retrieve, rules)})
+            except Rejected as reason:
+                ledger.add(key, {"problem": str(reason)})
+        made = ledger.made[key]
+        if "output" in made:
+            kept.append(ReflectiveRecord(instruction=pair.asked, output=made["output"]))
         else:
-            rejected[ledger.made[key]["problem"]] += 1
+            rejected[made["problem"]] += 1
+        progress(done, len(distinct))
     if len(pairs) > len(distinct):
         rejected["repeated"] = len(pairs) - len(distinct)
     return Made(kept, dict(rejected))
-
-
-def _record(pair: Pair, output: str, form: Form) -> ReflectiveRecord:
-    if form == "ours":
-        return ReflectiveRecord(instruction=pair.asked, output=output)
-    asked = pair.asked_in(form)
-    name = pair.dataset_name or "pairs"
-    key = pair.id or hashlib.sha256(f"{asked}\n\n{pair.output}".encode()).hexdigest()[:12]
-    return ReflectiveRecord(instruction=asked, output=output, id=key, dataset_name=name)
 
 
 def reflective_output(pair: Pair, critic: Judging, retrieve: Retrieve, rules: DataRules) -> str:
@@ -204,7 +175,11 @@ def reflective_output(pair: Pair, critic: Judging, retrieve: Retrieve, rules: Da
     Raises:
         Rejected: nothing can be made of it, or the result is not well-formed.
     """
-    asked, output = pair.asked, usable_output(pair)
+    asked, output = pair.asked, pair.output.strip()
+    if not output:
+        raise Rejected("an output without a sentence")
+    if without_tokens(output) != output:
+        raise Rejected("an output with reflection tokens of its own")
     draw = random.Random(f"{rules.seed}-{asked}-{output}")  # noqa: S311 - a choice, no secret
     begin, utility = critic.labels(
         [
@@ -233,12 +208,12 @@ def _with_passages(  # noqa: PLR0913, PLR0917 - what one output needs
     draw: random.Random,
 ) -> str:
     sentences = sentences_of(output)
-    first = passages_for(retrieve, f"{asked} {output}", rules)
+    first = _passages_for(retrieve, f"{asked} {output}", rules)
     needs = _needs(asked, sentences, first[0], critic)
     written = ""
     for place, (sentence, need) in enumerate(zip(sentences, needs, strict=True)):
         if need == RETRIEVAL:
-            passages = passages_for(retrieve, f"{asked} {sentence}", rules)
+            passages = _passages_for(retrieve, f"{asked} {sentence}", rules)
             before = " ".join(sentences[:place])
             written += _critiqued(asked, before, sentence, passages, critic, rules, draw)
         else:
@@ -246,7 +221,7 @@ def _with_passages(  # noqa: PLR0913, PLR0917 - what one output needs
     return written
 
 
-def passages_for(retrieve: Retrieve, query: str, rules: DataRules) -> Sequence[Passage]:
+def _passages_for(retrieve: Retrieve, query: str, rules: DataRules) -> Sequence[Passage]:
     """Return the passages that an index finds for a query, as many as the rules say.
 
     Raises:
@@ -264,7 +239,7 @@ def _needs(asked: str, sentences: Sequence[str], evidence: Passage, critic: Judg
     The first one always retrieves: the critic has said so of the instruction.
     """
     later = range(1, len(sentences))
-    long = [place for place in later if not is_skipped(sentences[place], sentences)]
+    long = [place for place in later if not _is_skipped(sentences[place], sentences)]
     cases = [
         Case(
             kind="retrieve_next", instruction=asked, evidence=shown(evidence),
@@ -276,7 +251,7 @@ def _needs(asked: str, sentences: Sequence[str], evidence: Passage, critic: Judg
     return [RETRIEVAL, *(found.get(place, "") for place in later)]
 
 
-def is_skipped(sentence: str, sentences: Sequence[str]) -> bool:
+def _is_skipped(sentence: str, sentences: Sequence[str]) -> bool:
     """Return whether a sentence is so short beside others that it is copied without tokens."""
     return len(sentences) > _FEW and len(sentence) < _SHORT
 

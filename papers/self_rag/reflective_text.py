@@ -1,11 +1,11 @@
 """Outputs with reflection tokens: the order in which they are legal, and the loss on them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from crag.papers.self_rag.language_recipe import Form
-from crag.papers.self_rag.language_trainer import TokenText, token_text
+from crag.papers.self_rag.language_model import TokenText, token_text
+from crag.papers.self_rag.language_recipe import LanguageRecipe
 from crag.parts import Prefix
 from crag.reflection.prompt_format import decision_prompt
 from crag.reflection_tokens import (
@@ -47,15 +47,15 @@ _RELEASED = re.compile(r"t?(?:[NC]t?|R<t?>(?:rt?s|it?)t?)*u\Z")
 and in which three of the 145,619 records have a token without its sentence."""
 
 
-def fault_of(output: str, form: Form = "ours") -> str:
+def fault_of(output: str, *, released: bool = False) -> str:
     """Return what is wrong with the tokens of an output, in a few words; empty if nothing is.
 
     Legal: a Retrieve token first; a passage between its tags after each ``[Retrieval]``, then IsRel
     and a sentence, and IsSup exactly where the passage is relevant; one IsUse at the very end. In
-    the released form short sentences may come before the first token.
+    the `released` data short sentences may come before the first token.
     """
     letters = _letters(output)
-    if form == "released":
+    if released:
         return "" if _RELEASED.match(letters or "") else "tokens in an illegal order"
     if letters is None:
         return "an end or pad token in the output"
@@ -95,28 +95,24 @@ def reflective_text(  # noqa: PLR0913 - the record, and how it is learned
     max_length: int,
     *,
     learn_unsupported: bool = True,
-    form: Form = "ours",
+    as_released: bool = False,
 ) -> TokenText | None:
     """Return instruction and output as tokens; None if the instruction alone fills `max_length`.
 
     Learned are the output, its tokens and the end; not the prompt, and not what stands between
     paragraph tags, of each pair by itself. The tags are learned. Without `learn_unsupported` the
     words of sentences that end in ``[No support / Contradictory]`` are not. A longer record is cut
-    at its end. In the released form the instruction is not disarmed, and learned is what the
-    released program learns (`_learned_as_released`).
+    at its end. With `as_released`, learned is what the released program learns.
     """
-    if form == "released":
-        before = f"### Instruction:\n{instruction}\n\n### Response:\n"
-    else:
-        before = decision_prompt(Prefix(instruction))
+    before = decision_prompt(Prefix(instruction))
     prompt: list[int] = tokenizer(before).input_ids
     # Together, because some tokenizers begin a text that stands alone with a space.
     end: Any = tokenizer.eos_token_id
     ids: list[int] = [*tokenizer(before + output).input_ids, end]
-    start = next((n for n, (a, b) in enumerate(zip(prompt, ids, strict=False)) if a != b), None)
-    start = len(prompt) if start is None else start
+    same = [a == b for a, b in zip(prompt, ids, strict=False)]
+    start = same.index(False) if False in same else len(prompt)
     numbers = token_ids(tokenizer)
-    if form == "released":
+    if as_released:
         ids = ids[:max_length]
         return token_text(ids, _learned_as_released(ids, min(len(prompt), max_length), numbers))
     if start >= max_length:
@@ -126,6 +122,22 @@ def reflective_text(  # noqa: PLR0913 - the record, and how it is learned
         for place in _unsupported(ids, numbers):
             learned[place] = False
     return token_text(ids[:max_length], learned[:max_length])
+
+
+def reflective_texts(
+    tokenizer: "PreTrainedTokenizerBase",
+    records: Iterable[tuple[str, str]],
+    recipe: LanguageRecipe,
+) -> list[TokenText]:
+    """Return instructions and outputs as tokens, without those that are too long."""
+    made = (
+        reflective_text(
+            tokenizer, asked, output, recipe.max_length,
+            learn_unsupported=recipe.learn_unsupported, as_released=recipe.as_released,
+        )
+        for asked, output in records
+    )  # fmt: skip
+    return [text for text in made if text is not None]
 
 
 def _learned_as_released(ids: list[int], start: int, numbers: dict[str, int]) -> list[bool]:

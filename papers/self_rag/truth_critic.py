@@ -6,13 +6,11 @@ the truth is known, no critic is needed to make data for a generator.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import get_args
 
 from crag.answering.outcome import DECLINED
 from crag.papers.evaluator.splits import folded
 from crag.papers.self_rag.critique_cases import Case
 from crag.papers.self_rag.generator_data import Pair
-from crag.papers.self_rag.language_recipe import Form
 from crag.papers.self_rag.truths import Gold, Truth
 from crag.reflection_tokens import (
     CONTINUE,
@@ -52,14 +50,11 @@ class TruthCritic:
         for truth in truths:
             golds[folded(truth.question)] += truth.gold
         self._golds = dict(golds)
-        forms: tuple[Form, ...] = get_args(Form)
-        posed = {
-            folded(pair.asked_in(form)): self._golds.get(folded(pair.question), [])
+        self._golds |= {
+            folded(pair.asked): self._golds.get(folded(pair.question), [])
             for pair in pairs
             if pair.question
-            for form in forms
         }
-        self._golds |= posed
 
     def labels(self, cases: Sequence[Case]) -> list[str]:
         """Return the label of each case."""

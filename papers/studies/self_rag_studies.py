@@ -26,19 +26,18 @@ from typing import NamedTuple
 from crag.factory.embeddings import choose_encoder
 from crag.index import DocumentIndex, IndexRetriever
 from crag.models.model_card import CARD
-from crag.papers.evaluator.trainer import finish
 from crag.papers.loading.records import read_records
+from crag.papers.saving import save_model
 from crag.papers.self_rag.critique_cases import shown
 from crag.papers.self_rag.generator_data import (
     Pair,
     ReflectiveRecord,
     Retrieve,
 )
-from crag.papers.self_rag.language_base import save_language_model
-from crag.papers.self_rag.language_card import describe_data, language_card
-from crag.papers.self_rag.language_recipe import LanguageRecipe, language_recipe
-from crag.papers.self_rag.language_trainer import load_base, train_language_model
-from crag.papers.self_rag.reflective_text import reflective_text
+from crag.papers.self_rag.language_model import load_base, train_language_model
+from crag.papers.self_rag.language_recipe import LanguageRecipe, language_card, language_recipe
+from crag.papers.self_rag.reflective_text import reflective_texts
+from crag.papers.training import finish
 from crag.parts import Passage
 from crag.runtime.environment import Environment
 
@@ -124,15 +123,11 @@ def _record(pair: Pair, passage: Passage | None = None) -> ReflectiveRecord:
 def train(variant: Variant, recipe: LanguageRecipe, folder: Path, source: Path) -> None:
     """Train and save one variant; what stands between paragraph tags is not learned."""
     base = load_base(recipe)
-    made = [
-        reflective_text(base.tokenizer, one.asked, one.output, recipe.max_length, form=recipe.form)
-        for one in variant.records
-    ]
-    texts = [text for text in made if text is not None]
+    records = [(one.asked, one.output) for one in variant.records]
+    texts = reflective_texts(base.tokenizer, records, recipe)
     trained = train_language_model(base, recipe, texts, folder, quiet=True)
-    data = describe_data(source, len(texts), licence=None)
-    card = language_card("generator", recipe, [data]).model_dump_json(indent=2)
-    save_language_model(trained.model, trained.tokenizer, folder, card + "\n")
+    card = language_card("generator", recipe, {source: len(texts)})
+    save_model(trained.model, trained.tokenizer, folder, card)
     finish(folder)
 
 

@@ -16,7 +16,7 @@ from crag.errors import EvaluatorError
 from crag.evaluators import T5Evaluator, load_evaluator
 from crag.evaluators.t5 import PAPER
 from crag.models.model_card import ModelCard
-from crag.papers.evaluator.artefacts import write_card
+from crag.papers.saving import write_card
 from crag.parts import Passage
 from crag.runtime.evaluator_calls import score_passages
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crag.models.lexical import FEATURES, bare_title, features
-from crag.papers.evaluator.artefacts import rarity_of
+from crag.papers.reader.reader import rarity_of
 
 LENGTH = FEATURES.index("length")
 TOKENS = 12

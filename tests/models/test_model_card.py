@@ -15,7 +15,7 @@ from crag.models.model_card import (
     identity_of,
     read_card,
 )
-from crag.papers.evaluator.artefacts import write_card
+from crag.papers.saving import write_card
 
 DATA = DataFile(name="é.jsonl", sha256="0" * 64, pairs=3, positives=1)
 CALIBRATION = Calibration(

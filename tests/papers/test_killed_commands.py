@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file
 
-from crag.papers.evaluator.trainer import WORK
 from crag.papers.loading.records import ledger_of, read_records, write_records
 from crag.papers.self_rag.critique_cases import LabelledCase
 from crag.papers.self_rag.generator_data import Pair, ReflectiveRecord
+from crag.papers.training import WORK
 from tests.commands import CRAG, crag_process, variables
 from tests.loopback import serving
 from tests.openai_replies import completion

@@ -13,8 +13,8 @@ from crag.evaluators import ReaderEvaluator, load_evaluator, packaged_reader
 from crag.models.model_card import ModelCard, read_card
 from crag.papers.cli import app
 from crag.papers.cli.calibrate import write_thresholds
-from crag.papers.evaluator.artefacts import write_card
 from crag.papers.evaluator.calibrate import calibrate
+from crag.papers.saving import write_card
 from crag.testing import FakeEvaluator
 from tests import commands
 from tests.loopback import serving
@@ -82,16 +82,16 @@ def test_thresholds_tables_hint_and_pictures_are_shown(pairs: Path, tmp_path: Pa
     assert "judged ambiguous" in shown
     assert "usable discarded" in shown
     assert "use them: crag ask --set upper=" in shown
-    assert len(list(folder.glob("*.png"))) == 4
+    assert len(list(folder.glob("*.png"))) == 3
 
 
 def test_json_is_one_object(pairs: Path) -> None:
-    shown = call(pairs, "--evaluator", WORDS, "--costs", "5,1,2", "--json")
+    shown = call(pairs, "--evaluator", WORDS, "--json")
     report = json.loads(shown)
     assert shown.count("\n") == 1
     assert report["thresholds"]["lower"] <= report["thresholds"]["upper"]
     assert set(report) >= {"precision", "discarded", "confusion", "metrics", "notes", "card"}
-    assert report["calibration"]["aim"].startswith("lowest cost, with a wrong Correct at 5")
+    assert report["calibration"]["aim"].startswith("at least 0.92 of the questions judged Correct")
     assert report["card"] is None
     assert "evidence" not in report
 
@@ -109,12 +109,9 @@ def test_shuffled_labels_are_refused_and_nothing_is_written(pairs: Path, tmp_pat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--costs", "1,2"], "'1,2' is not three numbers"),
-        (["--costs", "1,x,3"], "WRONG,NEEDLESS,DISCARDED"),
-        (["--costs", "1,2,3", "--precision", "0.9"], "one or the other"),
-        (["--costs", "1,2,-3"], "at least 0"),
         (["--precision", "1.5"], "precision 1.5"),
         (["--evaluator", "t6"], "t6"),
+        (["--evaluator", WORDS, "--write"], "has no card.json to write the thresholds into"),
         (
             ["--pictures", "/dev/null/charts"],
             "no picture can be written to /dev/null/charts",
@@ -139,7 +136,6 @@ def test_thresholds_go_into_the_card_of_a_folder_and_leave_the_rest(
     assert card.calibration == report
     assert (card.base, card.max_length) == ("a base", 64)
     assert [path.name for path in folder.iterdir()] == ["card.json"]
-    assert write_thresholds(WORDS, report) is None
 
 
 def test_thresholds_of_the_packaged_reader_are_an_evaluator_of_its_weights(

@@ -9,10 +9,9 @@ from typer.testing import CliRunner
 
 from crag.errors import SettingsError, TrainingError
 from crag.papers.cli import app
-from crag.papers.cli.reflect_labels import chat_judge
 from crag.papers.loading.records import ledger_of, read_records
 from crag.papers.self_rag.critique_cases import Case, LabelledCase
-from crag.papers.self_rag.critique_labels import Judgement
+from crag.papers.self_rag.critique_labels import Judgement, chat_judge
 from crag.papers.self_rag.generator_data import Pair
 from crag.reflection_tokens import FULLY, PARTIALLY
 from crag.testing import FakeChatModel
@@ -51,7 +50,7 @@ def test_rules_label_what_the_development_data_do_not_have(data: Path, tmp_path:
     assert not titles & {case.group for case in cases}
 
 
-def test_a_chat_model_labels_within_its_budget_and_goes_on(
+def test_a_chat_model_labels_the_cases_of_the_rules(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "critic.jsonl"
@@ -117,9 +116,3 @@ def test_pairs_leave_out_the_development_data(data: Path, tmp_path: Path) -> Non
     everything = ["reflect-data", "pairs", str(data), "--output", str(output), "--dev", str(data)]
     with pytest.raises(TrainingError, match="no question is left"):
         runner.invoke(app, everything, catch_exceptions=False)
-
-
-def shown(*arguments: object) -> str:
-    result = runner.invoke(app, ["reflect-data", *map(str, arguments)], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return " ".join(result.stdout.split())

@@ -1,4 +1,4 @@
-"""Calibration from files to a report, pictures and a card."""
+"""Calibration from files to a report and the entry of a card."""
 
 import json
 from collections.abc import Callable
@@ -10,12 +10,10 @@ import pytest
 from crag.errors import TrainingError
 from crag.models.model_card import Calibration, ModelCard
 from crag.papers.evaluator.calibrate import Report, calibrate
-from crag.papers.evaluator.pictures import draw_report
-from crag.papers.evaluator.thresholds import Aim, Costs
+from crag.papers.evaluator.thresholds import Aim
 from crag.testing import FakeEvaluator
 
 TEXTS = 5
-PNG = b"\x89PNG"
 Made = tuple[Path, FakeEvaluator]
 
 
@@ -73,7 +71,7 @@ def test_the_report_is_of_one_piece(report: Report) -> None:
     chosen = sum(row["correct"] for row in report.confusion.values())
     assert chosen == report.precision.of == round(report.actions["correct"] * 120)
     assert len(report.trade_off) == 9
-    assert report.metrics["auc_low"] < report.metrics["auc"] < report.metrics["auc_high"]
+    assert report.metrics["auc"] > 0.9
     assert report.calibration.thresholds == report.thresholds
     assert report.calibration.questions == 120
     assert report.calibration.data[0].pairs == 600
@@ -85,7 +83,7 @@ def test_the_report_is_of_one_piece(report: Report) -> None:
 
 def test_shuffled_labels_calibrate_nothing(make: Callable[..., Made]) -> None:
     path, evaluator = make(telling=0.0)
-    with pytest.raises(TrainingError, match=r"cannot calibrate: .*\(AUC 0\.5"):
+    with pytest.raises(TrainingError, match=r"cannot calibrate: .*\(AUC\s0\.5"):
         calibrate(evaluator, [path])
 
 
@@ -116,12 +114,9 @@ def sets_with_actions(path: Path, last: str | None = "correct") -> Path:
 def test_the_data_may_say_the_ideal_action(tmp_path: Path) -> None:
     path = sets_with_actions(tmp_path / "sets.jsonl")
     evaluator = FakeEvaluator({"incorrect": -0.8, "correct": 0.8, "ambiguous": 0.1})
-    for aim in (Aim(discarded=0), Aim(costs=Costs(wrong=2, needless=1, discarded=2))):
-        found = calibrate(evaluator, [path], aim=aim, resamples=5)
-        assert found.thresholds == {"upper": 0.45, "lower": -0.35}
-        assert all(row[action] == 20 for action, row in found.confusion.items())
-    by_cost = found
-    assert by_cost.precision.of == 20
+    found = calibrate(evaluator, [path], aim=Aim(discarded=0), resamples=5)
+    assert found.thresholds == pytest.approx({"upper": 0.45, "lower": -0.35})
+    assert all(row[action] == 20 for action, row in found.confusion.items())
 
 
 def test_of_texts_that_tie_for_the_best_all_must_be_relevant(make: Callable[..., Made]) -> None:
@@ -166,23 +161,3 @@ def test_questions_without_relevant_text_are_missed(make: Callable[..., Made]) -
     found = calibrate(evaluator, [path], resamples=5)
     assert found.notes[0].startswith("0 of")
     assert "when to choose Incorrect" in found.notes[0]
-
-
-@pytest.mark.parametrize(("suffix", "start"), [(".png", PNG), (".svg", b"<?xml")])
-def test_pictures_are_drawn_whole_and_the_same_each_time(
-    report: Report, tmp_path: Path, suffix: str, start: bytes
-) -> None:
-    paths = draw_report(report, tmp_path / "pictures", suffix)
-    assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == sorted(
-        f"{name}{suffix}" for name in ("scores", "precision_recall", "reliability", "trade_off")
-    )
-    drawn = [path.read_bytes() for path in paths]
-    assert all(picture.startswith(start) and len(picture) > 5000 for picture in drawn)
-    if suffix == ".png":
-        assert {(picture[16:20], picture[20:24]) for picture in drawn} == {
-            ((960).to_bytes(4), (600).to_bytes(4))
-        }
-    else:
-        again = draw_report(report, tmp_path / "again", suffix)
-        assert [path.read_bytes() for path in again] == drawn
-        assert str(tmp_path).encode() not in b"".join(drawn)

@@ -6,8 +6,9 @@ from importlib.resources import files
 import pytest
 
 from crag.errors import SettingsError
-from crag.papers.evaluator.recipe import recipe_from, valid_recipe
+from crag.papers.evaluator.recipe import recipe_from
 from crag.papers.reader.encoder import EncoderRecipe
+from crag.papers.training import valid_recipe
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ from crag.papers.reader.encoder import EncoderRecipe
         ("learning_rate", 2, "equal to 1"),
         ("dropout", 1, "less than 1"),
         ("loss", "hinge", "'cross_entropy' or 'squared'"),
-        ("epoch", 3, "there are: base, method"),
+        ("epoch", 3, "there are: learning_rate, batch_size"),
         ("seed", -1, "equal to 0"),
     ],
 )

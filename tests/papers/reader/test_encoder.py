@@ -1,6 +1,5 @@
 """Training the sentence encoder in seconds: what it learns from, that it learns and goes on."""
 
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,19 +8,19 @@ import pytest
 
 from crag.models.encoder import SentenceEncoder, packaged_encoder
 from crag.models.model_card import ModelCard
-from crag.papers.evaluator.bases import Base, load_base
-from crag.papers.evaluator.trainer import WORK
-from crag.papers.reader.asked_questions import AskedQuestion, AskedRow, Rival
+from crag.papers.reader.asked import AskedQuestion, AskedRow, Rival
+from crag.papers.reader.bases import Base, load_base
 from crag.papers.reader.encoder import (
-    Contrasted,
     EncoderRecipe,
+    contrasted,
     contrastive_model,
-    measured,
     pairs_of,
+    recall,
     save_encoder,
     train_encoder,
 )
-from crag.papers.reader.reading_rows import ReadingRow
+from crag.papers.reader.rows import ReadingRow
+from crag.papers.saving import write_card
 from tests.trained import TOPICS, packaged_tokenizer
 
 RECIPE = EncoderRecipe(
@@ -65,7 +64,8 @@ class Run(NamedTuple):
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("encoder")
     trained = train_encoder(RECIPE, PAIRS, folder, quiet=True)
-    save_encoder(trained, folder, ModelCard(kind="encoder", base="encoder"))
+    save_encoder(trained, folder)
+    write_card(folder, ModelCard(kind="encoder", base="encoder"))
     return Run(trained, folder)
 
 
@@ -73,10 +73,9 @@ def loss_of(base: Base) -> float:
     import torch
 
     model = contrastive_model(base, RECIPE).eval()
-    batch = Contrasted(base.tokenizer, 32)
+    examples = [(pair.question, pair.text, pair.rivals[0]) for pair in PAIRS[::2]]
     with torch.inference_mode():
-        examples = [(pair.question, pair.text, pair.rivals[0]) for pair in PAIRS[::2]]
-        return float(model(**batch(examples))["loss"])
+        return float(model(**contrasted(examples, base.tokenizer, 32))["loss"])
 
 
 def test_it_learns_and_keeps_the_embeddings(run: Run) -> None:
@@ -102,19 +101,11 @@ def test_what_is_saved_embeds_as_what_was_trained(run: Run) -> None:
     assert (found * wanted).sum(axis=1) == pytest.approx(1, abs=0.03)
 
 
-@pytest.mark.nightly
-def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) -> None:
-    shutil.copytree(run.saved / WORK, tmp_path / WORK)
-    shutil.rmtree(tmp_path / WORK / "checkpoint-12")
-    resumed = train_encoder(RECIPE, PAIRS, tmp_path, quiet=True)
-    name = "encoder.layer.5.output.dense.weight"
-    assert np.allclose(resumed.weights[name], run.trained.weights[name], atol=1e-5)
-
-
 def test_held_out_questions_look_among_all_sections(run: Run) -> None:
-    found = measured(packaged_encoder(), SentenceEncoder(run.saved), ROWS[:4], ROWS[4:], 0)
-    assert {kind: one.questions for kind, one in found.items()} == {"plain": 4, "search": 4}
-    assert all(0 <= one.packaged <= one.own <= 1 for one in found.values())
+    encoders = {"packaged": packaged_encoder(), "own": SentenceEncoder(run.saved)}
+    found = recall(encoders, ROWS[:4], ROWS[4:], 0)
+    assert {kind: one["questions"] for kind, one in found.items()} == {"plain": 4, "search": 4}
+    assert all(0 <= one["packaged"] <= one["own"] <= 1 for one in found.values())
 
 
 def test_sections_are_read_as_an_index_embeds_them() -> None:
@@ -151,9 +142,8 @@ def test_of_a_readers_rows_those_with_an_answer_count(
 
 
 def test_a_text_that_is_repeated_in_a_batch_is_no_negative() -> None:
-    batch = Contrasted(packaged_tokenizer(), 32)(
-        [("a?", "x", "r"), ("b?", "y", None), ("c?", "x", "y")]
-    )
+    examples = [("a?", "x", "r"), ("b?", "y", None), ("c?", "x", "y")]
+    batch = contrasted(examples, packaged_tokenizer(), 32)
     assert batch["repeated"].tolist() == [
         [False, False, True, False, False],
         [False, False, False, False, True],

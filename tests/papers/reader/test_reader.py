@@ -1,6 +1,5 @@
 """Training a reader in seconds: that it learns, goes on where it stopped, and is saved whole."""
 
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,23 +8,24 @@ import pytest
 
 from crag.errors import TrainingError
 from crag.evaluators.reader import ReaderEvaluator
+from crag.models.lexical import FEATURES
 from crag.models.model_card import ModelCard
 from crag.models.reading_model import SIGNALS, ReaderModel
-from crag.papers.evaluator.artefacts import write_card
-from crag.papers.evaluator.bases import load_base
-from crag.papers.evaluator.trainer import WORK
-from crag.papers.reader.grading import RIGHT_THING, fit_grade, grade_of
+from crag.papers.reader.bases import load_base
 from crag.papers.reader.onnx_export import Weights
 from crag.papers.reader.reader import (
-    PLAIN_GRADE,
+    RIGHT_THING,
     ReaderRecipe,
     TrainedReader,
-    rarity_in,
+    fit_grade,
+    grade_of,
     reading_model,
     save_reader,
     train_reader,
+    unseen,
 )
-from crag.papers.reader.reading_rows import ReadingRow
+from crag.papers.reader.rows import ReadingRow
+from crag.papers.saving import write_card
 from crag.parts import Passage
 from crag.reading import evidence_in
 from tests.trained import TOPICS
@@ -69,7 +69,7 @@ class Run(NamedTuple):
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("reader")
     trained = train_reader(RECIPE.model_copy(update={"steps": 24}), ROWS, folder, quiet=True)
-    save_reader(trained.base, PLAIN_GRADE, rarity_in(ROWS, trained.base.tokenizer), folder)
+    save_reader(trained.base, ROWS, folder)
     write_card(folder, CARD)
     return Run(trained, folder)
 
@@ -114,15 +114,6 @@ def test_what_is_saved_reads_as_what_was_trained(run: Run) -> None:
 
 
 @pytest.mark.nightly
-def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) -> None:
-    shutil.copytree(run.saved / WORK, tmp_path / WORK)
-    shutil.rmtree(tmp_path / WORK / "checkpoint-24")
-    resumed = train_reader(RECIPE.model_copy(update={"steps": 24}), ROWS, tmp_path, quiet=True)
-    for name in ("outputs.weight", "marks.weight"):
-        assert np.allclose(weights(resumed)[name], weights(run.trained)[name], atol=1e-5)
-
-
-@pytest.mark.nightly
 def test_the_result_may_be_a_mean_of_start_and_run(run: Run, tmp_path: Path) -> None:
     alone = RECIPE.model_copy(update={"start": str(run.saved), "steps": 2})
     learned = weights(train_reader(alone, ROWS, tmp_path / "alone", quiet=True))
@@ -139,7 +130,7 @@ def test_the_result_may_be_a_mean_of_start_and_run(run: Run, tmp_path: Path) -> 
 
 def test_a_grade_is_fitted_to_what_passages_are_worth(run: Run) -> None:
     grade = fit_grade(ReaderModel(run.saved, 256), ROWS)
-    assert len(grade) == len(PLAIN_GRADE)
+    assert len(grade) == len(SIGNALS) + len(FEATURES) + 1
     assert grade[SIGNALS.index("answer")] > 0
 
 
@@ -158,3 +149,10 @@ def test_a_grade_is_fitted_to_what_passages_are_worth(run: Run) -> None:
 )
 def test_worth(entity: int | None, answer: int | None, worth: float | None) -> None:
     assert grade_of(ReadingRow(question="Q", text="T", entity=entity, answer=answer)) == worth
+
+
+def test_the_grade_is_fitted_to_rows_that_the_run_has_not_seen() -> None:
+    kept = unseen(ROWS, RECIPE.model_copy(update={"steps": 2}), 8)
+    assert len(kept) == 8
+    with pytest.raises(TrainingError, match=r"leaves 16 of 32 rows unseen.*Set steps=1 or less"):
+        unseen(ROWS, RECIPE.model_copy(update={"steps": 2}), 24)

@@ -18,7 +18,6 @@ from crag.papers.self_rag.generator_data import (
     reflective_output,
 )
 from crag.papers.self_rag.instruction_pairs import instruction_pairs
-from crag.papers.self_rag.outcomes import one_by_one, outcome_of
 from crag.papers.self_rag.reflective_text import fault_of
 from crag.papers.self_rag.truths import read_truths
 from crag.parts import Passage
@@ -157,6 +156,7 @@ PASSAGE = "[Retrieval]<paragraph>T\nx</paragraph>"
         (f"[No Retrieval] A.[no retrieval] B.{BEST}", "unknown token [no retrieval]"),
         (f"{PASSAGE}[Relevant] A.[Supported]{FULLY}{BEST}", "unknown token [Supported]"),
         (f"[Retrieval]<Paragraph>x</Paragraph>[Relevant] A.{FULLY}{BEST}", "unknown token <Para"),
+        (f"Sure.{PASSAGE}[Relevant]A.{FULLY}{BEST}", "beginning"),
         (f"{PASSAGE.replace('x', '[Supported by] x')}[Relevant] A [1] B.{FULLY}{BEST}", ""),
     ],
 )
@@ -174,8 +174,7 @@ PAIRS = [
 
 def made_with(path: Path, critic: ByWords) -> Made:
     with Ledger(path, {"critic": "c"}) as ledger:
-        outcomes = one_by_one(critic, finding("A red kettle."), DataRules())
-        return generator_data(PAIRS, outcomes, ledger)
+        return generator_data(PAIRS, critic, finding("A red kettle."), DataRules(), ledger)
 
 
 def test_records_and_rejections_add_up(tmp_path: Path) -> None:
@@ -216,64 +215,3 @@ def test_questions_become_pairs_answered_declined_or_without_need(tmp_path: Path
     asked = pairs.keys() & answers.keys()
     assert len(asked) >= 23
     assert all(answers[question] in pairs[question] for question in asked)
-
-
-RELEASED = DataRules(form="released", keep_without_retrieval=1.0)
-
-
-def released(said: str, *texts: str, name: str = "pairs", draws: int = 1) -> set[str]:
-    """Return the outputs of `draws` seeds."""
-    pair = Pair(instruction="Which kettle?", output=said, dataset_name=name)
-    made = set()
-    for seed in range(draws):
-        rules = RELEASED.model_copy(update={"seed": seed})
-        outcome = outcome_of(pair, ByWords(), finding(*texts), rules)
-        made.add(outcome.get("output", outcome.get("problem", "")))
-    return made
-
-
-def test_the_released_form_has_no_spaces_and_copies_a_short_first_sentence() -> None:
-    said = "Sure. The first one stands by the river now. It is on the same page as the other."
-    passage = shown("A red kettle.")
-    (made,) = released(said, "A red kettle.")
-    assert made == (
-        f"Sure.{NO_RETRIEVAL}The first one stands by the river now."
-        f"{CONTINUE}It is on the same page as the other.{BEST}"
-    )
-    assert fault_of(made, "released") == ""
-    assert fault_of(made) == "no Retrieve token at the beginning"
-    (made,) = released("It is red.", "A red kettle.")
-    assert made == f"{passage}{RELEVANT}It is red.{FULLY}{BEST}"
-
-
-def test_the_released_form_chooses_passages_as_the_released_program() -> None:
-    fully = f"{shown('A red kettle.')}{RELEVANT}It is.{FULLY}{BEST}"
-    partially = f"{shown('An old kettle.')}{RELEVANT}It is.{PARTIALLY}{BEST}"
-    unsupported = f"{shown('A kettle.')}{RELEVANT}It is.{NO_SUPPORT}{BEST}"
-    irrelevant = f"{shown('Rain fell.')}{IRRELEVANT}It is.{BEST}"
-    assert released("It is.", "An old kettle.", "A red kettle.", draws=9) == {fully}
-    assert released("It is.", "Rain fell.", "An old kettle.", draws=20) == {partially, irrelevant}
-    assert released("It is.", "Rain fell.", "A kettle.", draws=20) == {unsupported, irrelevant}
-    none = "no passage for any sentence"
-    assert released("It is.", "An old kettle.", draws=20) == {partially, none}
-    # Its fault: the place among the irrelevant ones is taken for one among all.
-    assert released("It is.", "A kettle.", "Rain fell.", draws=20) == {unsupported}
-    assert released("It is.", "Rain fell.", "A red kettle.", name="nq", draws=9) == {irrelevant}
-    of_nq = f"{shown('A kettle.')}{IRRELEVANT}It is.{BEST}"
-    assert released("It is.", "A kettle.", "Rain fell.", name="nq", draws=9) == {of_nq}
-
-
-def test_released_records_have_the_released_fields(tmp_path: Path) -> None:
-    pairs = [
-        Pair(instruction="Which", input="kettle?", output="It is red.", dataset_name="fever"),
-        Pair(instruction="Add 1.", output="2.", id="seven"),
-        Pair(instruction="Which kettle?", output="It is the same page as before, once more."),
-    ]
-    with Ledger(tmp_path / "run", {}) as ledger:
-        outcomes = one_by_one(ByWords(), finding("A red kettle."), RELEASED)
-        made = generator_data(pairs, outcomes, ledger, "released")
-    assert [one.instruction for one in made.records][:2] == ["Which## Input:\n\nkettle?", "Add 1."]
-    assert [one.dataset_name for one in made.records] == ["fever", "pairs", "pairs"]
-    assert made.records[1].id == "seven"
-    assert made.records[1].output == f"{NO_RETRIEVAL}2.{BEST}"
-    assert len({one.id for one in made.records}) == 3

@@ -1,8 +1,6 @@
 """Critic and generator are trained: tokens, loss, adapters, resuming, what is saved."""
 
 import json
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +12,20 @@ from crag.errors import (
 )
 from crag.models.model_card import CARD
 from crag.papers.cli import app
-from crag.papers.evaluator.trainer import WORK
 from crag.papers.loading.records import read_records, write_records
+from crag.papers.saving import save_model
 from crag.papers.self_rag.critic import case_ids, critic_texts, load_critic
 from crag.papers.self_rag.critique_cases import Case, LabelledCase
 from crag.papers.self_rag.generator_data import Pair, ReflectiveRecord
-from crag.papers.self_rag.language_base import (
-    load_language_model,
-    save_language_model,
-)
-from crag.papers.self_rag.language_card import LanguageModelCard
-from crag.papers.self_rag.language_recipe import LanguageRecipe
-from crag.papers.self_rag.language_trainer import (
+from crag.papers.self_rag.language_model import (
     IGNORED,
     TokenText,
     load_base,
     train_language_model,
 )
+from crag.papers.self_rag.language_recipe import LanguageModelCard, LanguageRecipe
 from crag.papers.self_rag.reflective_text import reflective_text
+from crag.papers.training import WORK
 from crag.parts import Continuation, Passage, Prefix, SegmentLimits
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import FULLY, IRRELEVANT, NO_SUPPORT, PAD, RELEVANT, TOKENS, token_ids
@@ -83,16 +77,12 @@ def texts_for(chosen: LanguageRecipe) -> list[TokenText]:
     return critic_texts(load_base(chosen).tokenizer, CASES, chosen.max_length)[0]
 
 
-def parameters(model: Any) -> dict[str, Any]:
-    return {name: one.detach().clone() for name, one in model.named_parameters()}
-
-
 def test_tokens_are_added_as_ids_of_their_own_and_begin_as_documented(base: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     plain = AutoModelForCausalLM.from_pretrained(base).get_input_embeddings().weight
-    model, tokenizer, added = load_language_model(str(base), new_rows="words")
+    model, tokenizer, added = load_base(recipe(base))
     numbers = token_ids(tokenizer)
     assert [numbers[token] for token in TOKENS] == added[:-1]
     assert added[-1] == tokenizer.pad_token_id == tokenizer.convert_tokens_to_ids(PAD)
@@ -101,13 +91,13 @@ def test_tokens_are_added_as_ids_of_their_own_and_begin_as_documented(base: Path
     own = AutoTokenizer.from_pretrained(base)(" Fully supported", add_special_tokens=False)
     assert len(own.input_ids) == 2
     assert torch.allclose(table[numbers[FULLY]], plain[own.input_ids].mean(0))
-    mean = load_language_model(str(base), new_rows="mean")
+    mean = load_base(recipe(base, new_rows="mean"))
     row = mean.model.get_input_embeddings().weight[numbers[FULLY]]
     assert torch.allclose(row, plain.mean(0), atol=1e-6)
 
 
 def test_only_the_label_of_a_case_is_learned(base: Path) -> None:
-    tokenizer = load_language_model(str(base)).tokenizer
+    tokenizer = load_base(recipe(base)).tokenizer
     texts, too_long = critic_texts(tokenizer, CASES, 192)
     assert too_long == 0
     numbers = token_ids(tokenizer)
@@ -117,7 +107,7 @@ def test_only_the_label_of_a_case_is_learned(base: Path) -> None:
 
 
 def test_evidence_is_cut_to_fit_and_the_rest_never(base: Path) -> None:
-    tokenizer = load_language_model(str(base)).tokenizer
+    tokenizer = load_base(recipe(base)).tokenizer
     whole = case_ids(tokenizer, CASES[1], 1000)
     assert whole is not None
     cut = case_ids(tokenizer, CASES[1], len(whole) - 3)
@@ -127,61 +117,6 @@ def test_evidence_is_cut_to_fit_and_the_rest_never(base: Path) -> None:
     assert cut[-len(tail) :] == whole[-len(tail) :] == tail
     assert case_ids(tokenizer, CASES[1], 20) is None
     assert critic_texts(tokenizer, CASES, 20) == ([], len(CASES))
-
-
-def stopping_after(step: int) -> Any:
-    """Return what ends a run like a kill, after a step."""
-    from transformers import TrainerCallback
-
-    class Stopping(TrainerCallback):
-        def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-            del args, control, others
-            if state.global_step == step:
-                raise KeyboardInterrupt
-
-    return Stopping()
-
-
-@pytest.fixture(scope="module")
-def whole(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[LanguageRecipe], dict[str, Any]]:
-    """Return the weights after training by a recipe without an interruption."""
-
-    @cache
-    def trained(chosen: LanguageRecipe) -> dict[str, Any]:
-        folder = tmp_path_factory.mktemp("whole")
-        texts = texts_for(chosen)
-        return parameters(
-            train_language_model(load_base(chosen), chosen, texts, folder, quiet=True).model
-        )
-
-    return trained
-
-
-@PEFT
-@pytest.mark.parametrize(("method", "killed"), [("full", 1), ("full", 5), ("lora", 3)])
-@pytest.mark.nightly
-def test_a_killed_run_ends_as_one_that_was_not(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, killed: int,
-    whole: Callable[[LanguageRecipe], dict[str, Any]],
-) -> None:  # fmt: skip
-    import torch
-
-    chosen = recipe(base, method=method, lora_rank=4)
-    texts = texts_for(chosen)
-    stopping = stopping_after(killed)
-    with monkeypatch.context() as patched:
-        patched.setattr("crag.papers.self_rag.language_trainer.stop_at_nan", lambda: stopping)
-        with pytest.raises(KeyboardInterrupt):
-            train_language_model(load_base(chosen), chosen, texts, tmp_path / "k", quiet=True)
-    resumed = train_language_model(load_base(chosen), chosen, texts, tmp_path / "k", quiet=True)
-    after, wanted = parameters(resumed.model), whole(chosen)
-    assert after.keys() == wanted.keys()
-    assert all(torch.equal(after[name], wanted[name]) for name in wanted)
-    other = chosen.model_copy(update={"learning_rate": 1e-3})
-    with pytest.raises(TrainingError, match="another recipe"):
-        train_language_model(load_base(other), other, texts, tmp_path / "k", quiet=True)
 
 
 @PEFT
@@ -201,7 +136,8 @@ def test_lora_trains_adapters_and_the_new_rows_alone(
     trained = train_language_model(start, chosen, texts_for(chosen), tmp_path, quiet=True)
     losses = [entry["loss"] for entry in trained.history if "loss" in entry]
     assert losses[-1] < losses[0]
-    save_language_model(trained.model, trained.tokenizer, tmp_path / "saved", "{}")
+    card = LanguageModelCard(kind="critic", base="tiny")
+    save_model(trained.model, trained.tokenizer, tmp_path / "saved", card)
     saved = AutoModelForCausalLM.from_pretrained(tmp_path / "saved", use_safetensors=True)
     old = min(start.added)
     for table, was in (
@@ -228,7 +164,7 @@ def test_a_command_trains_a_critic_that_judges(base: Path, tmp_path: Path) -> No
     ]  # fmt: skip
     done = runner.invoke(app, [str(word) for word in given], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    assert "relevance: 100.0% right" in done.stdout
+    assert "relevance: cases 6, accuracy 1" in done.stdout
     assert f"--critic {output}" in done.stdout
     card = LanguageModelCard.model_validate_json((output / CARD).read_text())
     assert card.metrics["relevance"] == {"cases": 6, "accuracy": 1.0}
@@ -251,7 +187,7 @@ def test_a_command_trains_a_critic_that_judges(base: Path, tmp_path: Path) -> No
 
 
 def test_passages_are_masked_pair_by_pair_and_their_tags_learned(base: Path) -> None:
-    tokenizer = load_language_model(str(base)).tokenizer
+    tokenizer = load_base(recipe(base)).tokenizer
     block = "[Retrieval]<paragraph>Kettle\nIt was built</paragraph>[Relevant]"
     output = f"{block} It was.[Fully supported]{block} built.[Fully supported][Utility:5]"
     text = reflective_text(tokenizer, "When was it?", output, 500)
@@ -272,7 +208,7 @@ def test_passages_are_masked_pair_by_pair_and_their_tags_learned(base: Path) -> 
 
 
 def test_the_words_of_an_unsupported_sentence_need_not_be_learned(base: Path) -> None:
-    tokenizer = load_language_model(str(base)).tokenizer
+    tokenizer = load_base(recipe(base)).tokenizer
     block = "[Retrieval]<paragraph>Kettle\nIt was built</paragraph>[Relevant]"
     wrong, right = f"{block} It was.{NO_SUPPORT}", f"{block} built.{FULLY}[Utility:5]"
     text = reflective_text(tokenizer, "When?", wrong + right, 500, learn_unsupported=False)
@@ -322,9 +258,9 @@ def test_the_commands_make_a_model_that_reflects(base: Path, tmp_path: Path) -> 
         "--output", tmp_path / "known.jsonl", "--set", "keep_without_retrieval=1",
     ]  # fmt: skip
     told = runner.invoke(app, [str(word) for word in known], catch_exceptions=False).stdout
-    assert f"{made['records']} records with [No Retrieval]\n" in told
+    assert f"tokens: {made['records']} [No Retrieval]\n" in told
     assert "rejected: 1 an output without a sentence\n" in told
-    assert f"{made['records']} written to {tmp_path / 'known.jsonl'}." in told
+    assert f"Written to {tmp_path / 'known.jsonl'}." in told
     card = call(
         "train", "generator", tmp_path / "records.jsonl", "--output", model, *common,
         "--set", "epochs=14",

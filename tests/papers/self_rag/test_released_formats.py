@@ -8,22 +8,11 @@ import pytest
 
 from crag.errors import DataError
 from crag.papers.loading.records import read_records
-from crag.papers.self_rag.critic import critic_texts, load_critic
-from crag.papers.self_rag.critique_cases import (
-    KINDS,
-    LABELS,
-    Case,
-    Kind,
-    LabelledCase,
-)
+from crag.papers.self_rag.critique_cases import LABELS, LabelledCase
 from crag.papers.self_rag.generator_data import ReflectiveRecord
-from crag.papers.self_rag.language_base import load_language_model
-from crag.papers.self_rag.language_trainer import IGNORED
+from crag.papers.self_rag.language_model import IGNORED, load_base
+from crag.papers.self_rag.language_recipe import LanguageRecipe
 from crag.papers.self_rag.reflective_text import reflective_text
-from crag.papers.self_rag.released_critic import (
-    RELEASED_PAD,
-    released_prompt,
-)
 from crag.papers.self_rag.tiny_base import tiny_language_model
 from crag.parts import Prefix
 from crag.reflection.backends.transformers import TransformersReflection
@@ -52,21 +41,13 @@ GENERATOR_ROWS: list[dict[str, Any]] = [
         "output": "[No Retrieval]It is 3.\nSee it [support on request].[Utility:5]",
     },
 ]  # fmt: skip
-PREAMBLE = "First comes a task, then what it is about.\nReply in a word.\n\n"
-WORDING: dict[Kind, str] = {
-    "retrieve": "Are documents of use for this? Say it with a mark.",
-    "retrieve_next": "Are further documents of use for the output?\n- Say it with a mark. \n\n",
-    "relevance": "Is the evidence of use for the task?\nSay it with a mark.",
-    "support": "Does the evidence say the same as the output?\n\nSay it with a mark.\n\n",
-    "utility": "How good is the output?\n5 is best.\n",
-}
 CRITIC_ROWS: list[dict[str, str]] = [
     {
-        "instruction": WORDING["retrieve"], "task": "retrieval", "output": "[Retrieval]",
+        "instruction": "Judge: retrieve.", "task": "retrieval", "output": "[Retrieval]",
         "input": "Task instruction: When was the kettle of Peru built?",
     },
     {
-        "instruction": WORDING["retrieve_next"], "task": "multi_retrieval",
+        "instruction": "Judge: retrieve_next.", "task": "multi_retrieval",
         "input": "Task instruction: When?\n\nWhere?\nPreceding sentences: None\nEvidence: Kettle\n"
                  "It was built.\nOutput: It was.",
         "output": "[Continue to Use Evidence]",
@@ -78,21 +59,21 @@ CRITIC_ROWS: list[dict[str, str]] = [
         "output": "[No Retrieval]",
     },
     {
-        "instruction": WORDING["relevance"], "task": "relevance", "output": "[Relevant]",
+        "instruction": "Judge: relevance.", "task": "relevance", "output": "[Relevant]",
         "input": "Task instruction: When?\nEvidence: Kettle\nIt was built [Relevant].",
     },
     {
-        "instruction": WORDING["support"], "task": "groudness",
+        "instruction": "Judge: support.", "task": "groudness",
         "input": "Task instruction: When?\nOutput: It was.\nEvidence: Kettle\nIt was built.",
         "output": "[No support / Contradictory]",
     },
     {
-        "instruction": WORDING["support"], "task": "groudness", "output": "[Fully supported]",
+        "instruction": "Judge: support.", "task": "groudness", "output": "[Fully supported]",
         "input": "Task instruction: When?\nPreceding sentences: It is old.\nOutput: It was.\n"
                  "Evidence: Kettle\nIt was built.",
     },
     {
-        "instruction": WORDING["utility"], "task": "utility", "output": "[Utility:3]",
+        "instruction": "Judge: utility.", "task": "utility", "output": "[Utility:3]",
         "input": "Task instruction: When?\nOutput: It was built.\nOutput: by the river.",
     },
 ]  # fmt: skip
@@ -101,15 +82,8 @@ CRITIC_ROWS: list[dict[str, str]] = [
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written_out = [label for labels in LABELS.values() for label in labels]
-    texts = [*written_out, *(row["input"] for row in CRITIC_ROWS), *WORDING.values(), PREAMBLE]
+    texts = [*written_out, *(row["input"] for row in CRITIC_ROWS)]
     return tiny_language_model(tmp_path_factory.mktemp("base"), texts)
-
-
-@pytest.fixture(scope="module")
-def released_critic(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint of the shape of selfrag/self_rag_critic: pickled, with [PAD], without a card."""
-    folder = tmp_path_factory.mktemp("critic") / "self_rag_critic"
-    return pickled(base, folder, {"pad_token": RELEASED_PAD})
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +97,10 @@ def released_generator(base: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     model.resize_token_embeddings(pieces + len(TOKENS) + 1, mean_resizing=False)
     save_pickled(model, folder)
     return folder
+
+
+def recipe(base: Path) -> LanguageRecipe:
+    return LanguageRecipe(base=str(base), max_length=300)
 
 
 def llama_tokenizer(folder: Path, texts: list[str]) -> int:
@@ -150,19 +128,6 @@ def llama_tokenizer(folder: Path, texts: list[str]) -> int:
     return first
 
 
-def pickled(base: Path, folder: Path, tokens: dict[str, Any]) -> Path:
-    """Save a base with more tokens, as older checkpoints are: shards of .bin."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(base)
-    tokenizer.add_special_tokens(tokens)
-    model = AutoModelForCausalLM.from_pretrained(base)
-    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    tokenizer.save_pretrained(folder)
-    save_pickled(model, folder)
-    return folder
-
-
 def save_pickled(model: Any, folder: Path) -> None:
     import torch
 
@@ -181,13 +146,13 @@ def save_pickled(model: Any, folder: Path) -> None:
 
 
 def test_labels_are_those_of_the_released_program(base: Path) -> None:
-    tokenizer = load_language_model(str(base)).tokenizer
+    tokenizer = load_base(recipe(base)).tokenizer
     rows = [json.loads(line) for line in LABELS_TABLE.read_text().splitlines()]
     equal = 0
     for row in rows:
         record = ReflectiveRecord.model_validate(row)
         most = row["max_length"]
-        text = reflective_text(tokenizer, record.asked, record.output, most, form="released")
+        text = reflective_text(tokenizer, record.asked, record.output, most, as_released=True)
         assert text is not None
         learned = "".join(str(int(label != IGNORED)) for label in text.labels)
         assert learned == row["learned"], row
@@ -219,10 +184,9 @@ def test_critic_records_are_read_as_they_were_released(tmp_path: Path) -> None:
         "retrieve", "retrieve_next", "retrieve_next", "relevance", "support", "support", "utility",
     ]  # fmt: skip
     for case, row in zip(cases, CRITIC_ROWS, strict=True):
-        wanted = (
-            f"### Instruction:\n{row['instruction']}\n\n### Input:\n{row['input']}\n\n### Response:"
-        )
-        assert "".join(released_prompt(case)) == wanted
+        fields = (case.instruction, case.preceding, case.evidence, case.output)
+        assert all(field in row["input"] for field in fields)
+        assert sum(map(len, fields)) + len("Task instruction: ") <= len(row["input"])
         assert case.label == row["output"]
     path.write_text(json.dumps([CRITIC_ROWS[0] | {"task": "other"}]))
     with pytest.raises(DataError, match="'other' is none of retrieval, utility"):
@@ -232,56 +196,11 @@ def test_critic_records_are_read_as_they_were_released(tmp_path: Path) -> None:
         read_records(path, LabelledCase)
 
 
-def test_the_label_is_learned_as_words_with_the_end(base: Path) -> None:
-    tokenizer = load_language_model(str(base), tokens=()).tokenizer
-    cases = [LabelledCase.model_validate(row) for row in CRITIC_ROWS]
-    texts, too_long = critic_texts(tokenizer, cases, 2000, "released")
-    assert too_long == 0
-    for text, case in zip(texts, cases, strict=True):
-        words = tokenizer(case.label, add_special_tokens=False).input_ids
-        learned = text.labels[text.labels != IGNORED].tolist()
-        assert learned == [*words, tokenizer.eos_token_id]
-        assert tokenizer.decode(learned) == f"{case.label}</s>"
-    short, _ = critic_texts(tokenizer, cases[3:4], len(texts[3].ids) - 4, "released")
-    assert len(short[0].ids) <= len(texts[3].ids) - 4
-    assert tokenizer.decode(short[0].ids).endswith("### Response:[Relevant]</s>")
-    assert critic_texts(tokenizer, cases[3:4], 30, "released") == ([], 1)
-
-
-@pytest.mark.nightly
-def test_the_released_critic_judges_by_the_words_of_its_labels(released_critic: Path) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    case = Case(kind="relevance", instruction="When?", evidence="Kettle\nIt was built.")
-    critic = load_critic(released_critic, wording=WORDING, preamble=PREAMBLE)
-    (shares,) = critic.judge([case])
-    assert critic.labels([case]) == [max(shares, key=lambda label: shares[label])]
-    tokenizer = AutoTokenizer.from_pretrained(released_critic)
-    model = AutoModelForCausalLM.from_pretrained(released_critic)
-    prompt = (
-        f"{PREAMBLE}### Instruction:\n{WORDING['relevance']}\n\n### Input:\n"
-        "Task instruction: When?\nEvidence: Kettle\nIt was built.\n\n### Response:"
-    )
-    likelihoods = []
-    for label in LABELS["relevance"]:
-        start = len(tokenizer(prompt).input_ids)
-        ids = torch.tensor([tokenizer(prompt + label).input_ids])
-        with torch.inference_mode():
-            logs = model(input_ids=ids).logits.log_softmax(-1)[0]
-        places = range(start, ids.shape[1])
-        likelihoods.append(sum(float(logs[place - 1, ids[0, place]]) for place in places))
-    wanted = torch.tensor(likelihoods).softmax(0).tolist()
-    assert list(shares.values()) == pytest.approx(wanted, abs=1e-4)
-    every = [Case(kind=kind, instruction="When?", evidence="It.", output="So.") for kind in KINDS]
-    assert all(sum(one.values()) == pytest.approx(1) for one in critic.judge(every))
-
-
 @pytest.mark.nightly
 def test_the_released_generator_is_read_and_trains_further(
     released_generator: Path, tmp_path: Path
 ) -> None:
-    loaded = load_language_model(str(released_generator))
+    loaded = load_base(recipe(released_generator))
     assert loaded.added == []
     numbers = token_ids(loaded.tokenizer)
     first = numbers[TOKENS[0]]
@@ -297,7 +216,7 @@ def test_the_released_generator_is_read_and_trains_further(
     data.write_text(json.dumps(GENERATOR_ROWS))
     given = [
         "train", "generator", data, "--output", tmp_path / "model", "--set",
-        f"base={released_generator}", "--set", "form=released", "--set", "steps=1", "--set",
+        f"base={released_generator}", "--set", "as_released=true", "--set", "steps=1", "--set",
         "max_length=300", "--json",
     ]  # fmt: skip
     done = crag(*map(str, given), folder=tmp_path)

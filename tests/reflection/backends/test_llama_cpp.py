@@ -1,13 +1,11 @@
 """A generator as GGUF behind llama.cpp's own server, and the same one in this process."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crag.errors import ModelError
-from crag.papers.self_rag.language_base import load_language_model
 from crag.parts import Prefix, SegmentLimits
 from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
@@ -96,13 +94,3 @@ def test_a_model_without_the_tokens_is_named() -> None:
     assert paths == {("/props", "Bearer k"), ("/tokenize", "Bearer k")}
     assert [sent["content"] for sent in asked[1 : len(TOKENS) + 2]] == [*TOKENS, "<end>"]
     assert "lacks 1 of 15" in without.approximation
-
-
-def test_a_file_of_gguf_is_a_base_to_train(tmp_path: Path) -> None:
-    file = write_gguf(byte_pair_llama(), tmp_path / "tiny.gguf")
-    base = load_language_model(str(file))
-    assert not hasattr(base.model.config, "quantization_config")
-    whole = load_language_model(str(byte_pair_llama()))
-    ids = whole.tokenizer("The kettle is red.", return_tensors="pt").input_ids
-    found, expected = (one.model(ids).logits[..., :380].detach().numpy() for one in (base, whole))
-    assert found == pytest.approx(expected, abs=1e-4)  # Of the tokens that neither was given.

@@ -1,19 +1,18 @@
 """Rows made from documentation."""
 
 import json
-import random
 from pathlib import Path
 
 import pytest
 
 from crag.errors import TrainingError
-from crag.papers.reader.documentation_rows import (
+from crag.papers.reader.documentation import (
     HELD_OUT_PACKAGES,
+    documentation_rows,
+    fetched,
     listed,
-    made,
     question_of,
 )
-from crag.papers.reader.reading_rows import ReadingRow
 
 RECIPES = Path(__file__).parents[3] / "papers" / "recipes"
 GUIDE = """
@@ -36,23 +35,20 @@ shows what is left of it by the colour of the button. FILLER
 """.replace("FILLER", "Keep every part of the lamp dry and away from children. " * 9)
 
 
-def draw() -> random.Random:
-    return random.Random(0)  # noqa: S311 - an order, no secret
-
-
 @pytest.mark.parametrize(
     ("heading", "question", "kind"),
     [
         ("Why does my import fail?", "Why does my import fail?", "asked"),
         ("3. How to read a file", "How to read a file?", "headed"),
-        ("Running and testing the server", "run and test the server", "task"),
+        ("Running and testing the server", "running and testing the server", "task"),
+        ("What's new in 2.0", None, None),
+        ("The lamp and its battery", None, None),
     ],
 )
-def test_a_heading_asks_or_names_a_task(heading: str, question: str, kind: str) -> None:
-    found = question_of(heading, draw())
-    assert found is not None
-    assert question in found[0]
-    assert found[1] == kind
+def test_a_heading_asks_or_names_a_task(
+    heading: str, question: str | None, kind: str | None
+) -> None:
+    assert question_of(heading) == ((question, kind) if question else None)
 
 
 def test_a_section_answers_its_heading_and_others_do_not(tmp_path: Path) -> None:
@@ -61,8 +57,7 @@ def test_a_section_answers_its_heading_and_others_do_not(tmp_path: Path) -> None
         folder.mkdir()
         for part in range(4):
             (folder / f"guide{part}.md").write_text(GUIDE.replace("lamp", f"{name}{part}"))
-    rows = made([tmp_path / "lamp", tmp_path / "torch"], draw())
-    found = [ReadingRow.model_validate(row) for row in rows]
+    found = documentation_rows([tmp_path / "lamp", tmp_path / "torch"])
     answers = [row for row in found if row.answer == 1]
     assert {row.source for row in answers} == {"docs_asked", "docs_task"}
     assert any("flicker?" in row.question and "nearly empty" in row.text for row in answers)
@@ -74,8 +69,7 @@ def test_a_section_answers_its_heading_and_others_do_not(tmp_path: Path) -> None
     assert all(row.answer == 0 and row.entity is None and row.evidence is None for row in others)
     elsewhere = [row for row in found if row.source == "docs_elsewhere"]
     assert all(("lamp" in row.question) != ("lamp" in row.text) for row in elsewhere)
-    again = made([tmp_path / "lamp", tmp_path / "torch"], draw())
-    assert again == rows
+    assert documentation_rows([tmp_path / "lamp", tmp_path / "torch"]) == found
 
 
 @pytest.mark.parametrize("name", [*HELD_OUT_PACKAGES, "Prometheus-Client", "pytest_httpx"])
@@ -84,7 +78,7 @@ def test_no_package_that_measurements_ask_about_is_learned(name: str, tmp_path: 
     path = tmp_path / "packages.json"
     path.write_text(json.dumps([package]))
     with pytest.raises(TrainingError, match=f"{name} is kept out of training"):
-        listed(path)
+        fetched(path, tmp_path)
 
 
 def test_the_lists_in_the_repository_name_each_package_once() -> None:

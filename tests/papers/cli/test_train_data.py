@@ -1,4 +1,4 @@
-"""`crag train questions`, with a server on loopback that writes and judges."""
+"""`crag train questions`, with a server on loopback that writes and judges, and `reader-data`."""
 
 import json
 from collections.abc import Iterator
@@ -11,13 +11,19 @@ from typer.testing import CliRunner
 from crag.errors import ModelError, TrainingError
 from crag.papers.cli import app
 from crag.papers.loading.records import ledger_of, read_records
-from crag.papers.reader.asked_questions import JUDGE, AskedRow
+from crag.papers.reader.asked import AskedRow
+from crag.papers.reader.question_sets import HELD_OUT
+from crag.papers.reader.rows import ReadingRow
 from tests.loopback import Loopback, serving
 from tests.openai_replies import completion
 from tests.reflective import written
 
+JUDGE = "You check whether a passage answers a question. You reply with Yes or No."
 PARTS = ("lever", "lamp", "barrel", "hose", "lid", "valve")
 LIKELY = {"Yes": -0.1, " no": -2.6, "No": -2.4, "Maybe": -5.0}
+
+TEXT = "The mill was built in 1700. It burned in 1810. Ann Miller owned it then."
+PASSAGE = {"title": "Old Mill", "text": TEXT}
 
 
 def replied(sent: dict[str, Any]) -> dict[str, Any]:
@@ -55,19 +61,23 @@ def folder(tmp_path: Path) -> Path:
     docs.mkdir(parents=True)
     for number, part in enumerate(PARTS):
         page = f"Keep the {part} of the pump under water for {number} hours after the rain.\n"
-        filler = "Dry.\n" * 30
+        filler = "1 2 3 4 5 6 7.\n" * 8
         (docs / f"{part}.md").write_text(f"# The {part}\n\n{page}\n{filler}")
     return tmp_path
 
 
-def call(folder: Path, server: Loopback, *arguments: object) -> dict[str, Any]:
-    given = [
-        "train", "questions", folder / "packages.json", "--fetched", folder / "fetched",
-        "--output", folder / "questions.jsonl", "--url", f"{server.url}/v1", "--json", *arguments,
-    ]  # fmt: skip
-    result = CliRunner().invoke(app, list(map(str, given)), catch_exceptions=False)
+def train(*arguments: object) -> dict[str, Any]:
+    given = ["train", *map(str, arguments), "--json"]
+    result = CliRunner().invoke(app, given, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)  # type: ignore[no-any-return]
+
+
+def call(folder: Path, server: Loopback, *arguments: object) -> dict[str, Any]:
+    return train(
+        "questions", folder / "packages.json", "--fetched", folder / "fetched",
+        "--output", folder / "questions.jsonl", "--url", f"{server.url}/v1", *arguments,
+    )  # fmt: skip
 
 
 def test_passages_get_questions_with_scores_and_rivals(folder: Path, server: Loopback) -> None:
@@ -121,3 +131,66 @@ def test_a_server_without_log_probabilities_is_named(
     server.body = lambda sent: judged(likely) if sent.get("logprobs") else replied(sent)
     with pytest.raises(TrainingError, match=r"'local' gives no log-probabilities \(top_logprobs\)"):
         call(folder, server)
+
+
+@pytest.fixture
+def sets(tmp_path: Path) -> Path:
+    """Write one or two rows of each question set."""
+    built = {"text": "1700", "start": TEXT.index("1700")}
+    paragraph = PASSAGE | {"questions": [{"question": "When was it built?", "answers": [built]}]}
+    other = {"title": "Old Mill", "text": "Rain fell in 1920. It was cold.", "questions": []}
+    held = paragraph | {"title": HELD_OUT[0]}
+    sections = [
+        {"question": question, "text": text}
+        for question, text in (("What is flu?", "A fever."), ("Is it rare?", "No, it is common."))
+    ]
+    sentences = {
+        "question": "When was it built?", "answers": ["1700"],
+        "documents": [
+            {"title": "Old Mill", "text": "It was built in 1700.", "answer": True},
+            {"title": "Old Mill", "text": "It burned.", "answer": False},
+        ],
+    }  # fmt: skip
+    asked = {
+        "question": "Who owned it?", "answers": ["Ann Miller"],
+        "documents": [PASSAGE | {"gold": True, "answer": True},
+                      PASSAGE | {"text": "Rain fell.", "gold": False, "answer": False}],
+    }  # fmt: skip
+    rows: dict[str, list[Any]] = {
+        "reading/squad_train": [paragraph, other],
+        "reading/squad2_unanswerable": [paragraph, held],
+        "reading/policyqa": [paragraph, paragraph | {"title": "Site", "text": f"{TEXT} Ads."}],
+        "reading/medquad": [{"title": "Flu", "sections": sections}] * 2,
+        "reading/timeqa": [{"question": "Who owned it in 1810?", "passages": [PASSAGE]}],
+        "reading/fitz": [{"question": "Why?", "label": "absent", "passages": [PASSAGE]}],
+        "qa/popqa_train": [asked],
+        "qa/nq_train": [asked],
+        "qa/selqa_sentences": [sentences],
+        "qa/qed_sentences": [sentences],
+        "evaluator/train": [PASSAGE | {"question": "Who?", "label": 1, "source": "popqa"}],
+    }
+    for name, lines in rows.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        written(tmp_path / f"{name}.jsonl", lines)
+    return tmp_path
+
+
+def test_question_sets_become_rows_with_what_they_know(sets: Path) -> None:
+    output = sets / "rows.jsonl"
+    told = train("reader-data", sets, "--output", output)
+    rows = read_records(output, ReadingRow)
+    assert told["rows"] == len(rows) == sum(told["sources"].values())
+    assert {"squad", "squad_removed", "squad2", "medquad", "timeqa_other", "fitz", "popqa", "nq",
+            "selqa", "selqa_removed", "qed", "entities"} <= set(told["sources"])  # fmt: skip
+    (right,) = [row for row in rows if row.source == "squad"]
+    assert right.span is not None
+    assert right.text[slice(*right.span)] == "1700"
+    assert all("1700" not in row.text for row in rows if row.source == "squad_removed")
+    assert {row.title for row in rows if row.source == "squad2"} <= {"Old Mill", ""}
+    assert all(row.answer is None for row in rows if row.source == "entities")
+    train("reader-data", sets, "--output", sets / "again.jsonl")
+    assert (sets / "again.jsonl").read_text() == output.read_text()
+    mixed = sets / "mixed.jsonl"
+    assert train("reader-data", sets, "--with", output, "--most", 3, "--output", mixed)[
+        "rows"
+    ] == 3 + len(rows)

@@ -7,11 +7,7 @@ import pytest
 
 from crag.errors import DataError
 from crag.papers.loading.records import read_records
-from crag.papers.reader.reading_rows import (
-    UNKNOWN,
-    ReadingExamples,
-    ReadingRow,
-)
+from crag.papers.reader.rows import UNKNOWN, ReadingRow, padded, tokenised
 from tests.trained import packaged_tokenizer
 
 TEXT = "Ann was born in Ulm. She moved to Bonn in 1990."
@@ -33,9 +29,8 @@ def written(folder: Path, *rows: object) -> Path:
 
 
 def example(row: ReadingRow, max_length: int = 64) -> tuple[dict[str, list[int]], list[str]]:
-
     tokenizer = packaged_tokenizer()
-    found = ReadingExamples([row], [0], tokenizer, max_length)[0]
+    found = tokenised(row, tokenizer, max_length)
     return found, tokenizer.convert_ids_to_tokens(found["input_ids"])
 
 
@@ -83,3 +78,12 @@ def test_an_answer_that_was_cut_off_is_not_known() -> None:
     found, _ = example(ROW, max_length=16)
     assert found["answer"] == found["first"] == UNKNOWN
     assert found["entity"] == 1
+
+
+def test_a_batch_is_as_long_as_its_longest_row() -> None:
+    long, short = example(ROW)[0], example(ROW, max_length=16)[0]
+    batch = padded([long, short])
+    sizes = [len(long["input_ids"]), len(short["input_ids"])]
+    assert batch["attention_mask"].sum(1).tolist() == sizes
+    assert (batch["evidence"][1, sizes[1] :] == UNKNOWN).all()
+    assert batch["entity"].tolist() == [1, 1]

@@ -1,0 +1,306 @@
+"""`crag reflect-data`: what the critic and the generator of Self-RAG are trained on."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crag.cli.options import JsonOption
+from crag.cli.terminal import assigned, environment, print_json, progress_bar, safe, say
+from crag.errors import SettingsError, TrainingError
+from crag.papers.cli.command import command, group_of_commands
+from crag.papers.cli.options import (
+    ConcurrencyOption,
+    LeftOutOption,
+    PassagesArgument,
+    RowsOption,
+    SeedOption,
+)
+
+if TYPE_CHECKING:
+    from crag.papers.self_rag.critique_cases import LabelledCase
+    from crag.papers.self_rag.generator_data import Judging, Pair, Retrieve
+
+group = group_of_commands("Make the data that Self-RAG is trained on.")
+_NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
+
+
+@command(
+    group,
+    "crag reflect-data generator pairs.jsonl --critic models/critic --output records.jsonl",
+    name="generator",
+    extra="torch",
+)
+def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: Annotated[
+        list[Path], typer.Argument(help="Pairs (JSONL): instruction, output, perhaps input.")
+    ],
+    output: RowsOption,
+    critic: Annotated[
+        Path | None,
+        typer.Option("--critic", help="Folder of crag train critic.", show_default=False),
+    ] = None,
+    truth: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--truth",
+            help="Instead: what the pairs were made from; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    location: Annotated[
+        str | None,
+        typer.Option("--index", help="Where passages are found. Default: CRAG_INDEX, .crag/index."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="passages, keep_without_retrieval, irrelevant, unsupported, seed.",
+        ),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Device of the critic. Default: CUDA if there is one.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Insert passages and the critic's tokens into outputs (Alg. 2); run it again to resume."""
+    from crag.models.model_card import CARD
+    from crag.papers.loading.records import (
+        Ledger,
+        digest_of,
+        file_digest,
+        ledger_of,
+        read_records,
+        require_replaceable,
+        write_records,
+    )
+    from crag.papers.self_rag import generator_data as records
+    from crag.papers.training import valid_recipe
+
+    rules = valid_recipe(records.DataRules, assigned(settings))
+    require_replaceable(output, records.ReflectiveRecord)
+    pairs = [pair for path in data for pair in read_records(path, records.Pair)]
+    if (critic is None) == (not truth):
+        allowed = "give a critic's folder, or --truth with the files the pairs were made from"
+        raise SettingsError("--critic", critic, allowed)
+    judge = _judge(critic, truth or [], pairs, device)
+    retrieve, passages = _retriever(location, rules.passages)
+    judging = truth or [path for path in [critic / CARD if critic else None] if path]
+    run = {
+        "rules": rules.model_dump(mode="json"), "pairs": digest_of(pairs), "passages": passages,
+        "critic": [file_digest(path) for path in judging],
+    }  # fmt: skip
+    with Ledger(ledger_of(output), run) as ledger:
+        with progress_bar("critiquing", quiet=as_json) as advance:
+            made = records.generator_data(pairs, judge, retrieve, rules, ledger, advance)
+        if not made.records:
+            told = ", ".join(f"{count} {reason}" for reason, count in made.rejected.items())
+            message = f"no record could be made: {told}. Change the data, the index or the critic"
+            raise TrainingError(message)
+        write_records(output, made.records)
+        ledger.remove()
+    shares = dict(records.label_shares(made.records))
+    told_of = {"records": len(made.records), "tokens": shares, "rejected": made.rejected}
+    _show(output, told_of, as_json=as_json)
+
+
+def _judge(
+    critic: Path | None, truth: list[Path], pairs: "list[Pair]", device: str | None
+) -> "Judging":
+    """Return the critic, or else what knows the truth of the files the pairs were made from."""
+    from crag.papers.self_rag.critic import load_critic
+    from crag.papers.self_rag.truth_critic import TruthCritic
+    from crag.papers.self_rag.truths import read_truths
+
+    if critic is not None:
+        return load_critic(critic, device=device)
+    return TruthCritic([one for path in truth for one in read_truths(path)], pairs)
+
+
+def _retriever(location: str | None, most: int) -> "tuple[Retrieve, int]":
+    """Return what finds passages in an index, and how many that holds."""
+    from crag.factory.embeddings import choose_encoder
+    from crag.index import DocumentIndex, IndexRetriever
+    from crag.parts import Passage
+
+    found = environment(location)
+    index = DocumentIndex(found.index, choose_encoder(found))
+    retriever = IndexRetriever(index)
+
+    def retrieve(query: str) -> list[Passage]:
+        documents = retriever.invoke(query, k=most)
+        return [Passage(str(d.metadata.get("title", "")), d.page_content) for d in documents]
+
+    return retrieve, index.count()
+
+
+@command(
+    group,
+    "crag reflect-data critic squad.jsonl --output critic.jsonl",
+    "crag reflect-data critic squad.jsonl --output critic.jsonl --chat",
+    name="critic",
+)
+def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: PassagesArgument,
+    output: RowsOption,
+    development: LeftOutOption = None,
+    each: Annotated[int, typer.Option(min=1, help="Most cases of each label.")] = 1000,
+    most: Annotated[
+        list[str] | None,
+        typer.Option("--most", metavar="KIND=NUMBER", help="The same for one kind; repeatable."),
+    ] = None,
+    seed: SeedOption = 0,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="Let the chat model label the cases, not the rules.")
+    ] = False,
+    concurrency: ConcurrencyOption = 8,
+    as_json: JsonOption = False,
+) -> None:
+    """Make labelled cases for a critic, by rule or with your chat model; run again to resume."""
+    from crag.papers.loading.records import require_replaceable, write_records
+    from crag.papers.self_rag.critique_cases import LABELS, LabelledCase
+    from crag.papers.self_rag.critique_rules import critique_cases, unleaked
+
+    require_replaceable(output, LabelledCase)
+    truths, leaks = unleaked(data, development or (), seed)
+    made = critique_cases(truths, each, seed, most=_limits(assigned(most)))
+    dropped = made.dropped | ({"in the development data": leaks} if leaks else {})
+    cases = made.cases
+    if not cases:
+        message = (
+            "the rules could make no kind of case with every label from these data. Give files "
+            "with passages that hold an answer, and others of the same article that do not"
+        )
+        raise TrainingError(message)
+    told: dict[str, Any] = {}
+    if chat:
+        cases, told = _labelled(cases, output, concurrency, quiet=as_json)
+    if cases:
+        write_records(output, cases)
+    counts = Counter((case.kind, case.label) for case in cases)
+    labels = {
+        kind: {label: counts[kind, label] for label in of_kind if counts[kind, label]}
+        for kind, of_kind in LABELS.items()
+    }
+    told = {"cases": len(cases), "labels": labels, "left_out": dropped} | told
+    _show(output, told, as_json=as_json)
+
+
+def _limits(most: Mapping[str, object]) -> Mapping[Any, int]:
+    from pydantic import PositiveInt, TypeAdapter, ValidationError
+
+    from crag.papers.self_rag.critique_cases import KINDS, Kind
+
+    try:
+        return TypeAdapter(dict[Kind, PositiveInt]).validate_python(most)
+    except ValidationError as error:
+        name = str(error.errors()[0]["loc"][0])
+        allowed = f"one of {', '.join(KINDS)}, and a number from 1"
+        raise SettingsError("--most", f"{name}={most.get(name)}", allowed) from error
+
+
+def _labelled(
+    cases: "list[LabelledCase]", output: Path, concurrency: int, *, quiet: bool
+) -> "tuple[list[LabelledCase], dict[str, Any]]":
+    """Let the chat model label the cases; return those it labelled, and what came of the rest."""
+    from langchain_core.callbacks import get_usage_metadata_callback
+
+    from crag.factory.parts import choose_model, choose_prompts
+    from crag.papers.loading.records import Ledger, digest_of, ledger_of
+    from crag.papers.self_rag.critique_labels import chat_judge, label_cases
+
+    place = environment()
+    model, prompts = choose_model(place), choose_prompts(place)
+    if model is None:
+        raise SettingsError("--chat", "on", _NO_MODEL)
+    name = str(getattr(model, "model_name", "") or type(model).__name__)
+    judge = chat_judge(model, prompts=prompts, concurrency=concurrency)
+    run = {"model": name, "cases": digest_of(cases), "prompts": prompts.identity}
+    with Ledger(ledger_of(output), run) as ledger:
+        with (
+            progress_bar("labelling", quiet=quiet) as advance,
+            get_usage_metadata_callback() as used,
+        ):
+            labelled = label_cases(cases, judge, ledger, name=name, progress=advance)
+        ledger.remove()
+    told = {
+        "rejected": labelled.rejected,
+        "agreement_with_rules": labelled.agreement,
+        "tokens": sum(one["total_tokens"] for one in used.usage_metadata.values()),
+    }
+    return labelled.cases, told
+
+
+@command(
+    group,
+    "crag reflect-data pairs squad.jsonl --output pairs.jsonl",
+    name="pairs",
+)
+def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: PassagesArgument,
+    output: RowsOption,
+    development: LeftOutOption = None,
+    count: Annotated[int, typer.Option(min=1, help="Most pairs.")] = 5000,
+    declined: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of answerable questions that are declined."),
+    ] = 0.0,
+    unsupported: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of outputs that state what no passage holds."),
+    ] = 0.0,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help="question, statement, choice, long; repeatable. Default: question.",
+            show_default=False,
+        ),
+    ] = None,
+    sentences: Annotated[int, typer.Option(min=1, help="Most sentences of an output.")] = 1,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make pairs of instruction and output from questions whose truth is known."""
+    from crag.papers.loading.records import require_replaceable, write_records
+    from crag.papers.self_rag.critique_rules import unleaked
+    from crag.papers.self_rag.generator_data import Pair
+    from crag.papers.self_rag.instruction_pairs import KINDS, instruction_pairs
+
+    wanted = kinds or [KINDS[0]]
+    for kind in wanted:
+        if kind not in KINDS:
+            raise SettingsError("--kind", kind, f"one of {', '.join(KINDS)}")
+    require_replaceable(output, Pair)
+    truths, leaks = unleaked(data, development or (), seed)
+    pairs = instruction_pairs(
+        truths, count, declined=declined, unsupported=unsupported,
+        kinds=[kind for kind in KINDS if kind in wanted], sentences=sentences, seed=seed,
+    )  # fmt: skip
+    if not pairs:
+        raise TrainingError("no question is left: all of them are in the development data too")
+    write_records(output, pairs)
+    made = dict(Counter(one.dataset_name for one in pairs))
+    _show(output, {"pairs": len(pairs), "kinds": made, "in_development": leaks}, as_json=as_json)
+
+
+def _show(output: Path, told: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print what was made, by name; counts within counts are told in a line each."""
+    if as_json:
+        print_json({"output": str(output), **told})
+        return
+    for name, value in told.items():
+        words = name.replace("_", " ")
+        if not isinstance(value, Mapping):
+            say(f"{words}: {value:,}")
+            continue
+        for one, counts in value.items():
+            inner = counts if isinstance(counts, Mapping) else {"": counts}
+            for label, number in inner.items():
+                say(f"{words}: {number:,} {safe(f'{one} {label}'.strip())}")
+    say(f"Written to {safe(output)}.")

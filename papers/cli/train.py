@@ -1,0 +1,418 @@
+"""`crag train`: evaluators, readers, encoders, and the critic and generator of Self-RAG."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from pydantic import BaseModel
+
+from crag.cli.options import JsonOption
+from crag.cli.terminal import assigned, print_json, print_table, safe, say
+from crag.papers.cli.command import command, group_of_commands, refuse_overwriting
+from crag.papers.cli.options import (
+    CasesArgument,
+    CurvesOption,
+    DevelopmentOption,
+    HeldOutOption,
+    LabelledData,
+    LabelsOption,
+    LicenceOption,
+    ModelFolder,
+    RecipeOption,
+    RecipeSettings,
+)
+from crag.plain import counted
+
+if TYPE_CHECKING:
+    from crag.models.model_card import DataFile, ModelCard
+    from crag.papers.self_rag.language_model import LanguageModel, TokenText
+    from crag.papers.self_rag.language_recipe import LanguageModelCard, LanguageRecipe
+
+group = group_of_commands("Train an evaluator, or the critic and generator of Self-RAG.")
+READ_LENGTH = 320
+"""Tokens of one input when reading: a chunk of our splitter, its headings and the question."""
+UNSURE = "docs_"
+"""Sources whose wrong sections may hold the answer as well; no grade is fitted to them."""
+_LIMITS: Mapping[str, list[str]] = {
+    "evaluator": [
+        "A score says how well a text fits the question, not whether what the text says is true.",
+        "The thresholds belong to this evaluator and to data like those it was calibrated on.",
+    ],
+    "encoder": [
+        "It reads English; of a passage it reads 254 tokens.",
+        (
+            "It learned questions that a chat model wrote about documentation and Wikipedia; of "
+            "other texts it may find less than its base."
+        ),
+    ],
+    "critic": [
+        "It judges by the case alone; what it calls supported need not be true.",
+        "Labels made by rule are about questions with short answers; others may be judged worse.",
+    ],
+    "generator": [
+        "It critiques its own text; a critique is a prediction of the critic's, not the truth.",
+        "It is as good as its critic and its passages, which this card does not measure.",
+    ],
+}
+
+
+@command(
+    group,
+    "crag train pairs.jsonl --output mine",
+    "crag train pairs.jsonl --output mine --dev held-out.jsonl --set epochs=3",
+    extra="train",
+)
+def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: LabelledData,
+    output: ModelFolder,
+    development: DevelopmentOption = None,
+    share: HeldOutOption = 0.1,
+    preset: Annotated[
+        Literal["default", "paper"],
+        typer.Option(help="default: as the shipped one; paper: T5-large, as CRAG."),
+    ] = "default",
+    settings: RecipeSettings = None,
+    labels: LabelsOption = "auto",
+    licence: LicenceOption = None,
+    leaks: Annotated[
+        Literal["refuse", "drop", "allow"],
+        typer.Option(help="Questions and titles in both training and development data."),
+    ] = "refuse",
+    pictures: CurvesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train an evaluator on your labelled data; run it again to resume."""
+    from crag.papers.evaluator import splits
+    from crag.papers.evaluator.pairs import describe, read_pairs
+    from crag.papers.evaluator.recipe import recipe_from
+    from crag.papers.evaluator.trainer import train
+    from crag.papers.saving import save_model
+
+    recipe = recipe_from(preset, assigned(settings))
+    _prepare(output, recipe.base, pictures)
+    read = {path: read_pairs(path, labels) for path in data}
+    pairs = [pair for part in read.values() for pair in part]
+    held_out = {path.stem: read_pairs(path, labels) for path in development or ()}
+    if not held_out and share > 0:
+        pairs, held_out["held out"] = splits.held_out(pairs, share, recipe.seed)
+    unseen = [pair for part in held_out.values() for pair in part]
+    if leaks == "drop":
+        pairs = splits.without_leaks(pairs, unseen)
+    splits.check_classes(pairs, "the training data")
+    if leaks == "refuse":
+        splits.check_apart(pairs, unseen)
+    if not as_json:
+        relevant = sum(pair.positive for pair in pairs)
+        say(f"{counted(len(pairs), 'pair')}, {relevant:,} of them relevant", stderr=True)
+    trained = train(recipe, pairs, output, quiet=as_json)
+    trainee = trained.trainee
+    files = [describe(path, part, licence) for path, part in read.items()]
+    card = _card(trainee.kind, recipe.base, recipe, files, max_length=recipe.max_length)
+    save_model(trainee.model, trainee.tokenizer, output, card)
+    card = _measured(card, output, {name: part for name, part in held_out.items() if part})
+    _draw(trained.history, pictures)
+    _finish(card, output, _to_calibrate(output), as_json=as_json)
+
+
+@command(
+    group,
+    "crag train critic critic.jsonl --output models/critic",
+    extra="train",
+)
+def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: CasesArgument,
+    output: ModelFolder,
+    development: DevelopmentOption = None,
+    share: HeldOutOption = 0.1,
+    recipe: RecipeOption = None,
+    settings: RecipeSettings = None,
+    licence: LicenceOption = None,
+    pictures: CurvesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a critic of Self-RAG on labelled cases; run it again to resume."""
+    from crag.errors import TrainingError
+    from crag.papers.loading.records import read_records
+    from crag.papers.self_rag.critic import agreement, critic_texts, load_critic
+    from crag.papers.self_rag.critique_cases import LabelledCase, held_out
+    from crag.papers.self_rag.language_model import load_base
+    from crag.papers.self_rag.language_recipe import language_card, language_recipe
+
+    chosen = language_recipe("critic", recipe, assigned(settings))
+    _prepare(output, chosen.base, pictures)
+    read = {path: read_records(path, LabelledCase) for path in data}
+    cases = [case for part in read.values() for case in part]
+    unseen = [case for path in development or () for case in read_records(path, LabelledCase)]
+    if not unseen:
+        cases, unseen = held_out(cases, share, chosen.seed)
+    groups, keys = {case.group for case in unseen} - {""}, {case.key for case in unseen}
+    kept = [case for case in cases if case.group not in groups and case.key not in keys]
+    if not kept:
+        message = "nothing is left to train on: every case is in the development data too"
+        raise TrainingError(message)
+    base = load_base(chosen)
+    texts, too_long = critic_texts(base.tokenizer, kept, chosen.max_length)
+    left_out = {"in the development data": len(cases) - len(kept), "too long": too_long}
+    files = {path: len(part) for path, part in read.items()}
+    card = language_card("critic", chosen, files, licence)
+    card = _train_language(base, chosen, texts, output, card, left_out, pictures, quiet=as_json)
+    if unseen:
+        found = agreement(unseen, load_critic(output).labels(unseen))
+        metrics = {
+            kind: {"cases": one.cases, "accuracy": round(one.accuracy, 4)}
+            for kind, one in found.items()
+        }
+        confusion = {kind: one.confusion for kind, one in found.items()}
+        changes = {"metrics": card.metrics | metrics, "confusion": confusion}
+        card = card.model_copy(update=changes)
+    following = f"Next, make a generator's data:\n  crag reflect-data DATA --critic {output}"
+    _finish(card, output, following, as_json=as_json)
+
+
+@command(
+    group,
+    "crag train generator records.jsonl --output models/self-rag",
+    extra="train",
+)
+def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: CasesArgument,
+    output: ModelFolder,
+    recipe: RecipeOption = None,
+    settings: RecipeSettings = None,
+    licence: LicenceOption = None,
+    pictures: CurvesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a generator of Self-RAG on critiqued records; run it again to resume."""
+    from crag.papers.self_rag.generator_data import read_reflective
+    from crag.papers.self_rag.language_model import load_base
+    from crag.papers.self_rag.language_recipe import language_card, language_recipe
+    from crag.papers.self_rag.reflective_text import reflective_texts
+
+    chosen = language_recipe("generator", recipe, assigned(settings))
+    _prepare(output, chosen.base, pictures)
+    read = {path: read_reflective(path) for path in data}
+    records = [(one.asked, one.output) for part in read.values() for one in part]
+    base = load_base(chosen)
+    texts = reflective_texts(base.tokenizer, records, chosen)
+    files = {path: len(part) for path, part in read.items()}
+    left_out = {"instruction too long": len(records) - len(texts)}
+    card = language_card("generator", chosen, files, licence)
+    card = _train_language(base, chosen, texts, output, card, left_out, pictures, quiet=as_json)
+    following = f"Next, use it:\n  CRAG_REFLECTION={output} crag ask QUESTION --method self-rag"
+    _finish(card, output, following, as_json=as_json)
+
+
+@command(
+    group,
+    "crag train reader rows.jsonl --output my-reader",
+    "crag train reader rows.jsonl --output my-reader --set start=reader --set start_share=0.5",
+    extra="train",
+)
+def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: Annotated[Path, typer.Argument(help="Rows of crag train reader-data (JSONL).")],
+    output: ModelFolder,
+    development: DevelopmentOption = None,
+    graded: Annotated[
+        int, typer.Option(min=2, help="Rows kept out of training, to fit the grade to.")
+    ] = 1400,
+    settings: RecipeSettings = None,
+    licence: LicenceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a reader, the default evaluator, on rows; run it again to resume."""
+    from crag.models.reading_model import GRADE, ReaderModel
+    from crag.papers.evaluator.pairs import read_pairs
+    from crag.papers.loading.records import read_records
+    from crag.papers.reader import reader as readers
+    from crag.papers.reader.onnx_export import hashes_of
+    from crag.papers.reader.rows import ReadingRow
+    from crag.papers.saving import write_card
+    from crag.papers.training import valid_recipe
+
+    recipe = valid_recipe(readers.ReaderRecipe, assigned(settings))
+    _prepare(output, recipe.start)
+    rows = read_records(data, ReadingRow)
+    if recipe.steps is None:
+        steps = max(1, (len(rows) - graded) // recipe.batch_size)
+        recipe = recipe.model_copy(update={"steps": steps})
+    unseen = readers.unseen(rows, recipe, graded)
+    trained = readers.train_reader(recipe, rows, output, quiet=as_json)
+    rarity = readers.save_reader(trained.base, rows, output)
+    sure = [row for row in unseen if not row.source.startswith(UNSURE)]
+    grade = readers.fit_grade(ReaderModel(output, READ_LENGTH), sure)
+    readers.save_grade(grade, rarity, output)
+    described = _described(data, len(rows), sum(row.answer == 1 for row in rows), licence)
+    card = _card(
+        "reader", recipe.start, recipe, [described], max_length=READ_LENGTH,
+        files=hashes_of(output, GRADE),
+    )  # fmt: skip
+    write_card(output, card)
+    sets = {path.stem: read_pairs(path) for path in development or ()}
+    _finish(_measured(card, output, sets), output, _to_calibrate(output), as_json=as_json)
+
+
+@command(
+    group,
+    "crag train encoder questions.jsonl --output my-encoder",
+    "crag train encoder questions.jsonl reader.jsonl --output my-encoder --set batch_size=64",
+    extra="train",
+)
+def encoder(
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="Rows of crag train questions, and of crag train reader-data (JSONL)."),
+    ],
+    output: ModelFolder,
+    settings: RecipeSettings = None,
+    licence: LicenceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train the sentence encoder on questions and what answers them; run it again to resume."""
+    from crag.models.encoder import MAX_LENGTH, SentenceEncoder, packaged_encoder
+    from crag.papers.reader import encoder as encoders
+    from crag.papers.reader.asked import AskedRow
+    from crag.papers.reader.onnx_export import hashes_of
+    from crag.papers.reader.rows import ReadingRow
+    from crag.papers.saving import write_card
+    from crag.papers.training import valid_recipe
+
+    recipe = valid_recipe(encoders.EncoderRecipe, assigned(settings))
+    _prepare(output, recipe.start)
+    read = {path: encoders.read_rows(path) for path in data}
+    rows: list[AskedRow | ReadingRow] = [row for part in read.values() for row in part]
+    asked = [row for row in rows if isinstance(row, AskedRow)]
+    learned, unseen = encoders.split_off(asked, recipe.held_out, recipe.seed)
+    kept: list[AskedRow | ReadingRow] = [
+        *learned,
+        *(row for row in rows if isinstance(row, ReadingRow)),
+    ]
+    pairs = [pair for row in kept for pair in encoders.pairs_of(row)]
+    trained = encoders.train_encoder(recipe, pairs, output, quiet=as_json)
+    encoders.save_encoder(trained, output)
+    files = []
+    for path, part in read.items():
+        count = sum(len(encoders.pairs_of(row)) for row in part)
+        files.append(_described(path, count, count, licence))
+    hashes = hashes_of(output)
+    card = _card("encoder", recipe.start, recipe, files, max_length=MAX_LENGTH, files=hashes)
+    write_card(output, card)
+    if unseen:
+        both = {"recall_at_5_packaged": packaged_encoder(), "recall_at_5": SentenceEncoder(output)}
+        metrics = encoders.recall(both, unseen, learned, recipe.seed)
+        card = card.model_copy(update={"metrics": metrics})
+    following = f"Next, embed with it:\n  CRAG_EMBEDDING_MODEL={output} crag index DOCUMENTS"
+    _finish(card, output, following, as_json=as_json)
+
+
+def _prepare(output: Path, start: str, pictures: Path | None = None) -> None:
+    """Refuse before any work what could not be finished, or would overwrite the start."""
+    from crag.papers.evaluator.pictures import require_drawable
+
+    refuse_overwriting([output], [Path(start)])
+    if pictures:
+        require_drawable(pictures)
+
+
+def _draw(history: Sequence[Mapping[str, float]], pictures: Path | None) -> None:
+    from crag.papers.evaluator.pictures import training_curves
+
+    if pictures:
+        training_curves(history, pictures / "training.png")
+
+
+def _described(path: Path, pairs: int, positives: int, licence: str | None) -> "DataFile":
+    from crag.models.model_card import DataFile
+    from crag.papers.loading.records import file_digest
+
+    return DataFile(
+        name=path.name, sha256=file_digest(path), pairs=pairs, positives=positives, licence=licence
+    )
+
+
+def _card(
+    kind: Any, base: str, recipe: BaseModel, data: list["DataFile"], **others: Any
+) -> "ModelCard":
+    from crag.models.model_card import ModelCard
+
+    limits = _LIMITS["encoder" if kind == "encoder" else "evaluator"]
+    return ModelCard(
+        kind=kind, base=base, data=data, recipe=recipe.model_dump(mode="json"), limits=limits,
+        **others,
+    )  # fmt: skip
+
+
+def _measured(card: "ModelCard", folder: Path, sets: Mapping[str, Any]) -> "ModelCard":
+    """Return the card with the quality of the saved evaluator, loaded like a user's."""
+    from crag.evaluators import load_evaluator
+    from crag.papers.evaluator.evidence import measured_quality
+
+    if not sets:
+        return card
+    found = load_evaluator(str(folder.resolve()))
+    metrics = {name: measured_quality(found, pairs) for name, pairs in sets.items()}
+    return card.model_copy(update={"metrics": metrics})
+
+
+def _train_language(  # noqa: PLR0913, PLR0917 - what a run is
+    base: "LanguageModel",
+    recipe: "LanguageRecipe",
+    texts: "Sequence[TokenText]",
+    output: Path,
+    card: "LanguageModelCard",
+    left_out: Mapping[str, int],
+    pictures: Path | None,
+    *,
+    quiet: bool,
+) -> "LanguageModelCard":
+    """Train and save with a card, and return the card with the first and the last loss.
+
+    Raises:
+        typer.Exit: in processes other than the first, whose part ends with the training.
+    """
+    from crag.papers.saving import save_model
+    from crag.papers.self_rag.language_model import train_language_model
+
+    if not quiet and os.environ.get("RANK", "0") == "0":
+        say(counted(len(texts), "record"), stderr=True)
+    trained = train_language_model(base, recipe, texts, output, quiet=quiet)
+    if not trained.is_main:
+        raise typer.Exit
+    losses = [round(entry["loss"], 4) for entry in trained.history if "loss" in entry]
+    changes = {
+        "left_out": {reason: count for reason, count in left_out.items() if count},
+        "limits": _LIMITS[card.kind],
+        "metrics": {"training": {"first_loss": losses[0], "last_loss": losses[-1]}},
+    }
+    card = card.model_copy(update=changes)
+    save_model(trained.model, trained.tokenizer, output, card, trained.weights)
+    _draw(trained.history, pictures)
+    return card
+
+
+def _to_calibrate(output: Path) -> str:
+    return f"Next, fit its thresholds:\n  crag calibrate DATA --evaluator {output} --write"
+
+
+def _finish(card: Any, output: Path, following: str, *, as_json: bool) -> None:
+    """Write the card as it is now, remove the checkpoints, and show what came of the run."""
+    from crag.papers.saving import outside_faults, write_card
+    from crag.papers.training import finish
+
+    with outside_faults(output):
+        write_card(output, card)
+    finish(output)
+    plain = card.model_dump(mode="json")
+    if as_json:
+        print_json({"output": str(output), "card": plain})
+        return
+    for reason, count in plain.get("left_out", {}).items():
+        say(f"left out: {count:,} {safe(reason)}")
+    for name, metrics in plain["metrics"].items():
+        say(f"{safe(name)}: " + ", ".join(f"{key} {value:g}" for key, value in metrics.items()))
+    for kind, table in plain.get("confusion", {}).items():
+        rows = ((safe(truth), *map(str, row.values())) for truth, row in table.items())
+        print_table(rows, f"{kind}: judged", *map(safe, table))
+    say(f"Written to {safe(output)}. {safe(following)}")

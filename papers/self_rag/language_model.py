@@ -1,0 +1,236 @@
+"""Fine-tune a causal language model that knows the reflection tokens."""
+
+import hashlib
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crag.errors import TrainingError
+from crag.extras import require
+from crag.papers.self_rag.language_recipe import LanguageRecipe, NewRows
+from crag.papers.training import LOG_STEPS, Visits, fixed_order, run_training
+from crag.plain import first_line
+from crag.reflection_tokens import PAD, TOKENS, token_ids
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+IGNORED = -100
+"""The label of a token that takes no part in the loss."""
+
+
+class LanguageModel(NamedTuple):
+    """A model with the reflection tokens in its vocabulary, and its tokenizer."""
+
+    model: "PreTrainedModel"
+    tokenizer: "PreTrainedTokenizerBase"
+    added: list[int]
+    """Ids of the tokens that it did not have before."""
+
+
+class TokenText(NamedTuple):
+    """One record as tokens; `labels` are the tokens themselves where they are learned."""
+
+    ids: NDArray[np.int32]
+    labels: NDArray[np.int32]
+
+
+class TrainedLanguageModel(NamedTuple):
+    """A finished run: the model, perhaps with adapters, and entries of Trainer's log."""
+
+    model: Any
+    tokenizer: Any
+    history: list[dict[str, float]]
+    is_main: bool = True
+    """Whether this process is the one that saves; others have done their part."""
+    weights: dict[str, Any] | None = None
+    """The whole weights where `model` holds a shard of each (FSDP, DeepSpeed)."""
+
+
+def token_text(ids: Sequence[int], learned: Sequence[bool]) -> TokenText:
+    """Return the tokens with `IGNORED` as the label of those that are not learned."""
+    tokens = np.asarray(ids, dtype=np.int32)
+    return TokenText(tokens, np.where(np.asarray(learned, dtype=bool), tokens, IGNORED))
+
+
+def load_base(recipe: LanguageRecipe) -> LanguageModel:
+    """Load the base of a recipe with the reflection tokens, and `PAD` if nothing pads.
+
+    Raises:
+        TrainingError: it cannot be loaded, its tokenizer has no token that ends a text, or it reads
+            fewer tokens than `max_length`.
+        MissingPackageError: the extra `train` is not installed.
+    """
+    require("train", "training", "torch", "transformers", "accelerate")
+    import torch
+    from safetensors import SafetensorError
+    from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
+
+    set_seed(recipe.seed)
+    place = recipe.base
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(place)
+        if tokenizer.eos_token_id is None:
+            raise ValueError("its tokenizer has no token that ends a text (eos_token)")  # noqa: TRY301
+        # Weights may be pickled, as the released ones are, but hold no code.
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            place, dtype=torch.float32, weights_only=True
+        )
+    except (
+        OSError, ValueError, KeyError, RuntimeError, TypeError, SafetensorError, UnpicklingError,
+    ) as error:  # fmt: skip
+        message = (
+            f"the base model {place!r} cannot be loaded: {first_line(error)}. Give a folder with "
+            "config.json, *.safetensors and a tokenizer, or an id on the Hugging Face hub"
+        )
+        raise TrainingError(message) from error
+    most = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if most is not None and recipe.max_length > most:
+        message = f"{place!r} reads at most {most} tokens: set max_length={most} or less"
+        raise TrainingError(message)
+    return LanguageModel(model, tokenizer, add_tokens(model, tokenizer, recipe.new_rows))
+
+
+def add_tokens(model: Any, tokenizer: Any, new_rows: NewRows = "words") -> list[int]:
+    """Add what is missing of the reflection tokens, and `PAD`; return the ids of the new rows.
+
+    A tokenizer that pads with the end would hide the end from the loss, so it is given `PAD` too.
+    """
+    import torch
+    from tokenizers import AddedToken
+
+    pads = tokenizer.pad_token_id not in {None, tokenizer.eos_token_id}
+    known = tokenizer.get_vocab()
+    missing = [token for token in (TOKENS if pads else (*TOKENS, PAD)) if token not in known]
+    pieces = {token: _pieces(tokenizer, token) for token in missing}
+    tokenizer.add_tokens(
+        [AddedToken(token, normalized=False, special=True) for token in missing],
+        special_tokens=True,
+    )
+    if not pads:
+        tokenizer.pad_token = PAD
+    token_ids(tokenizer)
+    model.config.pad_token_id = tokenizer.pad_token_id
+    ids: list[int] = tokenizer.convert_tokens_to_ids(missing)
+    before = model.get_input_embeddings().num_embeddings
+    if len(tokenizer) > before:
+        model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    with torch.no_grad():
+        for table in {id(e.weight): e.weight for e in _tables(model)}.values():
+            mean = table[: min(before, min(ids, default=before))].mean(0)
+            for token, row in zip(missing, ids, strict=True):
+                own = pieces[token] if new_rows == "words" else []
+                table[row] = table[own].mean(0) if own else mean
+    return ids
+
+
+def _tables(model: Any) -> list[Any]:
+    output = model.get_output_embeddings()
+    return [model.get_input_embeddings(), *([output] if output is not None else [])]
+
+
+def _pieces(tokenizer: Any, token: str) -> list[int]:
+    """Return the ids of the words of a token, while it is not one yet."""
+    words = token.strip("[]<>/").replace("/", " ").replace(":", " ")
+    ids: list[int] = tokenizer(f" {words}", add_special_tokens=False).input_ids
+    return [number for number in ids if number != tokenizer.unk_token_id]
+
+
+def _with_adapters(base: LanguageModel, rank: int) -> Any:
+    """Return the model with LoRA on all linear layers; of the embeddings only new rows train."""
+    require("train", "training with LoRA", "peft")
+    from peft import LoraConfig, TaskType, get_peft_model
+
+    model = base.model
+    tables = _tables(model)
+    tied = tables[0].weight is tables[-1].weight
+    names = [name for name, part in model.named_modules() if part in tables[: 1 if tied else 2]]
+    rows = {name.rpartition(".")[2]: base.added for name in names} if base.added else None
+    config = LoraConfig(
+        task_type=TaskType.CAUSAL_LM, r=rank, lora_alpha=2 * rank, target_modules="all-linear",
+        trainable_token_indices=rows,
+    )  # fmt: skip
+    adapted: Any = get_peft_model(model, config)
+    # With a name, peft compares vocabularies, and saves all embeddings with each checkpoint.
+    adapted.peft_config["default"].base_model_name_or_path = ""
+    return adapted
+
+
+def train_language_model(
+    base: LanguageModel,
+    recipe: LanguageRecipe,
+    texts: Sequence[TokenText],
+    output: Path,
+    *,
+    quiet: bool = False,
+) -> TrainedLanguageModel:
+    """Minimise next-token loss on what is learned, or resume a run of the same recipe and texts.
+
+    Processes that `accelerate launch` started share the batches of each step, and with FSDP or
+    DeepSpeed also the weights.
+
+    Raises:
+        TrainingError: there is nothing to learn, the loss is not finite, the disk is full, the
+            processes cannot share a step, or an interrupted run in `output` had another recipe or
+            other texts.
+    """
+    from transformers import DataCollatorForSeq2Seq
+
+    if not any((text.labels != IGNORED).any() for text in texts):
+        message = "no record has a token to learn: raise max_length, or check the data"
+        raise TrainingError(message)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if recipe.accumulation % processes:
+        message = (
+            f"accumulation={recipe.accumulation} batches cannot be shared by {processes} "
+            "processes: set a multiple of their number"
+        )
+        raise TrainingError(message)
+    model = _with_adapters(base, recipe.lora_rank) if recipe.method == "lora" else base.model
+    if recipe.gradient_checkpointing:
+        # transformers renamed it within version 5, and warns of the older name since.
+        renamed = getattr(base.model, "activation_checkpointing_enable", None)
+        (renamed or base.model.gradient_checkpointing_enable)({"use_reentrant": False})
+    lengths = [len(text.ids) for text in texts]
+    order = fixed_order(lengths, recipe.batch_size, recipe.seed, recipe.epochs)
+    steps = recipe.steps or math.ceil(len(order) / (recipe.batch_size * recipe.accumulation))
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text.ids.tobytes() + text.labels.tobytes())
+
+    def example(index: int, _: int) -> dict[str, list[int]]:
+        ids, labels = (part.tolist() for part in texts[index])
+        return {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": labels}
+
+    trainer = run_training(
+        recipe, model, Visits(order, example), digest.hexdigest(), output,
+        collator=DataCollatorForSeq2Seq(base.tokenizer, label_pad_token_id=IGNORED),
+        steps=steps, quiet=quiet,
+        gradient_accumulation_steps=recipe.accumulation // processes,
+        warmup_steps=round(recipe.warmup * steps),
+        lr_scheduler_type=recipe.schedule,
+        logging_steps=min(LOG_STEPS, max(1, steps // 10)),
+    )  # fmt: skip
+    is_sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
+    weights = trainer.accelerator.get_state_dict(trainer.model_wrapped) if is_sharded else None
+    trained = TrainedLanguageModel(
+        model, base.tokenizer, trainer.state.log_history, trainer.is_world_process_zero(), weights
+    )
+    trainer.accelerator.end_training()
+    return trained
+
+
+def padded_left(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """Return ids and mask of rows that all end at the right, as tensors."""
+    import torch
+
+    width = max(map(len, rows))
+    ids = torch.tensor([[0] * (width - len(row)) + list(row) for row in rows])
+    mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
+    return ids, mask
