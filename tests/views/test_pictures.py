@@ -5,6 +5,7 @@ import pytest
 from crag.graph import build_crag
 from crag.papers.views import draw_scores, walk
 
+
 def words_of(picture: Any) -> str:
     """Return all text in a picture."""
     from matplotlib.text import Text
