@@ -28,10 +28,10 @@ class Passage(NamedTuple):
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """Judge how well texts serve a question.
+    """Judge how well texts serve a question; called from several threads at once.
 
-    One that reads some languages only may name them, by ISO 639-1 code, in an attribute
-    `languages`; the run then records when a text is in another one. Retrievers may do the same.
+    It may name the languages that it reads, by ISO 639-1 code, in an attribute `languages`; the run
+    then records when a text is in another one. Retrievers may do the same.
     """
 
     @property
@@ -43,17 +43,14 @@ class Evaluator(Protocol):
         """Return one score for each text, in the order of `texts`; higher is better.
 
         The text of a titled passage is ``title // text``. An empty text scores -1.0; NaN means that
-        a text could not be scored, which is recorded. Called from several threads at once.
+        a text could not be scored, which is recorded.
         """
         ...
 
 
 @runtime_checkable
 class ReadingEvaluator(Evaluator, Protocol):
-    """An evaluator that also finds the relevant part of a passage, in the same pass.
-
-    The graphs then only call `read`, which has title and text apart.
-    """
+    """An evaluator that also finds the relevant part of a passage; graphs only call `read`."""
 
     @property
     def quote_threshold(self) -> float:
@@ -61,10 +58,9 @@ class ReadingEvaluator(Evaluator, Protocol):
         ...
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
-        """Return one reading for each passage, in order, whatever its length.
+        """Return one reading for each passage, in order; called from several threads at once.
 
-        An empty text is read as score -1.0, no evidence and no span. Called from several threads
-        at once.
+        An empty text is read as score -1.0, no evidence and no span.
         """
         ...
 
@@ -156,10 +152,7 @@ class Quoter(Protocol):
     """Answer without a language model, by quoting."""
 
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
-        """Return the passages to quote, the best first; empty if none is worth showing.
-
-        All of them are sure, or none is.
-        """
+        """Return the passages to quote, the best first; all of them are sure, or none is."""
         ...
 
 
@@ -175,10 +168,7 @@ class Attributor(Protocol):
     def support(
         self, question: str, sentences: Sequence[str], passages: Sequence[Passage]
     ) -> list[list[float]]:
-        """Return for each sentence a degree in [0, 1] for each passage, both in order.
-
-        Sentences come without citations. Called from several threads at once.
-        """
+        """Return for each sentence, without citations, a degree in [0, 1] for each passage."""
         ...
 
 
@@ -282,10 +272,9 @@ class ReflectionBackend(Protocol):
     def candidates(
         self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
-        """Return one greedy candidate for each continuation, in order, generated in one batch.
+        """Return one greedy candidate for each continuation, in order, by one batch.
 
-        Prefixes differ where several hypotheses share a batch; no candidate depends on the others
-        of its batch.
+        Prefixes may differ; no candidate depends on the others of its batch.
         """
         ...
 

@@ -66,7 +66,7 @@ def start(telemetry: str = "auto") -> None:
 
     if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return
-    for name, value in [("OTEL_SERVICE_NAME", "crag"), *((name, "true") for name in _HIDDEN)]:
+    for name, value in {"OTEL_SERVICE_NAME": "crag", **dict.fromkeys(_HIDDEN, "true")}.items():
         os.environ.setdefault(name, value)
     tracers = TracerProvider()
     if os.environ[_HIDE_INPUTS].lower() == "true":

@@ -55,14 +55,9 @@ class FakeEvaluator:
         error: Exception | None = None,
     ) -> None:
         self._score, self._otherwise, self._error = score, otherwise, error
-        self._thresholds = Thresholds(upper=upper, lower=lower)
+        self.thresholds = Thresholds(upper=upper, lower=lower)
         self.calls: list[tuple[str, list[str]]] = []
         """Question and texts of each call."""
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """Return the given thresholds."""
-        return self._thresholds
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, in order, or raise the given error."""
@@ -96,14 +91,9 @@ class FakeReadingEvaluator(FakeEvaluator):
     ) -> None:
         super().__init__(score, **options)
         self._evidence = evidence
-        self._quote_threshold = quote_threshold
+        self.quote_threshold = quote_threshold
         self.read_passages: list[list[Passage]] = []
         """The passages of each call of `read`."""
-
-    @property
-    def quote_threshold(self) -> float:
-        """Return the given threshold."""
-        return self._quote_threshold
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order, or raise the given error."""

@@ -75,12 +75,10 @@ def load_embeddings(
     from pydantic import SecretStr
 
     options: dict[str, Any] = {  # Type checkers disagree on the names of these parameters.
-        "base_url": base_url,
-        "api_key": SecretStr(api_key or "not-needed"),
-        "timeout": SECONDS,
+        "base_url": base_url, "api_key": SecretStr(api_key or "not-needed"), "timeout": SECONDS,
         "max_retries": RETRIES,
         "check_embedding_ctx_length": False,  # Sends texts; other servers take no token numbers.
-    }
+    }  # fmt: skip
     return ServedEmbeddings(name, OpenAIEmbeddings(model=model, **options))
 
 

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from langchain_core.documents import BaseDocumentCompressor
 
-from crag.errors import SearchError, SettingsError
+from crag.errors import SettingsError
 from crag.evaluators import (
     EvaluatorReranker,
     ReaderAttributor,
@@ -156,25 +156,21 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
             from crag.web import TavilySearcher
 
             if (key := environment.tavily_api_key) is None:
-                message = "CRAG_SEARCH=tavily needs a key: set TAVILY_API_KEY"
-                raise SearchError("Tavily", "key", message)
-            address = environment.tavily_base_url
-            return TavilySearcher(key.get_secret_value(), base_url=address)
+                raise SettingsError("CRAG_SEARCH", name, "it needs a key: set TAVILY_API_KEY")
+            return TavilySearcher(key.get_secret_value(), base_url=environment.tavily_base_url)
         case "searxng":
             from crag.web import SearxngSearcher
 
             if environment.searxng_url is None:
-                message = "CRAG_SEARCH=searxng needs the address of a server: set SEARXNG_URL"
-                raise SearchError("SearXNG", "request", message)
+                raise SettingsError("CRAG_SEARCH", name, "it needs a server: set SEARXNG_URL")
             return SearxngSearcher(environment.searxng_url)
         case "wikipedia":
             from crag.web import WikipediaSearcher
 
             return WikipediaSearcher(
-                language=environment.wikipedia_language,
-                base_url=environment.wikipedia_url,
+                language=environment.wikipedia_language, base_url=environment.wikipedia_url,
                 contact=environment.contact,
-            )
+            )  # fmt: skip
         case _ if is_attribute(name):
             from crag.web.searchers import FunctionSearcher
 
@@ -220,33 +216,24 @@ def choose_reflection(
             from crag.reflection.backends.prompted import PromptedReflection
 
             if model is None:
-                allowed = (
-                    "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
-                )
-                raise SettingsError("CRAG_REFLECTION", "prompted", allowed)
+                allowed = "it asks a model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
+                raise SettingsError("CRAG_REFLECTION", name, allowed)
             return PromptedReflection(model, prompts=prompts)
         case "server":
             from crag.reflection.backends.completions import CompletionsReflection
 
             url = environment.reflection_url or environment.openai_base_url
             if url is None:
-                allowed = (
-                    "it needs the address of a completions server such as vLLM: set "
-                    "CRAG_REFLECTION_URL, for example to http://localhost:8000/v1"
-                )
-                raise SettingsError("CRAG_REFLECTION", "server", allowed)
+                allowed = "it needs a completions server such as vLLM: set CRAG_REFLECTION_URL"
+                raise SettingsError("CRAG_REFLECTION", name, allowed)
+            model_name, key = environment.reflection_model, environment.key
             return CompletionsReflection(
-                environment.reflection_model,
-                base_url=url,
-                api_key=environment.key,
-                tokens_required=required,
+                model_name, base_url=url, api_key=key, tokens_required=required
             )
         case place:
             from crag.reflection.backends.transformers import TransformersReflection
 
+            device, dtype = environment.reflection_device, environment.reflection_dtype
             return TransformersReflection(
-                place,
-                device=environment.reflection_device,
-                dtype=environment.reflection_dtype,
-                tokens_required=required,
+                place, device=device, dtype=dtype, tokens_required=required
             )
