@@ -11,8 +11,6 @@ from crag.errors import EvaluatorError
 from crag.papers.bench.verdicts import STYLES, Style, VerdictEvaluator, level, verdict
 from crag.testing import FakeChatModel
 
-WORDED: tuple[Style, ...] = ("direct", "chain_of_thought", "few_shot")
-
 
 def judged_passage(messages: list[BaseMessage]) -> str:
     """Return the passage a prompt asks about, which is the last one in it."""
@@ -20,7 +18,7 @@ def judged_passage(messages: list[BaseMessage]) -> str:
     return str(found[-1])
 
 
-@pytest.mark.parametrize("style", WORDED)
+@pytest.mark.parametrize("style", ["direct", "chain_of_thought", "few_shot"])
 def test_each_text_is_one_call_in_a_fence_of_its_own(style: Style) -> None:
     def reply(messages: list[BaseMessage]) -> AIMessage:
         asked = messages[-1].text
@@ -42,9 +40,8 @@ def test_a_failed_a_refused_and_a_malformed_call_are_no_verdict() -> None:
             case text:
                 return AIMessage(text)
 
-    scores = VerdictEvaluator(RunnableLambda(reply)).score(
-        "Where?", ["yes", "fails", "refused", "perhaps", "no"]
-    )
+    texts = ["yes", "fails", "refused", "perhaps", "no"]
+    scores = VerdictEvaluator(RunnableLambda(reply)).score("Where?", texts)
     assert [scores[0], scores[4]] == [1.0, -1.0]
     assert all(math.isnan(score) for score in scores[1:4])
 
@@ -57,47 +54,31 @@ def test_if_every_call_fails_the_first_reason_is_raised_without_its_key() -> Non
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("style", "reply", "said"),
     [
-        ("yes", True),
-        ("**No.**", False),
-        ("_no_", False),
-        ("**Answer**: Yes", True),
-        ("The answer is 'no'.", False),
-        ("<answer>YES</answer>", True),
-        ('{"answer": "no"}', False),
-        ("No, the passage does not say yes to that.", False),
-        ("Yes or no? Yes.", True),
-        ("No mention of it.", False),
-        ("It does, so: yes", True),
-        ("<think>Perhaps no. Yes? No.</think>\nYes", True),
-        ("So it is no.</think>yes", True),
+        *(("direct", reply, True) for reply in (
+            "yes", "**Answer**: Yes", "<answer>YES</answer>", "Yes or no? Yes.", "It does, so: yes",
+            "<think>Perhaps no. Yes? No.</think>\nYes", "So it is no.</think>yes",
+        )),
+        *(("few_shot", reply, False) for reply in (
+            "**No.**", "_no_", "The answer is 'no'.", '{"answer": "no"}', "No mention of it.",
+            "No, the passage does not say yes to that.",
+        )),
+        *(("direct", reply, None) for reply in (
+            "", "maybe", "I cannot say yes or no.", "It says no; then again, yes.", "<think>No, it",
+        )),
+        ("chain_of_thought", "Does it say so? No. But the second does.\n\n**Yes**", True),
+        ("chain_of_thought", "Yes, it is about him. Yet no date.\nAnswer: no.", False),
+        ("chain_of_thought", "No doubt: No. 5 names it. Yes. It makes no other claim.", True),
+        ("chain_of_thought", "The passage makes no mention of a city, no-one is", None),
     ],
-)
-def test_a_verdict_is_read_in_many_forms(reply: str, said: bool) -> None:
-    assert verdict(reply) is said
-    assert verdict(reply, "few_shot") is said
-
-
-@pytest.mark.parametrize(
-    "reply",
-    ["", "maybe", "I cannot say yes or no.", "It says no; then again, yes.", "<think>No, it"],
-)
-def test_a_reply_without_one_verdict_is_malformed(reply: str) -> None:
+)  # fmt: skip
+def test_a_verdict_is_read_in_many_forms(style: Style, reply: str, said: bool | None) -> None:
+    if said is not None:
+        assert verdict(reply, style) is said
+        return
     with pytest.raises(EvaluatorError, match="neither yes nor no"):
-        verdict(reply)
-
-
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        ("Does it say so? No. But the second sentence does.\n\n**Yes**", True),
-        ("Yes, it is about him. Yet there is no date.\nAnswer: no.", False),
-        ("There is no doubt: No. 5 names it. Yes. It makes no other claim.", True),
-    ],
-)
-def test_a_chain_of_thought_ends_in_its_verdict(reply: str, said: bool) -> None:
-    assert verdict(reply, "chain_of_thought") is said
+        verdict(reply, style)
 
 
 @pytest.mark.parametrize(
@@ -108,14 +89,13 @@ def test_a_chain_of_thought_ends_in_its_verdict(reply: str, said: bool) -> None:
         ("High, since it is not low.", "high"),
         ("I would say medium", "medium"),
         ("<think>low or high?</think>high", "high"),
+        *((reply, "") for reply in ("", "yes", "Neither high nor low.", "highly doubtful")),
     ],
 )
 def test_a_level_is_read_from_a_reply(reply: str, said: str) -> None:
-    assert level(reply) == said
-
-
-@pytest.mark.parametrize("reply", ["", "yes", "Neither high nor low.", "highly doubtful"])
-def test_what_is_no_level_is_refused(reply: str) -> None:
+    if said:
+        assert level(reply) == said
+        return
     with pytest.raises(EvaluatorError, match="neither high nor medium nor low"):
         level(reply)
 

@@ -52,17 +52,6 @@ def popqa_rows() -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def arc_row() -> dict[str, Any]:
-    return {
-        "id": "Mercury_7",
-        "question": "Which tool measures mass?",
-        "choices": {"label": ["A", "B", "C", "D"], "text": ["ruler", "balance", "cup", "clock"]},
-        "answerKey": "B",
-        "ctxs": [{"title": "Balance", "text": "A balance measures mass."}],
-    }
-
-
-@pytest.fixture
 def asqa_item() -> dict[str, Any]:
     return {
         "sample_id": "-42",

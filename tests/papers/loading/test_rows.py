@@ -8,19 +8,22 @@ from typing import Any
 import pytest
 
 from crag.errors import DataError
-from crag.papers.bench.examples import Example
+from crag.papers.bench.examples import Example, TaskName
 from crag.papers.loading.detect import load_examples
 
 Write = Callable[..., Path]
+ARC = {
+    "id": "Mercury_7", "question": "Which tool measures mass?", "answerKey": "B",
+    "choices": {"label": ["A", "B", "C", "D"], "text": ["ruler", "balance", "cup", "clock"]},
+}  # fmt: skip
+BIOGRAPHY = {"input": "Question: Tell me a bio of Ada.", "topic": "Ada", "cat": ["rare"]}
 
 
 def test_popqa(write: Write, popqa_rows: list[dict[str, Any]]) -> None:
     loaded = load_examples(write(popqa_rows), "popqa")
     first = loaded.examples[0]
-    assert (first.id, first.task) == ("4000", "popqa")
-    assert first.answers == (("mathematician", "mathematicians"),)
-    assert first.gold_titles == ("Ada Lovelace",)
-    assert first.extra["prop"] == "occupation"
+    assert (first.id, first.answers) == ("4000", (("mathematician", "mathematicians"),))
+    assert (first.gold_titles, first.extra["prop"]) == (("Ada Lovelace",), "occupation")
     assert [one.metadata for one in first.documents] == [
         {"title": "Ada Lovelace", "id": "w0", "position": 0},
         {"title": "Elsewhere", "id": "passage-2", "position": 1},
@@ -29,62 +32,38 @@ def test_popqa(write: Write, popqa_rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "answer"),
+    ("task", "row", "question", "answers"),
     [
-        ({"question": "Milk is white.", "answers": ["true"]}, "true"),
-        ({"claim": "Milk is white.", "answers": ["REFUTES"]}, "false"),
-        ({"claim": "Milk is white.", "label": "SUPPORTS"}, "true"),
-        ({"claim": "Milk is white.", "label": False}, "false"),
+        ("pubhealth", {"question": "Milk is.", "answers": ["true"]}, "Milk is.", "true"),
+        ("pubhealth", {"claim": "Milk is.", "answers": ["REFUTES"]}, "Milk is.", "false"),
+        ("pubhealth", {"claim": "Milk is.", "label": "SUPPORTS"}, "Milk is.", "true"),
+        ("pubhealth", {"claim": "Milk is.", "label": False}, "Milk is.", "false"),
+        ("arc", ARC, "Which tool measures mass?", "B"),
+        ("biography", BIOGRAPHY, "Question: Tell me a bio of Ada.", ""),
     ],
 )
-def test_pubhealth(write: Write, row: dict[str, Any], answer: str) -> None:
-    loaded = load_examples(write([{**row, "ctxs": []}]), "pubhealth")
-    assert loaded.examples[0].question == "Milk is white."
-    assert loaded.examples[0].answers == ((answer,),)
-
-
-def test_arc(write: Write, arc_row: dict[str, Any]) -> None:
-    example = load_examples(write([arc_row]), "arc").examples[0]
-    assert example.choices == (("A", "ruler"), ("B", "balance"), ("C", "cup"), ("D", "clock"))
-    assert (example.answers, example.id) == ((("B",),), "Mercury_7")
-
-
-def test_numeric_keys_stay_as_published_and_are_counted(
-    write: Write, arc_row: dict[str, Any]
+def test_rows_of_other_tasks(
+    write: Write, task: TaskName, row: dict[str, Any], question: str, answers: str
 ) -> None:
-    choices = {"label": ["1", "2", "3", "4"], "text": arc_row["choices"]["text"]}
-    numeric = {**arc_row, "id": "n", "choices": choices, "answerKey": "2"}
-    loaded = load_examples(write([arc_row, numeric]), "arc")
-    assert [one.answers for one in loaded.examples] == [(("B",),), (("2",),)]
-    assert any("numeric answer key" in note and "(line 2)" in note for note in loaded.notes)
+    example = load_examples(write([{**row, "ctxs": []}]), task, format="self-rag").examples[0]
+    assert example.question == question
+    assert example.answers == (((answers,),) if answers else ())
+    assert example.choices == (tuple(zip("ABCD", ARC["choices"]["text"])) if row == ARC else ())  # type: ignore[index] # noqa: B905
+    assert example.gold_titles == (("Ada",) if row == BIOGRAPHY else ())
 
 
-def test_three_and_five_options_are_kept_and_counted(write: Write, arc_row: dict[str, Any]) -> None:
+def test_odd_options_and_numeric_keys_are_kept_and_counted(write: Write) -> None:
+    sizes = [("1234", "2"), ("ABC", "B"), ("ABCD", "B"), ("ABCDE", "B")]
     rows = [
-        {
-            **arc_row,
-            "id": str(size),
-            "choices": {"label": list("ABCDE"[:size]), "text": [f"o{n}" for n in range(size)]},
-        }
-        for size in (3, 4, 5)
-    ]
+        {**ARC, "id": labels, "answerKey": key,
+         "choices": {"label": list(labels), "text": [f"o{label}" for label in labels]}}
+        for labels, key in sizes
+    ]  # fmt: skip
     loaded = load_examples(write(rows), "arc")
-    assert [len(example.choices) for example in loaded.examples] == [3, 4, 5]
-    assert any("5 options" in note and "(line 3)" in note for note in loaded.notes)
-    assert any("3 options" in note and "(line 1)" in note for note in loaded.notes)
-
-
-def test_biographies(write: Write) -> None:
-    row = {
-        "input": "Question: Tell me a bio of Ada.",
-        "topic": "Ada",
-        "cat": ["rare"],
-        "output": "",
-        "ctxs": [{"title": "Ada", "text": "Ada wrote."}],
-    }
-    example = load_examples(write([row]), "biography").examples[0]
-    assert (example.question, example.answers) == ("Question: Tell me a bio of Ada.", ())
-    assert (example.extra["topic"], example.gold_titles) == ("Ada", ("Ada",))
+    assert [len(one.choices) for one in loaded.examples] == [4, 3, 4, 5]
+    assert [one.answers for one in loaded.examples] == [((key,),) for _, key in sizes]
+    for note in ("numeric answer key", "3 options", "5 options"):
+        assert any(note in one for one in loaded.notes)
 
 
 def test_empty_and_missing_contexts_are_kept_and_counted(
@@ -97,6 +76,29 @@ def test_empty_and_missing_contexts_are_kept_and_counted(
     assert [len(one.documents) for one in loaded.examples[:4]] == [2, 0, 1, 0]
     assert "data.jsonl: kept although it has no passage: 2 (line 2, 4)" in loaded.notes
     assert "data.jsonl: skipped passages without text: 2 (line 3, 3)" in loaded.notes
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"answers": ["a"]}, "question: it is missing"),
+        ({"question": " ", "answers": ["a"]}, "question: "),
+        ({"question": 3, "answers": ["a"]}, "question: "),
+        ({"question": "half \ud83d", "answers": ["a"]}, "question: "),
+        ({"question": "Q", "answers": []}, "'answers' is empty"),
+        ({"question": "Q", "answers": [1]}, "answers.0: "),
+        ({"question": "Q", "answers": ["a"], "documents": {}}, "documents: "),
+        ({"text": "T", "label": 1}, "it is a labelled pair"),
+        (ARC, "it looks like a row of the task 'arc', not 'qa'"),
+        ([], "it is list, not one JSON object"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_refused_alone(write: Write, row: Any, reason: str) -> None:
+    path = write([{"question": "Q", "answers": ["a"]}])
+    path.write_text(path.read_text("utf-8") + json.dumps(row) + "\n", "utf-8")
+    loaded = load_examples(path, "qa", format="ours")
+    assert [one.place for one in loaded.refused] == ["data.jsonl, line 2"]
+    assert loaded.refused[0].reason.startswith(reason)
 
 
 def test_a_truncated_download_loses_its_last_line_only(
@@ -114,13 +116,8 @@ def test_duplicates_are_refused_but_namesakes_are_not(
     write: Write, popqa_rows: list[dict[str, Any]]
 ) -> None:
     first = popqa_rows[0]
-    rows = [
-        *popqa_rows,
-        {**first, "id": 1},
-        {**first, "answers": ["poet"]},
-        {**first, "id": 2, "answers": ["poet"]},
-    ]
-    loaded = load_examples(write(rows), "popqa")
+    changes: list[dict[str, Any]] = [{"id": 1}, {"answers": ["poet"]}, {"id": 2, "answers": ["p"]}]
+    loaded = load_examples(write([*popqa_rows, *({**first, **one} for one in changes)]), "popqa")
     assert [one.id for one in loaded.examples][8:] == ["2"]
     assert [(one.place, one.reason) for one in loaded.refused] == [
         ("data.jsonl, line 9", "it repeats the row with id '4000'"),
@@ -128,49 +125,40 @@ def test_duplicates_are_refused_but_namesakes_are_not(
     ]
 
 
-def test_a_long_answer_is_a_reference_where_nobody_annotated(
-    write: Write, asqa_item: dict[str, Any]
+def test_items_of_alce_under_data_as_self_rag_ships_them(
+    tmp_path: Path, asqa_item: dict[str, Any]
 ) -> None:
+    path = tmp_path / "asqa.json"
+    ctxs = [{"title": "Own", "text": "Its own passage."}]
     bare = {**asqa_item, "sample_id": "-43", "annotations": []}
     none = {**asqa_item, "sample_id": "-44", "annotations": [], "answer": None}
-    loaded = load_examples(write([asqa_item, bare, none], "asqa.json"), "asqa")
+    path.write_text(json.dumps({"data": [{**asqa_item, "ctxs": ctxs}, bare, none]}), "utf-8")
+    loaded = load_examples(path, "asqa")
+    first = loaded.examples[0]
+    assert (first.id, first.answers) == ("-42", (("France", "French team"), ("Brazil",)))
+    assert [one.metadata["title"] for one in first.documents] == ["Own"]
     annotated = [one["long_answer"] for one in asqa_item["annotations"]]
     told = [one.extra["references"] for one in loaded.examples]
     assert told == [annotated, [asqa_item["answer"]], []]
-    assert loaded.examples[0].extra["reference"] == asqa_item["answer"]
+    assert first.extra["reference"] == asqa_item["answer"]
+    assert loaded.notes == ["asqa.json: it has 3 rows; the published test set has 948"]
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(DataError, match="download it again"):
+        load_examples(path, "asqa")
 
 
-def row(**changed: Any) -> dict[str, Any]:
+def test_documents_of_ours_keep_their_labels_and_actions_need_no_answers(write: Write) -> None:
     documents = [
         {"title": "Ada", "text": "Ada was a poet.", "answer": True, "url": "https://example.org/a"},
-        {"title": "Bo", "text": "Bo was not.", "answer": False},
+        {"title": "Bo", "text": "Bo was not.", "answer": False, "label": 0},
     ]
-    return {
-        "id": "q1",
-        "question": "What was Ada?",
-        "answers": ["poet"],
-        "subject_title": "Ada",
-        "documents": documents,
-    } | changed
-
-
-def test_documents_keep_their_labels(write: Write) -> None:
-    example = load_examples(write([row()]), "qa").examples[0]
-    assert [one.metadata["answer"] for one in example.documents] == [True, False]
-    assert example.documents[0].metadata["url"] == "https://example.org/a"
-    assert example.gold_titles == ("Ada",)
-
-
-def test_actions_need_no_answers(write: Write) -> None:
-    documents = [
-        {"title": "Ada", "text": "Ada was a poet.", "label": 1},
-        {"title": "Bo", "text": "Bo sang.", "label": 0},
-    ]
-    given = row(action="correct", documents=documents)
-    del given["answers"]
-    example = load_examples(write([given]), "popqa").examples[0]
+    row = {"question": "What was Ada?", "action": "correct", "subject_title": "Ada"}
+    example = load_examples(write([row | {"documents": documents}]), "qa").examples[0]
+    first, second = (one.metadata for one in example.documents)
+    assert (first["answer"], first["url"]) == (True, "https://example.org/a")
+    assert (second["answer"], second["relevant"]) == (False, False)
     assert (example.answers, example.extra["action"]) == ((), "correct")
-    assert [one.metadata["relevant"] for one in example.documents] == [True, False]
+    assert example.gold_titles == ("Ada",)
 
 
 @pytest.mark.data
@@ -190,13 +178,10 @@ def test_development_data(
     assert all(right(example) for example in loaded.examples)
 
 
-COLUMNS = ["id", "subj", "prop", "s_wiki_title", "s_pop", "question", "possible_answers"]
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
+def test_the_long_tail_of_popqas_own_table_is_the_task(tmp_path: Path) -> None:
     path = tmp_path / "popQA.tsv"
     rows = [
+        ["id", "subj", "prop", "s_wiki_title", "s_pop", "question", "possible_answers"],
         ["1", "Ada", "occupation", "Ada Lovelace", "41", "What was Ada?", '["poet", "countess"]'],
         ["2", "Bob", "sport", "Bob Star", "90210", "What did Bob play?", '["golf"]'],
         ["3", "Cy", "genre", "Cy", "", "What did Cy sing?", '["blues"]'],
@@ -204,65 +189,29 @@ def table(tmp_path: Path) -> Path:
         ["5", "Ed", "genre"],
         ["6", 'Flo "F"', "genre", "Flo", "99", "What did Flo sing?", '["soul"]'],
     ]
-    path.write_text("\n".join("\t".join(row) for row in [COLUMNS, *rows]), encoding="utf-8")
-    return path
-
-
-def test_the_long_tail_is_the_task(table: Path) -> None:
-    loaded = load_examples(table, "popqa")
+    path.write_text("\n".join("\t".join(row) for row in rows), encoding="utf-8")
+    loaded = load_examples(path, "popqa")
     assert [example.id for example in loaded.examples] == ["1", "6"]
     assert loaded.examples[0].answers == (("poet", "countess"),)
-    assert loaded.examples[0].gold_titles == ("Ada Lovelace",)
     assert {one.place: one.reason.split(";")[0] for one in loaded.refused} == {
         "popQA.tsv, line 4": "'s_pop' is ''",
         "popQA.tsv, line 5": "'possible_answers' is not a JSON list of texts",
         "popQA.tsv, line 6": "it does not have as many cells as the header",
     }
-    assert any(
-        "left out subjects viewed 100 times a month or more: 1 (line 3)" in note
-        for note in loaded.notes
-    )
+    assert any("left out subjects viewed 100 times a month" in note for note in loaded.notes)
+    assert [one.id for one in load_examples(path, "qa").examples] == ["1", "2", "3", "6"]
 
 
-def test_json_lines_with_answers_as_text_or_list(write: Callable[..., Path]) -> None:
-    row: dict[str, Any] = {"id": 1, "subj": "Ada", "s_pop": 5, "question": "What was Ada?"}
-    rows = [
-        {**row, "possible_answers": json.dumps(["poet"])},
-        {**row, "id": 2, "question": "And Di?", "possible_answers": ["singer"]},
-    ]
-    loaded = load_examples(write(rows), "popqa")
-    assert [one.answers for one in loaded.examples] == [(("poet",),), (("singer",),)]
-
-
-def test_items_under_data_as_self_rag_ships_them(tmp_path: Path, asqa_item: dict[str, Any]) -> None:
-    path = tmp_path / "asqa.json"
-    ctxs = [{"title": "Own", "text": "Its own passage."}]
-    path.write_text(json.dumps({"data": [{**asqa_item, "ctxs": ctxs}]}), encoding="utf-8")
-    example = load_examples(path, "asqa").examples[0]
-    assert [one.metadata["title"] for one in example.documents] == ["Own"]
-
-
-def test_a_truncated_document_is_an_error(write: Write, asqa_item: dict[str, Any]) -> None:
-    path = write([asqa_item], "asqa.json")
-    path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(DataError, match="download it again"):
-        load_examples(path, "asqa")
-
-
-def test_bytes_that_are_no_text_are_an_error(tmp_path: Path) -> None:
+def test_marks_line_ends_and_separators_within_texts_are_no_obstacle(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
-    path.write_bytes(b'{"question": "caf\xe9"}\n')
-    with pytest.raises(DataError, match=r"not UTF-8 \(byte 17\)"):
-        load_examples(path, "qa")
-
-
-def test_byte_order_mark_and_windows_lines_are_taken_away(tmp_path: Path) -> None:
-    path = tmp_path / "data.jsonl"
-    row = '{"question": "q\\r?", "answers": ["a"]}'
+    row = '{"question": "q\\r?\u2028b\x85c", "answers": ["a"]}'
     path.write_bytes(b"\xef\xbb\xbf" + f"{row}\r\n".encode())
     loaded = load_examples(path, "qa")
-    assert loaded.examples[0].question == "q\r?"
+    assert loaded.examples[0].question == "q\r?\u2028b\x85c"
     assert loaded.notes[:2] == [
         "data.jsonl: removed the byte-order mark",
         "data.jsonl: removed Windows line ends",
     ]
+    path.write_bytes(b'{"question": "caf\xe9"}\n')
+    with pytest.raises(DataError, match=r"not UTF-8 \(byte 17\)"):
+        load_examples(path, "qa")
