@@ -13,9 +13,9 @@ from crag.answering.citations import (
     numbered_passages,
     strips_of,
     validate,
+    why_empty,
     with_number,
 )
-from crag.answering.emptiness import why_empty
 from crag.answering.links import without_links
 from crag.answering.outcome import NOT_FOUND, answer_message, declines, links_removed
 from crag.answering.quoted import quoted_or_abstained
@@ -135,7 +135,7 @@ def _problem(
     """Return what is wrong with text that a model wrote about passages; empty if nothing is."""
     if any(one["passage"] is None or "quotation_score" in one for one in chosen):
         return ""
-    if nothing := why_empty(question, answer):
+    if nothing := why_empty(answer):
         return f"the model {nothing}"
     doubted = [_doubted(one) for one in chosen]
     if doubted and all(doubted):

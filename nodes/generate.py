@@ -10,8 +10,8 @@ from langchain_core.messages import AnyMessage
 from langchain_core.runnables import Runnable, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
 
+from crag.answering.citations import why_empty
 from crag.answering.context import fenced, kept_strips, paper_format
-from crag.answering.emptiness import why_empty
 from crag.answering.model_calls import Reply, aask, ask
 from crag.answering.outcome import (
     FOUND_NOTHING,
@@ -121,7 +121,7 @@ class Generate:
 
         The demand for numbers is what makes a small model write nothing else.
         """
-        says_nothing = plan.strips and _why_empty(state, settings, reply)
+        says_nothing = plan.strips and _why_empty(settings, reply)
         if not says_nothing or settings.calls_left(state) <= 1:
             return None
         question = neutral(state["question"])
@@ -137,11 +137,11 @@ class Generate:
         second: Reply | None,
     ) -> GenerateUpdate:
         events = [*plan.events]
-        if reply is not None and (nothing := _why_empty(state, settings, reply)):
+        if reply is not None and (nothing := _why_empty(settings, reply)):
             detail = f"the model {nothing}: {reply.text}"
             if second is None and plan.strips:
                 detail += "; max_llm_calls leaves no call to ask it again"
-            reply, repeated = _with_words(state, settings, reply, second, detail)
+            reply, repeated = _with_words(settings, reply, second, detail)
             events += repeated
         if reply is None or reply.problem is not None:
             return quoted_or_abstained(state, settings, self.quoter, plan.strips, events, reply)
@@ -174,20 +174,20 @@ class Generate:
         return from_quotations(quotations, plan.strips, events, reply)
 
 
-def _why_empty(state: State, settings: Settings, reply: Reply) -> str:
+def _why_empty(settings: Settings, reply: Reply) -> str:
     """Return what is wrong with the reply of a model that was to cite and said nothing."""
     is_answer = settings.cites and reply.problem is None
-    return why_empty(state["question"], reply.text) if is_answer else ""
+    return why_empty(reply.text) if is_answer else ""
 
 
 def _with_words(
-    state: State, settings: Settings, reply: Reply, second: Reply | None, detail: str
+    settings: Settings, reply: Reply, second: Reply | None, detail: str
 ) -> tuple[Reply, list[Event]]:
     """Put the second reply in the place of one that says nothing, for the reason in `detail`."""
     if second is None:
         return reply._replace(problem="wordless", detail=detail), []
     second = second._replace(usage=add_usage(reply.usage, second.usage))
-    if _why_empty(state, settings, second):
+    if _why_empty(settings, second):
         detail = f"{detail}; asked again without the demand for numbers: {second.text}"
         return second._replace(problem="wordless", detail=detail), []
     again = "ask again without the demand for numbers"

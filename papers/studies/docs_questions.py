@@ -34,7 +34,7 @@ from crag.correction.provenance import passage_of
 from crag.correction.scoring import LOWEST
 from crag.evaluators.reader import ReaderEvaluator
 from crag.generation import ExtractiveAnswerer
-from crag.generation.quoting import quotations_in
+from crag.answering.quoting import quotations_in
 from crag.graph import build_crag
 from crag.index import DocumentIndex, index_paths
 from crag.index.retriever import IndexRetriever

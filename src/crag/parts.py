@@ -145,6 +145,8 @@ class Quotation(NamedTuple):
     """Whether it adds to an answer that is shown without it."""
     lead: str = ""
     """The heading that names its subject, where the text does not; shown above it."""
+    disagrees: bool = False
+    """Whether another document gives another value for the same thing."""
 
 
 @runtime_checkable

@@ -92,28 +92,55 @@ def test_a_sentence_from_two_strips_that_cites_both_is_supported_by_both_togethe
 
 
 @pytest.mark.parametrize(
-    "below",
-    ["\n\n[1][2]", "\n[1]\n[2]", "\n\nSources: [1], [2].", "\n\n[2][1]\n", "\n\n(1) [1, 2]"],
-)
-def test_numbers_in_a_paragraph_of_their_own_move_to_their_sentences(below: str) -> None:
-    found = told(f"Babbage designed the analytical engine. Ada wrote the first program.{below}")
-    assert found.answer == (
-        "Babbage designed the analytical engine [2]. Ada wrote the first program [1]."
-    )
-    assert [one["status"] for one in found.sentences] == ["cited", "cited"]
+    ("answer", "written", "strips"),
+    [
+        ("Babbage designed the engine. Ada wrote the first program.\n\nSources: [1].",
+         "Babbage designed the engine [2]. Ada wrote the first program.\n\nSources: [1].",
+         [[2], [1]]),
+        ("Ada wrote the first program.\n[1]\n[2]", "Ada wrote the first program.\n[1]\n[2]",
+         [[1, 2]]),
+        ("[1]\n\nAda wrote the first program.", "[1]\n\nAda wrote the first program [1].", [[1]]),
+    ],
+)  # fmt: skip
+def test_numbers_on_a_line_of_their_own_are_those_of_the_sentence_above(
+    answer: str, written: str, strips: list[list[int]]
+) -> None:
+    found = told(answer)
+    assert found.answer == written
+    assert [one["strips"] for one in found.sentences] == strips
 
 
-def test_numbers_between_paragraphs_belong_to_the_one_above() -> None:
-    found = told("Ada wrote the first program.\n\n[2]\n\nBabbage designed the analytical engine.")
-    assert found.answer == (
-        "Ada wrote the first program [2].\n\nBabbage designed the analytical engine [2]."
-    )
-    assert [one["status"] for one in found.sentences] == ["cited", "attributed"]
-
-
-def test_numbers_above_everything_belong_to_what_follows() -> None:
-    found = told("[1]\n\nAda wrote the first program.")
-    assert found.answer == "Ada wrote the first program [1]."
+@pytest.mark.parametrize(
+    ("question", "said", "text", "wrong"),
+    [
+        ("What is the hotel limit in London?", "The hotel limit in London is 180 EUR.",
+         "| City | Hotel limit |\n| --- | --- |\n| London | 260 EUR |\n| Paris | 180 EUR |",
+         ["180"]),
+        ("What is the hotel limit in London?", "It is 260 EUR in London.",
+         "| City | Hotel limit |\n| --- | --- |\n| London | 260 EUR |\n| Paris | 180 EUR |",
+         []),
+        ("Is invoice 1042 paid?", "Invoice 1042 is overdue.",
+         "- Invoice 1041: overdue\n- Invoice 1042: open", ["overdu"]),
+        ("When does the lease of the barn end?", "The lease of the barn ends on 31 May 2025.",
+         "The lease of the barn ends on 2025-05-31.", []),
+        ("How heavy is the Kestrel?", "The Kestrel weighs 3 kg.",
+         "The Kestrel is a tent for two. It weighs 3 kg.", []),
+        ("How many nights?", "At most 3 nights are paid.", "At most three nights are paid.", []),
+        ("What does it cost?", "It costs 1500 EUR.", "It costs 1,500 EUR.", []),
+        ("Is parking paid?", "Parking at the airport is not paid.",
+         "Parking at the airport is paid.", ["not"]),
+        ("Is parking paid?", "Parking is paid at the airport.",
+         "Parking at the airport is never paid.", ["not"]),
+        ("How much may I carry over?", "You cannot carry over more than 5 days.",
+         "You can carry over 5 days.", []),
+    ],
+)  # fmt: skip
+def test_what_a_sentence_states_is_checked_where_it_stands_for_what_was_asked(
+    question: str, said: str, text: str, wrong: list[str]
+) -> None:
+    found = attribute(question, f"{said[:-1]} [1].", strips(text), Attributor([[1.0]]))
+    assert found.misstated == wrong
+    assert [one["status"] for one in found.sentences] == ["unsupported" if wrong else "cited"]
 
 
 def test_headings_tables_code_and_what_leads_to_a_list_are_left_alone() -> None:
@@ -200,7 +227,7 @@ def test_the_share_of_unsupported_sentences_is_that_of_written_answers_and_quota
 
 
 def test_an_answer_that_is_only_judged_stays_as_it_is() -> None:
-    answer = "Ada wrote the first program.\n\n[1]\n\nIt rained."
+    answer = "Ada wrote the first program.\n\nIt rained."
     found = attribute(QUESTION, answer, strips(ADA, ENGINE), add=False)
     assert found.answer == answer
     assert [one["status"] for one in found.sentences] == ["attributed", "unsupported"]

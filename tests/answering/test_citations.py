@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.answering.citations import attributed, numbered_passages, validate, with_number
+from crag.answering.citations import attributed, numbered_passages, validate, why_empty, with_number
 from crag.state import Citation, OfferedPassage, Source, Strip
 
 SOURCE = Source(id="1", title="", url="", position="")
@@ -168,3 +168,18 @@ def test_every_number_has_its_citation_and_none_is_left_over(pieces: list[str]) 
     assert [e["number"] for e in citations] == list(range(1, len(citations) + 1))
     words = [piece for piece in pieces if not piece.startswith("[")]
     assert re.sub(r"\[\d+\]", "", answer).split() == words
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        *((one, "wrote no words") for one in (
+            "[4]", "[1][2].", "Passage 4", '<passage number="4">', "(2)", "…", "[1] and [2]",
+            "- [1]\n- [2]", "Source: [3]", "**[1]**", '[Passage number "7"]')),
+        ("Use this command: [4]", "announced an answer and gave none"),
+        *((one, "") for one in (
+            "8000", "Yes [1].", "Port 80 [1]", "A", "`|` [1]", "四", "Use this: `make` [4]")),
+    ],
+)  # fmt: skip
+def test_an_answer_that_says_nothing_is_told_from_a_short_one(answer: str, wrong: str) -> None:
+    assert why_empty(answer) == wrong

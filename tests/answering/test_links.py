@@ -103,7 +103,7 @@ def test_what_once_came_through_is_not_drawn(said: str) -> None:
         ("Clone git@known.example:me/x.", "Clone git@known.example:me/x."),
         (f"{KNOWN}。And {KNOWN}[1]", f"<{KNOWN}>。And <{KNOWN}>[1]"),
         ("h&#116;tps://docs.example.org/a", KNOWN),
-        (f"```\ncode {EVIL}\n\nSo [1]. {EVIL}", f"```\ncode {EVIL}\n```\n\nSo [1]. (link removed)"),
+        (f"```\ncode {EVIL}\n\nSo [1].", f"```\ncode {EVIL}\n\nSo [1]."),
         (f"`curl {EVIL}`\n\n    curl {EVIL}", f"`curl {EVIL}`\n\n    curl (link removed)"),
         (f"[a]: {KNOWN}\n\n[^1]: b\n\n        ![x]({EVIL})", None),
     ],
@@ -177,6 +177,6 @@ def test_code_is_what_a_client_takes_for_it() -> None:
         "a ",
         "`b`",
         " \\`c\\`\n\n",
-        "```\nd\n```\n",
-        "",
+        "```\nd\n```",
+        "\n",
     ]

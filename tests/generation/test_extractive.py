@@ -33,16 +33,6 @@ def test_a_sentence_is_scored_with_the_title_of_its_source() -> None:
     assert evaluator.calls[0][1] == ["Alan Turing // He was born in the year 1912."]
 
 
-def test_a_strip_that_serves_only_as_a_whole_is_quoted_by_its_best_sentence() -> None:
-    evaluator = FakeEvaluator({"queen": 0.4, "daughter": 0.1}, upper=0.5)
-    served = strip("She was a queen of old. She was a daughter too.", score=0.9)
-    assert [q.text for q in ExtractiveAnswerer(evaluator).quote("Who?", [served])] == [
-        "She was a queen of old."
-    ]
-    unserved: Strip = {**served, "score": 0.3}
-    assert ExtractiveAnswerer(evaluator).quote("Who?", [unserved]) == []
-
-
 def test_nothing_below_the_threshold_is_quoted() -> None:
     evaluator = FakeEvaluator({"answer": 0.6}, upper=0.7)
     assert ExtractiveAnswerer(evaluator).quote("What?", STRIPS) == []

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
+from crag.answering.quoting import quotations_in
 from crag.correction.evidence import strips_in_context
 from crag.generation import ExtractiveAnswerer
-from crag.generation.quoting import quotations_in
 from crag.parts import Passage, Quotation
 from crag.reading import Reading
 from crag.settings import Settings

@@ -177,7 +177,7 @@ def test_an_answer_without_words_is_asked_for_once_more_without_numbers() -> Non
         (["[2]", "[1], [2]."], ["wordless_answer"], 2),
         (["[2]", ""], ["wordless_answer", "model_empty"], 2),
         (["[2]", "It rained."], ["wordless_answer", "uncited_answer"], 2),
-        (["Passage 2 says who wrote it.", "Who wrote it:"], ["wordless_answer"], 2),
+        (["Passage 2 says so:", "Who wrote it:"], ["wordless_answer"], 2),
     ],
 )
 def test_a_model_that_stays_without_words_gives_way_to_quotation(

@@ -1,9 +1,8 @@
 """Attribute the sentences of an answer to strips: whose number is missing, and what none supports.
 
-A number belongs to the sentence that it stands in or after. Numbers on lines of their own, which
-models set below what they wrote, move to the sentences that their strips support. A sentence
-without a number gets that of the strip that supports it best. Headings, tables and code are left
-alone, and so are the numbers there.
+A number belongs to the sentence that it stands in or after. A sentence without a number gets that
+of the strip that supports it best. Headings, tables and code are left alone, and so are the numbers
+there. A sentence is not supported whose figures stand in no line about the thing that was asked.
 """
 
 import re
@@ -12,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from crag.answering.citations import before_end, marks_in, without_citations
-from crag.answering.emptiness import is_wordless
+from crag.answering.citations import before_end, is_wordless, marks_in, without_citations
+from crag.answering.facts import misstated
 from crag.answering.markdown import prose_and_code
 from crag.answering.support import WordAttributor
 from crag.events import Event, event
@@ -44,6 +43,8 @@ class Attributed(NamedTuple):
     """Those that the answer refers to, by number."""
     sentences: list[AnswerSentence]
     events: list[Event]
+    misstated: list[str]
+    """Figures of sentences that their strips do not have, or not for what was asked."""
 
 
 def attribute(  # noqa: PLR0913 - what is judged, and by whom
@@ -61,31 +62,34 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
     cites itself stays. Without an attributor, or where it fails, which is an event of `node`,
     shared words decide. With `add` off the answer stays as it is, and is only judged.
     """
-    read = _parsed(answer)
-    if _is_translated(answer, available):
-        return _as_cited(answer, read, available)
-    support, events = _supported(question, read.sentences, available, attributor, node)
-    if add:
-        _move(read, support)
-    statuses: list[SentenceStatus] = []
-    for index, sentence in enumerate(read.sentences):
-        is_supported = support.any(index)
-        statuses.append("cited" if is_supported else "unsupported")
-        if is_supported and not (sentence.cited or sentence.added):
-            statuses[-1] = "attributed"
-            sentence.added.extend([support.best(index)] if add else [])
-    if add:
-        answer = _with_numbers(answer, read)
-    written = _parsed(answer)
-    sentences = [
-        AnswerSentence(
-            start=one.start, end=one.end, strips=list(dict.fromkeys(one.cited)), status=status
+    read, used = _parsed(answer)
+    used |= {number for sentence in read for number in sentence.cited}
+    strips = {citation["number"]: citation for citation in available}
+    if _is_translated(answer, available):  # Neither words nor a reader can judge it.
+        return Attributed(answer, [strips[number] for number in sorted(used)], [], [], [])
+    best, events = _supported(question, read, available, attributor, node)
+    sentences, wrong = list[AnswerSentence](), list[str]()
+    pieces, end, shift = list[str](), 0, 0
+    for sentence, number in zip(read, best, strict=True):
+        cited, mark = list(dict.fromkeys(sentence.cited)), ""
+        status: SentenceStatus = "unsupported" if number is None else "cited"
+        if number is not None:
+            texts = [strips[one] for one in cited or [number]]
+            if figures := misstated(question, sentence.text, texts):
+                status, wrong = "unsupported", [*wrong, *figures]
+            elif not cited:
+                status = "attributed"
+                cited, mark = ([number], f" {as_mark(number)}") if add else ([], "")
+        pieces += [answer[end : sentence.place], mark]
+        start, end = sentence.start + shift, sentence.place
+        shift += len(mark)
+        sentences.append(
+            AnswerSentence(start=start, end=sentence.end + shift, strips=cited, status=status)
         )
-        for one, status in zip(written.sentences, statuses, strict=True)
-    ]
-    used = {number for one in sentences for number in one["strips"]} | written.others
+        used.update(cited)
     citations = [citation for citation in available if citation["number"] in used]
-    return Attributed(answer, citations, sentences, events)
+    written = "".join([*pieces, answer[end:]])
+    return Attributed(written, citations, sentences, events, list(dict.fromkeys(wrong)))
 
 
 def unsupported_share(state: Mapping[str, Any]) -> float | None:
@@ -107,14 +111,6 @@ def _is_translated(answer: str, available: Sequence[Citation]) -> bool:
     return bool(written and strips and written != strips)
 
 
-def _as_cited(answer: str, read: "_ParsedAnswer", available: Sequence[Citation]) -> Attributed:
-    """Take the numbers of an answer as they are: neither words nor a reader can judge them."""
-    used = {number for one in read.sentences for number in one.cited} | read.others
-    used |= {number for loose in read.loose for number in loose.numbers}
-    citations = [citation for citation in available if citation["number"] in used]
-    return Attributed(answer, citations, [], [])
-
-
 @dataclass
 class _Sentence:
     """A sentence; offsets are those in the answer, and its numbers are within it."""
@@ -126,63 +122,41 @@ class _Sentence:
     place: int
     """Where a number is inserted: before the punctuation that ends it."""
     cited: list[int] = field(default_factory=list)
-    added: list[int] = field(default_factory=list)
 
 
-class _Loose(NamedTuple):
-    """A line of nothing but numbers, with the line breaks before it."""
-
-    start: int
-    end: int
-    numbers: list[int]
-    before: int
-    """How many sentences stand before it."""
-
-
-class _ParsedAnswer(NamedTuple):
-    """An answer, taken apart."""
-
-    sentences: list[_Sentence]
-    loose: list[_Loose]
-    others: set[int]
-    """Numbers where no sentence is judged, as in tables."""
-
-
-def _parsed(answer: str) -> _ParsedAnswer:
-    """Take an answer apart: sentences with their numbers, and lines of numbers alone."""
+def _parsed(answer: str) -> tuple[list[_Sentence], set[int]]:
+    """Return the sentences of an answer with their numbers, and the numbers of no sentence."""
     language = language_of(without_citations(answer)) or ENGLISH
-    read = _ParsedAnswer([], [], set())
+    pieces = prose_and_code(answer)  # Code of several lines is left out, in the same length.
+    pieces[1::2] = ["\n" * len(code) if "\n" in code else code for code in pieces[1::2]]
     marks = list(marks_in(answer))
     places = [mark.bracket for mark in marks]
-    end = 0
-    for line in _LINE.finditer(_without_code_blocks(answer)):
+    sentences, others = list[_Sentence](), set[int]()
+    for line in _LINE.finditer("".join(pieces)):
         own = marks[bisect_left(places, line.start()) : bisect_left(places, line.end())]
-        numbers = [number for mark in own for number in mark.numbers]
-        if len(read.sentences) >= _MOST_SENTENCES or line[0].lstrip().startswith(_NOT_PROSE):
-            read.others.update(numbers)
-        elif own and is_wordless(line[0]):
-            start = end + len(answer[end : line.start()].rstrip())
-            read.loose.append(_Loose(start, line.end(), numbers, len(read.sentences)))
-        else:
-            _read_line(line, own, language, read)
-        end = line.end()
-    if not read.sentences:  # Below a table or code alone there is no sentence to move a number to.
-        read.others.update(number for loose in read.loose for number in loose.numbers)
-        read.loose.clear()
-    return read
+        is_prose = not line[0].lstrip().startswith(_NOT_PROSE) and len(sentences) < _MOST_SENTENCES
+        said = _sentences_of(line, own, language) if is_prose else []
+        before = sentences[-1:] if is_prose else []
+        for mark in own:
+            owner = ([one for one in said if one.start < mark.bracket] or said[:1] or before)[-1:]
+            for sentence in owner:
+                sentence.cited += mark.numbers
+                sentence.start = min(sentence.start, mark.bracket)
+                sentence.end = max(sentence.end, mark.end)
+            others |= set() if owner else {*mark.numbers}
+        for sentence in said:
+            # The line before a list, and a mere yes, make no claim that a strip could support.
+            if sentence.text.endswith(":") or _VERDICT.fullmatch(sentence.text):
+                others.update(sentence.cited)
+            else:
+                sentences.append(sentence)
+    return sentences, others
 
 
-def _without_code_blocks(answer: str) -> str:
-    """Return an answer of the same length with code of several lines blank."""
-    pieces = prose_and_code(answer)
-    pieces[1::2] = ["\n" * len(code) if "\n" in code else code for code in pieces[1::2]]
-    return "".join(pieces)
-
-
-def _read_line(
-    line: re.Match[str], marks: Sequence[Mark], language: str, read: _ParsedAnswer
-) -> None:
-    """Add the sentences of one line, each with the numbers in it and after it."""
+def _sentences_of(line: re.Match[str], marks: Sequence[Mark], language: str) -> list[_Sentence]:
+    """Return the sentences of one line, as they are without marks."""
+    if is_wordless(line[0]):
+        return []
     cut = {place for mark in marks for place in range(mark.start, mark.end)}
     origin = [place for place in range(line.start(), line.end()) if place not in cut]
     text = "".join(line.string[place] for place in origin)
@@ -196,61 +170,7 @@ def _read_line(
             end = origin[start + len(said) - 1] + 1
             place = origin[start + before_end(said) - 1] + 1
             sentences.append(_Sentence(said, origin[start], end, place))
-    for mark in marks:
-        before = [sentence for sentence in sentences if sentence.start < mark.bracket]
-        if not sentences:
-            read.others.update(mark.numbers)
-            continue
-        owner = before[-1] if before else sentences[0]
-        owner.cited.extend(mark.numbers)
-        owner.start, owner.end = min(owner.start, mark.bracket), max(owner.end, mark.end)
-    for sentence in sentences:
-        # The line before a list, and a mere yes, make no claim that a strip could support.
-        if sentence.text.endswith(":") or _VERDICT.fullmatch(sentence.text):
-            read.others.update(sentence.cited)
-        else:
-            read.sentences.append(sentence)
-
-
-def _with_numbers(answer: str, read: _ParsedAnswer) -> str:
-    """Insert the numbers that were added, and take out the lines of numbers alone."""
-    edits = [(loose.start, loose.end, "") for loose in read.loose]
-    added = [one for one in read.sentences if one.added]
-    edits += [(one.place, one.place, f" {''.join(map(as_mark, one.added))}") for one in added]
-    pieces, at = [], 0
-    for start, end, text in sorted(edits):
-        pieces += [answer[at:start], text]
-        at = end
-    return "".join([*pieces, answer[at:]]).strip()
-
-
-class _Support(NamedTuple):
-    """How far each strip supports each sentence."""
-
-    degrees: list[list[float]]
-    """A row for each sentence, a column for each strip."""
-    joint: Mapping[int, float]
-    """By sentence: how far the strips that it cites support it together."""
-    numbers: list[int]
-    threshold: float
-
-    def any(self, sentence: int) -> bool:
-        """Return whether a strip supports a sentence, or those that it cites do together."""
-        degrees = [*self.degrees[sentence], self.joint.get(sentence, 0.0)]
-        return max(degrees) >= self.threshold
-
-    def best(self, sentence: int) -> int:
-        """Return the number of the strip that supports it best, the first of equals."""
-        degrees = self.degrees[sentence]
-        return self.numbers[degrees.index(max(degrees))]
-
-    def of(self, sentence: int, number: int) -> float:
-        """Return how far the strip of a number supports it."""
-        return self.degrees[sentence][self.numbers.index(number)]
-
-    def nearest(self, sentences: range, number: int) -> int:
-        """Return the sentence that the strip of a number supports most, the last of equals."""
-        return max(reversed(sentences), key=lambda index: self.of(index, number))
+    return sentences
 
 
 def _supported(
@@ -259,9 +179,12 @@ def _supported(
     available: Sequence[Citation],
     attributor: Attributor | None,
     node: str,
-) -> tuple[_Support, list[Event]]:
-    """Judge all sentences by all strips in one call, and by several where they cite several."""
-    numbers = [citation["number"] for citation in available]
+) -> tuple[list[int | None], list[Event]]:
+    """Return the number of the strip that supports each sentence best, the first of equals.
+
+    None stands for no strip, unless those that the sentence cites support it together. All are
+    judged in one call.
+    """
     cited = [tuple(sorted(set(sentence.cited))) for sentence in sentences]
     several: list[tuple[int, ...]] = [group for group in cited if len(group) > 1]
     sets = list(dict.fromkeys(several))[:_MOST_JOINT]
@@ -279,35 +202,16 @@ def _supported(
         if attempt.error is not None:
             fallback = "shared words attribute the sentences"
             events.append(event("evaluator_failed", node, attempt.error, fallback))
-    joint = {
-        index: degrees[index][len(available) + sets.index(group)]
-        for index, group in enumerate(cited)
-        if group in sets
-    }
-    rows = [row[: len(available)] for row in degrees]
-    return _Support(rows, joint, numbers, threshold), events
+    best: list[int | None] = []
+    for row, group in zip(degrees, cited, strict=True):
+        alone = row[: len(available)]
+        together = [row[len(available) + sets.index(group)]] if group in sets else []
+        is_supported = max([*alone, *together], default=0.0) >= threshold
+        best.append(available[alone.index(max(alone))]["number"] if is_supported else None)
+    return best, events
 
 
 def _joint(available: Sequence[Citation], numbers: Sequence[int]) -> Passage:
     strips = [citation for citation in available if citation["number"] in numbers]
     titles = dict.fromkeys(citation["source"]["title"] for citation in strips)
     return Passage(" ".join(titles), "\n".join(citation["text"] for citation in strips))
-
-
-def _move(read: _ParsedAnswer, support: _Support) -> None:
-    """Give the numbers of each loose line to the sentences above it that their strips support.
-
-    A number whose strip supports none of them goes to the sentence that it supports most, the last
-    of equals. Where nothing stands above, the sentences below count.
-    """
-    first = last = 0
-    for loose in read.loose:
-        if loose.before > last:  # Or it follows another line of numbers, and is of the same block.
-            first, last = last, loose.before
-        block = range(first, last) or range(last, len(read.sentences))
-        for number in dict.fromkeys(loose.numbers):
-            supported = [i for i in block if support.of(i, number) >= support.threshold]
-            for index in supported or [support.nearest(block, number)]:
-                sentence = read.sentences[index]
-                if number not in (*sentence.cited, *sentence.added):
-                    sentence.added.append(number)

@@ -17,6 +17,12 @@ _WORD = re.compile(r"\w+")
 _ROUNDS = 3
 """The most times that an answer is validated again, after a removal may have formed a new link."""
 _SENTENCE_ENDS = ".!?…。！？"
+_WORDLESS = re.compile(
+    r"</?passage\b[^<>]{0,200}>|\b(?:numbers?|passages?|sources?)[\s:=#\"]{0,9}\d{1,4}\b|"
+    r"[(#]\d{1,4}\b|\b(?:and|passages?|sources?|citations?)\b|[\W_]",
+    re.IGNORECASE,
+)
+"""What an answer without words may consist of, besides citations."""
 
 
 class Validated(NamedTuple):
@@ -47,12 +53,11 @@ def validate(answer: str, available: Sequence[Citation]) -> Validated:
         removed.extend(number for number in numbers if number not in known)
         return [number for number in numbers if number in known]
 
-    pieces = prose_and_code(answer)
-    pieces[::2] = [in_our_format(prose, known) for prose in pieces[::2]]
-    answer, links = without_links("".join(pieces), available)
+    answer = _in_prose(answer, lambda prose: in_our_format(prose, known))
+    answer, links = without_links(answer, available)
     for _ in range(_ROUNDS):
         used.clear()
-        cited = _with_numbers(answer, valid)
+        cited = _in_prose(answer, lambda prose: with_numbers(prose, valid))
         if cited == answer:
             break
         answer, more = without_links(cited, available)
@@ -84,7 +89,24 @@ def marks_in(answer: str) -> Iterator[Mark]:
 
 def without_citations(answer: str) -> str:
     """Return an answer without its marks; code is not changed."""
-    return _with_numbers(answer, lambda _: ())
+    return _in_prose(answer, lambda prose: with_numbers(prose, lambda _: ()))
+
+
+def is_wordless(answer: str) -> bool:
+    """Return whether an answer consists of citations, marks and punctuation only, without code."""
+    said = without_citations(answer)
+    return "`" not in said and not _WORDLESS.sub("", said)
+
+
+def why_empty(answer: str) -> str:
+    """Return what is wrong with an answer that says nothing, and "" for one that says something.
+
+    It has no words, or ends where it should begin ("Use this command:").
+    """
+    if is_wordless(answer):
+        return "wrote no words"
+    said = without_citations(in_our_format(answer)).rstrip()
+    return "announced an answer and gave none" if said.endswith(":") else ""
 
 
 def attributed(answer: str, passages: Sequence[OfferedPassage]) -> tuple[str, list[Citation]]:
@@ -94,13 +116,22 @@ def attributed(answer: str, passages: Sequence[OfferedPassage]) -> tuple[str, li
     equals. Strips are numbered in the order in which they are cited, and returned in that order. A
     number that refers to no passage is removed.
     """
-    citations: list[Citation] = []
+    cited: list[tuple[str, Source]] = []
     pieces, end = list[str](), 0
     for mark in marks_of(answer):
         said, end = answer[end : mark.bracket], mark.end
-        cited = [passages[number - 1] for number in mark.numbers if 1 <= number <= len(passages)]
-        numbers = [_number(_nearest(said, passage), citations) for passage in cited]
+        numbers: list[int] = []
+        for number in mark.numbers:
+            if 1 <= number <= len(passages):
+                strip = _nearest(said, passages[number - 1])
+                place = strip["text"], strip["source"]
+                cited += [] if place in cited else [place]
+                numbers.append(cited.index(place) + 1)
         pieces += [said, as_mark(*numbers) if numbers else ""]
+    citations = [
+        Citation(number=number, text=text, source=source)
+        for number, (text, source) in enumerate(cited, start=1)
+    ]
     return "".join([*pieces, answer[end:]]), citations
 
 
@@ -121,25 +152,16 @@ def strips_of(passage: OfferedPassage) -> list[Strip]:
     return passage.get("strips") or [own]
 
 
-def _with_numbers(answer: str, change: Callable[[Sequence[int]], Sequence[int]]) -> str:
-    """Change the numbers of an answer's marks; code is not changed."""
+def _in_prose(answer: str, change: Callable[[str], str]) -> str:
+    """Change an answer, but not its code."""
     pieces = prose_and_code(answer)
-    pieces[::2] = [with_numbers(prose, change) for prose in pieces[::2]]
+    pieces[::2] = map(change, pieces[::2])
     return "".join(pieces)
 
 
 def _nearest(text: str, passage: OfferedPassage) -> Strip:
     said = _words(text)
     return max(strips_of(passage), key=lambda strip: len(said & _words(strip["text"])))
-
-
-def _number(strip: Strip, citations: list[Citation]) -> int:
-    for citation in citations:
-        if (citation["text"], citation["source"]) == (strip["text"], strip["source"]):
-            return citation["number"]
-    number = len(citations) + 1
-    citations.append(Citation(number=number, text=strip["text"], source=strip["source"]))
-    return number
 
 
 def _words(text: str) -> set[str]:

@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage
 from typing_extensions import TypedDict
 
-from crag.answering.attribution import attribute
+from crag.answering.attribution import Attributed, attribute
 from crag.answering.citations import validate
 from crag.answering.context import numbered
 from crag.answering.links import without_links
@@ -24,6 +24,8 @@ DECLINED = "What I found does not answer this."
 """What a generator trained by `crag train generator` writes where no passage answers."""
 FOUND_NOTHING = "the model found no answer in the knowledge"
 """Why a run abstains, or quotes, after such a reply; in events."""
+DISAGREE = "Two documents disagree."
+"""Above quotations that give two values for one thing."""
 _NODE = "generate"
 _BLOCKS = ("```", "~~~", "|", "- ", "#")
 """What a quotation begins with that Markdown reads at the beginning of a line alone."""
@@ -79,20 +81,28 @@ def from_reply(
         events.append(event("citation_removed", _NODE, detail, "the citation was removed"))
     if not strips:
         return _update(checked, [], events, reply)
-    answer, citations, sentences, failed = attribute(question, checked, available, attributor)
-    unsupported = [one for one in sentences if one["status"] == "unsupported"]
-    was_judged = attributor is not None and not failed
-    missing = lacking(question, (strips[one["number"] - 1] for one in citations))
-    problem = ""
-    if not citations or (was_judged and 2 * len(unsupported) > len(sentences)):
-        problem = "no strip supports most sentences of the model's answer"
-    elif missing:
-        problem = f"no strip that the model's answer cites has {', '.join(missing)}"
-    if problem:
+    told = attribute(question, checked, available, attributor)
+    if problem := _unsupported(question, told, strips, attributor):
         detail = f"{problem}: {reply.text}"
         events.append(event("uncited_answer", _NODE, detail, "the answer is shown"))
-    update = _update(answer, citations, [*events, *failed], reply)
-    return {**update, "sentences": sentences}
+    update = _update(told.answer, told.citations, [*events, *told.events], reply)
+    if told.misstated:
+        update["outcome"] = "likely"
+    return {**update, "sentences": told.sentences}
+
+
+def _unsupported(
+    question: str, told: Attributed, strips: Sequence[Strip], attributor: Attributor | None
+) -> str:
+    """Return why the strips do not bear out an answer as a whole, or nothing."""
+    unsupported = [one for one in told.sentences if one["status"] == "unsupported"]
+    is_judged = told.misstated or (attributor is not None and not told.events)
+    if not told.citations or (is_judged and 2 * len(unsupported) > len(told.sentences)):
+        problem = "no strip supports most sentences of the model's answer"
+        said = ", ".join(told.misstated)
+        return f"{problem}, nor says {said} of what was asked" if said else problem
+    missing = lacking(question, (strips[one["number"] - 1] for one in told.citations))
+    return f"no strip that the model's answer cites has {', '.join(missing)}" if missing else ""
 
 
 def is_uncited(update: GenerateUpdate) -> bool:
@@ -127,21 +137,21 @@ def from_quotations(
 
 
 def quoted_text(quotations: Sequence[Quotation]) -> str:
-    """Write short quotations in a row; with one of several lines among them, each by itself."""
-    before = [None, *(quotation.lead for quotation in quotations)]
-    pieces = [
-        _written(quotation if quotation.lead != lead else quotation._replace(lead=""))
-        for quotation, lead in zip(quotations, before, strict=False)
-    ]
+    """Write short quotations in a row; with one of several lines among them, each by itself.
+
+    What names the subject stands above a quotation; a table, a list or code stands by itself.
+    """
+    pieces = [DISAGREE] if any(one.disagrees for one in quotations) else []
+    lead = ""
+    for one in quotations:
+        text, is_long = one.text, "\n" in one.text
+        above = f"{one.lead}\n\n" if one.lead and one.lead != lead else ""
+        before = "\n\n" if is_long and text.startswith(_BLOCKS) else ""
+        last = text.rpartition("\n")[2].lstrip()
+        after = "\n\n" if is_long and last.startswith(_BLOCKS) else ""
+        pieces.append(f"{above}“{before}{text}{after}” {as_mark(one.strip + 1)}")
+        lead = one.lead
     return ("\n\n" if any("\n" in piece for piece in pieces) else " ").join(pieces)
-
-
-def _written(quotation: Quotation) -> str:
-    """Write what names the subject above a quotation; a table, a list or code stands by itself."""
-    lead, text = f"{quotation.lead}\n\n" if quotation.lead else "", quotation.text
-    before = "\n\n" if text.startswith(_BLOCKS) and "\n" in text else ""
-    after = "\n\n" if text.rpartition("\n")[2].lstrip().startswith(_BLOCKS) and "\n" in text else ""
-    return f"{lead}“{before}{text}{after}” {as_mark(quotation.strip + 1)}"
 
 
 def _quoted(
@@ -154,27 +164,23 @@ def _quoted(
     citations = []
     for citation, whole in zip(numbered(strips), known, strict=True):
         own = [one for one in quotations if one.strip + 1 == citation["number"]]
-        places = [one.place for one in own if one.place is not None]
-        if places:
+        source, text = citation["source"], citation["text"]
+        if placed := [(one, one.place) for one in own if one.place is not None]:
             citation["quotes"] = [
                 Quote(
-                    start=place[0],
-                    end=place[1],
-                    position=_position(citation, place),
+                    start=start,
+                    end=end,
+                    position=source_within(source, text, start, end)["position"],
                     span=one.span,
                     text=without_links(one.text, [whole])[0],
                 )
-                for one, place in zip(own, places, strict=True)
+                for one, (start, end) in placed
             ]
-            whole_place = (min(start for start, _ in places), max(end for _, end in places))
-            position = _position(citation, whole_place)
-            citation["source"] = {**citation["source"], "position": position}
+            first, last = (min(at for _, (at, _) in placed), max(to for _, (_, to) in placed))
+            position = source_within(source, text, first, last)["position"]
+            citation["source"] = {**source, "position": position}
         citations += [citation] if own else []
     return citations
-
-
-def _position(citation: Citation, place: tuple[int, int]) -> str:
-    return source_within(citation["source"], citation["text"], *place)["position"]
 
 
 def abstained(events: list[Event], reason: str, reply: Reply | None = None) -> GenerateUpdate:

@@ -8,6 +8,7 @@ from crag.answering.outcome import GenerateUpdate, abstained, from_quotations
 from crag.correction.action import branches
 from crag.correction.naming import about
 from crag.correction.strips import score_of
+from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
 from crag.parts import Quotation, Quoter
 from crag.runtime.attempt import Attempt
@@ -20,6 +21,11 @@ MOST_LIKELY = 2
 """The most passages that are shown where none is sure to answer."""
 _GIVING_WAY: set[EventKind] = {"budget_exhausted", "uncited_answer"}
 """Events after which no text of a model is shown, whatever is quoted instead."""
+_KINDS: dict[ModelProblem, EventKind] = {
+    "refused": "model_refused",
+    "empty": "model_empty",
+    "wordless": "wordless_answer",
+}
 
 
 def quoted_or_abstained(  # noqa: PLR0913, PLR0917 - what was tried before
@@ -38,7 +44,8 @@ def quoted_or_abstained(  # noqa: PLR0913, PLR0917 - what was tried before
         for one in events
     ]
     if reply is not None and reply.problem is not None:
-        told.append(event(_kind_of(reply), "generate", reply.detail, fallback))
+        kind = _KINDS.get(reply.problem, "model_failed")
+        told.append(event(kind, "generate", reply.detail, fallback))
     told += failures
     if quotations:
         update = from_quotations(quotations, strips, told)
@@ -66,20 +73,24 @@ def quotations_of(
     action = state.get("action")
     if not quotations and strips and action and branches(action) == ["refine"]:
         return [best_of(strips)], []
-    if quotations and not _is_sure(state, settings, quotations[0], strips):
+    if quotations and not answers(state, settings, quotations[0], strips):
         return likely(quotations), []
     return [one._replace(sure=True) for one in quotations], []
 
 
-def _is_sure(state: State, settings: Settings, best: Quotation, strips: Sequence[Strip]) -> bool:
-    """Say whether a quotation answers, and is not about another thing of its kind."""
+def answers(state: State, settings: Settings, best: Quotation, strips: Sequence[Strip]) -> bool:
+    """Say whether the best quotation is the answer; otherwise it is likely to be.
+
+    It is if it is sure, or holds a span of its own where the action is Correct, and is not about
+    another thing of the kind that the question names.
+    """
     threshold, strip = settings.quote_threshold, strips[best.strip]
     is_sure = best.sure if threshold is None else best.score >= threshold
     named = "\n".join([best.text, best.lead, about(strip)])
     return (
         is_sure
         and not names_lacking(settings.profile.posed(state)["question"], named)
-        and not may_repeat_an_answer(state, settings, best, strip)
+        and not may_repeat_an_answer(state, best, strip)
     )
 
 
@@ -94,18 +105,6 @@ def best_of(strips: Sequence[Strip]) -> Quotation:
     best = max(range(len(strips)), key=lambda at: (not named[at], score_of(strips[at])))
     text, score = strips[best]["text"], score_of(strips[best])
     return Quotation(text.strip(), best, score, place=(0, len(text)), sure=False)
-
-
-def _kind_of(reply: Reply) -> EventKind:
-    match reply.problem:
-        case "refused":
-            return "model_refused"
-        case "empty":
-            return "model_empty"
-        case "wordless":
-            return "wordless_answer"
-        case _:
-            return "model_failed"
 
 
 def _why_nothing(state: State, strips: Sequence[Strip]) -> str:

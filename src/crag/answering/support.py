@@ -23,9 +23,9 @@ _NARROWEST = 0.2
 """The least distance of the thresholds that is used: closer together, the curve becomes a step."""
 _STEEPEST = 50.0
 """Exponents beyond this change no digit of a degree, and large ones overflow."""
-_WORD = re.compile(r"\w+")
-_LONG_WORD = 4
-"""Letters from which on a word counts: shorter ones are mostly function words."""
+_WORD, _DIGIT = re.compile(r"\w+"), re.compile(r"\d")
+_TELLS = re.compile(r"\w{4}|\d")
+"""What a word has that counts: shorter ones are mostly function words."""
 _REMEMBERED = 64
 """Texts whose words are cached, since each sentence of an answer is compared with all passages."""
 
@@ -45,14 +45,12 @@ class WordAttributor:
     ) -> list[list[float]]:
         """Return for each sentence a degree in [0, 1] for each passage."""
         return [
-            [by_words(sentence, passage, question) for passage in passages]
+            [
+                1.0 if is_quoted(sentence, passage) else agreement(sentence, passage, question)
+                for passage in passages
+            ]
             for sentence in sentences
         ]
-
-
-def by_words(sentence: str, passage: Passage, question: str = "") -> float:
-    """Return `agreement`, or 1 where the sentence occurs in the passage word by word."""
-    return 1.0 if is_quoted(sentence, passage) else agreement(sentence, passage, question)
 
 
 def agreement(sentence: str, passage: Passage, question: str = "") -> float:
@@ -62,10 +60,16 @@ def agreement(sentence: str, passage: Passage, question: str = "") -> float:
     answer takes up words of its question that the passage puts otherwise, so these count only if
     the sentence has no others. In [0, 1].
     """
-    question_words = frozenset(_words(question))
-    names = [word.casefold() for word in _named(sentence)]
+    question_words, known = frozenset(_words(question)), _known(passage)
+    written = _WORD.findall(neutral(sentence))
+    names = [
+        word.casefold()
+        for place, word in enumerate(written)
+        # The first of several words has a capital anyway: "Use vinegar" names nothing.
+        if _DIGIT.search(word)
+        or (len(word) > 1 and word[0].isupper() and (place > 0 or len(written) == 1))
+    ]
     names = [name for name in names if name not in question_words]
-    known = _known(passage)
     share = sum(name in known for name in names) / len(names) if names else 1.0
     return share * coverage(sentence, passage, question_words)
 
@@ -89,34 +93,21 @@ def coverage(text: str, passage: Passage, question_words: frozenset[str] = froze
     Words under four letters, and `question_words`, do not count unless there are no others. A
     figure that is not in the passage limits the share to 0.5. A text without words has 0.
     """
-    known = _known(passage)
-    words = _words(without_tokens(text))
-    long = [word for word in words if _counts(word)]
+    known, words = _known(passage), _words(without_tokens(text))
+    long = [word for word in words if _TELLS.search(word)]
     counted = [word for word in long if word not in question_words] or long or words
     if not counted:
         return 0.0
     share = sum(word in known for word in counted) / len(counted)
-    strange = any(_has_digit(word) and word not in known for word in counted)
+    strange = any(_DIGIT.search(word) and word not in known for word in counted)
     return min(share, UNKNOWN_FIGURE) if strange else share
 
 
 def is_quoted(text: str, passage: Passage) -> bool:
     """Return whether each sentence of `text` occurs in the passage, word by word."""
     whole = _run(passage.text)
-    sentences = map(_run, sentences_of(without_tokens(text)))
-    counted = [sentence for sentence in sentences if sentence.strip()]
-    return bool(counted) and all(sentence in whole for sentence in counted)
-
-
-def _named(sentence: str) -> list[str]:
-    words = _WORD.findall(neutral(sentence))
-    # The first of several words has a capital anyway: "Use vinegar" names nothing.
-    return [
-        word
-        for place, word in enumerate(words)
-        if _has_digit(word)
-        or (len(word) > 1 and word[0].isupper() and (place > 0 or len(words) == 1))
-    ]
+    counted = [run for run in map(_run, sentences_of(without_tokens(text))) if run.strip()]
+    return bool(counted) and all(run in whole for run in counted)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -132,11 +123,3 @@ def _words(text: str) -> list[str]:
 def _run(text: str) -> str:
     """Write the words with a space on both sides of each, so that no word is found within one."""
     return f" {' '.join(_words(text))} "
-
-
-def _counts(word: str) -> bool:
-    return len(word) >= _LONG_WORD or _has_digit(word)
-
-
-def _has_digit(word: str) -> bool:
-    return any(map(str.isdigit, word))

@@ -60,17 +60,17 @@ def load_chat_model(  # noqa: PLR0913 - each is an option
     from langchain_openai.chat_models.base import BaseChatOpenAI
     from pydantic import SecretStr
 
-    from crag.generation.deadlines import async_client, sync_client
+    from crag.generation.deadlines import clients
 
-    whole = _WHOLE_CALL * timeout
+    client, async_client = clients(timeout, _WHOLE_CALL * timeout)
     options: dict[str, Any] = {
         "model": name,
         "base_url": base_url,
         "api_key": SecretStr(key or "not-needed"),
         "timeout": timeout,
         "max_retries": retries,
-        "http_client": sync_client(timeout, whole),
-        "http_async_client": async_client(timeout, whole),
+        "http_client": client,
+        "http_async_client": async_client,
     }
     if temperature is not None:
         options["temperature"] = temperature
@@ -90,10 +90,9 @@ def _of_provider(name: str, temperature: float | None) -> BaseChatModel:
         from langchain.chat_models import init_chat_model  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingPackageError("langchain", f"the model {name!r}") from error
+    options = {} if temperature is None else {"temperature": temperature}
     try:
-        if temperature is None:
-            return init_chat_model(name)
-        return init_chat_model(name, temperature=temperature)
+        return init_chat_model(name, **options)
     except ImportError as error:
         raise MissingPackageError(provider_package(error), f"the model {name!r}") from error
     except ValueError as error:

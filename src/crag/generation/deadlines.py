@@ -8,6 +8,7 @@ repetitions.
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
+from typing import Any
 
 import httpx
 
@@ -16,80 +17,66 @@ _REPETITION = "x-stainless-retry-count"
 """Header of openai's client, which counts the repetitions of a call from 0."""
 
 
-def sync_client(silence: float, total: float) -> httpx.Client:
-    """Return a client that waits `silence` seconds for each byte and `total` for a whole call."""
+def clients(silence: float, total: float) -> tuple[httpx.Client, httpx.AsyncClient]:
+    """Return clients that wait `silence` seconds for each byte and `total` for a whole call.
 
-    def begin(request: httpx.Request) -> None:
-        _begin(request, total)
-
-    def limit(response: httpx.Response) -> None:
-        assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101 - for type checkers
-        response.stream = _Stream(response.stream, response.request, total)
-
-    return httpx.Client(
-        timeout=silence,
-        follow_redirects=True,
-        event_hooks={"request": [begin], "response": [limit]},
-    )
-
-
-def async_client(silence: float, total: float) -> httpx.AsyncClient:
-    """Return the same for callers that await.
-
-    It keeps no connection open: one that was opened in another event loop, such as that of an
-    earlier `asyncio.run`, can no longer be used.
+    The async one keeps no connection open: one that was opened in another event loop, such as that
+    of an earlier `asyncio.run`, can no longer be used.
     """
 
-    async def begin(request: httpx.Request) -> None:
-        _begin(request, total)
+    def begin(request: httpx.Request) -> None:
+        if request.headers.get(_REPETITION, "0") == "0":
+            _DEADLINE.set(time.monotonic() + total)
+        _check(_DEADLINE.get(float("inf")), request)
 
-    async def limit(response: httpx.Response) -> None:
-        assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - as above
-        response.stream = _AsyncStream(response.stream, response.request, total)
+    def limit(response: httpx.Response) -> None:
+        response.stream = _Stream(response.stream, response.request)
 
-    return httpx.AsyncClient(
-        timeout=silence,
-        follow_redirects=True,
-        limits=httpx.Limits(max_keepalive_connections=0),
-        event_hooks={"request": [begin], "response": [limit]},
+    async def begin_async(request: httpx.Request) -> None:
+        begin(request)
+
+    async def limit_async(response: httpx.Response) -> None:
+        limit(response)
+
+    return (
+        httpx.Client(
+            timeout=silence,
+            follow_redirects=True,
+            event_hooks={"request": [begin], "response": [limit]},
+        ),
+        httpx.AsyncClient(
+            timeout=silence,
+            follow_redirects=True,
+            limits=httpx.Limits(max_keepalive_connections=0),
+            event_hooks={"request": [begin_async], "response": [limit_async]},
+        ),
     )
 
 
-def _begin(request: httpx.Request, total: float) -> None:
-    if request.headers.get(_REPETITION, "0") == "0":
-        _DEADLINE.set(time.monotonic() + total)
-    _check(_DEADLINE.get(float("inf")), request, total)
-
-
-def _check(deadline: float, request: httpx.Request, total: float) -> None:
+def _check(deadline: float, request: httpx.Request) -> None:
     if time.monotonic() > deadline:
-        message = f"the reply did not end within {total:g} seconds"
-        raise httpx.ReadTimeout(message, request=request)
+        raise httpx.ReadTimeout("the reply did not end in time", request=request)
 
 
-class _Stream(httpx.SyncByteStream):
-    def __init__(self, inner: httpx.SyncByteStream, request: httpx.Request, total: float) -> None:
-        self._inner, self._request, self._total = inner, request, total
+class _Stream(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """The body of a response, until the deadline of its call."""
+
+    def __init__(self, inner: Any, request: httpx.Request) -> None:
+        self._inner, self._request = inner, request
         self._deadline = _DEADLINE.get(float("inf"))
 
     def __iter__(self) -> Iterator[bytes]:
         for piece in self._inner:
-            _check(self._deadline, self._request, self._total)
+            _check(self._deadline, self._request)
+            yield piece
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._inner:
+            _check(self._deadline, self._request)
             yield piece
 
     def close(self) -> None:
         self._inner.close()
-
-
-class _AsyncStream(httpx.AsyncByteStream):
-    def __init__(self, inner: httpx.AsyncByteStream, request: httpx.Request, total: float) -> None:
-        self._inner, self._request, self._total = inner, request, total
-        self._deadline = _DEADLINE.get(float("inf"))
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._inner:
-            _check(self._deadline, self._request, self._total)
-            yield piece
 
     async def aclose(self) -> None:
         await self._inner.aclose()

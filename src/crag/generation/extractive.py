@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from crag.answering.quoting import quotations_in
 from crag.correction.evidence import parts_in_context
 from crag.correction.scoring import LOWEST
 from crag.correction.strips import FEWEST_WORDS
-from crag.generation.quoting import quotations_in
 from crag.parts import Evaluator, Passage, Quotation, ReadingEvaluator, is_reading
 from crag.runtime.evaluator_calls import scores_of
 from crag.state import Strip
@@ -16,9 +16,6 @@ from crag.text.words import word_count
 
 _MOST_SENTENCES, _MOST_STRIPS = 3, 4
 """The most quotations of an answer: sentences scored one by one, or strips that were read."""
-_FEWEST_ECHOED = 4
-"""Words of a question that stand in a document; fewer may be an answer."""
-_WORD = re.compile(r"\w+")
 _REST_OF_QUESTION = re.compile(
     r"(?:[^.!?:\n]|\n(?![ \t]*(?:\n|[-*+#]|\d+[.)])))*\?"  # Within a paragraph or an item.
 )
@@ -33,11 +30,10 @@ class ExtractiveAnswerer:
     very best first, four unless `most` says otherwise, and nothing is evaluated again. What seems
     to answer with a question, as the contents of a page do, is left out. What does not reach
     `threshold` is likely to answer, unless it is below the evaluator's `closest_threshold` too. See
-    `crag.generation.quoting`.
+    `crag.answering.quoting`.
 
     With any other evaluator, sentences are scored alone, in one call, and three that reach the
-    threshold are quoted. Where a strip reaches it as a whole but none of its sentences does, its
-    best sentence stands for it. Only prose of four words and more is quoted, nothing twice.
+    threshold are quoted. Only prose of four words and more is quoted, nothing twice.
 
     `threshold` is on the evaluator's scale; unset, it is the evaluator's own for quotations, or its
     upper threshold if it has none.
@@ -54,26 +50,24 @@ class ExtractiveAnswerer:
         """Return the best quotations: the best first of one that reads, else as the strips are."""
         if is_reading(self._evaluator):
             return self._read(self._evaluator, question, strips)
-        sentences = list(_quotable(strips))
-        passages = [Passage(strips[i]["source"]["title"], text) for i, text in sentences]
+        sentences = _sentences(strips)
+        passages = [Passage(strips[i]["source"]["title"], text) for text, i in sentences.items()]
         scores = scores_of(self._evaluator, question, passages) if passages else []
+        upper = self._evaluator.thresholds["upper"]
+        threshold = upper if self._threshold is None else self._threshold
         quotations = [
             Quotation(text, index, score)
-            for (index, text), score in zip(sentences, scores, strict=True)
+            for (text, index), score in zip(sentences.items(), scores, strict=True)
+            if score >= threshold
         ]
-        serving = [quoted for quoted in quotations if self._serves(quoted, quotations, strips)]
-        best = sorted(serving, key=lambda quotation: -quotation.score)
+        best = sorted(quotations, key=lambda quotation: -quotation.score)
         chosen = best[: self._most or _MOST_SENTENCES]
-        return [quotation for quotation in serving if quotation in chosen]
+        return [quotation for quotation in quotations if quotation in chosen]
 
     def _read(
         self, evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]
     ) -> list[Quotation]:
-        parts = [
-            part
-            for part in _read_parts(evaluator, question, strips)
-            if not (_ends_with_question(part.strip, question) or _only_asks(part.strip))
-        ]
+        parts = [part for part in _read_parts(evaluator, question, strips) if not _asks(part.strip)]
         quotations = quotations_in(
             question,
             [part.strip for part in parts],
@@ -83,17 +77,6 @@ class ExtractiveAnswerer:
             closest=float(getattr(evaluator, "closest_threshold", LOWEST)),
         )
         return [_of_whole(quotation, parts[quotation.strip]) for quotation in quotations]
-
-    def _serves(
-        self, quoted: Quotation, quotations: Sequence[Quotation], strips: Sequence[Strip]
-    ) -> bool:
-        upper = self._evaluator.thresholds["upper"]
-        threshold = upper if self._threshold is None else self._threshold
-        if quoted.score >= threshold:
-            return True
-        whole = strips[quoted.strip]["score"]
-        rivals = (other.score for other in quotations if other.strip == quoted.strip)
-        return whole is not None and whole >= threshold and quoted.score == max(rivals)
 
 
 class _ReadPart(NamedTuple):
@@ -130,36 +113,21 @@ def _of_whole(quotation: Quotation, part: _ReadPart) -> Quotation:
     return quotation._replace(strip=part.whole, place=place, span=span)
 
 
-def _ends_with_question(strip: Strip, question: str) -> bool:
-    """Return whether what seems to answer is the question, as an example has it, and no more."""
-    span = strip["reading"]["span"]
-    if span is None:
-        return False
-    answer = _WORD.findall(strip["text"][span["start"] : span["end"]].casefold())
-    words = _WORD.findall(question.casefold())
-    places = range(len(words) - len(answer) + 1)
-    echoed = any(words[start : start + len(answer)] == answer for start in places)
-    more = _WORD.findall(strip["text"][span["end"] :])  # As in a list of questions and answers.
-    return echoed and len(answer) >= _FEWEST_ECHOED and len(more) < FEWEST_WORDS
-
-
-def _only_asks(strip: Strip) -> bool:
+def _asks(strip: Strip) -> bool:
     """Return whether what seems to answer stands in a question that no statement follows."""
     span = strip["reading"]["span"]
-    if span is None:
-        return False
-    asks = _REST_OF_QUESTION.match(strip["text"], span["start"])
-    if asks is None or asks.end() < span["end"]:
+    asks = _REST_OF_QUESTION.match(strip["text"], span["start"]) if span is not None else None
+    if asks is None or span is None or asks.end() < span["end"]:
         return False
     return not _STATEMENT.search(_MARK_OF_ITEM.sub("", strip["text"][asks.end() :]))
 
 
-def _quotable(strips: Sequence[Strip]) -> Iterator[tuple[int, str]]:
-    seen: set[str] = set()
+def _sentences(strips: Sequence[Strip]) -> dict[str, int]:
+    """Return the sentences of prose that may be quoted, each with the first strip that has it."""
+    sentences: dict[str, int] = {}
     for index, strip in enumerate(strips):
         for part in parts_of(strip["text"]):
             sentence = " ".join(strip["text"][part.start : part.end].split())
-            is_new = part.kind == "sentence" and sentence not in seen
-            if is_new and word_count(sentence) >= FEWEST_WORDS:
-                seen.add(sentence)
-                yield index, sentence
+            if part.kind == "sentence" and word_count(sentence) >= FEWEST_WORDS:
+                sentences.setdefault(sentence, index)
+    return sentences

@@ -9,9 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from crag.correction.evidence import evidence_odds, score_odds
-from crag.correction.naming import about, named_odds
-from crag.generation.excerpts import (
+from crag.answering.excerpts import (
     NAMES_ONE,
     ParsedStrip,
     excerpt,
@@ -19,6 +17,8 @@ from crag.generation.excerpts import (
     subject_of,
     written,
 )
+from crag.correction.evidence import evidence_odds, score_odds
+from crag.correction.naming import about, named_odds
 from crag.parts import Quotation
 from crag.reading import Reading, shares_of
 from crag.state import Strip

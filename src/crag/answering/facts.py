@@ -1,0 +1,90 @@
+"""Whether what a sentence states stands in its strips, where they are about what was asked.
+
+A small model takes the value of another row, or turns a sentence round. Words alone do not tell:
+the strip that it cites has the value too, of something else.
+"""
+
+import re
+from collections.abc import Sequence
+
+from crag.answering.excerpts import NAMES_ONE, ParsedStrip, parsed_strip
+from crag.correction.naming import named_odds
+from crag.state import Citation, Strip
+from crag.text.words import names_in, question_words, words
+
+_NUMBER = re.compile(r"\d+")
+_FIGURE = re.compile(r"\S*\d\S*")
+_GROUPED = re.compile(r"(?<=\d)[.,'’\s](?=\d{3}(?!\d))")
+_SPELT = {
+    "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
+    "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
+}  # fmt: skip
+_NEGATED = re.compile(r"\b(?:not|no|never|cannot|nor|neither|none)\b|n['’]t\b", re.IGNORECASE)
+_LIMITED = re.compile(
+    r"\b(?:but|only|unless|except|until|without|more|less|fewer|than|if|however|though)\b",
+    re.IGNORECASE,
+)
+"""With these a sentence may be turned round and say the same."""
+_SAME = 0.75
+"""Share of the words of two sentences that say the same of something, or the opposite."""
+
+
+def misstated(question: str, sentence: str, strips: Sequence[Citation]) -> list[str]:
+    """Return the figures and words of a sentence that stand for nothing that was asked.
+
+    Of each strip those parts count that have the names of the question and of the sentence, as a
+    row does, and not those about another of its kind. A figure must stand in one of them; another
+    word is wrong if it stands in a row or an item about something else alone. A sentence that says
+    "not" where its strip does not, or the other way round, states that wrongly.
+    """
+    parsed = [parsed_strip(_as_strip(citation)) for citation in strips]
+    places = [(one, at) for one in parsed for at in range(len(one.parts)) if not one.heads(at)]
+    labels = [_label(one, at) for one, at in places]
+    texts = [one.said(at) for one, at in places]
+    pairs = list(zip(labels, texts, strict=True))
+    named = named_odds(question, pairs)
+    if min(named, default=0) > -NAMES_ONE:  # The question names none of them, the sentence may.
+        named = named_odds(_FIGURE.sub("", sentence), pairs)
+    own, others = list[str](), list[str]()
+    for (one, at), label, text, odds in zip(places, labels, texts, named, strict=True):
+        has_name = one.label(at) or any(name.isalpha() for name in names_in(text))
+        is_about = odds > -NAMES_ONE or (one.parts[at].kind == "sentence" and not has_name)
+        (own if is_about else others).append(f"{label}\n{text}")
+    said, other = "\n".join(own), "\n".join(others)
+    given = _numbers(f"{question}\n{said}")
+    wrong = [figure for figure in _numbers(sentence) if figure not in given]
+    held, elsewhere = {*words(f"{question}\n{said}")}, {*words(other)}
+    wrong += [
+        word
+        for word in question_words(sentence)
+        if word in elsewhere and word not in held and not _NUMBER.search(word)
+    ]
+    return [*dict.fromkeys(wrong), *_turned_round(sentence, own)]
+
+
+def _as_strip(citation: Citation) -> Strip:
+    return Strip(
+        text=citation["text"], kind="document", source=citation["source"], score=None, kept=True,
+        reason="", headings=[citation["source"]["title"]],
+    )  # fmt: skip
+
+
+def _label(parsed: ParsedStrip, at: int) -> str:
+    return "\n".join([*parsed.headings[at], *parsed.head(at), parsed.label(at)])
+
+
+def _numbers(text: str) -> list[str]:
+    """Return the whole numbers of a text, without what groups their digits, spelt ones too."""
+    found = [number.lstrip("0") or "0" for number in _NUMBER.findall(_GROUPED.sub("", text))]
+    return [*found, *(_SPELT[word] for word in text.casefold().split() if word in _SPELT)]
+
+
+def _turned_round(sentence: str, texts: Sequence[str]) -> list[str]:
+    """Return "not" if the nearest text says the opposite."""
+    said = {*question_words(_NEGATED.sub("", sentence))}
+    for text in texts:
+        own = {*question_words(_NEGATED.sub("", text))}
+        alike = len(said & own) >= _SAME * max(len(said), len(own), 1)
+        if alike and not _LIMITED.search(f"{sentence} {text}"):
+            return ["not"] if bool(_NEGATED.search(sentence)) != bool(_NEGATED.search(text)) else []
+    return []
