@@ -141,7 +141,7 @@ def test_of_a_text_that_was_not_read_only_the_best_strip_leads() -> None:
     assert one.place is not None
     assert page[slice(*one.place)].split() == one.text.split()
     assert one.span is not None
-    assert page[slice(*one.span)] == "The answer is here. It is forty-two."
+    assert page[slice(*one.span)] == "The answer is here"
 
 
 def test_below_the_threshold_two_are_likely_and_below_the_closest_none() -> None:

@@ -99,10 +99,13 @@ def parsed_strip(strip: Strip) -> ParsedStrip:
     return parsed
 
 
-def excerpt(parsed: ParsedStrip, at: int, named: dict[int, float]) -> tuple[int, int]:
+def excerpt(
+    parsed: ParsedStrip, at: int, named: dict[int, float], *, leads: bool = False
+) -> tuple[int, int]:
     """Return the first and last part to quote around one.
 
     A block is quoted whole, if it has room, unless one of its items or rows is what was asked for.
+    With `leads` a sentence stands first, unless it refers to the one before.
     """
     parts, block = parsed.parts, [n for n in parsed.block(at) if n in named]
     names_one = parsed.label(at) and named[at] - min(named[n] for n in block) >= NAMES_ONE
@@ -118,6 +121,8 @@ def excerpt(parsed: ParsedStrip, at: int, named: dict[int, float]) -> tuple[int,
         if parts[n].kind != parts[at].kind
         or not (parsed.label(n) and odds <= named[at] - NAMES_ONE)
     }
+    if leads and parts[at].kind == "sentence" and not leans(parsed.said(at)):
+        near = {n for n in near if n >= low}
     return _grown(parsed, (low, high), near)
 
 

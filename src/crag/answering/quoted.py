@@ -86,6 +86,7 @@ def answers(state: State, settings: Settings, best: Quotation, strips: Sequence[
     """
     threshold, strip = settings.quote_threshold, strips[best.strip]
     is_sure = best.sure if threshold is None else best.score >= threshold
+    is_sure |= state.get("action") == "correct" and best.span is not None
     named = "\n".join([best.text, best.lead, about(strip)])
     return (
         is_sure

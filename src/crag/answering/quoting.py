@@ -17,6 +17,7 @@ from crag.answering.excerpts import (
     subject_of,
     written,
 )
+from crag.answering.spans import set_off
 from crag.correction.evidence import evidence_odds, score_odds
 from crag.correction.naming import about, named_odds
 from crag.parts import Quotation
@@ -28,6 +29,12 @@ MOST_LIKELY: Final = 2
 """The most quotations where none is sure to answer."""
 MARGIN: Final = 4.0
 """Log-odds by which a strip that is quoted may be worse than the best one."""
+DEFINES: Final = 3.0
+"""Log-odds that a part loses which does not say what something is, where that was asked."""
+REASON: Final = 2.0
+"""The same for one that gives no reason where one was asked for."""
+SUPERSEDED: Final = 6.0
+"""The same for one that is said to hold no longer."""
 _STANDING_WEIGHT, _SPAN_WEIGHT = -0.15, 0.5
 """What a quotation's log-odds take from those of its document, which weigh enough in the score of
 the strip, and from those that it holds a span that answers. Of the 102 documentation questions
@@ -39,6 +46,33 @@ _ANCHOR_WEIGHT: Final = 5.0
 _SAME: Final = 0.6
 """Share of the words of a statement that another one has, which says the same of something."""
 _WORD, _FIGURE = re.compile(r"\w"), re.compile(r"\d")
+_FIELD, _FEWEST_FIELDS = re.compile(r"^([^:|\n]{1,40}): ", re.MULTILINE), 3
+_YES_NO = re.compile(
+    r"\s*(?:am|are|can|could|did|do|does|had|has|have|is|may|must|shall|should|was|were|will"
+    r"|would)\s",
+    re.IGNORECASE,
+)
+_WHAT_IS = re.compile(
+    r"\s*what(?:['’]s| is| are|(?P<does> does))\s+(?:an? |the )?(?P<term>\w[\w-]*(?: [\w-]+){0,2}?)"
+    r"(?(does) mean)\s*\?*\s*",
+    re.IGNORECASE,
+)
+_OLD = re.compile(
+    r"\b(?:superseded|obsolete|outdated|withdrawn|expired|archived|old version)\b", re.IGNORECASE
+)
+"""What a title or heading says of what holds no longer."""
+_NO_LONGER = re.compile(r"\b(?:superseded by|no longer (?:valid|in force))\b", re.IGNORECASE)
+_WHY = re.compile(r"\s*why\b|\bwhat (?:is|was) the reason\b", re.IGNORECASE)
+_BECAUSE = re.compile(
+    r"\b(?:because|since|due to|reasons?|so that|in order to|otherwise|causes?|leads? to"
+    r"|(?:could|can|may) lead|to (?:avoid|prevent|protect|ensure|allow))\b",
+    re.IGNORECASE,
+)
+_REST_OF_QUESTION = re.compile(
+    r"(?:[^.!?:\n]|\n(?![ \t]*(?:\n|[-*+#]|\d+[.)])))*\?"  # Within a paragraph or an item.
+)
+_MARK_OF_ITEM = re.compile(r"^\s*(?:(?:[-*+]|\d+\\?[.)])\s+)+", re.MULTILINE)
+_STATEMENT = re.compile(r"[.!:](?:\s|$)|[`|]")
 
 
 class _Candidate(NamedTuple):
@@ -53,6 +87,8 @@ class _Candidate(NamedTuple):
     """Its title and the headings that it stands below."""
     named: float
     """What its log-odds lose for the names that it lacks."""
+    lost: float
+    """What they lose in all for what it is."""
     statement: frozenset[str]
     """The words where the answer stands."""
 
@@ -65,44 +101,50 @@ def quotations_in(
     Every strip must have its `reading` and the score of it. They are sure if the best scores at
     least `threshold` and does not end before what it leads in, such as a picture; otherwise they
     are likely, if it scores at least `closest`. Those that add nothing to a sure one follow as
-    `further`. No text is quoted twice, and none that is a heading alone.
+    `further`. No text is quoted twice, and none that is a heading alone or that only asks.
     """
     found = [one for one in _candidates(question, strips) if _score(one, strips) >= closest]
     if not found:
         return []
     ranked = sorted(found, key=lambda one: -one.odds)
     best, asked = ranked[0], frozenset(question_words(question))
-    sure = _score(best, strips) >= threshold and not best.text.endswith(":")
+    rivals = [one for one in ranked[1:] if _is_another(one, best, asked)]
+    sure = _score(best, strips) >= threshold and not (best.text.endswith(":") or rivals)
     near = [one for one in ranked if one.odds >= best.odds - MARGIN]
     near = [one for one in near if not sure or one.named > best.named - NAMES_ONE]
     near = [one for at, one in enumerate(near) if not _repeats(one, near[:at])]
     near = [one for one in near if not one.text.endswith(":")] or near
     quotations: list[Quotation] = []
     shown: list[_Candidate] = []
-    for one in _told_apart(near):
-        differs = bool(shown) and all(_contradicts(one, other) for other in shown)
+    for one in near:
+        others = [other for other in near if _contradicts(one, other)]
+        differs = bool(shown) and all(other in others for other in shown)
         covered = frozenset(word for other in shown for word in words(other.text))
         adds = not shown or differs or not (asked & {*words(one.text)}) <= covered
         if not sure and len(shown) >= MOST_LIKELY and not differs:
             continue
         if adds or not sure:
             shown.append(one)
+        strip = strips[one.strip]
+        sources = {strips[other.strip]["source"]["url"] for other in others}
+        span, unsaid = strip["reading"]["span"], one.lost or _YES_NO.match(question)
         quotations.append(
             Quotation(
                 one.text, one.strip, _score(one, strips), one.place,
-                _span(strips[one.strip], one.place), sure=sure, further=sure and not adds,
-                lead=one.lead,
+                set_off(question, strip["text"], span, one.place) if span and not unsaid else None,
+                sure=sure, further=sure and not adds, lead=_telling_apart(one, others),
+                disagrees=bool(sources - {strip["source"]["url"]}) and (adds or not sure),
             )
         )  # fmt: skip
     return quotations[:most]
 
 
 def _candidates(question: str, strips: Sequence[Strip]) -> list[_Candidate]:
-    asked = frozenset(question_words(question))
     parsed = list(map(parsed_strip, strips))
     parts = [
         (index, at)
         for index, one in enumerate(parsed)
+        if not _only_asks(strips[index])
         for at, part in enumerate(one.parts)
         if part.end > one.own and _WORD.search(one.said(at)) and not one.heads(at)
     ]
@@ -114,21 +156,39 @@ def _candidates(question: str, strips: Sequence[Strip]) -> list[_Candidate]:
     named: dict[int, dict[int, float]] = {}
     for (index, at), odds in zip(parts, named_odds(question, texts), strict=True):
         named.setdefault(index, {})[at] = odds
-    return [_candidate(i, strips[i], parsed[i], own, asked) for i, own in named.items()]
+    return [_candidate(i, strips[i], parsed[i], own, question) for i, own in named.items()]
+
+
+def _lost(question: str, headings: Sequence[str], said: str) -> float:
+    """Return what a part loses that is old, or is not of the kind that was asked for."""
+    is_old = _OLD.search("\n".join(headings)) or _NO_LONGER.search(said)
+    lost = SUPERSEDED if is_old and not _OLD.search(question) else 0.0
+    if _WHY.match(question) and not _BECAUSE.search(said):
+        return lost + REASON
+    if defined := _WHAT_IS.fullmatch(question):
+        term = r"\W+".join(rf"{re.escape(word)}(?:e?s)?" for word in defined["term"].split())
+        defines = rf"(?:[\W_]|an? |the )*{term}\W*(?:\([^)]*\)\W*)?(?:is|are|means?|refers|[-–—:|])"
+        return lost if re.match(defines, f"{said.strip()} ", re.IGNORECASE) else lost + DEFINES
+    return lost
 
 
 def _candidate(
-    index: int, strip: Strip, parsed: ParsedStrip, named: dict[int, float], asked: frozenset[str]
+    index: int, strip: Strip, parsed: ParsedStrip, named: dict[int, float], question: str
 ) -> _Candidate:
-    anchor = _anchor(strip["reading"]) + parsed.own
+    title = strip["source"]["title"]
+    lost = {at: _lost(question, [title, *parsed.headings[at]], parsed.said(at)) for at in named}
+    named = {at: odds - lost[at] for at, odds in named.items()}
+    anchor, asked = _anchor(strip["reading"]) + parsed.own, frozenset(question_words(question))
+    is_yes_no = _YES_NO.match(question) is not None
 
     def odds(at: int) -> tuple[float, int]:
         part = parsed.parts[at]
         distance = max(part.start - anchor, anchor - part.end + 1, 0)
-        return named[at] + _ANCHOR_WEIGHT * (not distance), -distance
+        holds = len(asked & {*words(parsed.said(at))}) / len(asked) if is_yes_no else not distance
+        return named[at] + _ANCHOR_WEIGHT * holds, -distance
 
     at = max(named, key=odds)
-    low, high = excerpt(parsed, at, named)
+    low, high = excerpt(parsed, at, named, leads=is_yes_no)
     text = written(parsed, low, high)
     holds = max(named[n] for n in range(low, high + 1) if n in named)
     start = max(parsed.parts[low].start - parsed.own, 0)
@@ -140,6 +200,7 @@ def _candidate(
         place=(start, parsed.parts[high].end - parsed.own),
         about=[strip["source"]["title"], *parsed.headings[at]],
         named=holds,
+        lost=min(lost[n] for n in range(low, high + 1) if n in lost),
         statement=frozenset(question_words(parsed.said(at))),
     )
 
@@ -155,7 +216,7 @@ def _odds(strip: Strip) -> float:
 
 def _score(candidate: _Candidate, strips: Sequence[Strip]) -> float:
     """Return how sure a quotation is, from -1 to 1: no more than its document is of use."""
-    odds = candidate.odds - candidate.named
+    odds = candidate.odds - candidate.named - candidate.lost
     return min(math.tanh(odds / 2), strips[candidate.strip]["reading"]["score"])
 
 
@@ -164,6 +225,15 @@ def _anchor(reading: Reading) -> int:
     if (span := reading["span"]) is not None:
         return (span["start"] + span["end"]) // 2
     return max(shares_of(reading), key=lambda word: word[1], default=(0, 0))[0]
+
+
+def _only_asks(strip: Strip) -> bool:
+    """Return whether what seems to answer stands in a question that no statement follows."""
+    span = strip["reading"]["span"]
+    asks = _REST_OF_QUESTION.match(strip["text"], span["start"]) if span is not None else None
+    if asks is None or span is None or asks.end() < span["end"]:
+        return False
+    return not _STATEMENT.search(_MARK_OF_ITEM.sub("", strip["text"][asks.end() :]))
 
 
 def _repeats(candidate: _Candidate, better: Sequence[_Candidate]) -> bool:
@@ -177,7 +247,7 @@ def _repeats(candidate: _Candidate, better: Sequence[_Candidate]) -> bool:
 
 def _contradicts(candidate: _Candidate, other: _Candidate) -> bool:
     """Return whether a candidate says the same as another one, with another figure."""
-    if candidate.named < other.named:
+    if candidate.named + candidate.lost < other.named + other.lost:
         return False
     figures = [
         {word for word in one.statement if _FIGURE.search(word)} for one in (candidate, other)
@@ -188,21 +258,15 @@ def _contradicts(candidate: _Candidate, other: _Candidate) -> bool:
     return is_same and all(figures) and not figures[0] & figures[1]
 
 
-def _told_apart(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Put above those that contradict each other the title or heading that tells them apart."""
-    told: list[_Candidate] = []
-    for one in candidates:
-        others = [other for other in candidates if _contradicts(one, other)]
-        common = {name for other in others for name in other.about}
-        own = [name for name in one.about if name not in common] if others else []
-        told.append(one._replace(lead=f"{own[-1]}:") if own else one)
-    return told
+def _is_another(candidate: _Candidate, other: _Candidate, asked: frozenset[str]) -> bool:
+    """Return whether two are records of one kind that have the same words of the question."""
+    kinds = [tuple(_FIELD.findall(one.text)) for one in (candidate, other)]
+    held = [asked & {*words(one.text)} for one in (candidate, other)]
+    return len(kinds[0]) >= _FEWEST_FIELDS and kinds[0] == kinds[1] and held[0] >= held[1]
 
 
-def _span(strip: Strip, place: tuple[int, int]) -> tuple[int, int] | None:
-    """Return where the answer stands, if that is likelier than that the strip holds none."""
-    span = strip["reading"]["span"]
-    if span is None or span["score"] <= 0:
-        return None
-    within = place[0] <= span["start"] and span["end"] <= place[1]
-    return (span["start"], span["end"]) if within else None
+def _telling_apart(candidate: _Candidate, others: Sequence[_Candidate]) -> str:
+    """Return the title or heading that tells a candidate from those that contradict it."""
+    common = {name for other in others for name in other.about}
+    own = [name for name in candidate.about if name not in common] if others else []
+    return f"{own[-1]}:" if own else candidate.lead

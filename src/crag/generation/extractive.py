@@ -1,6 +1,5 @@
 """Answer without a language model: quote what the evaluator supports best."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,21 +15,15 @@ from crag.text.words import word_count
 
 _MOST_SENTENCES, _MOST_STRIPS = 3, 4
 """The most quotations of an answer: sentences scored one by one, or strips that were read."""
-_REST_OF_QUESTION = re.compile(
-    r"(?:[^.!?:\n]|\n(?![ \t]*(?:\n|[-*+#]|\d+[.)])))*\?"  # Within a paragraph or an item.
-)
-_MARK_OF_ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s", re.MULTILINE)
-_STATEMENT = re.compile(r"[.!](?:\s|$)|[:`|]")
 
 
 class ExtractiveAnswerer:
     """Quote at most `most` parts of the strips, if the best reaches `threshold`.
 
     An evaluator that reads has read the strips in their documents; the best of them are quoted, the
-    very best first, four unless `most` says otherwise, and nothing is evaluated again. What seems
-    to answer with a question, as the contents of a page do, is left out. What does not reach
-    `threshold` is likely to answer, unless it is below the evaluator's `closest_threshold` too. See
-    `crag.answering.quoting`.
+    very best first, four unless `most` says otherwise, and nothing is evaluated again. What does
+    not reach `threshold` is likely to answer, unless it is below the evaluator's
+    `closest_threshold` too. See `crag.answering.quoting`.
 
     With any other evaluator, sentences are scored alone, in one call, and three that reach the
     threshold are quoted. Only prose of four words and more is quoted, nothing twice.
@@ -67,7 +60,7 @@ class ExtractiveAnswerer:
     def _read(
         self, evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]
     ) -> list[Quotation]:
-        parts = [part for part in _read_parts(evaluator, question, strips) if not _asks(part.strip)]
+        parts = list(_read_parts(evaluator, question, strips))
         quotations = quotations_in(
             question,
             [part.strip for part in parts],
@@ -111,15 +104,6 @@ def _of_whole(quotation: Quotation, part: _ReadPart) -> Quotation:
         for bounds in (quotation.place, quotation.span)
     )
     return quotation._replace(strip=part.whole, place=place, span=span)
-
-
-def _asks(strip: Strip) -> bool:
-    """Return whether what seems to answer stands in a question that no statement follows."""
-    span = strip["reading"]["span"]
-    asks = _REST_OF_QUESTION.match(strip["text"], span["start"]) if span is not None else None
-    if asks is None or span is None or asks.end() < span["end"]:
-        return False
-    return not _STATEMENT.search(_MARK_OF_ITEM.sub("", strip["text"][asks.end() :]))
 
 
 def _sentences(strips: Sequence[Strip]) -> dict[str, int]:
