@@ -29,12 +29,12 @@ from typing import Any, NamedTuple, cast
 from langchain_core.documents import Document
 
 from crag.answering.context import kept_strips
+from crag.answering.quoting import quotations_in
 from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import passage_of
 from crag.correction.scoring import LOWEST
 from crag.evaluators.reader import ReaderEvaluator
 from crag.generation import ExtractiveAnswerer
-from crag.answering.quoting import quotations_in
 from crag.graph import build_crag
 from crag.index import DocumentIndex, index_paths
 from crag.index.retriever import IndexRetriever
