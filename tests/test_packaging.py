@@ -15,7 +15,7 @@ MEASURED = {"recipes", "results", "tables", "README.md"}
 """Of `papers`, what is in the repository alone."""
 SHIPPED = {
     ".py", ".md", ".json", ".typed", ".safetensors", ".onnx", ".html", ".css", ".js", ".svg",
-    ".sql", ".txt",
+    ".jsonl", ".sql", ".txt",
 }  # fmt: skip
 
 

@@ -1,10 +1,10 @@
-"""What the charts of calibrations, trainings and experiments share; matplotlib comes when drawn."""
+"""What the charts of experiments and notebooks share; matplotlib comes when something is drawn."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from crag.extras import Extra, require
+from crag.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,27 +25,25 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def require_matplotlib(extra: Extra = "train") -> None:
+def require_matplotlib() -> None:
     """Find out before any work whether charts can be drawn.
 
     Raises:
-        MissingPackageError: matplotlib, which `extra` installs, is missing.
+        MissingPackageError: matplotlib is missing.
     """
-    require(extra, "drawing pictures", "matplotlib")
+    require("train", "drawing pictures", "matplotlib")
 
 
 @contextmanager
-def chart(
-    size: tuple[float, float], *, extra: Extra = "train", dpi: int = 100, style: Any = None
-) -> Iterator["Figure"]:
+def chart(size: tuple[float, float], *, dpi: int = 100) -> Iterator["Figure"]:
     """Yield an empty figure; `size` is its width and height in inches, `dpi` its pixels an inch.
 
     Raises:
         MissingPackageError: matplotlib is missing.
     """
-    require_matplotlib(extra)
+    require_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(style or _STYLE):
+    with rc_context(_STYLE):
         yield Figure(figsize=size, dpi=dpi, layout="constrained")

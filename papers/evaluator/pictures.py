@@ -12,7 +12,7 @@ from crag.errors import TrainingError
 from crag.extras import require
 from crag.papers.evaluator.evidence import Evidence
 from crag.papers.saving import replacing
-from crag.papers.views.display import Picture
+from crag.papers.views import Picture
 from crag.state import ACTIONS, Action, Thresholds
 
 if TYPE_CHECKING:

@@ -1,19 +1,94 @@
-"""Walk a graph: run it once, and show what each node wrote."""
+"""What the notebooks show: runs step by step, scores against thresholds, tables and pictures.
 
+Pictures need matplotlib, from the extra `train`.
+"""
+
+import io
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from langchain_core.documents import Document
 from langgraph.graph.state import CompiledStateGraph
 
 from crag.api import values_of
+from crag.correction.action import decide
+from crag.correction.scoring import LOWEST
+from crag.papers.bench.charts import GREEN, GREY, ORANGE, PINK, chart
 from crag.papers.settings import PaperSettings
-from crag.papers.views.display import Table, plain
 from crag.plain import shortened
 from crag.reflection.cleaning import cleaned
 from crag.settings import Settings
-from crag.state import Critique, State, Strip, WebPage
+from crag.state import Action, Critique, State, Strip, Thresholds, WebPage, known_action
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DPI = 176
+"""Twice the screen resolution, for high-density screens."""
+_SPECIAL = re.compile(r"([\\`*_|<>\[\]$])")
+
+
+class Picture:
+    """A figure and its description, which is shown where pictures are not supported."""
+
+    def __init__(self, figure: "Figure", says: str) -> None:
+        self.figure, self.says = figure, says
+
+    def __repr__(self) -> str:
+        return self.says
+
+    def png(self) -> bytes:
+        """Return the picture as PNG, without date or program metadata."""
+        drawn = io.BytesIO()
+        self.figure.savefig(drawn, format="png", dpi=_DPI, metadata={"Software": None})
+        return drawn.getvalue()
+
+    def save(self, path: Path) -> None:
+        """Write the picture as a PNG file."""
+        path.write_bytes(self.png())
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int | str]]:
+        width = round(self.figure.get_figwidth() * _DPI / 2)
+        return self.png(), {"width": width, "alt": self.says}
+
+
+class Table:
+    """Rows of text under a heading; shown as Markdown, so the viewer's own colours apply.
+
+    Cells are plain text; markup is escaped. `bold` lists the indices of emphasised rows, `numeric`
+    the columns that are aligned on the right.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[object]],
+        *,
+        bold: Collection[int] = (),
+        numeric: Collection[str] = (),
+    ) -> None:
+        rules = ["---:" if name in numeric else "---" for name in columns]
+        lines = [list(columns), rules]
+        for place, row in enumerate(rows):
+            cells = [plain(f"{one:+.2f}" if isinstance(one, float) else str(one)) for one in row]
+            cells = ["" if one is None else cell for one, cell in zip(row, cells, strict=True)]
+            lines.append([f"**{c}**" if c and place in bold else c for c in cells])
+        self.markdown = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def __repr__(self) -> str:
+        return self.markdown
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown
+
+
+def plain(text: str) -> str:
+    """Escape text so that Markdown shows it unchanged, on one line."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("\\<", "&lt;")
+
 
 _TEXT, _CANDIDATE = 90, 70
 _NUMBERS = ["IsRel", "IsSup", "IsUse", "sequence", "score"]
@@ -140,3 +215,36 @@ _SHOWN: Mapping[str, Callable[[Any], str]] = {
     "answer": plain,
     "events": lambda events: plain("; ".join(f"{one['kind']}: {one['detail']}" for one in events)),
 }
+
+
+COLOURS: dict[Action, str] = {"correct": GREEN, "ambiguous": ORANGE, "incorrect": PINK}
+_WIDTH, _ROW, _FRAME, _TITLE = 8.8, 0.36, 1.35, 38
+
+
+def draw_scores(state: State) -> Picture:
+    """Draw the score of each document of a run; the best one decides the action and is coloured.
+
+    Documents are in retrieval order, first at the top.
+    """
+    scores = [max(one.metadata["score"], LOWEST) for one in state["documents"]]
+    titles = [str(one.metadata.get("title")) for one in state["documents"]]
+    names, action = [shortened(one, _TITLE) for one in titles], known_action(state["action"])
+    limits = state["thresholds"] or Thresholds(upper=0.0, lower=0.0)
+    best = max(scores, default=LOWEST)
+    title = f"{action.capitalize()}: the best of {len(scores)} documents scores {best:+.2f}"
+    with chart((_WIDTH, _FRAME + _ROW * len(scores))) as figure:
+        axes = figure.add_subplot()
+        axes.set(xlim=(-1.0, 1.0), ylim=(len(scores) - 0.4, -0.6), title=title)
+        for row, score in enumerate(scores):
+            colour = COLOURS[decide([score], **limits)] if score == best else GREY
+            axes.barh(row, score + 1, left=-1, height=0.56, color=colour)
+            axes.annotate(f"{score:+.2f}", (1.02, row), va="center", annotation_clip=False)
+        for name, value in limits.items():
+            axes.axvline(float(str(value)), color=GREY, linestyle="--", label=name)
+        ticks = [limits["lower"], 0.0, limits["upper"]]
+        told = [f"lower\n{ticks[0]:+.2f}", "0", f"upper\n{ticks[2]:+.2f}"]
+        axes.set_xticks(ticks, told)
+        axes.set_yticks(range(len(names)), names)
+    listed = "; ".join(f"{name} {score:+.2f}" for name, score in zip(names, scores, strict=True))
+    about = f"upper {limits['upper']:.2f}, lower {limits['lower']:.2f}"
+    return Picture(figure, f"{title} ({about}). {listed}".strip())
