@@ -48,19 +48,6 @@ def test_nothing_but_global_addresses_passes(address: IPv4Address | IPv6Address)
     assert bool(refusal_of_address(str(address))) == is_refused(address)
 
 
-@given(st.ip_addresses(v=4))
-def test_ipv4_inside_ipv6_is_never_freer_than_itself(address: IPv4Address) -> None:
-    number = int(address)
-    for around in (
-        f"::ffff:{address}",
-        f"::{address}",
-        f"2002:{number >> 16:x}:{number & 65535:x}::",
-    ):
-        assert refusal_of_address(around, allow_loopback=str(address) != "0.0.0.1")
-    if refusal_of_address(str(address)):
-        assert refusal_of_address(f"64:ff9b::{address}", allow_loopback=True)
-
-
 @pytest.mark.parametrize(
     ("host", "reason"),
     [

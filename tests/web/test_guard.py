@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from crag.parts import Page
-from crag.web.guard import resolve
 from crag.web.reader import HttpPageReader
 from tests.web.hostile import (
     HOSTILE,
@@ -63,14 +62,6 @@ def one(reader: HttpPageReader, url: str) -> Page:
     return page
 
 
-def test_a_good_url_does_connect(site: Website, reader: HttpPageReader, recorder: Recorder) -> None:
-    page = one(reader, public(site))
-    assert page.problem is None
-    assert "tide mill" in page.paragraphs[0]
-    assert recorder.addresses == [PUBLIC]
-    assert site.connections == 1
-
-
 def test_hostile_urls(site: Website, reader: HttpPageReader, recorder: Recorder) -> None:
     for template in (*HOSTILE, *ONLY_AS_HITS):
         page = one(reader, at(site, template))
@@ -96,15 +87,6 @@ def test_a_chain_that_ends_inside(
     assert page.problem == "refused"
     assert set(recorder.addresses) == {PUBLIC}
     assert len(site.requests) == 3
-
-
-def test_a_name_is_resolved_once_for_each_connection(
-    site: Website, reader: HttpPageReader, recorder: Recorder, names: Names
-) -> None:
-    url = public(site, host="turning.example")
-    assert [one(reader, url).problem for _ in range(2)] == [None, "refused"]
-    assert names.asked == ["turning.example"] * 2
-    assert recorder.addresses == [PUBLIC]
 
 
 def test_a_name_that_turns_during_a_redirect(
@@ -135,11 +117,6 @@ def test_a_name_that_nobody_knows(
     assert page.problem == "network"
     assert "unknown.example cannot be resolved" in page.detail
     assert recorder.addresses == []
-
-
-@pytest.mark.parametrize("host", ["0x7f.1", "2130706433", "127.1"])
-def test_what_the_system_reads_in_unusual_notations(host: str) -> None:
-    assert resolve(host, 80) == ["127.0.0.1"]
 
 
 def test_loopback_where_it_is_allowed(site: Website) -> None:

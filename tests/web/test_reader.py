@@ -7,7 +7,6 @@ import threading
 import tracemalloc
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -20,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crag.errors import PageError
-from crag.parts import Page, PageReader, ReadingLimits
+from crag.parts import Page, ReadingLimits
 from crag.web.reader import USER_AGENT, HttpPageReader
 from tests.web.hostile import LIMITS, PUBLIC, Names, Recorder, redirect, transcribed
 from tests.web.site import BOMB_BYTES, HTML, PARAGRAPHS, Answer, Website, website
@@ -103,15 +102,6 @@ def test_each_failure_is_the_page_s_own(site: Website) -> None:
     assert [page.url for page in pages] == [site.at(path) for path in expected]
 
 
-def test_pages_are_transcribed_by_our_own(site: Website) -> None:
-    reader = HttpPageReader(allow_loopback=True)
-    assert isinstance(reader, PageReader)
-    urls = [site.at("/text"), site.at("/empty")]
-    text, empty = reader.read(urls, LIMITS)
-    assert text.paragraphs == PARAGRAPHS
-    assert empty.problem == "empty"
-
-
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(
@@ -156,15 +146,6 @@ def test_tls_names_the_host_and_not_the_address() -> None:
     assert PUBLIC.encode() not in received[0]
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_followed(site: Website, status: int) -> None:
-    site.answers["/go"] = Answer(status=status, headers={"Location": "text?a=b c"})
-    (page,) = read(site, "/go")
-    assert (page.url, page.title[-12:]) == (site.at("/go"), "text?a=b%20c")
-    site.answers["/go"] = Answer(status=status)
-    assert problems(read(site, "/go")) == ["status"]
-
-
 def test_five_redirects_and_no_more(site: Website) -> None:
     for number in range(6):
         following = f"/hop{number - 1}" if number else "/text"
@@ -196,16 +177,6 @@ def test_encodings(site: Website, encoding: str, body: bytes, problem: str | Non
     for page in read(site, "/whole", "/parts"):
         assert page.problem == problem
         assert page.paragraphs == (() if problem else (TEXT.decode(),))
-
-
-@pytest.mark.parametrize("size", [100, 101])
-def test_exactly_the_limit_passes(site: Website, size: int) -> None:
-    packed = {"Content-Encoding": "gzip"}
-    site.answers["/plain"] = Answer(b"x" * size, "text/plain")
-    site.answers["/parts"] = Answer(iter([b"x" * 60, b"x" * (size - 60)]), "text/plain")
-    site.answers["/gzip"] = Answer(gzip.compress(b"x" * size), "text/plain", headers=packed)
-    pages = read(site, "/plain", "/parts", "/gzip", limits=LIMITS._replace(page_bytes=100))
-    assert problems(pages) == [None if size == 100 else "too_large"] * 3
 
 
 def test_a_bomb_is_never_inflated_beyond_the_limit(site: Website) -> None:
@@ -243,13 +214,6 @@ def test_what_heals_is_asked_again_once(site: Website, status: int) -> None:
     assert len(site.requests) == 4
 
 
-@pytest.mark.parametrize("status", [401, 404, 500])
-def test_other_statuses_are_final(site: Website, status: int) -> None:
-    site.statuses["/text"] = [status]
-    assert one(site.at("/text")).detail == f"the server answered with status {status}"
-    assert len(site.requests) == 1
-
-
 @pytest.mark.parametrize("after", ["60", "date", "soon", "", "9" * 400])
 def test_too_many_requests_for_longer_than_there_is(site: Website, after: str) -> None:
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=120), usegmt=True)
@@ -259,13 +223,6 @@ def test_too_many_requests_for_longer_than_there_is(site: Website, after: str) -
     assert "status 429" in one(site.at("/text"), page_seconds=3).detail
     assert len(site.requests) == 1
     assert monotonic() - began < 2
-
-
-@pytest.mark.parametrize("broken", [b"", GOOD.replace(b": 5", b": 99")])
-def test_a_broken_connection_is_tried_again(broken: bytes) -> None:
-    with listening([broken, GOOD]) as (port, received):
-        assert one(f"http://127.0.0.1:{port}/").paragraphs == ("words",)
-    assert len(received) == 2
 
 
 @pytest.mark.parametrize(
@@ -323,17 +280,6 @@ def test_bytes_for_all_pages_together(site: Website) -> None:
     assert sum(page.fetched_bytes for page in pages) == 3000
 
 
-def test_pages_are_fetched_at_the_same_time(site: Website) -> None:
-    together = threading.Barrier(4, timeout=3)
-
-    def waiting() -> Iterator[bytes]:
-        together.wait()
-        yield b"All of us were asked at once."
-
-    site.answers |= {f"/{number}": Answer(waiting(), "text/plain") for number in range(4)}
-    assert problems(read(site, "/0", "/1", "/2", "/3")) == [None] * 4
-
-
 def test_two_at_once_of_one_site(site: Website) -> None:
     lock, inside, most = threading.Lock(), 0, 0
 
@@ -387,14 +333,6 @@ def test_a_page_without_end_holds_nobody_up(site: Website) -> None:
     end.set()
 
 
-def test_one_reader_for_many_threads(site: Website) -> None:
-    reader = reader_with()
-    urls = [site.at("/text"), site.at("/article"), site.at("/404")]
-    with ThreadPoolExecutor(5) as pool:
-        for pages in pool.map(lambda _: reader.read(urls, LIMITS), range(5)):
-            assert problems(pages) == [None, None, "status"]
-
-
 POLITE = LIMITS._replace(robots=True)
 RULES = (
     "User-agent: *\nDisallow: /article\nAllow: /article/open\n\nUser-agent: other\nDisallow: /\n"
@@ -444,11 +382,6 @@ def test_rules_that_cannot_be_had_forbid_nothing(polite_site: Website, status: i
     polite_site.statuses["/robots.txt"] = [status]
     assert asked(polite_site, "/article") == [None]
     assert polite_site.paths() == ["/robots.txt", "/article"]
-
-
-def test_rules_behind_a_private_redirect_are_not_fetched(site: Website) -> None:
-    site.answers["/robots.txt"] = Answer(status=302, headers={"Location": "http://10.0.0.1/"})
-    assert asked(site, "/article") == [None]
 
 
 def test_slow_rules(polite_site: Website) -> None:

@@ -42,7 +42,6 @@ _FEWEST_LINKS = 3
 """Links, and nothing else, that make a list one of contents or a menu."""
 _NOTES = frozenset({"note", "tip", "important", "caution", "warning", "admonition"})
 """Classes of notes, whose heading is none of the page's."""
-_TITLES = frozenset({"admonition-title", "alert-title", "markdown-alert-title"})
 _BASE = re.compile(r"(?:[\d)\]]|\b[^\W_])\Z")
 _POWER = re.compile(r"[-+\N{MINUS SIGN}]?(?:\d+|[^\W\d_])(?:[-+*/]\w)*")
 _ORDINALS = frozenset("aeor")
