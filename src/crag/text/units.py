@@ -7,8 +7,8 @@ rows or stanzas, and each part knows what stands before it.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, groupby, pairwise
 from typing import Literal, NamedTuple
 
 from crag.text.language import language_of
@@ -284,46 +284,36 @@ def _head_size(text: str, group: Sequence[Part]) -> int:
 
 
 def _short(text: str, part: Part) -> Iterator[Part]:
-    """Cut a part that is too long: code between stanzas, an item or a sentence as it can be."""
+    """Cut a part that is too long, code between stanzas, into pieces as long as there is room."""
     if part.kind == "row" or _size(text, [part]) <= LONGEST:
         yield part
         return
     cuts = _STANZA.finditer(text, part.start, part.end) if part.kind == "code" else ()
-    starts = [part.start, *(cut.end() for cut in cuts), part.end]
-    for start, end in pairwise(starts):
-        for piece in _joined(text, _atoms(text, start, end)):
-            yield part._replace(start=piece[0], end=piece[1])
+    for bounds in pairwise([part.start, *(cut.end() for cut in cuts), part.end]):
+        begin = last = bounds[0]
+        for start, end in _pieces(text, *bounds):
+            if last > begin and word_count(text[begin:end]) > LONGEST:
+                yield part._replace(start=begin, end=last)
+                begin = start
+            if said := text[start:end].rstrip():
+                begin, last = (begin if last > begin else start), start + len(said)
+        if last > begin:
+            yield part._replace(start=begin, end=last)
 
 
-def _atoms(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield lines, of a line that is too long its sentences, and of one of these its words."""
-    for line in _LINE.finditer(text, start, end):
-        if word_count(line[0]) <= LONGEST:
-            yield line.span()
-            continue
-        at = line.start()
-        for sentence in split_sentences(line[0]):
-            if word_count(sentence) <= LONGEST:
-                yield at, at + len(sentence)
-            else:
-                yield from (word.span() for word in _WORD.finditer(text, at, at + len(sentence)))
-            at += len(sentence)
-
-
-def _joined(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Join as many spans as have room, without the white space after them."""
-    begin = last = count = 0
-    for start, end in spans:
-        size = word_count(text[start:end])
-        if not size:
-            continue
-        if count and count + size > LONGEST:
-            yield begin, last
-            count = 0
-        begin = begin if count else start
-        last, count = start + len(text[start:end].rstrip()), count + size
-    if count:
-        yield begin, last
+def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield a span, or if it is too long its lines, of a long line its sentences or words."""
+    lines = [line.span() for line in _LINE.finditer(text, start, end)]
+    if word_count(text[start:end]) <= LONGEST:
+        yield start, end
+    elif len(lines) > 1:
+        yield from (piece for line in lines for piece in _pieces(text, *line))
+    else:
+        ends = accumulate(map(len, split_sentences(text[start:end])), initial=start)
+        for begin, after in pairwise(ends):
+            is_long = word_count(text[begin:after]) > LONGEST
+            words = (word.span() for word in _WORD.finditer(text, begin, after))
+            yield from words if is_long else [(begin, after)]
 
 
 def _size(text: str, parts: Sequence[Part]) -> int:
