@@ -3,7 +3,7 @@
 import pytest
 
 from crag.errors import ContentError
-from crag.text.encodings import decoded, marked, storable
+from crag.text.encodings import decoded, storable
 
 TEXT = "Die Mühle läuft für Königin und Käufer, so heißt es in der Straße. "
 
@@ -25,12 +25,6 @@ def test_a_meta_element_counts_in_html_only() -> None:
 def test_binary_content(body: bytes) -> None:
     with pytest.raises(ContentError, match="looks binary"):
         decoded(body, "text/plain")
-
-
-def test_marks() -> None:
-    assert [marked("a".encode(name)) for name in ("utf-8-sig", "utf-16", "utf-32", "utf-8")] == [
-        "utf-8-sig", "utf-16", "utf-32", None,
-    ]  # fmt: skip
 
 
 SENTENCES = {

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from crag.errors import ContentError
 from crag.text.blocks import text_of
 from crag.text.html import read_html, read_page
 from crag.text.visible import MOST_ELEMENTS
 from tests.documents.reading import cases
-from tests.web.site import page
 
 SHOWN = dict(cases(Path(__file__).with_name("html.txt")))
 FILLER = "The wheel of the mill turned twice a day whenever the pond behind the dam ran out. "
@@ -96,13 +94,6 @@ def test_elements_that_no_browser_shows(read: Read, hidden: str) -> None:
 
 
 @both
-def test_a_page_with_injected_instructions(read: Read) -> None:
-    text = read(page("injected").decode())
-    assert "HIDDEN" not in text
-    assert "Its orbit brings it back" in text
-
-
-@both
 @pytest.mark.parametrize("style", SHOWING)
 def test_what_is_not_hidden(read: Read, style: str) -> None:
     assert read(f"<div {style}><p>{FILLER * 3}</p></div>") == (FILLER * 3).strip()
@@ -113,11 +104,6 @@ def test_a_file_is_read_to_its_end() -> None:
     assert as_file(rows).endswith(f"Row {MOST_ELEMENTS - 1}")
     long = "word " * 250_000
     assert as_file(f"<p>{long}</p><p>the end</p>").endswith("the end")
-
-
-def test_a_file_that_nests_too_deep_to_be_read_is_refused() -> None:
-    with pytest.raises(ContentError, match=r"nest deeper than 3,000 levels: save it as text"):
-        as_file("<div>" * 5_000 + "the end")
 
 
 def test_paragraphs_and_lists_within_a_quotation_stay_apart() -> None:
@@ -140,11 +126,6 @@ def test_paragraphs_and_lists_within_a_quotation_stay_apart() -> None:
 )
 def test_the_address_that_a_page_names(attributes: str, url: str) -> None:
     assert read_page(f"<title>A <b>b</b></title><link {attributes}><p>x").url == url
-
-
-@pytest.mark.parametrize("html", ["", "<", "<!-- x", "\0", "<p>", "plain"])
-def test_any_text_is_a_page(html: str) -> None:
-    assert read_page(html).title == ""
 
 
 @pytest.mark.parametrize(

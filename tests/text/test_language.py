@@ -2,7 +2,7 @@
 
 import pytest
 
-from crag.text.language import language_of, languages_of, named, unread_language
+from crag.text.language import language_of, languages_of, unread_language
 
 TEXTS = {
     "de": "Die Frist beträgt vier Wochen. Danach wird der Vertrag aufgelöst.",
@@ -49,11 +49,6 @@ def test_english_with_foreign_names_is_english(text: str) -> None:
     assert language_of(text) == "en"
 
 
-def test_a_long_text_is_told_by_more_than_its_beginning() -> None:
-    licence = "Permission is hereby granted, free of charge, to any person obtaining a copy. " * 20
-    assert language_of(licence + TEXTS["de"] * 400) == "de"
-
-
 class German:
     languages = ("de",)
 
@@ -64,8 +59,3 @@ def test_what_a_model_does_not_read() -> None:
     assert unread_language(German(), "Ja.") == ""
     assert unread_language(object(), TEXTS["fr"]) == ""
     assert (languages_of(German()), languages_of(object())) == ({"de"}, frozenset())
-
-
-def test_names() -> None:
-    assert named(["de"]) == "German"
-    assert named(["de", "fr", "xx"]) == "German, French and xx"

@@ -13,9 +13,8 @@ from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import load
-from crag.documents.sources import SourceText, Unusable
+from crag.documents.sources import Unusable
 from crag.text.pdf import read_pdf
 
 LINES = [
@@ -25,8 +24,6 @@ LINES = [
     "The sluice gate is opened two hours after high water.",
 ]
 A4 = (595, 842)
-PATIENT = Limits(seconds=400)
-"""For machines that are busy; the memory is that of every file."""
 PROGRAM = """
 import json, socket, sys
 from pathlib import Path
@@ -85,13 +82,6 @@ def test_pages_that_are_pictures_are_read_in_their_place(tmp_path: Path) -> None
     assert [(block.first, block.text) for block in blocks] == [
         (1, "A text layer."), (2, LINES[0]), (2, " ".join(LINES[2:])), (4, german)
     ]  # fmt: skip
-
-
-def test_a_huge_page_is_drawn_no_larger_than_others(tmp_path: Path) -> None:
-    with IsolatedReader(PATIENT) as reader:
-        (one,) = reader.read(scan(tmp_path / "a.pdf", LINES, size=(14_400, 14_400)))
-    assert isinstance(one, SourceText), one
-    assert "Edith Halloran built" in one.text
 
 
 @pytest.mark.parametrize("extra", ["with", "without"])

@@ -43,13 +43,6 @@ def test_a_quotation_is_marked_over_the_end_of_a_line_and_a_hyphen(file: Path) -
     assert Image.open(io.BytesIO(png)).size == (1200, 1000)
 
 
-def test_each_quotation_is_marked_and_what_stands_elsewhere_is_not(file: Path) -> None:
-    png, _ = picture_of_page(file, 1, ["Nobody lives there", "The second page.", " "])
-    assert marked_rows(png) == [300]
-    png, marked = picture_of_page(file, 2, ["Nobody lives there"])
-    assert (marked_rows(png), marked) == ([], 0)
-
-
 def test_a_page_that_is_turned_is_marked_where_it_is_seen(file: Path, tmp_path: Path) -> None:
     writer = PdfWriter()
     writer.add_page(PdfReader(file).pages[0]).rotate(180)

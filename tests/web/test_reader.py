@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from itertools import chain, repeat
 from time import monotonic
 from typing import Any
 
@@ -240,25 +239,6 @@ def test_what_is_not_http(answer: bytes) -> None:
     with listening([answer, answer]) as (port, _):
         assert one(f"http://127.0.0.1:{port}/").problem == "network"
     assert one("http://127.0.0.1:9/").problem == "network"
-
-
-def test_endless_interim_answers_end() -> None:
-    def serve() -> None:
-        with suppress(OSError):
-            connection, _ = listener.accept()
-            with connection:
-                for part in chain(
-                    [b"HTTP/1.1 100 Continue\r\n\r\n"], repeat(b"HTTP/1.1 103\r\n\r\n")
-                ):
-                    connection.sendall(part)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        assert one(url, page_seconds=0.2).problem in {"timeout", "network"}
-    thread.join(5)
-    assert not thread.is_alive()  # Our thread has hung up, although nobody waits for it.
 
 
 def test_time_for_all_pages_together(site: Website) -> None:

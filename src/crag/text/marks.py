@@ -1,20 +1,17 @@
 """Citation marks: how an answer says which strips a sentence rests on, as ``[3]`` or ``[1, 2]``.
 
-Everything that writes, reads, changes, removes or disarms marks uses this module, so a format is
-known here, and in `serve/static/citations.js`, which a test compares with it.
+Everything that writes, reads, changes or removes marks uses this module, so their form is known
+here, and in `serve/static/citations.js`, which a test compares with it.
 """
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-FORMATS = (("[", "]"),)
-"""What stands before and after the numbers, for each format that is read; the first is written."""
-OPENINGS, CLOSINGS = ("|".join(map(re.escape, ends)) for ends in zip(*FORMATS, strict=True))
 _NUMBERS = r"\d{1,4}(?:\s*[,;]\s*\d{1,4})*"
-PATTERN = "|".join(f"{re.escape(before)}{_NUMBERS}{re.escape(after)}" for before, after in FORMATS)
+PATTERN = rf"\[{_NUMBERS}\]"
 """A mark, as a part of a regular expression without groups."""
-SINGLE = "|".join(rf"{re.escape(before)}\d{{1,4}}{re.escape(after)}" for before, after in FORMATS)
+SINGLE = r"\[\d{1,4}\]"
 """A mark of one number, also as a part of a regular expression."""
 # White space is matched from its beginning only: from each of its places it would take quadratic
 # time.
@@ -47,8 +44,7 @@ class Mark(NamedTuple):
 
 def as_mark(*numbers: int) -> str:
     """Write the mark that cites strips, or passages, by their numbers."""
-    before, after = FORMATS[0]
-    return f"{before}{', '.join(map(str, numbers))}{after}"
+    return f"[{', '.join(map(str, numbers))}]"
 
 
 def in_our_format(text: str, known: Collection[int] | None = None) -> str:

@@ -8,7 +8,6 @@ import re
 from contextvars import ContextVar
 
 from crag.plain import well_formed
-from crag.text.marks import CLOSINGS, OPENINGS
 
 _ANSI = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
@@ -52,9 +51,7 @@ _WORDS = (
     r"utility\s*:\s*\d+|sep|/?\s*inst|/?\s*(?:system_prompt|available_tools|tool_calls|tool_results)"
 )
 _NUMBERS = r"\d+(?:\s*[,;–-]\s*\d+)*"
-_BRACKETED = re.compile(
-    rf"(?:{OPENINGS}|［)(\s*(?:{_WORDS}|{_NUMBERS})\s*)(?:{CLOSINGS}|］)", re.IGNORECASE
-)
+_BRACKETED = re.compile(rf"[\[［](\s*(?:{_WORDS}|{_NUMBERS})\s*)[\]］]", re.IGNORECASE)
 DISARMS: ContextVar[bool] = ContextVar("crag_disarms", default=True)
 """Whether `neutral` disarms; benchmarks switch it off to compare with programs that do not."""
 
