@@ -30,7 +30,7 @@ from crag.documents.loaders import (
 )
 from crag.documents.sources import Loaded, Loader, SourceText, Unusable, renamed
 from crag.errors import ContentError
-from crag.text.blocks import as_json, from_json
+from crag.text.blocks import JSON
 from crag.text.pdf_picture import Picture, picture_of_page
 
 HARMLESS = 40_000
@@ -204,14 +204,14 @@ def _is_harmless(path: Path) -> bool:
 def _restored(values: dict[str, Any]) -> Loaded:
     if "reason" in values:
         return Unusable(**values)
-    return SourceText(**{**values, "blocks": list(map(from_json, values["blocks"]))})
+    return SourceText(**{**values, "blocks": JSON.validate_python(values["blocks"])})
 
 
 def _written(loaded: Loaded) -> dict[str, Any]:
     if isinstance(loaded, Unusable):
         return vars(loaded)
     values = {one.name: getattr(loaded, one.name) for one in fields(loaded)}
-    return values | {"blocks": list(map(as_json, loaded.blocks))}
+    return values | {"blocks": JSON.dump_python([*loaded.blocks], exclude_defaults=True)}
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from crag.documents.texts import reason_of
 from crag.errors import ContentError, DocumentIndexError, MissingPackageError, SourceError
 from crag.events import redact
 from crag.plain import said
-from crag.text.blocks import as_json, from_json
+from crag.text.blocks import JSON
 from crag.text.encodings import storable
 from crag.text.markup import PLAIN_TEXT
 
@@ -180,10 +180,10 @@ def _storable(loaded: SourceText) -> SourceText:
     title = storable(loaded.title[:_LONGEST_TITLE])
     if storable(said := f"{loaded.text}{loaded.url}{loaded.fields}") == said:
         return replace(loaded, title=title)
-    held = [list(map(as_json, loaded.blocks)), dict(loaded.fields), loaded.url]
+    held = [JSON.dump_python([*loaded.blocks]), dict(loaded.fields), loaded.url]
     written = storable(json.dumps(held, ensure_ascii=False)).replace("\\u0000", "\ufffd")
     blocks, fields, url = json.loads(written)
-    return replace(loaded, title=title, url=url, fields=fields, blocks=list(map(from_json, blocks)))
+    return replace(loaded, title=title, url=url, fields=fields, blocks=JSON.validate_python(blocks))
 
 
 def _sort_in(root: Path, found: Found) -> None:

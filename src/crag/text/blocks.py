@@ -9,7 +9,9 @@ between two blocks. Text is Markdown within the line: `**strong**`, `` `code` ``
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from pydantic import TypeAdapter
 
 Kind = Literal["heading", "text", "list", "table", "code"]
 HARD_BREAK = "  \n"
@@ -68,6 +70,10 @@ class Block:
     items: list[Item] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     """Of a table; the first one is its head."""
+
+
+JSON = TypeAdapter(list[Block])
+"""Writes blocks as objects that JSON can hold, and reads them; what is none is a `ValueError`."""
 
 
 def lines_of(block: Block) -> Iterator[Line]:
@@ -157,21 +163,6 @@ def all_within(blocks: Iterable[Block]) -> Iterator[Block]:
         yield block
         for item in block.items:
             yield from all_within(item.blocks)
-
-
-def as_json(block: Block) -> dict[str, Any]:
-    """Return a block as objects that JSON can hold; empty fields are left out."""
-    written = {name: value for name, value in vars(block).items() if value not in ("", 0, [])}
-    if block.items:
-        written["items"] = [(item.mark, list(map(as_json, item.blocks))) for item in block.items]
-    return written
-
-
-def from_json(written: dict[str, Any]) -> Block:
-    """Return the block that `as_json` wrote."""
-    items = [Item(mark, list(map(from_json, held))) for mark, held in written.get("items", ())]
-    rows = [Row(*row) for row in written.get("rows", ())]
-    return Block(**{**written, "items": items, "rows": rows})
 
 
 def _lines_of_table(rows: Sequence[Row]) -> Iterator[Line]:
