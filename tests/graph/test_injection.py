@@ -116,7 +116,7 @@ def run(
     settings: Settings | None = None,
 ) -> Seen:
     """Ask a question whose only hit is a page with this HTML; every paragraph of it is kept."""
-    text = f"<title>Lights</title><article><h1>{heading}</h1>{FACT}{html}</article>"
+    text = f"<article><h1>{heading}</h1>{FACT}{html}</article>"
     site.answers["/page"] = Answer(text.encode(), HTML)
     first, nodes = len(site.requests), list[str]()
     model = FakeChatModel(replies=[QUERY, answer])
