@@ -16,10 +16,7 @@ def build_rag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     graph = opened_graph("retrieve", parts)
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("pass_through", as_node(PassThrough()))
-    graph.add_node(
-        "generate",
-        as_node(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
-    )
+    graph.add_node("generate", as_node(Generate.of(parts)))
     graph.add_edge("retrieve", "pass_through")
     graph.add_edge("pass_through", "generate")
     graph.add_edge("generate", END)
@@ -28,10 +25,7 @@ def build_rag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
 
 def build_no_retrieval(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """Compile open_run → generate: the model answers from its own knowledge."""
-    generate = Generate(
-        parts.model, parts.quoter, parts.prompts, attributor=parts.attributor, own_knowledge=True
-    )
     graph = opened_graph("generate")
-    graph.add_node("generate", as_node(generate))
+    graph.add_node("generate", as_node(Generate.of(parts, own_knowledge=True)))
     graph.add_edge("generate", END)
     return graph.compile(checkpointer=checkpointer, name="no_retrieval")

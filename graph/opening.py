@@ -20,9 +20,11 @@ Graph: TypeAlias = CompiledStateGraph[State, Settings, InputState, State]
 """A compiled graph; a run takes its settings as `context`, an object or a dictionary."""
 
 
-def opened_graph(
-    first: str, chat: Parts | None = None
-) -> StateGraph[State, Settings, InputState, State]:
+Builder: TypeAlias = StateGraph[State, Settings, InputState, State]
+"""A graph that is not compiled yet."""
+
+
+def opened_graph(first: str, chat: Parts | None = None) -> Builder:
     """Return a graph that begins with open_run → `first`.
 
     A follow-up question in a chat passes contextualize between them; what asks nothing, such as
@@ -34,9 +36,7 @@ def opened_graph(
     if not isinstance(chat, Parts | None):
         given = type(chat).__name__
         raise CragError(f"A graph takes Parts(retriever=…, evaluator=…, …), and no {given}.")
-    graph = StateGraph[State, Settings, InputState, State](
-        State, context_schema=Settings, input_schema=InputState
-    )
+    graph = Builder(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("open_run", as_node(OpenRun()))
     graph.add_edge(START, "open_run")
     if chat is None:

@@ -3,14 +3,12 @@
 from langgraph.graph import END
 from langgraph.types import Checkpointer
 
+from crag.graph.corrective import add_correction
 from crag.graph.opening import Graph, opened_graph
 from crag.graph.reflect import build_reflect
 from crag.graph.routes import by_choice, by_knowledge
-from crag.graph.web import build_web
 from crag.nodes.decide import Decide
-from crag.nodes.grade import Grade
 from crag.nodes.prepare_passages import PreparePassages
-from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
 from crag.reflection.rules import OURS, Rules
@@ -23,7 +21,6 @@ def build_self_rag(
     """Compile open_run → decide → retrieve → prepare_passages → reflect: Self-RAG.
 
     `decide` may go to `reflect` at once. `rules` may be those of another program.
-
     """
     backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
@@ -34,7 +31,6 @@ def build_self_rag(
         backend, parts.retriever, parts.attributor, quoter=parts.quoter, rules=rules
     )
     graph.add_node("reflect", reflect)
-
     graph.add_conditional_edges("decide", by_choice)
     graph.add_edge("retrieve", "prepare_passages")
     graph.add_edge("prepare_passages", "reflect")
@@ -50,21 +46,15 @@ def build_self_crag(
     Between are refine and/or web: the knowledge that CRAG prepares replaces the documents. If the
     model decides that a question needs no retrieval, it answers directly. `rules` may be those of
     another program.
-
     """
     backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
     graph.add_node("decide", as_node(Decide(backend, rules, grades=True)))
-    graph.add_node("retrieve", as_node(Retrieve(parts.retriever, parts.reranker)))
-    graph.add_node("grade", as_node(Grade(parts.evaluator)))
-    graph.add_node("refine", as_node(Refine(parts.evaluator)))
-    graph.add_node("web", build_web(parts))
+    add_correction(graph, parts)
     graph.add_node("prepare_passages", as_node(PreparePassages(prepared=True)), defer=True)
     reflect = build_reflect(backend, attributor=parts.attributor, quoter=parts.quoter, rules=rules)
     graph.add_node("reflect", reflect)
-
     graph.add_conditional_edges("decide", by_choice)
-    graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_knowledge, ["refine", "web", "prepare_passages"])
     graph.add_edge("refine", "prepare_passages")
     graph.add_edge("web", "prepare_passages")

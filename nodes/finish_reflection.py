@@ -33,7 +33,6 @@ from crag.state import (
     Critique,
     Flag,
     Outcome,
-    Reflection,
     State,
     Strip,
     reflected,
@@ -83,33 +82,36 @@ class FinishReflection:
 
     def run(self, state: State, settings: Settings) -> FinishReflectionUpdate:
         """Write the answer, or the reason why there is none."""
-        reflection = reflected(state)
+        reflection, question = reflected(state), settings.profile.posed(state)["question"]
         events = [_event(flag) for flag in reflection.get("flags", []) if flag in _EVENTS]
         chosen = [critique for critique in reflection.get("critiques", []) if critique["chosen"]]
-        nothing = _why_nothing(state, chosen, settings)
-        if nothing:
-            why = event("abstained", _NODE, nothing, "no answer is given")
-            return {**_update(NOT_FOUND, [], [*events, why]), "outcome": "not_found"}
+        if nothing := _why_nothing(state, chosen, settings):
+            events.append(event("abstained", _NODE, nothing, "no answer is given"))
+            return {**_update(NOT_FOUND, [], events), "outcome": "not_found"}
         keeps_numbers = not settings.cites or self.rules.cites_as_written(settings)
-        answer, citations, links = _cited(reflection, chosen, settings, keeps_numbers=keeps_numbers)
+        answer, citations, links = _cited(state, chosen, settings, keeps_numbers=keeps_numbers)
         events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
         checks = settings.cites and self.rules.checks(settings)
-        if checks and chosen and not any(_is_sure(one, settings) for one in chosen):
-            return {**_update(answer, citations, events), "outcome": "likely"}
         update = _update(answer, citations, events)
+        if checks and chosen and not any(_is_sure(one, settings) for one in chosen):
+            return {**update, "outcome": "likely"}
         if keeps_numbers:
             return update
-        available = _every_strip(state, citations)
-        question = settings.profile.posed(state)["question"]
+        # The passages support what cites nothing, too.
+        last = max((one["number"] for one in citations), default=0)
+        further = numbered_passages(reflection["passages"])
+        available = [*citations, *({**one, "number": one["number"] + last} for one in further)]
         judged = attribute(question, answer, available, self.attributor, node=_NODE, add=False)
-        events = [*update["events"], *judged.events]
+        events = update["events"] = [*update["events"], *judged.events]
         is_judged = self.attributor is not None and not judged.events
-        may_quote = checks and settings.require_citations and self.quoter is not None
         sentences = judged.sentences if is_judged else []
-        if may_quote and (problem := _problem(state, question, answer, chosen, sentences)):
-            detail = f"{problem}: {reflection['answer']}"
-            return self._quoted(state, settings, [*events, event("uncited_answer", _NODE, detail)])
-        return {**update, "sentences": judged.sentences, "events": events}
+        if checks and settings.require_citations and self.quoter is not None:
+            problem = _problem(state, question, answer, chosen, sentences)
+            if problem:
+                detail = f"{problem}: {reflection['answer']}"
+                events.append(event("uncited_answer", _NODE, detail))
+                return self._quoted(state, settings, events)
+        return {**update, "sentences": judged.sentences}
 
     def _quoted(
         self, state: State, settings: Settings, events: list[Event]
@@ -149,29 +151,16 @@ def _problem(
     return f"no passage of the model's answer has {', '.join(missing)}" if missing else ""
 
 
-def _every_strip(state: State, citations: Sequence[Citation]) -> list[Citation]:
-    """Return the citations, and after them the passages, which support what cites nothing."""
-    passages = numbered_passages(reflected(state).get("passages") or [])
-    last = max((one["number"] for one in citations), default=0)
-    for passage in passages:
-        passage["number"] += last
-    return [*citations, *passages]
-
-
 def _cited(
-    reflection: Reflection,
-    chosen: Sequence[Critique],
-    settings: Settings,
-    *,
-    keeps_numbers: bool,
+    state: State, chosen: Sequence[Critique], settings: Settings, *, keeps_numbers: bool
 ) -> tuple[str, list[Citation], list[str]]:
     """Return the answer with its numbers, their citations, and the links that were removed."""
-    places = reflection["cited"]
+    reflection = reflected(state)
+    answer, places = reflection["answer"], reflection["cited"]
     if settings.form != "long":  # The long form cites nothing doubtful.
         doubted = {critique["passage"] for critique in chosen if doubt_of(critique)}
         places = [place for place in places if place not in doubted]
     passages = [reflection["passages"][place] for place in places]
-    answer = reflection["answer"]
     if keeps_numbers:
         citations = numbered_passages(passages)
         answer, links = without_links(answer, citations)
@@ -200,22 +189,25 @@ def _is_sure(critique: Critique, settings: Settings) -> bool:
 
 
 def _doubts(state: State, chosen: Sequence[Critique]) -> list[Event]:
-    doubts = [event("unsupported_answer", _NODE, f"the model called {doubt}", "no citation")
-              for doubt in dict.fromkeys(map(_doubted, chosen)) if doubt]  # fmt: skip
+    """Record what the model objects to, and that it wrote without a passage, with the reason."""
+    doubts = [
+        event("unsupported_answer", _NODE, f"the model called {doubt}", "no citation")
+        for doubt in dict.fromkeys(map(_doubted, chosen))
+        if doubt
+    ]
     alone = [critique for critique in chosen if critique["passage"] is None]
-    if alone:
-        why = _why_alone(state, alone[0], is_all=len(alone) == len(chosen))
-        doubts.append(event("own_knowledge", _NODE, f"written without a passage: {why}"))
-    return doubts
-
-
-def _why_alone(state: State, critique: Critique, *, is_all: bool) -> str:
-    place = (critique["segment"], critique["hypothesis"])
-    for choice in reflected(state)["choices"]:
-        if (choice["segment"], choice["hypothesis"]) == place and choice["action"] != "retrieve":
-            return choice["why"]
-    _, _, reason = critique["why"].partition(ALONE)
-    return reason or ("no passage was of use" if is_all else "a part that no passage was used for")
+    if not alone:
+        return doubts
+    place = (alone[0]["segment"], alone[0]["hypothesis"])
+    choices = [
+        choice["why"]
+        for choice in reflected(state)["choices"]
+        if (choice["segment"], choice["hypothesis"]) == place and choice["action"] != "retrieve"
+    ]
+    of_part = "a part that no passage was used for"
+    otherwise = "no passage was of use" if len(alone) == len(chosen) else of_part
+    why = [*choices, alone[0]["why"].partition(ALONE)[2]][0] or otherwise
+    return [*doubts, event("own_knowledge", _NODE, f"written without a passage: {why}")]
 
 
 def _event(flag: Flag) -> Event:
@@ -245,10 +237,6 @@ def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -
 
 def _update(answer: str, citations: list[Citation], events: list[Event]) -> FinishReflectionUpdate:
     return FinishReflectionUpdate(
-        answer=answer,
-        outcome="answered",
-        citations=citations,
-        sentences=[],
-        messages=[answer_message(answer, citations)],
-        events=events,
-    )
+        answer=answer, outcome="answered", citations=citations, sentences=[],
+        messages=[answer_message(answer, citations)], events=events,
+    )  # fmt: skip

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
@@ -25,7 +25,7 @@ from crag.answering.outcome import (
 )
 from crag.answering.quoted import likely, quotations_of, quoted_or_abstained
 from crag.events import Event, event
-from crag.parts import Attributor, ChatModel, Quoter
+from crag.parts import Attributor, ChatModel, Parts, Quoter
 from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
 from crag.state import State, Strip, add_usage
@@ -63,6 +63,12 @@ class Generate:
     _: KW_ONLY
     attributor: Attributor | None = None
     own_knowledge: bool = False
+
+    @classmethod
+    def of(cls, parts: Parts, *, own_knowledge: bool = False) -> Self:
+        """Return the node with the parts of a graph."""
+        model, quoter, prompts = parts.model, parts.quoter, parts.prompts
+        return cls(model, quoter, prompts, attributor=parts.attributor, own_knowledge=own_knowledge)
 
     def run(self, state: State, settings: Settings) -> GenerateUpdate:
         """Write the answer with its citations, or an abstention."""

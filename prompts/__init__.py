@@ -9,13 +9,11 @@ Values are filled in last and never read as templates themselves.
 
 import hashlib
 import re
-from collections.abc import Sequence
-from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from crag.errors import PromptError, did_you_mean
 
@@ -24,10 +22,9 @@ if TYPE_CHECKING:
 
 FOLDERS: list[Traversable] = [files("crag.prompts")]
 """Where prompts are; the papers add the folder of theirs."""
-_ROLES = ("system", "user", "assistant")
-_MARK = re.compile(rf"^\[({'|'.join(_ROLES)})\][ \t]*\n?", re.MULTILINE)
+_MARK = re.compile(r"^\[(system|user|assistant)\][ \t]*\n?", re.MULTILINE)
 _OPTIONAL = {
-    "not_found", "instruction", "options", "published_options", "topic", "examples",
+    "not_found", "instruction", "options", "published_options", "right", "topic", "examples",
 }  # fmt: skip
 """Placeholders that a prompt need not have."""
 
@@ -60,20 +57,21 @@ class Prompts:
         Raises:
             PromptError: there is no such prompt, or it has a placeholder that no value fills.
         """
-        place = self._place(name)
-        from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+        from langchain_core.messages import convert_to_messages
 
-        messages = (SystemMessage, HumanMessage, AIMessage)
-        kinds: dict[str, Any] = dict(zip(_ROLES, messages, strict=True))
+        own = self._folder / f"{name}.md" if self._folder and self.replaces(name) else None
+        place = own or known().get(f"{name}.md")
+        if place is None:
+            raise PromptError(Path(f"{name}.md"), f"there is none; {did_you_mean(name, known())}")
         try:
-            return [
-                kinds[role](Template(text).substitute(values))
-                for role, text in sections(place.read_text(encoding="utf-8-sig"))
+            messages = [
+                (role, Template(text).substitute(values)) for role, text in _sections(place)
             ]
         except (KeyError, ValueError) as error:
             filled = ", ".join(f"${one}" for one in values)
             problem = f"it cannot be filled in: {error}; there are {filled}, and $$ for $"
             raise PromptError(Path(str(place)), problem) from None
+        return convert_to_messages(messages)  # type: ignore[return-value]
 
     def replaces(self, name: str) -> bool:
         """Say whether a prompt stands in the place of the packaged one of this name."""
@@ -87,42 +85,21 @@ class Prompts:
         told = [(path.name, path.read_bytes()) for path in sorted(self._folder.glob("*.md"))]
         return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
 
-    def __repr__(self) -> str:
-        replaced = [path.stem for path in sorted(self._folder.glob("*.md"))] if self._folder else []
-        return f"Prompts({', '.join(replaced) or 'packaged'})"
-
-    def _place(self, name: str) -> Traversable:
-        own = self._folder / f"{name}.md" if self._folder and self.replaces(name) else None
-        place = own or known().get(f"{name}.md")
-        if place is None:
-            raise PromptError(Path(f"{name}.md"), f"there is none; {did_you_mean(name, known())}")
-        return place
-
 
 def known() -> dict[str, Traversable]:
     """Return the files of all packaged prompts by their names."""
-    return _files(len(FOLDERS))
+    places = [place for folder in FOLDERS for place in folder.iterdir()]
+    return {place.name: place for place in places if place.name.endswith(".md")}
 
 
-@cache
-def _files(_: int) -> dict[str, Traversable]:
-    return {
-        place.name: place
-        for folder in FOLDERS
-        for place in folder.iterdir()
-        if place.name.endswith(".md")
-    }
-
-
-def sections(text: str) -> Sequence[tuple[str, str]]:
+def _sections(place: Traversable) -> list[tuple[str, str]]:
     """Return role and text of each message of a prompt."""
-    text = text.replace("\r\n", "\n").removesuffix("\n")
+    text = place.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n")
     head, *parts = _MARK.split(text)
     if head.strip() or not parts or parts[-2] != "user":
-        marks = ", ".join(f"[{role}]" for role in _ROLES)
-        raise ValueError(f"it must begin with one of {marks} and end with a section [user]")
-    pairs = zip(parts[::2], parts[1::2], strict=True)
-    *others, last = [(role, body) for role, body in pairs]
+        problem = "it must begin with one of [system], [user], [assistant] and end with a [user]"
+        raise ValueError(problem)
+    *others, last = zip(parts[::2], parts[1::2], strict=True)
     return [*((role, body.removesuffix("\n").removesuffix("\n")) for role, body in others), last]
 
 
@@ -130,18 +107,16 @@ def _check(path: Path) -> None:
     """Refuse a file that cannot replace a prompt."""
     packaged = known().get(path.name)
     if packaged is None:
-        near = did_you_mean(path.name, known())
-        raise PromptError(path, f"no prompt has this name; {near}")
+        raise PromptError(path, f"no prompt has this name; {did_you_mean(path.name, known())}")
     try:
-        written = Template("".join(text for _, text in sections(path.read_text("utf-8-sig"))))
+        written = Template("".join(text for _, text in _sections(path)))
     except (OSError, ValueError) as error:
         raise PromptError(path, f"it is no prompt: {error}") from None
     if not written.is_valid():
         raise PromptError(path, "a dollar sign begins no placeholder; write $$ for the sign itself")
-    text = packaged.read_text(encoding="utf-8")
     found = {one.removeprefix("published_") for one in written.get_identifiers()}
-    lacking = sorted(set(Template(text).get_identifiers()) - found - _OPTIONAL)
-    if lacking:
+    needed = set(Template(packaged.read_text("utf-8")).get_identifiers()) - _OPTIONAL
+    if lacking := sorted(needed - found):
         raise PromptError(path, f"it lacks {', '.join(f'${one}' for one in lacking)}")
 
 

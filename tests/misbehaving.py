@@ -1,9 +1,10 @@
 """A server of OpenAI's protocol that misbehaves as real ones do, each way by its name.
 
 Every way answers from the passage "The barn is let in May." with number 1, in the shape that users
-of such servers reported.
+of such servers reported. Where a form is asked for, the answer is its text.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,12 +24,21 @@ def _says(text: str, *, finish: str = "stop", **message: Any) -> Way:
     """Answer with a text, whole or in pieces of a few characters."""
 
     def reply(request: Request) -> Any:
+        said = in_form(text) if "Reply with JSON" in str(request["messages"]) else text
         if not request.get("stream"):
-            return completion(text, finish=finish or "stop", **message)
-        pieces = [text[at : at + 5] for at in range(0, len(text), 5)]
+            return completion(said, finish=finish or "stop", **message)
+        pieces = [said[at : at + 5] for at in range(0, len(said), 5)]
         return streamed(*pieces, finish=finish)
 
     return reply
+
+
+def in_form(text: str) -> str:
+    """Fill in any form of reflection with the answer in a text; half of one ends within it."""
+    answer = RIGHT if RIGHT in text and text != HALF else text
+    judged = {"retrieval": "yes", "relevance": "relevant", "support": "fully", "utility": 5}
+    form = json.dumps({**judged, "text": answer}, ensure_ascii=False)
+    return form.removesuffix('"}') if text == HALF else text.replace(answer, form)
 
 
 def _refuses(needs: Callable[[Request], bool], status: int, words: str) -> Way:
@@ -107,6 +117,9 @@ REFUSALS: dict[str, Way] = {
         lambda request: "max_completion_tokens" in request, 422, "Extra inputs are not permitted"
     ),
     "system_role": _refuses(_has_system, 400, "System role not supported"),
+    "schema": _refuses(
+        lambda request: "response_format" in request, 400, "response_format is not supported"
+    ),
 }
 """Servers that refuse what many requests have."""
 ENDLESS: dict[str, Way] = {

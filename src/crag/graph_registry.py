@@ -70,7 +70,7 @@ GRAPHS: Mapping[str, GraphEntry] = {
         kind="baseline", needs=("model",),
     ),
     "knowledge": GraphEntry(
-        "crag.graph.knowledge:build_knowledge", "Knowledge alone",
+        "crag.graph.corrective:build_knowledge", "Knowledge alone",
         "Corrective RAG up to the knowledge: strips for a program that writes its own answer.",
         kind="unanswered",
     ),

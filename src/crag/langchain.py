@@ -24,7 +24,7 @@ from crag.correction.provenance import source_of, title_of
 from crag.errors import CragError
 from crag.evaluators import load_evaluator
 from crag.events import redact
-from crag.graph.knowledge import build_knowledge
+from crag.graph.corrective import build_knowledge
 from crag.graph.opening import Graph
 from crag.parts import ChatModel, Evaluator, PageReader, Parts, WebSearcher
 from crag.prompts import PACKAGED, Prompts

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from crag.graph import build_crag
-from crag.graph.knowledge import build_knowledge
+from crag.graph.corrective import build_knowledge
 from crag.parts import Parts
 from crag.settings import Settings
 from crag.state import InputState

@@ -9,10 +9,11 @@ from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage
 
-from crag.graph import build_crag, build_rag
+from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.parts import Parts
+from crag.reflection.backends.prompted import PromptedReflection
 from crag.testing import FakeEvaluator, FakeRetriever
-from tests.misbehaving import RIGHT, THOUGHT, THOUGHTS
+from tests.misbehaving import RIGHT, THOUGHT, THOUGHTS, in_form
 
 DOCUMENTS = [Document("The barn is let in May.", metadata={"title": "Notes"})]
 TEXTS = [
@@ -69,7 +70,7 @@ def mutated(draw: st.DrawFn) -> str:
     return text
 
 
-@pytest.mark.parametrize("build", [build_crag, build_rag], ids=["crag", "rag"])
+@pytest.mark.parametrize("build", [build_crag, build_rag, build_self_rag, build_self_crag])
 @given(
     text=mutated(),
     shape=st.sampled_from(["openai", "anthropic", "gemini", "responses"]),
@@ -78,11 +79,14 @@ def mutated(draw: st.DrawFn) -> str:
 def test_no_reply_raises_or_shows_a_thought_and_none_is_sure_after_a_cut(
     build: Any, text: str, shape: str, ending: tuple[str, dict[str, Any]]
 ) -> None:
-    message = AIMessage(_blocks(shape, text), response_metadata=ending[1])
+    said = in_form(text) if build in {build_self_rag, build_self_crag} else text
+    message = AIMessage(_blocks(shape, said), response_metadata=ending[1])
+    model = FakeMessagesListChatModel(responses=[message])
     parts = Parts(
         retriever=FakeRetriever(documents=DOCUMENTS),
         evaluator=FakeEvaluator(0.9),
-        model=FakeMessagesListChatModel(responses=[message]),
+        model=model,
+        reflection=PromptedReflection(model),
     )
     state = build(parts).invoke({"question": "When is the barn let?"})
     assert THOUGHT not in state["answer"]

@@ -17,7 +17,7 @@ from langgraph.types import Command
 from crag.answering.outcome import NOT_FOUND
 from crag.errors import CragError, SettingsError
 from crag.graph import build_crag, build_rag
-from crag.graph.knowledge import build_knowledge
+from crag.graph.corrective import build_knowledge
 from crag.langchain import as_tool
 from crag.parts import Hit
 from crag.settings import Settings

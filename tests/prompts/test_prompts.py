@@ -77,7 +77,7 @@ def test_windows_line_ends_and_a_mark_of_byte_order_are_read(tmp_path: Path) -> 
         ("Answer $question from $knowledge", r"it must begin with one of \[system\]"),
         (GOOD + "costs $5", "a dollar sign begins no placeholder; write [$][$]"),
         ("[user]\n$question", r"it lacks \$knowledge"),
-        (GOOD + "\n[assistant]\nSo", r"end with a section \[user\]"),
+        (GOOD + "\n[assistant]\nSo", r"end with a \[user\]"),
         (GOOD.encode() + b"caf\xe9\n", "it is no prompt: 'utf-8' codec"),
     ],
 )

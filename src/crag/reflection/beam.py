@@ -184,11 +184,13 @@ class BeamSearch:
         ):
             last = "".join(cleaned(critique["text"]) for critique in self._of(hypothesis)[-1:])
             return self._offer(self._driver.search(f"{self._asked.query} {last}".strip()))
-        if beam["static"] is None:
+        static = beam["static"]
+        if static is None:
             if prepared is None:
                 prepared = self._driver.search(self._asked.query)
-            beam["static"], beam["prepared"] = self._offer(prepared), None
-        return beam["static"]
+            static = beam["static"] = self._offer(prepared)
+            beam["prepared"] = None
+        return static
 
     def _offer(self, passages: Sequence[OfferedPassage]) -> list[int]:
         self._beam["flags"] += [] if passages else ["no_passages"]

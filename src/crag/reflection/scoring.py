@@ -145,7 +145,8 @@ def critique_of(  # noqa: PLR0913 - a candidate, its scores and its place
         segment=segment, hypothesis=hypothesis, passage=passage[0] if passage else None,
         title=passage[1].title if passage else "", text=used,
         probabilities={group: known for group, known in shares.items() if known},
-        **scored._asdict(), kept=False, chosen=False, why="",
+        relevance=scored.relevance, support=scored.support, utility=scored.utility,
+        sequence=scored.sequence, total=scored.total, kept=False, chosen=False, why="",
         flags=[flag for flag, is_raised in raised.items() if is_raised],
     )  # fmt: skip
     if candidate.quotation_score is not None:

@@ -48,7 +48,9 @@ _UNKNOWN: tuple[ModelProblem, str] = (
 _TOO_MUCH: tuple[ModelProblem, str] = (
     "failed", "refused the request. Raise --max-logprobs, or lower `longest_passage`",
 )  # fmt: skip
-_ADVICE = {400: _TOO_MUCH, 401: _KEY, 403: _KEY, 404: _UNKNOWN}
+_ADVICE: Mapping[int | None, tuple[ModelProblem, str]] = {
+    400: _TOO_MUCH, 401: _KEY, 403: _KEY, 404: _UNKNOWN,
+}  # fmt: skip
 """The kind of a failure, and what the server did and what to do, by the status of its reply."""
 _OTHERWISE: tuple[ModelProblem, str] = (
     "failed", "failed, or did not reply in time. Check `base_url`, that it runs, and its log",

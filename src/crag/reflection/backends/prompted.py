@@ -50,7 +50,7 @@ from crag.reflection_tokens import (
     UTILITY,
 )
 from crag.state import Ending
-from crag.text.marks import without_marks
+from crag.text.marks import in_our_format, without_marks
 from crag.text.untrusted import neutral
 
 LONGEST_PASSAGE = 8000
@@ -217,7 +217,7 @@ def _candidate(reply: Said, limits: SegmentLimits, *, has_passage: bool) -> Cand
     form = reply.form
     if form is None:
         return nothing({} if has_passage else None)
-    text, is_cut = shortened(prose(without_marks(form.text)), limits)
+    text, is_cut = shortened(prose(without_marks(in_our_format(form.text, {1}))), limits)
     ending: Ending = "length" if is_cut else getattr(form, "next", "end")
     relevance = _probabilities(reply, "relevance") if has_passage else None
     is_judged = has_passage and text and form.relevance == "relevant"
@@ -248,6 +248,7 @@ class FormAsker:
     def __init__(self, model: ChatModel, *, concurrency: int = AT_ONCE) -> None:
         self._name = str(getattr(model, "model_name", "") or type(model).__name__)
         self._takes_schema = any(one.__name__ == "BaseChatOpenAI" for one in type(model).__mro__)
+        self._further = getattr(model, "extra_body", None) or {}
         self._model = model.with_config(tags=[TAG_NOSTREAM])
         self._config = RunnableConfig(max_concurrency=concurrency)
 
@@ -264,7 +265,9 @@ class FormAsker:
         model = self._model
         if has_schema:
             schema = {"name": call.form.__name__, "schema": call.form.model_json_schema()}
-            model = model.bind(response_format={"type": "json_schema", "json_schema": schema})
+            form = {"type": "json_schema", "json_schema": schema}
+            # Not as `response_format`, by which the client reads and may refuse the reply itself.
+            model = model.bind(extra_body={**self._further, "response_format": form})
         reply = ask(model, call.messages)
         spend(reply.usage)
         return reply
@@ -285,5 +288,7 @@ class FormAsker:
 
     def failure(self, reply: Said) -> ModelError:
         """Return the error with the reason why a reply cannot be used, without any secret."""
-        detail = reply.reply.detail or f"the reply does not fill in the form: {reply.reply.text!r}"
+        unread, cut = f"does not fill in the form: {reply.reply.text!r}", reply.reply.cut
+        unread = f"was cut off ({cut}), and {unread}" if cut else unread
+        detail = reply.reply.detail or f"the reply {unread}"
         return ModelError(self._name, reply.reply.problem or "failed", describe(detail))

@@ -124,8 +124,8 @@ class TransformersReflection(TokenReflection):
                 made = self._batch([asked[place] for place in batch], most, {END, *stops})
                 rows |= zip(batch, made, strict=True)
         written = sum(len(row.positions) for row in rows.values())
-        usage = {"input_tokens": sum(map(len, asked)), "output_tokens": written}
-        spend(Usage(llm_calls=1, **usage))
+        read = sum(map(len, asked))
+        spend(Usage(llm_calls=1, input_tokens=read, output_tokens=written))
         return [rows[place] for place in range(len(prompts))]
 
     def _batch(self, prompts: list[list[int]], most: int, stops: Collection[str]) -> list[Row]:
@@ -218,7 +218,7 @@ def _load_weights(place: str, dtype: str) -> Any:
         )
     model, missing = loaded[0], loaded[1]["missing_keys"]
     # A checkpoint's own settings, such as a repetition penalty, would change the greedy choice.
-    model.generation_config = GenerationConfig()
+    model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]
     if missing:
         problem = f"{len(missing)} weights are missing, such as {min(missing)}. Copy them again"
         raise ModelError(place, "unknown", problem)
