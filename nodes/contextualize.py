@@ -46,15 +46,15 @@ class Contextualize:
 
     def run(self, state: State, settings: Settings) -> ContextualizeUpdate:
         """Write the self-contained question."""
-        if self.model is None or settings.max_llm_calls <= 1:
-            return _concluded(state, settings, None)
-        return _concluded(state, settings, ask(self.model, self._prompt(state)))
+        may_ask = self.model is not None and settings.max_llm_calls > 1
+        reply = ask(self.model, self._prompt(state)) if self.model and may_ask else None
+        return _concluded(state, settings, reply)
 
     async def arun(self, state: State, settings: Settings) -> ContextualizeUpdate:
         """Do the same, awaiting the model."""
-        if self.model is None or settings.max_llm_calls <= 1:
-            return _concluded(state, settings, None)
-        return _concluded(state, settings, await aask(self.model, self._prompt(state)))
+        may_ask = self.model is not None and settings.max_llm_calls > 1
+        reply = await aask(self.model, self._prompt(state)) if self.model and may_ask else None
+        return _concluded(state, settings, reply)
 
     def _prompt(self, state: State) -> list[AnyMessage]:
         said = [one for one in spoken(state)[:-1] if one.text][-HISTORY:]

@@ -233,8 +233,10 @@ def _limited(model: ChatModel | None, settings: Settings) -> ChatModel | None:
 
 def _is_chat(model: Runnable[Any, Any]) -> bool:
     """Say whether a chat model gets what is bound, as within `with_retry` or `with_fallbacks`."""
-    if isinstance(model, RunnableBindingBase):
-        return _is_chat(model.bound)
-    if isinstance(model, RunnableWithFallbacks):
-        return all(map(_is_chat, model.runnables))
-    return isinstance(model, BaseChatModel)
+    match model:
+        case RunnableBindingBase():
+            return _is_chat(model.bound)
+        case RunnableWithFallbacks():
+            return all(map(_is_chat, model.runnables))
+        case _:
+            return isinstance(model, BaseChatModel)

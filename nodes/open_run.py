@@ -73,17 +73,11 @@ def _checked(question: object, settings: Settings) -> str:
     if question is None:  # Many clients send null for what is not set.
         question = ""
     if not isinstance(question, str):
-        message = f"question must be text, not {type(question).__name__}"
-        raise QuestionError(message)
-    question = well_formed(question).strip()
+        raise QuestionError(f"question must be text, not {type(question).__name__}")
+    question, longest = well_formed(question).strip(), settings.max_question_characters
     if not question:
-        message = "question is empty: give `question`, or `messages` whose last one asks it"
-        raise QuestionError(message)
-    longest = settings.max_question_characters
+        raise QuestionError("question is empty: give `question`, or `messages` that end with it")
     if len(question) > longest:
-        message = (
-            f"question has {len(question):,} characters, the limit is {longest:,}: shorten it, "
-            "or raise the setting max_question_characters"
-        )
-        raise QuestionError(message)
+        limit = f"the limit is {longest:,}: raise the setting max_question_characters"
+        raise QuestionError(f"question has {len(question):,} characters, {limit}")
     return question

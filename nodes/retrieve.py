@@ -104,29 +104,22 @@ class Retrieve:
         is_respelled = meant != question and bool(again.documents)
         documents, problems = again if is_respelled else found
         question = meant if is_respelled else question
-        events = [
-            *_ignored(self.retriever, settings),
-            *unread("retrieve", self.retriever, question),
-        ]
-        update = RetrieveUpdate(documents=documents, events=[*events, *problems])
+        events = [*unread("retrieve", self.retriever, question), *problems]
+        if ignored := ignored_filters(self.retriever, settings):
+            detail = f"the retriever {type(self.retriever).__name__} takes no {', '.join(ignored)}"
+            events.insert(0, event("filter_ignored", "retrieve", detail, "search all documents"))
+        update = RetrieveUpdate(documents=documents, events=events)
         if is_respelled:
             detail = f"the question is read as {question!r}"
-            update["events"].append(event("question_respelled", "retrieve", detail))
+            events.append(event("question_respelled", "retrieve", detail))
             update["question"] = question
         return update
 
 
-def _ignored(retriever: BaseRetriever, settings: Settings) -> list[Event]:
-    names = ignored_filters(retriever, settings)
-    detail = f"the retriever {type(retriever).__name__} takes no {', '.join(names)}"
-    return [event("filter_ignored", "retrieve", detail, "search all documents")] if names else []
-
-
 def _respelled(question: str, found: _Found, settings: Settings) -> str:
     """Return the question without typing errors; tasks of the papers take it as it is."""
-    if not settings.respell:
-        return question
-    return respelled(question, [document.page_content for document in found.documents])
+    texts = [document.page_content for document in found.documents]
+    return respelled(question, texts) if settings.respell else question
 
 
 def _events(documents: list[Document], asked: Attempt, ordered: Attempt) -> list[Event]:

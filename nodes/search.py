@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing_extensions import TypedDict
 
 from crag.errors import SearchError
-from crag.events import Event, event
+from crag.events import Event, EventKind, event
 from crag.parts import Hit, Parts, WebSearcher
 from crag.runtime.attempt import Attempt
 from crag.runtime.waiting import within
@@ -15,7 +15,6 @@ from crag.settings import Settings
 from crag.state import State, Usage, WebPage
 from crag.text.urls import distinct, is_wikipedia
 
-_FALLBACK = "continue without web knowledge"
 _MOST_HITS = 20
 """The most that Tavily returns for one search."""
 
@@ -42,11 +41,9 @@ class Search:
     def run(self, state: State, settings: Settings) -> SearchUpdate:
         """Write the hits, in the order in which they are read."""
         if self.searcher is None:
-            detail = f"no web search is configured: {self.hint}"
-            return _nothing(event("search_unavailable", "search", detail, _FALLBACK))
+            return _nothing("search_unavailable", f"no web search is configured: {self.hint}")
         if not settings.max_searches:
-            detail = "no search of `max_searches` is left"
-            return _nothing(event("budget_exhausted", "search", detail, _FALLBACK))
+            return _nothing("budget_exhausted", "no search of `max_searches` is left")
         hits, pages = list[Hit](), list[WebPage]()
         query, limit = state["query"], _asked_for(settings)
         start = time.monotonic()
@@ -55,12 +52,18 @@ class Search:
             pages = [_page(hit) for hit in _in_order(hits, settings)]
         usage = Usage(searches=1, web_milliseconds=round((time.monotonic() - start) * 1000))
         if attempt.error is not None:
-            return _nothing(_failed(attempt.error), usage=usage)
+            lacks_key = isinstance(attempt.error, SearchError) and attempt.error.problem == "key"
+            kind: EventKind = "search_unavailable" if lacks_key else "search_failed"
+            return _nothing(kind, attempt.error, usage)
         if not pages:
             where = " on Wikipedia" if hits and settings.wikipedia == "only" else ""
             detail = f"the web search found nothing usable{where} for {query!r}"
-            return _nothing(event("search_empty", "search", detail, _FALLBACK), usage=usage)
-        return SearchUpdate(pages=pages, events=_unusable(hits), usage=usage)
+            return _nothing("search_empty", detail, usage)
+        events: list[Event] = []
+        if dropped := len(hits) - len(distinct(hits)):
+            detail = f"{dropped} of {len(hits)} hits have no web address, or that of another hit"
+            events.append(event("hits_dropped", "search", detail, "the others are used"))
+        return SearchUpdate(pages=pages, events=events, usage=usage)
 
 
 def _page(hit: Hit) -> WebPage:
@@ -68,15 +71,6 @@ def _page(hit: Hit) -> WebPage:
         title=hit.title, url=hit.url, snippet=hit.snippet, status="found", detail="",
         paragraphs=0, fetched_bytes=0, text=hit.text,
     )  # fmt: skip
-
-
-def _unusable(hits: Sequence[Hit]) -> list[Event]:
-    """Record how many hits have no address, or the address of another hit."""
-    dropped = len(hits) - len(distinct(hits))
-    if not dropped:
-        return []
-    detail = f"{dropped} of {len(hits)} hits have no web address, or that of another hit"
-    return [event("hits_dropped", "search", detail, "the others are used")]
 
 
 def _asked_for(settings: Settings) -> int:
@@ -98,10 +92,6 @@ def _in_order(hits: Sequence[Hit], settings: Settings) -> list[Hit]:
     return chosen[: settings.web_results]
 
 
-def _failed(error: Exception) -> Event:
-    unusable = isinstance(error, SearchError) and error.problem == "key"
-    return event("search_unavailable" if unusable else "search_failed", "search", error, _FALLBACK)
-
-
-def _nothing(*reasons: Event, usage: Usage | None = None) -> SearchUpdate:
-    return SearchUpdate(pages=[], events=list(reasons), usage=usage or Usage())
+def _nothing(kind: EventKind, detail: object, usage: Usage | None = None) -> SearchUpdate:
+    nothing = event(kind, "search", detail, "continue without web knowledge")
+    return SearchUpdate(pages=[], events=[nothing], usage=usage or Usage())

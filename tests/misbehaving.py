@@ -24,7 +24,7 @@ def _says(text: str, *, finish: str = "stop", **message: Any) -> Way:
     """Answer with a text, whole or in pieces of a few characters."""
 
     def reply(request: Request) -> Any:
-        said = in_form(text) if "Reply with JSON" in str(request["messages"]) else text
+        said = in_form(text) if "Reply with JSON" in str(request.get("messages")) else text
         if not request.get("stream"):
             return completion(said, finish=finish or "stop", **message)
         pieces = [said[at : at + 5] for at in range(0, len(said), 5)]

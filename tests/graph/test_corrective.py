@@ -1,15 +1,11 @@
 """Which nodes run for each action, in which order, and what they cost."""
 
-import asyncio
 from collections import Counter
 from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.errors import CragError, SettingsError
@@ -111,17 +107,6 @@ def test_refinement_runs_beside_the_search_and_not_only_beside_the_rewrite(make_
     assert not barrier.broken
 
 
-def test_two_searches_on_one_thread_are_counted_apart(make_parts: Any) -> None:
-    graph = build_crag(
-        make_parts(INCORRECT, searcher=FakeSearcher([])), checkpointer=InMemorySaver()
-    )
-    thread = {"configurable": {"thread_id": "1"}}
-    states = [graph.invoke(QUESTION, thread) for _ in range(2)]
-    kinds = [[entry["kind"] for entry in state["events"]] for state in states]
-    assert kinds[0] == kinds[1] == ["search_empty", "abstained"]
-    assert [state["usage"]["searches"] for state in states] == [1, 1]
-
-
 def test_one_evaluator_call_for_all_documents_and_one_for_all_strips(make_parts: Any) -> None:
     parts = make_parts(CORRECT)
     state = build_crag(parts).invoke(QUESTION)
@@ -141,25 +126,6 @@ def test_the_question_is_answered_and_only_the_query_is_rewritten(make_parts: An
     assert parts.searcher.queries == ["Ada, first program"]
     assert all(question == QUESTION["question"] for question, _ in parts.evaluator.calls)
     assert QUESTION["question"] in str(model.prompts[-1])
-
-
-def test_incorrect_discards_the_documents(make_parts: Any) -> None:
-    state = build_crag(make_parts(INCORRECT)).invoke(QUESTION)
-    assert strips_of_kind(state, "document") == []
-    assert "published her notes in 1843" in str(strips_of_kind(state, "web"))
-
-
-def test_ambiguous_puts_internal_knowledge_first(make_parts: Any) -> None:
-    strips = build_crag(make_parts(AMBIGUOUS)).invoke(QUESTION)["strips"]
-    kinds = [strip["kind"] for strip in strips]
-    assert kinds == sorted(kinds)
-    assert set(kinds) == {"document", "web"}
-
-
-async def test_invoke_works_where_an_event_loop_is_running(make_parts: Any) -> None:
-    assert asyncio.get_running_loop().is_running()
-    state = build_crag(make_parts(AMBIGUOUS)).invoke(QUESTION)
-    assert state["answer"] == "Ada Lovelace did [1]."
 
 
 def tokens(chunks: list[tuple[Any, dict[str, Any]]], node: str) -> list[str]:
@@ -208,21 +174,6 @@ def test_ablations_of_actions(
     assert build_crag(make_parts(score)).invoke(QUESTION, context=settings)["action"] == action
 
 
-def test_ablations_of_operations(make_parts: Any, documents: list[Document]) -> None:
-    graph = build_crag(make_parts(AMBIGUOUS, evaluator=FakeEvaluator({"wrote": 0.1, "1843": 0.1})))
-    settings = PaperSettings(refine=False, rewrite=False, select=False)
-    state = graph.invoke(QUESTION, context=settings)
-    assert [strip["text"] for strip in strips_of_kind(state, "document")] == [
-        d.page_content for d in documents
-    ]
-    assert all(
-        strip["kept"] and strip["score"] is None for strip in strips_of_kind(state, "document")
-    )
-    assert state["query"] == QUESTION["question"]
-    assert state["usage"]["llm_calls"] == 1
-    assert [strip["kept"] for strip in strips_of_kind(state, "web")] == [True, True]
-
-
 def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any) -> None:
     evaluator = FakeEvaluator(lambda question, _: 0.0 if "first" in question else 0.9)
     graph = build_crag(make_parts(evaluator=evaluator), checkpointer=InMemorySaver())
@@ -250,12 +201,6 @@ def test_a_chat_is_answered_with_a_message(make_parts: Any) -> None:
     assert len(state["messages"]) == 4
 
 
-def test_a_streamed_chat_answer_is_not_sent_twice(make_parts: Any) -> None:
-    asked = {"messages": [HumanMessage("Who wrote it?")]}
-    chunks = list(build_crag(make_parts()).stream(asked, stream_mode="messages"))
-    assert "".join(tokens(chunks, "generate")) == "Ada Lovelace did [1]."
-
-
 def test_without_a_searcher_incorrect_abstains_and_spends_no_call(make_parts: Any) -> None:
     parts = make_parts(INCORRECT, searcher=None)
     state = build_crag(parts).invoke(QUESTION)
@@ -265,65 +210,12 @@ def test_without_a_searcher_incorrect_abstains_and_spends_no_call(make_parts: An
     assert parts.model.prompts == []
 
 
-def test_an_empty_retrieval_is_incorrect(make_parts: Any) -> None:
-    state = build_crag(make_parts(retriever=FakeRetriever())).invoke(QUESTION)
-    assert state["action"] == "incorrect"
-    assert state["events"][0]["kind"] == "nothing_retrieved"
-    assert state["answer"]
-
-
-def test_a_failing_searcher_leaves_internal_knowledge(make_parts: Any) -> None:
-    searcher = FakeSearcher(error=TimeoutError("no answer in 20 s"))
-    state = build_crag(make_parts(AMBIGUOUS, searcher=searcher)).invoke(QUESTION)
-    assert strips_of_kind(state, "web") == []
-    assert state["outcome"] != "not_found"
-    assert "search_failed" in [entry["kind"] for entry in state["events"]]
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "hint"),
-    [
-        ("retriever", InMemoryVectorStore(DeterministicFakeEmbedding(size=8)), "as_retriever"),
-        ("retriever", None, "LangChain retriever"),
-        ("evaluator", "default", "load_evaluator"),
-        ("evaluator", None, "load_evaluator"),
-        ("prompts", None, "from_folder"),
-        ("model", "gpt-4o", "LangChain chat model"),
-        ("searcher", "tavily", "`search`"),
-        ("reader", "pages", "`read`"),
-        ("reranker", "cohere", "compressor"),
-        ("quoter", "quotes", "ExtractiveAnswerer"),
-        ("attributor", "words", "`support`"),
-        ("reflection", "prompted", "`decide`"),
-        ("prompts", "prompts-of-mine", "from_folder"),
-    ],
-)
-def test_what_can_be_no_part_is_refused_before_a_run(
-    make_parts: Any, name: str, given: object, hint: str
-) -> None:
-    kind = type(given).__name__
-    with pytest.raises(CragError, match=rf"Parts\({name}=…\) cannot be {kind}: give .*{hint}"):
-        make_parts(**{name: given})
-
-
 def test_what_is_checked_is_every_part(make_parts: Any) -> None:
     parts = make_parts()
     for field in fields(Parts):
         if field.name != "searcher_hint":
             with pytest.raises(CragError, match=rf"Parts\({field.name}=…\) cannot be object"):
                 replace(parts, **{field.name: object()})
-
-
-def test_a_part_may_pass_its_methods_on(make_parts: Any) -> None:
-    class Logged:
-        def __init__(self, inner: object) -> None:
-            self._inner = inner
-
-        def __getattr__(self, name: str) -> object:
-            return getattr(self._inner, name)
-
-    graph = build_crag(make_parts(evaluator=Logged(FakeEvaluator(0.9))))
-    assert graph.invoke({"question": "Who?"})["action"] == "correct"
 
 
 def test_one_part_is_no_graph() -> None:

@@ -4,7 +4,6 @@ import operator
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from langchain_core.documents import Document
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
@@ -85,27 +84,6 @@ async def test_it_is_a_node_of_a_users_graph(
     assert state["events"] == []
 
 
-async def test_without_settings_the_defaults_hold() -> None:
-    assert mine(OFFERED).invoke({"topic": "it"})["answer"] == f"{FIRST} [1]."
-    state = await mine(PLAIN).ainvoke({"topic": "it"})
-    assert state["answer"] == f"{FIRST} [1]."
-
-
-def test_settings_can_be_bound_to_the_node_that_calls_it() -> None:
-    reflect = build_reflect(FakeReflection(goes_on))
-
-    def node(state: Mine) -> Mine:
-        given: Any = {"question": state["question"], "reflection": {"passages": OFFERED}}
-        found = reflect.invoke(given, context=Settings(form="long"))
-        return {"answer": found["answer"], "events": found["events"]}
-
-    graph = StateGraph(Mine)
-    graph.add_node("node", node)
-    graph.add_edge(START, "node")
-    state = graph.compile().invoke({"question": "Who?"})
-    assert state["answer"] == f"{FIRST} [1]. It was for the Analytical Engine [1]."
-
-
 @pytest.mark.parametrize("form", ["short", "long"])
 async def test_alone_it_decides_by_itself(form: str) -> None:
     asked = {**QUESTION, "reflection": {"passages": PLAIN}}
@@ -126,19 +104,6 @@ async def test_alone_it_decides_by_itself(form: str) -> None:
     backend = FakeReflection(goes_on)
     updates = build_reflect(backend).stream(asked, context={"form": form})
     assert [name for update in updates for name in update][-2:] == [node, "finish_reflection"]
-
-
-@pytest.mark.parametrize("form", ["short", "long"])
-async def test_without_passages_it_searches_with_the_retriever(form: str) -> None:
-    for way in WAYS:
-        retriever = FakeRetriever(documents=[*DOCUMENTS, Document(" ")])
-        graph = build_reflect(FakeReflection(goes_on), retriever)
-        state = await state_by(way, graph, form=form)
-        assert retriever.questions == [QUESTION["question"]]
-        assert [p["strips"][0]["source"]["url"] for p in state["reflection"]["passages"]] == [
-            "ada.md", "babbage.md",
-        ]  # fmt: skip
-        assert state["citations"][0]["source"]["url"] == "ada.md"
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
@@ -172,17 +137,3 @@ def test_each_question_of_a_thread_is_decided_anew(form: Any) -> None:
     for questions in (1, 2):
         compiled.invoke(given, {"configurable": {"thread_id": "1"}}, context=Settings(form=form))
         assert len([prefix for prefix in backend.decided if not prefix.answered]) == questions
-
-
-def test_the_drawing_shows_the_cycle() -> None:
-    drawn = build_reflect(FakeReflection({})).get_graph()
-    edges = {(edge.source, edge.target): edge.conditional for edge in drawn.edges}
-    assert edges["beam_step", "beam_step"]
-    assert edges["beam_step", "finish_reflection"]
-    assert "beam_step -.-> beam_step" in drawn.draw_mermaid()
-
-
-def test_plain_passages_are_of_medium_grade_to_the_posters_rule() -> None:
-    asked = {**QUESTION, "reflection": {"passages": PLAIN}}
-    state = build_reflect(FakeReflection(goes_on)).invoke(asked, context={"form": "poster"})
-    assert state["answer"].startswith(f"{OWN} {FIRST}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crag.parts import Candidate, Continuation, Decision, Prefix, SegmentLimits
+from crag.parts import Decision, Prefix
 from crag.reflection.testing import FakeReflection
 from tests.graph.reflective import (
     OWN,
@@ -31,25 +31,6 @@ class Undecided(FakeReflection):
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         del prefixes
         raise ConnectionError("the server is gone")
-
-
-class Careless(FakeReflection):
-    """Raises what no Protocol knows, or returns what is none."""
-
-    def __init__(self, how: str) -> None:
-        super().__init__(goes_on)
-        self._how = how
-
-    def candidates(
-        self, continuations: Sequence[Continuation], limits: SegmentLimits
-    ) -> list[Candidate]:
-        found = super().candidates(continuations, limits)
-        match self._how:
-            case "raises":
-                raise KeyError("choices")
-            case "none":
-                return None  # type: ignore[return-value]
-        return found[1:]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -90,17 +71,6 @@ async def test_a_failure_before_there_is_any_text_abstains(
     plain(state)
 
 
-@pytest.mark.parametrize("settings", FORMS)
-@pytest.mark.parametrize("build", BUILDERS)
-def test_a_failure_of_a_direct_answer_names_the_failure(
-    make_parts: Any, build: Any, settings: Any
-) -> None:
-    parts = reflecting(make_parts, fails_after=0)
-    state = build(parts).invoke(QUESTION, context={**settings, "retrieval_mode": "never"})
-    assert kinds(state) == ["model_failed", "abstained"]
-    assert state["events"][-1]["detail"] == "the model failed"
-
-
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_failure_in_a_later_segment_leaves_the_best_so_far(
     make_parts: Any, way: str
@@ -112,31 +82,6 @@ async def test_a_failure_in_a_later_segment_leaves_the_best_so_far(
     assert state["events"][0]["fallback"] == "the best answer so far is given"
     assert state["outcome"] != "not_found"
     assert state["usage"] == {"llm_calls": 1}
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    ("how", "detail"),
-    [
-        ("raises", "KeyError: 'choices'"),
-        ("none", "TypeError"),
-        ("too_few", "returned 1 results for 2 inputs"),
-    ],
-)
-async def test_what_breaks_the_protocol_is_the_models_failure(
-    make_parts: Any, way: str, how: str, detail: str
-) -> None:
-    parts = reflecting(make_parts, reflection=Careless(how))
-    state = await state_by(way, build_self_rag(parts))
-    assert kinds(state) == ["model_failed", "abstained"]
-    assert detail in state["events"][0]["detail"]
-
-
-def test_the_poster_abstains_where_the_model_fails(make_parts: Any) -> None:
-    parts = reflecting(make_parts, goes_on, fails_after=1)
-    state = build_self_crag(parts).invoke(QUESTION, context={"form": "poster"})
-    assert kinds(state) == ["model_failed", "abstained"]
-    assert state["events"][0]["node"] == "graded_loop"
 
 
 def test_usage_and_events_of_two_runs_at_once_stay_apart(make_parts: Any) -> None:

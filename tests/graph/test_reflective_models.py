@@ -20,7 +20,7 @@ from tests.graph.reflective import (
     state_by,
 )
 from tests.reflection.backends.completions_server import completing
-from tests.reflection.backends.tiny_llama import COLOURS, TINY_LLAMA, one_core, passage, question
+from tests.reflection.backends.tiny_llama import TINY_LLAMA, one_core, passage, question
 
 LIMITS = {"max_new_tokens": 24, "max_depth": 3}
 
@@ -136,95 +136,6 @@ async def test_both_ways_to_reach_a_model_answer_alike(
 def rounds(state: Any) -> set[int]:
     """Return the segments for which something was generated."""
     return {critique["segment"] for critique in state["reflection"]["critiques"]}
-
-
-def test_a_server_gets_one_request_for_each_round(make_parts: Any) -> None:
-    settings = {"form": "long", "retrieval_mode": "always", "beam_width": 3, **LIMITS}
-    with completing(TINY_LLAMA) as server:
-        backend = CompletionsReflection("tiny", base_url=server.url, retries=0, timeout=30)
-        graph = graph_of(make_parts, build_self_rag, backend, "lantern", "violin")
-        state = graph.invoke(asked("lantern"), context=settings)
-        requests = [one for one in server.requests if one["path"] == "/v1/completions"]
-    assert len(requests) == len(rounds(state)) == state["usage"]["llm_calls"] > 1
-    assert len(requests[0]["prompt"]) == 2
-
-
-@pytest.mark.parametrize("thing", COLOURS)
-def test_each_answer_is_the_passages_and_cites_it(
-    make_parts: Any, local: TransformersReflection, thing: str
-) -> None:
-    others = [other for other in COLOURS if other != thing]
-    graph = graph_of(make_parts, build_self_rag, local, *others, thing)
-    state = graph.invoke(asked(thing), context=LIMITS)
-    assert state["answer"].startswith(f"The {thing} is {COLOURS[thing]}")
-    assert [entry["source"]["url"] for entry in state["citations"]] == [f"{thing}.md"]
-    by_title = {critique["title"]: critique for critique in state["reflection"]["critiques"]}
-    assert by_title[thing.title()]["chosen"]
-    assert by_title[thing.title()]["relevance"] > 0.9
-    assert all(by_title[other.title()]["relevance"] < 0.1 for other in others)
-    assert state["usage"]["llm_calls"] == 2
-
-
-def test_what_the_model_calls_irrelevant_is_not_cited(
-    make_parts: Any, local: TransformersReflection, remote: CompletionsReflection
-) -> None:
-    for backend in (local, remote):
-        graph = graph_of(make_parts, build_self_rag, backend, "violin")
-        shown = {**LIMITS, "require_citations": False}
-        state = graph.invoke(asked("kettle"), context=shown)
-        assert (state["answer"], state["citations"]) == ("I cannot say.", [])
-        assert kinds(state) == ["unsupported_answer"]
-
-
-def test_odd_generations_and_passages(
-    make_parts: Any, local: TransformersReflection, remote: CompletionsReflection
-) -> None:
-    endless = {"max_new_tokens": 7, "retrieval_mode": "never"}
-    for backend in (local, remote):
-        graph = graph_of(make_parts, build_self_rag, backend, "kettle")
-        hello = graph.invoke({"question": "Say hello."}, context=LIMITS)
-        assert (hello["answer"], hello["citations"]) == ("Hello.", [])
-        assert hello["reflection"]["choices"][0]["action"] == "no_retrieve"
-        assert kinds(hello) == ["own_knowledge"]
-        nothing = graph.invoke({"question": "Say nothing."}, context={"retrieval_mode": "never"})
-        assert nothing["outcome"] == "not_found"
-        for form in ("short", "long"):
-            cut = graph.invoke({"question": "Go on."}, context={"form": form, **endless})
-            assert cut["answer"] == " ".join(["on"] * 7)
-            assert kinds(cut) == ["reflection_limited", "own_knowledge"]
-        twice = FakeRetriever(documents=[*about("kettle").documents] * 2)
-        graph = graph_of(make_parts, build_self_rag, backend, retriever=twice)
-        state = graph.invoke(asked("kettle"), context=LIMITS)
-        assert state["answer"] == "The kettle is red [1]."
-        assert len(state["reflection"]["critiques"]) == 1
-
-
-@pytest.mark.parametrize("form", ["short", "long"])
-def test_an_over_long_passage_is_cut_and_has_a_defined_result(
-    make_parts: Any,
-    local: TransformersReflection,
-    form: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    long = Document("The kettle is red. " + "It is old. " * 4000, metadata={"title": "Kettle"})
-    retriever = FakeRetriever(documents=[long])
-    graph = graph_of(make_parts, build_self_rag, local, retriever=retriever)
-    state = graph.invoke(asked("kettle"), context={"form": form, **LIMITS})
-    assert "is cut to" in caplog.text
-    assert len(state["reflection"]["passages"][0]["text"]) > 40_000
-    assert [critique["passage"] for critique in state["reflection"]["critiques"]] == [0]
-    assert "model_failed" not in kinds(state)
-    # Nothing as long stood in the data that the model learnt from, so it has little to say.
-    assert (state["outcome"] == "not_found") or len(state["citations"]) <= 1
-
-
-def test_a_question_beyond_the_context_is_an_event(
-    make_parts: Any, local: TransformersReflection
-) -> None:
-    graph = graph_of(make_parts, build_self_rag, local, "kettle")
-    state = graph.invoke({"question": "What colour is it? " * 100}, context=LIMITS)
-    assert state["outcome"] == "not_found"
-    assert kinds(state) == ["model_failed", "model_failed", "abstained"]
 
 
 def test_a_server_that_is_gone_is_an_event(make_parts: Any) -> None:

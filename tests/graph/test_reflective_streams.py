@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.reflection.testing import FakeReflection
@@ -12,7 +12,6 @@ from tests.graph.reflective import (
     QUESTION,
     build_self_rag,
     goes_on,
-    kinds,
     plain,
     reflecting,
 )
@@ -56,22 +55,6 @@ def test_a_killed_run_goes_on_with_the_round_it_had_begun(make_parts: Any) -> No
     assert plain(state) == plain(whole)
 
 
-@pytest.mark.parametrize("first", ["short", "long"])
-def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any, first: str) -> None:
-    parts = reflecting(make_parts, goes_on)
-    graph = build_self_rag(parts, checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    before = graph.invoke(QUESTION, thread, context={"form": first})
-    assert before["reflection"]["critiques"]
-    after = graph.invoke({"question": "Is it?"}, thread, context={"retrieval_mode": "never"})
-    alone = build_self_rag(parts).invoke(
-        {"question": "Is it?"}, context={"retrieval_mode": "never"}
-    )
-    assert plain(after) == plain(alone)
-    assert (after["reflection"]["passages"], after["citations"], after["documents"]) == ([], [], [])
-    assert kinds(after) == ["own_knowledge"]
-
-
 @pytest.mark.parametrize("form", ["short", "long"])
 async def test_the_answer_is_streamed_as_one_message(make_parts: Any, form: Any) -> None:
     asked: Any = {"messages": [HumanMessage("Who wrote it?")]}
@@ -82,17 +65,3 @@ async def test_the_answer_is_streamed_as_one_message(make_parts: Any, form: Any)
     answer = graph.invoke(asked, context=Settings(form=form))["answer"]
     assert [message.text for message in listed if message.type == "ai"] == [answer]
     assert [message.text for message in awaited if message.type == "ai"] == [answer]
-
-
-@pytest.mark.parametrize("form", ["short", "long"])
-async def test_a_chat_gets_one_message_for_each_question(make_parts: Any, form: str) -> None:
-    graph = build_self_rag(reflecting(make_parts, goes_on), checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    asked: Any = {"messages": [HumanMessage("Who wrote it?")]}
-    state = graph.invoke(asked, thread, context={"form": form})
-    assert state["question"] == "Who wrote it?"
-    assert [type(message) for message in state["messages"]] == [HumanMessage, AIMessage]
-    state = await graph.ainvoke({"messages": [HumanMessage("And then?")]}, thread)
-    assert [type(m) for m in state["messages"]] == [HumanMessage, AIMessage] * 2
-    assert state["messages"][-1].text == state["answer"]
-    assert len({message.id for message in state["messages"]}) == 4

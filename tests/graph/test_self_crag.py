@@ -11,7 +11,7 @@ from langgraph.types import Command
 from crag.papers.settings import PaperSettings
 from crag.reflection.testing import fake_decision
 from crag.settings import Settings
-from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
+from crag.testing import FakeEvaluator, FakeRetriever, FakeSearcher
 from tests.conftest import DOCUMENTS, HITS
 from tests.graph.reflective import (
     OWN,
@@ -139,15 +139,6 @@ async def test_without_any_knowledge_it_abstains_or_says_whose_words_these_are(
         assert (state["answer"], state["citations"]) == (OWN, [])
         assert kinds(state)[-1] == "own_knowledge"
         assert parts.reflection.batches == [1]
-
-
-def test_costs_of_all_branches_are_counted_once(make_parts: Any) -> None:
-    model = FakeChatModel(replies=["Ada, program"])
-    parts = parts_of(make_parts, "ambiguous", model=model)
-    state = build_self_crag(parts).invoke(QUESTION)
-    usage = {key: state["usage"][key] for key in ("llm_calls", "evaluator_calls", "searches")}
-    assert usage == {"llm_calls": 3, "evaluator_calls": 3, "searches": 1}
-    assert len(model.prompts) == 1
 
 
 def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any) -> None:

@@ -71,14 +71,3 @@ def test_the_poster_tells_where_own_knowledge_is_mixed_in(make_parts: Any) -> No
     assert state["answer"].endswith("[1].")
     assert kinds(state) == ["own_knowledge"]
     assert "0.900" not in state["events"][0]["detail"]
-
-
-@pytest.mark.parametrize("own_knowledge", [False, True])
-def test_without_any_document_it_abstains_unless_it_may_answer_alone(
-    make_parts: Any, own_knowledge: bool
-) -> None:
-    parts = reflecting(make_parts, retriever=FakeRetriever(), evaluator=GRADES)
-    settings = {"form": "poster", "retrieval_mode": "always", "allow_own_knowledge": own_knowledge}
-    state = build_self_crag(parts).invoke(QUESTION, context=settings)
-    assert (state["outcome"] == "not_found") is not own_knowledge
-    assert ("own_knowledge" in kinds(state)) == own_knowledge

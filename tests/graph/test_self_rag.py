@@ -3,13 +3,9 @@
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.vectorstores import InMemoryVectorStore
 
 from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.testing import fake_candidate, fake_decision
-from crag.testing import FakeRetriever
 from tests.graph.reflective import (
     QUESTION,
     WAYS,
@@ -83,32 +79,6 @@ def test_the_long_form_shows_and_costs_its_rounds(
     assert state["usage"] == {"llm_calls": calls}
 
 
-def test_one_batch_holds_all_hypotheses_and_passages(make_parts: Any) -> None:
-    parts = reflecting(make_parts, goes_on)
-    settings = {"form": "long", "retrieval_mode": "always", "beam_width": 2}
-    state = build_self_rag(parts).invoke(QUESTION, context=settings)
-    assert parts.reflection.batches == [2, 4]
-    assert len(state["reflection"]["critiques"]) == 6
-
-
-def test_every_node_writes_what_it_names(make_parts: Any) -> None:
-    graph = build_self_rag(reflecting(make_parts, approximation="by rule"))
-    updates = graph.stream(QUESTION, stream_mode="updates")
-    _, decide, retrieve, offer, reflect = (next(iter(update.values())) for update in updates)
-    assert decide["reflection"]["approximation"] == "by rule"
-    assert set(retrieve) == {"documents", "events"}
-    assert [p["label"] for p in offer["reflection"]["passages"]] == ["document", "document"]
-    assert [p["grade"] for p in offer["reflection"]["passages"]] == ["", ""]
-    assert [s["source"]["url"] for p in offer["reflection"]["passages"] for s in p["strips"]] == [
-        "ada.md",
-        "babbage.md",
-    ]
-    assert set(offer) == {"reflection"}
-    chosen = [critique["chosen"] for critique in reflect["reflection"]["critiques"]]
-    assert chosen == [True, False]
-    assert reflect["answer"] == "Ada Lovelace wrote the first published program [1]."
-
-
 def test_dynamic_retrieval_searches_for_each_segment(make_parts: Any) -> None:
     parts = reflecting(make_parts, goes_on)
     settings = {"form": "long", "segment_retrieval": "dynamic", "beam_width": 1}
@@ -145,29 +115,3 @@ async def test_a_later_segment_may_retrieve_where_the_first_did_not(
     else:  # What prepares its knowledge has no other place to look.
         assert parts.retriever.questions == []
         assert state["answer"] == "Let me see. Nothing more."
-
-
-async def test_dynamic_retrieval_asks_a_vector_store_for_k(make_parts: Any) -> None:
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents([Document(f"Note {n} by Lovelace. It has {n} lines.") for n in range(9)])
-    retriever = store.as_retriever(search_kwargs={"k": 2})
-    settings = {"form": "long", "segment_retrieval": "dynamic", "beam_width": 1, "k": 7}
-    for way in WAYS:
-        parts = reflecting(make_parts, goes_on, retriever=retriever)
-        await state_by(way, build_self_rag(parts), **settings)
-        assert parts.reflection.batches == [7, 7]
-
-
-def test_a_search_that_fails_later_leaves_what_there_is(make_parts: Any) -> None:
-    class Tiring(FakeRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            self.error = ConnectionError("gone") if self.questions else None
-            return super()._get_relevant_documents(query, run_manager=run_manager)
-
-    retriever = Tiring(documents=make_parts().retriever.documents)
-    graph = build_self_rag(reflecting(make_parts, goes_on, retriever=retriever))
-    settings = {"form": "long", "segment_retrieval": "dynamic", "beam_width": 1}
-    state = graph.invoke(QUESTION, context=settings)
-    assert kinds(state).count("retrieval_failed") == 1
-    assert state["events"][0]["node"] == "beam_step"
-    assert state["answer"].startswith("Ada Lovelace wrote the first published program [1].")

@@ -107,18 +107,6 @@ def test_the_decision_counts_when_the_run_is_resumed_without_settings(
     assert parts.searcher.queries == searched
 
 
-def test_the_next_question_on_the_thread_is_asked_about_only_if_set(make_parts: Any) -> None:
-    graph, _ = made(make_parts)
-    graph.invoke(QUESTION, THREAD, context=ASKS)
-    graph.invoke(Command(resume="refuse"), THREAD)
-    assert "__interrupt__" not in graph.invoke(QUESTION, THREAD)
-
-
-def test_correct_never_asks(make_parts: Any) -> None:
-    graph, _ = made(make_parts, 0.9)
-    assert "__interrupt__" not in graph.invoke(QUESTION, THREAD, context=ASKS)
-
-
 def test_without_a_searcher_nobody_is_asked(make_parts: Any) -> None:
     graph, _ = made(make_parts, searcher=None)
     state = graph.invoke(QUESTION, THREAD, context=ASKS)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
@@ -60,23 +60,6 @@ def test_a_reply_that_asks_nothing_is_not_taken_for_the_question(
     )  # fmt: skip
 
 
-def test_a_request_may_become_a_request(make_parts: Any) -> None:
-    model = FakeChatModel(replies=["List the works of Ada Lovelace.", "None [1]."])
-    chat = [*CHAT[:2], HumanMessage("List her works.", id="3")]
-    state = build_crag(make_parts(0.9, model=model)).invoke({"messages": chat})
-    assert state["question"] == "List the works of Ada Lovelace."
-
-
-@BUILDERS
-def test_a_first_question_costs_no_call(make_parts: Any, build: Any) -> None:
-    model = FakeChatModel(replies=["It does [1]."])
-    graph = build(make_parts(0.9, model=model, reflection=reflection()))
-    for given in ({"messages": CHAT[:1]}, {"question": "Who?"},
-                  {"messages": [SystemMessage("Be brief."), CHAT[0]]}):  # fmt: skip
-        nodes = [node for update in graph.stream(given, stream_mode="updates") for node in update]
-        assert "contextualize" not in nodes
-
-
 @BUILDERS
 def test_on_a_thread_each_question_begins_anew(make_parts: Any, build: Any) -> None:
     model = FakeChatModel(replies=["Ada did [1].", WHOLE, "In London [1].", "A part [1]."])
@@ -106,12 +89,6 @@ def test_the_call_that_completes_a_follow_up_leaves_the_last_one_to_the_answer(
     assert state["answer"] == "In London [1]."
     assert state["usage"]["llm_calls"] == len(model.prompts) == most
     assert [entry["kind"] for entry in state["events"]] == skipped
-
-
-def test_it_can_be_switched_off(make_parts: Any) -> None:
-    parts = make_parts(0.9, model=FakeChatModel(replies=["In London [1]."]))
-    state = build_crag(parts).invoke({"messages": CHAT}, context={"contextualize": False})
-    assert (state["question"], state["usage"]["llm_calls"]) == ("And where was she born?", 1)
 
 
 @pytest.mark.parametrize(
@@ -163,13 +140,3 @@ def test_earlier_messages_cannot_act_in_the_prompt(make_parts: Any) -> None:
     model = FakeChatModel(replies=[WHOLE, "In London [1]."])
     build_crag(make_parts(0.9, model=model)).invoke({"messages": hostile})
     assert str(model.prompts[0][-1].content).count("</conversation>") == 1
-
-
-def test_only_the_latest_messages_are_read(make_parts: Any) -> None:
-    chat = [HumanMessage(f"Question {n}?", id=str(n)) for n in range(20)]
-    model = FakeChatModel(replies=[WHOLE, "In London [1]."])
-    build_crag(make_parts(0.9, model=model)).invoke({"messages": chat})
-    asked = str(model.prompts[0][-1].content)
-    assert "Question 18?" in asked
-    assert "Question 13?" in asked
-    assert "Question 12?" not in asked

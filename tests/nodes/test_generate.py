@@ -7,7 +7,6 @@ from typing import Any, get_args
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatResult
-from langchain_core.runnables import RunnableLambda
 from pydantic import Field
 
 from crag.answering.outcome import NOT_FOUND, from_quotations, more_passages
@@ -79,13 +78,6 @@ def test_the_length_of_an_answer_is_bounded_however_the_model_is_wrapped(wrapped
     assert model.bounds == [40]
 
 
-def test_what_is_no_chat_model_is_bound_to_no_length() -> None:
-    reply = RunnableLambda(lambda _: "Ada did [1].").with_retry()
-    settings = Settings(max_answer_tokens=40)
-    update = Generate(reply, None).run(state("Ada did."), settings)
-    assert (update["answer"], kinds(update)) == ("Ada did [1].", [])
-
-
 def test_a_citation_to_nothing_is_removed_and_recorded() -> None:
     update = Generate(FakeChatModel(replies=["Ada [1][5]."]), None).run(state("Ada."), Settings())
     assert update["answer"] == "Ada [1]."
@@ -105,14 +97,6 @@ def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
     assert kinds(update) == ["uncited_answer", "abstained"]
     assert update["events"][0]["fallback"] == "abstain"
     assert update["outcome"] == "not_found"
-
-
-def test_an_answer_without_citation_may_be_shown() -> None:
-    model, settings = FakeChatModel(replies=["Bob."]), Settings(require_citations=False)
-    update = Generate(model, None).run(state("Ada."), settings)
-    assert (update["answer"], kinds(update)) == ("Bob.", ["uncited_answer"])
-    assert update["events"][0]["fallback"] == "the answer is shown"
-    assert [one["status"] for one in update["sentences"]] == ["unsupported"]
 
 
 def test_an_answer_without_numbers_is_attributed_and_not_thrown_away() -> None:
@@ -263,31 +247,6 @@ def test_what_could_be_quoted_besides_is_kept_as_it_would_be_shown() -> None:
     assert [one["text"] for one in further["quotes"]] == ["| a | b |\n|---|---|\n| 3 | map |"]
 
 
-def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:
-    model = FakeChatModel(replies=["![x](https://evil.example/?q=1) Ada did [1]."])
-    update = Generate(model, None).run(state("Ada did."), Settings())
-    assert update["answer"] == "x Ada did [1]."
-    assert kinds(update) == ["link_removed"]
-
-
-def test_a_link_that_is_quoted_from_before_a_strip_stays() -> None:
-    said = "Ask [her](https://a.example/b)."
-    found = state("She knows.")
-    found["strips"][0]["before"] = f"{said} "
-    quoted = "Ask her (https://a.example/b). She knows."
-    update = from_quotations([Quotation(quoted, 0, 0.9, (0, 10))], found["strips"], [])
-    assert update["answer"] == f"“{quoted}” [1]"
-    assert update["citations"][0]["quotes"][0]["text"] == quoted
-
-
-def test_a_model_that_finds_nothing_abstains() -> None:
-    model = FakeChatModel(replies=["I could not find this in the documents"])
-    update = Generate(model, None).run(state("Other."), Settings())
-    assert update["outcome"] == "not_found"
-    assert update["answer"] == NOT_FOUND
-    assert update["usage"]["llm_calls"] == 1
-
-
 @pytest.mark.parametrize(
     ("model", "kind", "detail"),
     [
@@ -328,20 +287,6 @@ def test_no_knowledge_means_no_call_unless_own_knowledge_is_allowed() -> None:
     update = Generate(model, None).run(state(), Settings(allow_own_knowledge=True))
     assert update["answer"] == "Ada, I think."
     assert kinds(update) == ["own_knowledge"]
-
-
-@pytest.mark.parametrize(
-    ("reply", "answer", "events"),
-    [
-        ("Ada, I think [1].", "Ada, I think.", ["citation_removed", "own_knowledge"]),
-        ("[1][2]", NOT_FOUND, ["wordless_answer", "abstained"]),
-    ],
-)
-def test_own_knowledge_cites_nothing(reply: str, answer: str, events: list[str]) -> None:
-    model = FakeChatModel(replies=[reply])
-    update = Generate(model, None).run(state(), Settings(allow_own_knowledge=True))
-    assert (update["answer"], kinds(update), len(model.prompts)) == (answer, events, 1)
-    assert "max_llm_calls" not in update["events"][0]["detail"]
 
 
 @pytest.mark.parametrize(
@@ -428,16 +373,6 @@ def test_the_model_is_asked_cautiously_where_no_strip_is_well_above_the_lower_th
     assert asked([-0.9, -0.35], doubt, lower=-0.6) == certain
 
 
-@pytest.mark.parametrize("task", ["popqa", "asqa"])
-def test_the_papers_tasks_have_one_prompt(task: str) -> None:
-    settings = PaperSettings(task=task, doubt=True)  # type: ignore[arg-type]
-    assert asked([-0.9], settings) == asked([0.9], settings)
-
-
-def test_without_doubt_and_without_correct_there_is_one_prompt() -> None:
-    assert asked([-0.9]) == asked([0.9]) == asked([0.9], action="ambiguous")
-
-
 def test_where_the_action_is_correct_the_model_is_not_offered_to_decline() -> None:
     may_decline, has_to_answer = asked([0.9]), asked([0.9], action="correct")
     assert NOT_FOUND in may_decline
@@ -465,12 +400,6 @@ def test_who_replaces_the_prompt_is_asked_with_no_other_one(tmp_path: Path) -> N
     assert asked([0.9], prompts=both).startswith("Mine: ")
     alone = replacing(answer_correct="Mine, if Correct")
     assert asked([0.9], prompts=alone, action="correct").startswith("Mine, if Correct: ")
-
-
-@pytest.mark.parametrize("task", get_args(PaperTask))
-def test_the_papers_prompts_do_not_depend_on_the_action(task: Any) -> None:
-    settings = PaperSettings(task=task)
-    assert asked([0.9], settings, action="correct") == asked([0.9], settings)
 
 
 class FoundQuotations:
@@ -545,15 +474,6 @@ def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another
     update = Generate(None, quoter).run(said, Settings())
     assert update["outcome"] == outcome
     assert "180 euros" in update["answer"]
-
-
-@pytest.mark.parametrize(("meant", "outcome"), [("Munich", "answered"), ("Rome", "likely")])
-def test_what_a_follow_up_adds_is_read_without_typing_errors(meant: str, outcome: str) -> None:
-    said = followed("and in Mnuich?", "contextualize_skipped")
-    said["question"] = said["question"].replace("Mnuich", meant)
-    quoter = ReadingQuoter(sure=True, span=(0, 3))
-    update = Generate(None, quoter).run(said, Settings())
-    assert update["outcome"] == outcome
 
 
 @pytest.mark.parametrize(

@@ -72,17 +72,6 @@ def test_the_posters_grades_are_cut_at_the_thresholds(score: float, grade: str) 
     assert [p["label"] for p in found] == ["document"] * 3
 
 
-@pytest.mark.parametrize(
-    ("action", "label"),
-    [("correct", "correct"), ("incorrect", "incorrect"), ("ambiguous", "ambiguous")],
-)
-def test_routed_offers_one_text_of_what_is_there(action: str, label: str) -> None:
-    (found,) = offered(KNOWN | {"action": action})
-    assert (found["label"], found["title"]) == (label, "S")
-    assert found["text"] == "in 1\nin 2\nweb 1\nweb 2"
-    assert [s["text"] for s in found["strips"]] == ["in 1", " in 2 ", "web 1", "web 2"]
-
-
 def test_assembled_offers_exactly_three() -> None:
     found = offered(KNOWN, self_crag_knowledge="assembled")
     assert [(p["label"], p["text"]) for p in found] == [
@@ -106,21 +95,6 @@ def test_distributed_offers_each_piece_of_the_web_alone() -> None:
 def test_without_strips_nothing_is_offered(knowledge: str) -> None:
     nothing = {"action": "incorrect", "strips": [strip("x", kept=False)]}
     assert offered(nothing, self_crag_knowledge=knowledge) == []
-
-
-def test_a_kind_without_strips_is_left_out() -> None:
-    found = offered(KNOWN | {"strips": WEB}, self_crag_knowledge="assembled")
-    assert [p["label"] for p in found] == ["incorrect", "ambiguous"]
-
-
-def test_without_documents_the_first_strip_gives_the_title() -> None:
-    (found,) = offered({"documents": [], "action": "incorrect", "strips": [web("a")]})
-    assert found["title"] == "S"
-
-
-def test_the_order_of_strips_is_that_of_the_settings() -> None:
-    (found,) = offered(KNOWN | {"strips": INTERNAL}, strip_order="score")
-    assert found["text"] == "in 2\nin 1"
 
 
 def test_the_papers_tasks_join_by_semicolons() -> None:

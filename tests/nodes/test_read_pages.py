@@ -1,13 +1,12 @@
 """Pages, snippets, and what reading may cost."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from crag.nodes.read_pages import ReadPages
 from crag.papers.settings import PaperSettings
-from crag.parts import Page, ReadingLimits
+from crag.parts import ReadingLimits
 from crag.settings import Settings
 from crag.state import State, WebPage
 from crag.testing import FakeReader
@@ -71,19 +70,6 @@ def test_a_reader_that_raises_leaves_the_snippets(error: Exception) -> None:
     assert [entry["kind"] for entry in update["events"]] == ["page_failed"] * 2
 
 
-class Short(FakeReader):
-    """Returns fewer pages than it was asked for."""
-
-    def read(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
-        return super().read(urls, limits)[1:]
-
-
-def test_a_reader_that_breaks_its_contract() -> None:
-    update = read(Short(PAGES), state(hit(ADA), hit(ENGINE)))
-    assert [strip["text"] for strip in update["strips"]] == ["A snippet."] * 2
-    assert "returned 1 results for 2 inputs" in update["events"][0]["detail"]
-
-
 @pytest.mark.parametrize(
     "instead",
     [
@@ -126,11 +112,6 @@ def test_text_that_came_with_the_hit_saves_the_visit() -> None:
     assert all("text" not in page for page in update["pages"])  # It is in the strips now.
 
 
-def test_no_reader_still_takes_what_came_with_the_hit() -> None:
-    update = read(None, state(hit(SHOP, text="A whole page of text.")))
-    assert update["strips"][0]["text"] == "A whole page of text."
-
-
 def test_switched_off() -> None:
     reader = FakeReader(PAGES)
     given = state(hit(ADA), hit(SHOP, text="A whole page of text."))
@@ -170,10 +151,3 @@ def test_no_time_left() -> None:
 def test_the_official_form_of_a_paragraph(titles: Any) -> None:
     update = read(FakeReader(PAGES), state(hit(ENGINE)), PaperSettings(titles=titles))
     assert update["strips"][0]["text"] == "A page: It was never built."
-
-
-def test_not_found_is_nothing_read() -> None:
-    reader = FakeReader(PAGES)
-    update = read(reader, state())
-    assert reader.calls == []
-    assert update["strips"] == update["pages"] == update["events"] == []

@@ -1,7 +1,6 @@
 """Retrieval, and retrievers that fail."""
 
 from collections.abc import Sequence
-from datetime import date
 from typing import Any
 
 import pytest
@@ -68,13 +67,6 @@ def test_a_retriever_gets_the_settings_that_it_takes() -> None:
     assert ignored["detail"] == "the retriever Choosy takes no kind"
 
 
-def test_a_filter_that_is_ignored_is_recorded() -> None:
-    settings = Settings(since=date(2026, 1, 31))
-    update = Retrieve(FakeRetriever(documents=[Document("Found.")])).run(ASKED, settings)
-    assert [event["kind"] for event in update["events"]] == ["filter_ignored"]
-    assert len(update["documents"]) == 1
-
-
 class English(FakeRetriever):
     """Says which languages its embedding model reads."""
 
@@ -124,22 +116,6 @@ def test_the_order_stays_where_a_reranker_fails() -> None:
         "keep the order of the retriever",
     )
     assert "no route" in event["detail"]
-
-
-def test_a_vector_store_is_asked_for_what_is_reranked(documents: list[Document]) -> None:
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents(documents * 9)
-    seen: list[int] = []
-
-    class Counting(Backwards):
-        def compress_documents(
-            self, documents: Sequence[Document], query: str, callbacks: Any = None
-        ) -> list[Document]:
-            seen.append(len(documents))
-            return super().compress_documents(documents, query, callbacks)
-
-    Retrieve(store.as_retriever(), Counting()).run(ASKED, Settings(k=3, rerank_from=8))
-    assert seen == [8]
 
 
 TYPED = "When was the harbuor dug?"

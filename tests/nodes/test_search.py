@@ -68,21 +68,6 @@ def test_how_many_hits_are_asked_for(wikipedia: Any, results: int, asked: int) -
     assert limits == [asked]
 
 
-def test_wikipedia_like_any_other_site(hits: list[Hit]) -> None:
-    update = Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia="off"))
-    assert urls(update) == [FALSE.url, hits[0].url, hits[1].url]
-
-
-def test_more_is_asked_for_where_only_wikipedia_stays(hits: list[Hit]) -> None:
-    many = [SPAM._replace(url=f"https://example.com/{number}") for number in range(9)]
-    update = Search(FakeSearcher([*many, *hits])).run(STATE, Settings(wikipedia="only"))
-    assert urls(update) == [hits[1].url]
-    assert (
-        Search(FakeSearcher([*many, *hits])).run(STATE, Settings())["pages"][0]["url"]
-        == many[0].url
-    )
-
-
 def test_only_wikipedia_where_there_is_none() -> None:
     update = Search(FakeSearcher([SPAM, FALSE])).run(STATE, Settings(wikipedia="only"))
     assert update["pages"] == []
@@ -100,11 +85,6 @@ def test_a_page_is_found_once(hits: list[Hit]) -> None:
 def test_a_hit_without_an_address_cannot_be_cited() -> None:
     found = [Hit("No", "", "text"), Hit("Odd", "javascript:alert(1)", "text"), SPAM]
     assert urls(Search(FakeSearcher(found)).run(STATE, Settings())) == [SPAM.url]
-
-
-def test_only_as_many_hits_as_asked_for() -> None:
-    many = [SPAM._replace(url=f"https://example.com/{number}") for number in range(9)]
-    assert len(Search(FakeSearcher(many)).run(STATE, Settings(web_results=2))["pages"]) == 2
 
 
 @pytest.mark.parametrize(

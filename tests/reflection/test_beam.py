@@ -17,7 +17,6 @@ from crag.reflection.scoring import CritiqueScores, critique_of, score
 from crag.reflection.testing import FakeReflection, Table, fake_candidate
 from crag.settings import CritiqueWeights
 from crag.state import Critique, Reflection
-from tests.reflection.drawn import DrawnReflection
 from tests.reflection.scripted import (
     ASKED,
     MORE,
@@ -61,16 +60,6 @@ def test_segments_are_searched_and_joined() -> None:
     places = [(c["segment"], c["hypothesis"]) for c in record["critiques"]]
     assert places == [(0, 0), (0, 0), (1, 0), (1, 0), (1, 1), (1, 1)]
     assert backend.batches == [2, 4]
-
-
-def test_finished_paths_stay_in_the_pool() -> None:
-    table: Table = {
-        ("", "first"): last("Short.", 0.9),
-        ("", "second"): part("Long,", 0.8),
-        ("Long,", "first"): last("worse.", 0.6),
-        ("Long,", "second"): last("bad.", 0.7),
-    }
-    assert searched(FakeReflection(table), settings_of())["answer"] == "Short [1]."
 
 
 @pytest.mark.parametrize(
@@ -200,16 +189,6 @@ def critique(text: str, at: int | None = 0, *, relevant: bool = True, said: str 
     return critique_of(candidate, scored, None if at is None else (at, Passage("T", "t")))
 
 
-def test_what_calls_itself_irrelevant_or_unsupported_cites_nothing() -> None:
-    segments = [
-        critique("One.", 0, relevant=False),
-        critique("Two.", 1, said="[No support / Contradictory]"),
-        critique("Three.", 2),
-        critique("Three.", 3),
-    ]
-    assert joined(segments) == ("One. Two. Three [1].", [2], ["repeated_segment"])
-
-
 TEXTS = st.sampled_from(["One.", "Two!", "[3] said", "[Relevant]", "x [1] y.", "[Retrieval]"])
 
 
@@ -306,20 +285,3 @@ def test_a_search_stays_within_its_bounds(seed: int, width: int, depth: int) -> 
     assert all(sum(c["kept"] for c in of_round) <= width for of_round in rounds)
     assert all(len(of_round) <= width * len(PASSAGES) for of_round in rounds)
     assert 1 <= sum(c["chosen"] for c in critiques) <= depth
-
-
-@settings(deadline=None)
-@given(TREES, st.integers(1, 9), st.sampled_from(["adaptive", "always", "hard", "never"]))
-def test_a_search_kept_as_json_between_rounds_is_the_search_in_one_go(
-    seed: int, calls: int, mode: str
-) -> None:
-    options = settings_of(retrieval_mode=mode, max_depth=4)
-    records = []
-    for run in (searched, whole):
-        try:
-            records.append(run(DrawnReflection(seed, calls), options))
-        except ModelError:
-            records.append(Reflection())
-    for record in records:
-        record.pop("beam", None)
-    assert records[0] == records[1]

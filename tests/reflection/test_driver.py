@@ -1,6 +1,5 @@
 """What an algorithm asks is answered by back end and retriever, and their failures are recorded."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -10,16 +9,14 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
-from langgraph.errors import GraphInterrupt
 
 from crag.errors import ModelError
 from crag.parts import Candidate, Continuation, Decision, Prefix, SegmentLimits
 from crag.reflection.driver import Asked, Driver, asked_of
 from crag.reflection.retrieval_decision import chosen
-from crag.reflection.spending import counting, spend, total
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.settings import Settings
-from crag.state import Reflection, Usage
+from crag.state import Reflection
 from crag.testing import FakeRetriever
 from tests.conftest import DOCUMENTS
 from tests.reflection.scripted import ONE
@@ -67,11 +64,6 @@ def test_every_failure_of_a_back_end_is_a_model_error_and_an_event(reply: Any, d
     record = update["reflection"]
     assert record["answer"] == ""
     assert (record["choices"], record["passages"]) == ([CHOICE], [ONE])
-
-
-def test_a_signal_of_langgraph_is_no_failure() -> None:
-    with pytest.raises(GraphInterrupt):
-        Driver(Odd(GraphInterrupt()), SETTINGS).decide([Prefix("Who?")])
 
 
 def test_passages_are_found_and_kept_with_their_sources() -> None:
@@ -135,14 +127,3 @@ def test_what_is_spent_is_counted_for_each_run_also_in_threads_and_of_one_that_f
 
     updates = [driver.answer({"question": "Who?"}, algorithm)["usage"] for _ in range(2)]
     assert updates == [{"llm_calls": 2}, {"llm_calls": 1}]
-
-
-async def test_runs_at_the_same_time_are_counted_apart() -> None:
-    async def run(calls: int) -> Usage:
-        with counting() as spending:
-            for _ in range(calls):
-                await asyncio.to_thread(spend, Usage(llm_calls=1))
-            return total(spending)
-
-    usages = await asyncio.gather(*map(run, range(4)))
-    assert [usage.get("llm_calls", 0) for usage in usages] == [0, 1, 2, 3]

@@ -13,9 +13,8 @@ from crag.parts import Candidate, Decision, Passage, Prefix
 from crag.reflection.cleaning import cleaned, short_answer
 from crag.reflection.driver import Asked, Driver
 from crag.reflection.graded_loop import graded_loop
-from crag.reflection.short_form import short_form
-from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
-from crag.reflection_tokens import FULLY, NO_RETRIEVAL, NO_SUPPORT, PARTIALLY, TOKENS
+from crag.reflection.testing import FakeReflection, fake_candidate
+from crag.reflection_tokens import FULLY, NO_RETRIEVAL, TOKENS
 from crag.settings import Settings
 from crag.state import Ending, Reflection
 from tests.reflection.scripted import passage, settings_of
@@ -24,7 +23,6 @@ TEXTS = ("first", "second", "third")
 ALWAYS = settings_of()
 DRAFT = "I guess.[Utility:4]"
 MIXED = NO_RETRIEVAL + DRAFT
-PARTIAL = {FULLY: 0.1, PARTIALLY: 0.8, NO_SUPPORT: 0.1}
 
 
 def backend_of(
@@ -132,16 +130,6 @@ def test_own_knowledge_alone_answers_only_if_it_may(grade: str, requests: int) -
     assert (record["answer"], record["raw"], record["cited"]) == ("I guess.", DRAFT, [])
     [draft] = [critique for critique in record["critiques"] if critique["chosen"]]
     assert draft["why"] == "the answer without a passage: no passage was of use"
-
-
-@pytest.mark.parametrize(("mode", "share"), [("never", 0.9), ("adaptive", 0.1), ("hard", 0.4)])
-def test_where_it_does_not_retrieve_it_answers_as_the_short_form(mode: str, share: float) -> None:
-    settings = settings_of(retrieval_mode=mode)
-    backend = backend_of(fake_candidate("A."), otherwise=fake_decision(share))
-    record = answer(backend, "high", settings=settings)
-    short = short_form(Asked("Who?", "Who?", passages=()), Driver(backend, settings))
-    for key in ("answer", "raw", "score", "choices", "cited", "passages", "flags", "tokens"):
-        assert record.get(key) == short.get(key)
 
 
 def test_the_time_ends_it_with_the_best_so_far() -> None:

@@ -12,7 +12,7 @@ from crag.parts import Candidate, Passage, SegmentLimits, continuations
 from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection.spending import counting, total
-from crag.reflection_tokens import NO_RETRIEVAL, RELEVANT, RETRIEVAL, RETRIEVE, TOKENS
+from crag.reflection_tokens import NO_RETRIEVAL, RELEVANT, RETRIEVE, TOKENS
 from tests.loopback import serving
 from tests.reflection.backends.completions_server import CompletionsServer, completing
 from tests.reflection.backends.tiny_llama import (
@@ -169,15 +169,6 @@ def completion(**changed: Any) -> dict[str, Any]:
     return about | {"choices": [choice]}
 
 
-def test_a_reply_that_counts_no_tokens_can_be_read(server: CompletionsServer) -> None:
-    server.reply = completion()
-    with counting() as spending:
-        [found] = client(server.url).candidates(KETTLE, SHORT)
-    assert found.relevance == pytest.approx({RELEVANT: 0.904837})
-    assert (found.text, found.tokens, found.ending) == (RELEVANT, 1, "end")
-    assert total(spending)["llm_calls"] == 1
-
-
 NOTHING = {"tokens": [], "token_logprobs": [], "top_logprobs": []}
 BY_NAME = {
     "tokens": [RELEVANT],
@@ -231,24 +222,3 @@ def test_failures_are_said_without_the_key(
     for raised in (asking, completing_):
         assert raised.value.problem == problem
         assert KEY not in f"{raised.value!r}{remote!r}{raised.value.__cause__!r}"
-
-
-def test_a_server_that_is_slow_or_absent() -> None:
-    with serving({}) as server:
-        url, server.seconds = server.url, 5.0
-        with pytest.raises(ModelError, match="did not reply in time"):
-            client(f"{url}/v1", timeout=0.05).load()
-    with pytest.raises(ModelError, match="that it runs"):
-        client(f"{url}/v1").load()
-
-
-def test_what_may_pass_is_tried_again(server: CompletionsServer) -> None:
-    remote = client(server.url, retries=1)
-    remote.load()
-    server.requests.clear()
-    server.reply = 503
-    with pytest.raises(ModelError, match="and its log"):
-        remote.decide([question("kettle")])
-    assert len(server.requests) == 2
-    server.reply = None
-    assert remote.decide([question("kettle")])[0].emitted == RETRIEVAL

@@ -20,13 +20,12 @@ from crag.parts import (
 )
 from crag.reflection.backends.embedded import EmbeddedReflection, spread
 from crag.reflection.cleaning import cleaned
-from crag.reflection.driver import Asked
 from crag.reflection.scoring import argmax, graded, score
 from crag.reflection.spending import counting, total
 from crag.reflection_tokens import RELEVANCE, SUPPORT, UTILITY
 from crag.settings import CritiqueWeights
 from crag.state import Strip
-from crag.testing import FakeEvaluator, FakeQuoter, FakeReadingEvaluator
+from crag.testing import FakeEvaluator, FakeQuoter
 
 QUESTION = "What year was the Eiffel Tower completed?"
 TOWER = Passage(
@@ -164,18 +163,6 @@ def test_a_sentence_left_in_another_passage_asks_for_retrieval() -> None:
     assert [candidate.ending for candidate in found] == ["end", "end"]
 
 
-def test_knowledge_that_was_put_together_is_quoted_strip_by_strip() -> None:
-    evaluator = FakeReadingEvaluator(0.9, "The answer is here. It is forty-two.")
-    filler = "Nothing is said of it here. " * 60
-    joint = Passage("T", f"{filler}\n\nThe answer is here. It is forty-two.\n\n{filler}")
-    backend = EmbeddedReflection(evaluator, ExtractiveAnswerer(evaluator))
-    (candidate,) = backend.candidates(continuations(Prefix("What?"), [joint]), WHOLE)
-    assert "It is forty-two." in candidate.text
-    strips = [texts for texts in evaluator.read_passages if len(texts) > 30]
-    assert strips
-    assert all(len(strip.text.split()) < 120 for strip in strips[0])
-
-
 def test_text_that_is_no_quotation_is_judged_by_evaluator_and_words() -> None:
     passages = [Passage("", "Cats sleep long."), Passage("", "Cats run."), Passage("", "Rain.")]
     evaluator = FakeEvaluator({"sleep": 0.9, "": 0.0})
@@ -217,25 +204,6 @@ def test_a_failure_is_a_model_error(evaluator: FakeEvaluator, quoter: Quoter, sa
     with pytest.raises(ModelError, match=said) as caught:
         backend.candidates(continuations(Prefix("Q?"), [LONG, KETTLE]), WHOLE)
     assert "sk-secret" not in str(caught.value)
-
-
-def test_one_passage_that_cannot_be_judged_counts_as_irrelevant() -> None:
-    evaluator = FakeEvaluator({"Third": 0.9, "": float("nan")})
-    found = EmbeddedReflection(evaluator, Sentences()).candidates(
-        continuations(Prefix("Q?"), [LONG, KETTLE]), WHOLE
-    )
-    assert [argmax("relevance", candidate.relevance) for candidate in found] == [
-        "[Relevant]", "[Irrelevant]",
-    ]  # fmt: skip
-
-
-def test_passages_are_judged_for_the_question_and_not_for_the_task() -> None:
-    evaluator = FakeEvaluator(0.9)
-    told = "Say true if it's correct.\n\n## Input:\n\nMilk is white."
-    prefix = Asked(told, "Milk is white.").prefix()
-    EmbeddedReflection(evaluator, FakeQuoter()).candidates(continuations(prefix, [TOWER]), WHOLE)
-    assert evaluator.calls[0][0] == "Milk is white."
-    assert Asked(QUESTION, QUESTION).prefix() == Prefix(QUESTION)
 
 
 @given(st.floats(0, 1))

@@ -60,37 +60,3 @@ def test_log_probabilities_are_those_of_this_process(
         assert ours.retrieve == pytest.approx(theirs.retrieve, abs=1e-4)
 
 
-@pytest.mark.parametrize("form", ["short", "long"])
-@pytest.mark.parametrize("build", [build_self_rag, build_self_crag])
-async def test_the_graphs_answer_and_critique_alike_and_streamed(
-    make_parts: Any, local: TransformersReflection, url: str, build: Any, form: str
-) -> None:
-    states = []
-    for backend in (local, client(url)):
-        graph = graph_of(make_parts, build, backend, "lantern", "violin")
-        states.append(await state_by("stream", graph, asked("lantern"), form=form, **LIMITS))
-    here, there = states
-    assert there["answer"].startswith("The lantern is green")
-    assert there["reflection"]["approximation"] == ""
-    assert any(critique["support"] for critique in there["reflection"]["critiques"])
-    same(judged(there), judged(here))
-
-
-def test_a_model_without_the_tokens_is_named() -> None:
-    asked: list[dict[str, Any]] = []
-
-    def reply(sent: dict[str, Any]) -> dict[str, Any]:
-        asked.append(sent)
-        text = sent.get("content", "")
-        numbers = [7, 8] if text == TOKENS[0] else [7 + [*TOKENS, "<end>", ""].index(text)]
-        return {"eos_token": "<end>", "tokens": numbers}
-
-    with serving(reply) as server:
-        with pytest.raises(ModelError, match=r"no single id for \[No Retrieval\]; take"):
-            client(f"{server.url}/v1", api_key="k").load()
-        paths = {(request["path"], request["authorization"]) for request in server.requests}
-        without = client(f"{server.url}/v1", tokens_required=False)
-        without.load()
-    assert paths == {("/props", "Bearer k"), ("/tokenize", "Bearer k")}
-    assert [sent["content"] for sent in asked[1 : len(TOKENS) + 2]] == [*TOKENS, "<end>"]
-    assert "lacks 1 of 15" in without.approximation

@@ -74,22 +74,6 @@ def test_without_a_passage_there_is_only_utility() -> None:
     assert one(sentence, passage=None, limits=ONE).text == "From memory."
 
 
-def test_each_passage_costs_one_call_and_equal_ones_cost_one_together() -> None:
-    def reply(messages: Any) -> str:
-        shown = passage_of(messages)
-        return form(text=f"On {shown[-1]}.") if shown else '{"text": "Alone.", "utility": 2}'
-
-    backend = PromptedReflection(RunnableLambda(reply))
-    passages = [Passage("", "a"), None, Passage("", "b"), Passage("", "a")]
-    with counting() as spending:
-        found = backend.candidates(continuations(Prefix("Who?"), passages), WHOLE)
-        assert backend.candidates(continuations(Prefix("Who?"), []), WHOLE) == []
-    assert [candidate.text[:15] for candidate in found] == [
-        "[Relevant]On a.", "Alone.[Utility:", "[Relevant]On b.", "[Relevant]On a.",
-    ]  # fmt: skip
-    assert total(spending) == {"llm_calls": 3}
-
-
 def test_some_calls_that_fail_leave_empty_candidates_and_all_of_them_raise() -> None:
     def reply(messages: Any) -> str:
         if "lost" in passage_of(messages):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crag.errors import ModelError, SettingsError
+from crag.errors import ModelError
 from crag.parts import Candidate, Passage, Prefix, SegmentLimits, continuations
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import (
@@ -25,7 +25,6 @@ from tests.reflection.backends.tiny_llama import (
 )
 
 SHORT = SegmentLimits(24)
-WHOLE = SegmentLimits(24, whole_answer=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,14 +82,6 @@ def test_a_plain_forward_pass_gives_the_same_numbers(backend: TransformersReflec
     assert candidate.support == pytest.approx(expected, abs=1e-4)
 
 
-def test_an_empty_generation(backend: TransformersReflection) -> None:
-    candidate = one(backend, Prefix("Say nothing."), None, SHORT)
-    assert candidate._replace(end_log_probability=None) == Candidate(
-        "", None, None, None, 0.0, 0, "end"
-    )
-    assert candidate.end_log_probability is not None
-
-
 def test_a_passage_beyond_the_context_is_cut(
     backend: TransformersReflection, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -124,13 +115,6 @@ def test_a_missing_file_is_named(tmp_path: Path, removed: str, said: str) -> Non
         backend.load()
     shutil.copy(TINY_LLAMA / removed, folder)
     assert backend.decide([question("kettle")])[0].emitted == RETRIEVAL
-
-
-def test_wrong_options() -> None:
-    with pytest.raises(SettingsError, match="batch_size"):
-        TransformersReflection(TINY_LLAMA, batch_size=0)
-    with pytest.raises(ModelError, match="there are: cpu"):
-        TransformersReflection(TINY_LLAMA, device="abacus").load()
 
 
 def test_a_checkpoints_own_habits_do_not_change_what_is_greedy(

@@ -2,13 +2,13 @@
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.constants import TAG_NOSTREAM
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, create_model
+from pydantic import BaseModel, BeforeValidator, create_model
 
 from crag.answering.model_calls import Reply, ask, filled
 from crag.errors import ModelError
@@ -62,55 +62,34 @@ _REFUSED = re.compile(r"answered (?:400|415|422|500|501)\b|response_format|json_
 _logger = logging.getLogger(__name__)
 
 
-def _graded(utility: int) -> int:
-    # Bounds are checked apart: not every provider takes them in a schema.
-    if not 1 <= utility <= len(UTILITY):
-        raise ValueError(f"the grade must be from 1 to {len(UTILITY)}")
-    return utility
-
-
-_Plain = BeforeValidator(
-    lambda label: label.strip(" []").casefold() if isinstance(label, str) else label
-)
-_Grade = Annotated[int, AfterValidator(_graded)]
-_FIELDS: Mapping[str, tuple[Any, str]] = {
-    "retrieval": (Literal["yes", "no"], "Whether looking something up would help"),
-    "next_retrieval": (Literal["yes", "no", "continue"], "What the next sentence needs"),
-    "relevance": (Literal["relevant", "irrelevant"], "Whether the passage helps to answer"),
-    "text": (str, "The text asked for, without marks or citations"),
-    "support": (
-        Literal["fully", "partially", "none"], "How far the passage bears out what the text states",
-    ),
-    "utility": (_Grade, "A whole number from 1 (hardly on the subject) to 5 (complete)"),
-    "next": (
-        Literal["retrieve", "continue", "no_retrieve", "end"], "What comes after this text",
-    ),
-}  # fmt: skip
 _TOKENS: Mapping[str, Mapping[str, str]] = {
     "retrieval": {"yes": RETRIEVAL, "no": NO_RETRIEVAL, "continue": CONTINUE},
     "relevance": {"relevant": RELEVANT, "irrelevant": IRRELEVANT},
     "support": {"fully": FULLY, "partially": PARTIALLY, "none": NO_SUPPORT},
     "utility": {str(grade): token for grade, token in enumerate(UTILITY, start=1)},
 }
+_LABELS: Mapping[str, Iterable[str]] = {
+    **_TOKENS, "next": ("retrieve", "continue", "no_retrieve", "end"),
+}  # fmt: skip
+_PLAIN = BeforeValidator(lambda label: str(label).strip(" []").casefold())
 
 
-def _form(name: str, *fields: str) -> type[BaseModel]:
+def _form(*fields: str) -> type[BaseModel]:
     """Return a form; its fields come in the order in which Self-RAG's tokens do."""
-    declared: dict[str, Any] = {}
-    for field in fields:
-        kind, description = _FIELDS[field]
-        label = kind if kind in {str, _Grade} else Annotated[kind, _Plain]
-        declared[field.removeprefix("next_")] = (label, Field(description=description))
-    return create_model(name, **declared)
+    kinds: dict[str, Any] = {"text": str}
+    for field, labels in _LABELS.items():
+        kinds[field] = Annotated[Literal[tuple(labels)], _PLAIN]  # type: ignore[valid-type]
+    declared: dict[str, Any] = {field: (kinds[field], ...) for field in fields}
+    return create_model("".join(map(str.title, fields)), **declared)
 
 
 FORMS: Mapping[str, type[BaseModel]] = {
-    "reflect_retrieve": _form("Retrieval", "retrieval"),
-    "reflect_next": _form("NextRetrieval", "next_retrieval"),
-    "reflect_answer_alone": _form("Answer", "text", "utility"),
-    "reflect_segment_alone": _form("Segment", "text", "utility", "next"),
-    "reflect_answer": _form("JudgedAnswer", "relevance", "text", "support", "utility"),
-    "reflect_segment": _form("JudgedSegment", "relevance", "text", "support", "utility", "next"),
+    "reflect_retrieve": _form("retrieval"),
+    "reflect_next": _form("retrieval"),
+    "reflect_answer_alone": _form("text", "utility"),
+    "reflect_segment_alone": _form("text", "utility", "next"),
+    "reflect_answer": _form("relevance", "text", "support", "utility"),
+    "reflect_segment": _form("relevance", "text", "support", "utility", "next"),
 }
 """What is to be filled in, by the prompt that asks for it."""
 
@@ -231,7 +210,7 @@ def _candidate(reply: Said, limits: SegmentLimits, *, has_passage: bool) -> Cand
 
 def _probabilities(reply: Said, field: str) -> Probabilities:
     """Return the probabilities that the server sent for a field, or else 1 for its label."""
-    names, label = _TOKENS[field], str(getattr(reply.form, field))
+    names, label = _TOKENS[field], getattr(reply.form, field)
     sent = of_labels(tokens_of(reply.reply.message), field, names)
     if sent and names[label] in sent:
         return sent
