@@ -98,9 +98,10 @@ class FinishReflection:
         if keeps_numbers:
             return update
         # The passages support what cites nothing, too.
-        last = max((one["number"] for one in citations), default=0)
-        further = numbered_passages(reflection["passages"])
-        available = [*citations, *({**one, "number": one["number"] + last} for one in further)]
+        available, last = [*citations], max((one["number"] for one in citations), default=0)
+        for passage in numbered_passages(reflection["passages"]):
+            passage["number"] += last
+            available.append(passage)
         judged = attribute(question, answer, available, self.attributor, node=_NODE, add=False)
         events = update["events"] = [*update["events"], *judged.events]
         is_judged = self.attributor is not None and not judged.events

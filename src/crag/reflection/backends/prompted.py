@@ -78,7 +78,7 @@ def _form(*fields: str) -> type[BaseModel]:
     """Return a form; its fields come in the order in which Self-RAG's tokens do."""
     kinds: dict[str, Any] = {"text": str}
     for field, labels in _LABELS.items():
-        kinds[field] = Annotated[Literal[tuple(labels)], _PLAIN]  # type: ignore[valid-type]
+        kinds[field] = Annotated[Literal[tuple(labels)], _PLAIN]
     declared: dict[str, Any] = {field: (kinds[field], ...) for field in fields}
     return create_model("".join(map(str.title, fields)), **declared)
 
