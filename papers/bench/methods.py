@@ -150,7 +150,7 @@ def build_rag_reranked(parts: Parts) -> Graph:
 
 
 def _generate(parts: Parts) -> as_node:
-    return as_node(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor))
+    return as_node(Generate.of(parts))
 
 
 class LookUp:

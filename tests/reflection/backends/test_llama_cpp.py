@@ -5,16 +5,11 @@ from typing import Any
 
 import pytest
 
-from crag.errors import ModelError
 from crag.parts import Prefix, SegmentLimits
 from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
-from crag.reflection_tokens import TOKENS
 from tests.gguf_models import write_gguf
-from tests.graph.reflective import build_self_crag, build_self_rag, state_by
-from tests.graph.test_reflective_models import LIMITS, asked, graph_of, judged, same
 from tests.llama_server import serving_gguf
-from tests.loopback import serving
 from tests.reflection.backends.test_completions import ALL
 from tests.reflection.backends.test_completions import same as same_candidates
 from tests.reflection.backends.tiny_llama import (
@@ -58,5 +53,3 @@ def test_log_probabilities_are_those_of_this_process(
     for ours, theirs in zip(remote.decide(prefixes), local.decide(prefixes), strict=True):
         assert ours.emitted == theirs.emitted
         assert ours.retrieve == pytest.approx(theirs.retrieve, abs=1e-4)
-
-
