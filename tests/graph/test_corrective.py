@@ -73,10 +73,10 @@ def test_branches_of_ambiguous_run_at_the_same_time(make_parts: Any) -> None:
             return super().score(question, texts)
 
     class Model(FakeChatModel):
-        def _reply(self, messages: Any) -> str:
+        def _generate(self, *given: Any, **more: Any) -> Any:
             if not self.prompts:  # The rewrite; the answer comes after the join.
                 barrier.wait()
-            return super()._reply(messages)
+            return super()._generate(*given, **more)
 
     state = build_crag(make_parts(0.0, evaluator=Evaluator(0.0), model=Model())).invoke(QUESTION)
     assert strips_of_kind(state, "document")
@@ -133,7 +133,7 @@ def tokens(chunks: list[tuple[Any, dict[str, Any]]], node: str) -> list[str]:
 
 
 async def test_tokens_stream_in_messages_mode(make_parts: Any) -> None:
-    expected = ["Ada", " Lovelace", " did", " [1]."]
+    expected = ["Ada", " ", "Lovelace", " ", "did", " ", "[1]."]
     sync = list(build_crag(make_parts()).stream(QUESTION, stream_mode="messages"))
     assert [text for text in tokens(sync, "generate") if text] == expected
     graph = build_crag(make_parts())

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
@@ -42,10 +43,13 @@ YEAR = {"question": "What year was the Eiffel Tower completed?"}
 class Writer(FakeChatModel):
     """Fills in the form that the passage and what is written so far ask for."""
 
-    def _reply(self, messages: list[BaseMessage]) -> str:
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         self.prompts.append(messages)
-        text, passage = messages[-1].text, passage_of(messages)
-        if "<passage>" not in text and "retrieval" in str(messages):
+        message = AIMessage(self._filled(messages[-1].text, passage_of(messages)))
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _filled(self, text: str, passage: str) -> str:
+        if "<passage>" not in text:
             return json.dumps({"retrieval": "yes"})
         if "Lovelace" not in passage:
             return form(

@@ -205,7 +205,8 @@ def _candidate(reply: Said, limits: SegmentLimits, *, has_passage: bool) -> Cand
     sent = of_text(tokens_of(reply.reply.message)) if text else None
     mean, tokens = sent or (NO_LOG_PROBABILITY, len(text.split()))
     whole = written(text, relevance=relevance, support=support, utility=utility)
-    return Candidate(whole, relevance, support, utility, mean, tokens, ending)
+    sure = not reply.reply.cut
+    return Candidate(whole, relevance, support, utility, mean, tokens, ending, sure=sure)
 
 
 def _probabilities(reply: Said, field: str) -> Probabilities:
