@@ -10,24 +10,34 @@ import typer
 from crag.cli.options import JsonOption
 from crag.cli.terminal import print_json, progress_bar, say
 from crag.papers.cli.command import command
-from crag.papers.cli.options import ConcurrencyOption, FetchedOption, RowsOption, SeedOption
+from crag.papers.cli.options import (
+    ConcurrencyOption,
+    FetchedOption,
+    LeftOutOption,
+    RowsOption,
+    SeedOption,
+)
 from crag.papers.cli.train import group
 from crag.plain import counted
 
 
 @command(
     group,
-    "crag train reader-data data --output rows.jsonl",
+    "crag train reader-data squad.jsonl nq.jsonl --dev squad_dev.jsonl --output rows.jsonl",
     "crag train reader-data packages.json --fetched packages --output documentation.jsonl",
-    "crag train reader-data data --with documentation.jsonl --most 24000 --output rows.jsonl",
+    "crag train reader-data squad.jsonl --with documentation.jsonl --output rows.jsonl",
     name="reader-data",
 )
 def reader_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
-    source: Annotated[
-        Path,
-        typer.Argument(help="Folder of question sets, or a JSON list of packages to read."),
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Questions with their passages (JSONL), or a list of packages to read (JSON)."
+        ),
     ],
     output: RowsOption,
+    development: LeftOutOption = None,
+    each: Annotated[int, typer.Option(min=1, help="Most rows of each kind.")] = 9000,
     fetched: FetchedOption = None,
     others: Annotated[
         Path | None, typer.Option("--with", help="Rows to mix with these.", show_default=False)
@@ -43,15 +53,17 @@ def reader_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.reader import documentation
     from crag.papers.reader.question_sets import mixed, reading_rows
     from crag.papers.reader.rows import ReadingRow
+    from crag.papers.self_rag.critique_rules import unleaked
 
     require_replaceable(output, ReadingRow)
-    if source.is_dir():
-        rows = reading_rows(source, seed)
-        if others is not None:
-            rows = mixed(rows, read_records(others, ReadingRow), most, seed)
-    else:
-        folders = documentation.fetched(source, fetched or output.with_suffix(""))
+    if data[0].suffix == ".json":
+        folder = fetched or output.with_suffix("")
+        folders = [one for path in data for one in documentation.fetched(path, folder)]
         rows = documentation.documentation_rows(folders)
+    else:
+        rows = reading_rows(unleaked(data, development or (), seed)[0], each, seed)
+    if others is not None:
+        rows = mixed(rows, read_records(others, ReadingRow), most, seed)
     write_records(output, rows)
     _show(output, len(rows), "sources", (row.source for row in rows), as_json=as_json)
 
@@ -59,7 +71,6 @@ def reader_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
 @command(
     group,
     "crag train questions packages.json --output questions.jsonl --url http://127.0.0.1:8080/v1",
-    "crag train questions packages.json --wikipedia wikipedia.jsonl --output questions.jsonl",
     extra="train",
 )
 def questions(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -67,11 +78,6 @@ def questions(  # noqa: PLR0913, PLR0917 - one parameter for each option
     output: RowsOption,
     fetched: FetchedOption = None,
     each: Annotated[int, typer.Option(min=1, help="Passages of one package to ask of.")] = 14,
-    wikipedia: Annotated[
-        Path | None,
-        typer.Option(help="Articles with title and text (JSONL), too.", show_default=False),
-    ] = None,
-    articles: Annotated[int, typer.Option(min=1, help="Articles to ask of.")] = 6000,
     model: Annotated[str, typer.Option(help="Name of the model at the server.")] = "local",
     url: Annotated[
         str, typer.Option(help="Server of OpenAI's protocol that gives log-probabilities.")
@@ -94,8 +100,6 @@ def questions(  # noqa: PLR0913, PLR0917 - one parameter for each option
     chat = load_chat_model(model, base_url=url, timeout=600, temperature=0)
     sections: list[Section] = []
     units: list[asked.Unit] = []
-    if wikipedia is not None:
-        sections, units = asked.units_of_articles(wikipedia, articles, seed)
     with progress_bar("Reading documentation", len(folders), quiet=as_json) as advance:
         for done, folder in enumerate(folders, 1):
             more, of_package = asked.units_of_package(folder, each)

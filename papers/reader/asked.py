@@ -25,19 +25,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crag.errors import ModelError, TrainingError
 from crag.events import redact
-from crag.papers.loading.records import Ledger, read_objects
+from crag.papers.loading.records import Ledger
 from crag.papers.reader.documentation import Search, Section, sections_of, words_in
 from crag.plain import said
 from crag.prompts import PACKAGED
 from crag.reflection.backends.candidates import tokens_of
 from crag.runtime.attempt import Attempt
-from crag.text.sentences import split_sentences
 
 Kind = Literal["plain", "other", "loose", "search"]
 """Plain; in other words, judged to be answered or not surely so; words to search for."""
 Range = tuple[int, int]
-WIKIPEDIA = "Wikipedia"
-"""The package of introductions."""
 EACH = 14
 """Passages of one package at most."""
 SURE = 1.2
@@ -58,13 +55,11 @@ REPEATED = 0.4
 _VERDICTS = ("yes", "no")
 _OF_SECTION = 2
 """Passages of one section at most."""
-_WORDS, _SENTENCE_WORDS = range(7, 71), range(9, 61)
-"""How many words a passage has, and one of an introduction."""
+_WORDS = range(7, 71)
+"""How many words a passage has."""
 _LETTERS = 0.55
 """Share of a passage that letters make at least."""
 _SECTION_WORDS = range(30, 401)
-_INTRODUCTION = 2500
-"""Characters of an introduction that count."""
 _LEGAL = re.compile(r"copyright|licen[sc]e", re.IGNORECASE)
 _PARAGRAPH = re.compile(r"\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*")
 _BEFORE, _BEFORE_WORDS, _PATH = 300, 22, 120
@@ -156,31 +151,6 @@ def units_of_package(folder: Path, most: int = EACH) -> tuple[list[Section], lis
             found = list(units_in(section.text))
             drawn = draw.sample(found, min(_OF_SECTION, len(found)))
             units += [Unit(section, place) for place in drawn]
-    return sections, units
-
-
-def units_of_articles(corpus: Path, most: int, seed: int) -> tuple[list[Section], list[Unit]]:
-    """Return the introductions of a JSONL file of articles, and one sentence of at most `most`.
-
-    Raises:
-        DataError: it cannot be read.
-        TrainingError: an article has no title or no text.
-    """
-    draw = random.Random(seed)  # noqa: S311 - data, no secret
-    try:
-        articles = [(one["title"], one["text"][:_INTRODUCTION]) for one in read_objects(corpus)]
-    except (KeyError, TypeError) as error:
-        message = f"{corpus}: an article needs a title and a text ({error})"
-        raise TrainingError(message) from error
-    sections = [Section(WIKIPEDIA, title, title, "", text) for title, text in articles]
-    units: list[Unit] = []
-    for section in draw.sample(sections, len(sections)):
-        sentences = [one.strip() for one in split_sentences(section.text)]
-        usable = [one for one in sentences if len(one.split()) in _SENTENCE_WORDS]
-        if usable and len(units) < most:
-            sentence = draw.choice(usable)
-            start = section.text.index(sentence)
-            units.append(Unit(section, (start, start + len(sentence))))
     return sections, units
 
 
@@ -333,8 +303,7 @@ def judging(question: str, unit: Unit) -> list[AnyMessage]:
 
 
 def _headings(section: Section) -> str:
-    package = [] if section.package == WIKIPEDIA else [section.package]
-    return " > ".join(dict.fromkeys([*package, *section.path]))[-_PATH:]
+    return " > ".join(dict.fromkeys([section.package, *section.path]))[-_PATH:]
 
 
 def with_rivals(

@@ -95,7 +95,7 @@ class Section(NamedTuple):
 
     package: str
     source: str
-    """The file within the package, or the title of an article."""
+    """The file within the package."""
     title: str
     section: str
     """The headings above it."""

@@ -42,8 +42,6 @@ FIRST = 5
 POOL = 6000
 """Sections among which held-out questions look for theirs, besides those held out."""
 _FEWEST_WORDS = 13
-_UNSURE = {"fitz"}
-"""Sources of rows whose passages may answer only in part."""
 _SPECIAL = 2
 """Tokens that begin and end a text."""
 
@@ -89,7 +87,7 @@ def pairs_of(row: AskedRow | ReadingRow) -> list[EncoderPair]:
         text = _embedded(row)
         return [EncoderPair(question=q, text=text, rivals=rivals, kind=kind) for q, kind in asked]
     is_long = len(row.text.split()) >= _FEWEST_WORDS
-    if row.answer != 1 or row.entity == 0 or not is_long or row.source in _UNSURE:
+    if row.answer != 1 or row.entity == 0 or not is_long:
         return []
     text = " // ".join(filter(None, (row.title, without_markup(row.text))))
     return [EncoderPair(question=with_question_mark(row.question), text=text)]

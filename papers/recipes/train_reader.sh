@@ -1,23 +1,25 @@
 #!/usr/bin/env bash
-# Train and calibrate the packaged reader again, in two rounds (three hours on two cores).
+# Train and calibrate a reader like the packaged one, in two rounds (three hours on two cores).
 #   papers/recipes/train_reader.sh DATA [READER]
 # It needs the package index, for the documentation that documentation_packages.json lists.
 set -euo pipefail
 data=$1
 reader=${2:-build/reader}
 crag=${BIN:-.venv/bin}/crag
-licences='SQuAD: CC BY-SA 4.0; NQ, QED: CC BY-SA 3.0; PopQA, Psi-RAG, NeuroPath, PolicyQA, fitz-gov: MIT; SelQA, 2WikiMultiHopQA: Apache-2.0; MedQuAD: CC BY 4.0; TimeQA: BSD-3; Wikipedia text: CC BY-SA'
+licences='SQuAD: CC BY-SA 4.0; NQ: CC BY-SA 3.0; PopQA, PolicyQA: MIT; TimeQA: BSD-3; Wikipedia text: CC BY-SA'
 packages='documentation of 417 packages: MIT, BSD, Apache-2.0, ISC, PSF, ZPL, HPND, Unlicense, CC0'
 development=(evaluator/dev_popqa_retr evaluator/dev_popqa_web evaluator/dev_bio evaluator/dev_nq qa/popqa_dev qa/covidqa_dev)
 calibration=(evaluator/dev_bio evaluator/dev_nq qa/popqa_dev qa/covidqa_dev)
 
+sets=(reading/squad_train reading/squad2_unanswerable reading/policyqa reading/timeqa qa/popqa_train qa/nq_train)
+rows() { "$crag" train reader-data $(printf "$data/%s.jsonl " "${sets[@]}") "$@"; }
+
 mkdir -p "$reader" "$reader-first"
-"$crag" train reader-data "$data" --output "$reader-first.jsonl"
+rows --output "$reader-first.jsonl"
 "$crag" train reader "$reader-first.jsonl" --output "$reader-first" --set steps=2000 --licence "$licences"
 "$crag" train reader-data papers/recipes/documentation_packages.json --fetched "$reader-documentation" \
   --output "$reader-documentation.jsonl"
-"$crag" train reader-data "$data" --output "$reader.jsonl" --seed 1 \
-  --with "$reader-documentation.jsonl" --most 24000
+rows --output "$reader.jsonl" --seed 1 --with "$reader-documentation.jsonl" --most 24000
 "$crag" train reader "$reader.jsonl" --output "$reader" --set start="$reader-first" \
   --set start_share=0.5 --set steps=2250 --set seed=1 --licence "$licences; $packages" \
   $(printf -- "--dev $data/%s.jsonl " "${development[@]}")

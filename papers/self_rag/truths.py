@@ -30,14 +30,19 @@ class Gold(NamedTuple):
         return self.passage.text[self.start : self.end]
 
     @property
-    def sentence(self) -> str:
-        """The sentence in which the answer begins, without white space around it."""
-        before = 0
+    def place(self) -> tuple[int, int]:
+        """Where in the text the sentence stands in which the answer begins."""
+        end = 0
         for piece in split_sentences(self.passage.text):
-            before += len(piece)
-            if self.start < before:
-                return piece.strip()
-        return self.passage.text.strip()
+            start, end = end, end + len(piece)
+            if self.start < end:
+                break
+        return start, end
+
+    @property
+    def sentence(self) -> str:
+        """That sentence, without white space around it."""
+        return self.passage.text[slice(*self.place)].strip()
 
 
 class Truth(NamedTuple):

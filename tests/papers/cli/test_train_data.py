@@ -12,18 +12,14 @@ from crag.errors import ModelError, TrainingError
 from crag.papers.cli import app
 from crag.papers.loading.records import ledger_of, read_records
 from crag.papers.reader.asked import AskedRow
-from crag.papers.reader.question_sets import HELD_OUT
 from crag.papers.reader.rows import ReadingRow
 from tests.loopback import Loopback, serving
 from tests.openai_replies import completion
-from tests.reflective import written
+from tests.reflective import articles, written
 
 JUDGE = "You check whether a passage answers a question. You reply with Yes or No."
 PARTS = ("lever", "lamp", "barrel", "hose", "lid", "valve")
 LIKELY = {"Yes": -0.1, " no": -2.6, "No": -2.4, "Maybe": -5.0}
-
-TEXT = "The mill was built in 1700. It burned in 1810. Ann Miller owned it then."
-PASSAGE = {"title": "Old Mill", "text": TEXT}
 
 
 def replied(sent: dict[str, Any]) -> dict[str, Any]:
@@ -81,17 +77,12 @@ def call(folder: Path, server: Loopback, *arguments: object) -> dict[str, Any]:
 
 
 def test_passages_get_questions_with_scores_and_rivals(folder: Path, server: Loopback) -> None:
-    text = "Ada Lovelace looked at the barrel in London, long before she wrote about engines."
-    other = "The composer of the waltz looked at pianos and at the barrel of an organ in Vienna."
-    articles = [{"title": "Ada", "text": text}, {"title": "Organ", "text": other}]
-    corpus = written(folder / "wikipedia.jsonl", articles)
-    told = call(folder, server, "--wikipedia", corpus, "--articles", 1, "--each", 20)
+    told = call(folder, server, "--each", 20)
     rows = read_records(folder / "questions.jsonl", AskedRow)
-    own = [row for row in rows if row.package == "pump"]
     assert told["rows"] == len(rows)
-    assert told["kinds"] == dict.fromkeys(("plain", "other", "search"), len(PARTS) + 1)
-    assert {row.source for row in own} == {f"{part}.md" for part in PARTS}
-    for row in own:
+    assert told["kinds"] == dict.fromkeys(("plain", "other", "search"), len(PARTS))
+    assert {row.source for row in rows} == {f"{part}.md" for part in PARTS}
+    for row in rows:
         part = row.source.removesuffix(".md")
         assert row.text[slice(*row.unit)].startswith(f"Keep the {part} ")
         assert [(q.kind, q.score) for q in row.questions] == [
@@ -106,7 +97,7 @@ def test_passages_get_questions_with_scores_and_rivals(folder: Path, server: Loo
     }
     assert not ledger_of(folder / "questions.jsonl").exists()
     before = (folder / "questions.jsonl").read_bytes()
-    call(folder, server, "--wikipedia", corpus, "--articles", 1, "--each", 20)
+    call(folder, server, "--each", 20)
     assert (folder / "questions.jsonl").read_bytes() == before
 
 
@@ -133,64 +124,18 @@ def test_a_server_without_log_probabilities_is_named(
         call(folder, server)
 
 
-@pytest.fixture
-def sets(tmp_path: Path) -> Path:
-    """Write one or two rows of each question set."""
-    built = {"text": "1700", "start": TEXT.index("1700")}
-    paragraph = PASSAGE | {"questions": [{"question": "When was it built?", "answers": [built]}]}
-    other = {"title": "Old Mill", "text": "Rain fell in 1920. It was cold.", "questions": []}
-    held = paragraph | {"title": HELD_OUT[0]}
-    sections = [
-        {"question": question, "text": text}
-        for question, text in (("What is flu?", "A fever."), ("Is it rare?", "No, it is common."))
-    ]
-    sentences = {
-        "question": "When was it built?", "answers": ["1700"],
-        "documents": [
-            {"title": "Old Mill", "text": "It was built in 1700.", "answer": True},
-            {"title": "Old Mill", "text": "It burned.", "answer": False},
-        ],
-    }  # fmt: skip
-    asked = {
-        "question": "Who owned it?", "answers": ["Ann Miller"],
-        "documents": [PASSAGE | {"gold": True, "answer": True},
-                      PASSAGE | {"text": "Rain fell.", "gold": False, "answer": False}],
-    }  # fmt: skip
-    rows: dict[str, list[Any]] = {
-        "reading/squad_train": [paragraph, other],
-        "reading/squad2_unanswerable": [paragraph, held],
-        "reading/policyqa": [paragraph, paragraph | {"title": "Site", "text": f"{TEXT} Ads."}],
-        "reading/medquad": [{"title": "Flu", "sections": sections}] * 2,
-        "reading/timeqa": [{"question": "Who owned it in 1810?", "passages": [PASSAGE]}],
-        "reading/fitz": [{"question": "Why?", "label": "absent", "passages": [PASSAGE]}],
-        "qa/popqa_train": [asked],
-        "qa/nq_train": [asked],
-        "qa/selqa_sentences": [sentences],
-        "qa/qed_sentences": [sentences],
-        "evaluator/train": [PASSAGE | {"question": "Who?", "label": 1, "source": "popqa"}],
-    }
-    for name, lines in rows.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        written(tmp_path / f"{name}.jsonl", lines)
-    return tmp_path
-
-
-def test_question_sets_become_rows_with_what_they_know(sets: Path) -> None:
-    output = sets / "rows.jsonl"
-    told = train("reader-data", sets, "--output", output)
+def test_question_sets_become_rows(tmp_path: Path) -> None:
+    data = written(tmp_path / "squad.jsonl", articles(24))
+    dev = written(tmp_path / "dev.jsonl", articles(24)[:4])
+    output = tmp_path / "rows.jsonl"
+    told = train("reader-data", data, "--dev", dev, "--output", output)
     rows = read_records(output, ReadingRow)
     assert told["rows"] == len(rows) == sum(told["sources"].values())
-    assert {"squad", "squad_removed", "squad2", "medquad", "timeqa_other", "fitz", "popqa", "nq",
-            "selqa", "selqa_removed", "qed", "entities"} <= set(told["sources"])  # fmt: skip
-    (right,) = [row for row in rows if row.source == "squad"]
-    assert right.span is not None
-    assert right.text[slice(*right.span)] == "1700"
-    assert all("1700" not in row.text for row in rows if row.source == "squad_removed")
-    assert {row.title for row in rows if row.source == "squad2"} <= {"Old Mill", ""}
-    assert all(row.answer is None for row in rows if row.source == "entities")
-    train("reader-data", sets, "--output", sets / "again.jsonl")
-    assert (sets / "again.jsonl").read_text() == output.read_text()
-    mixed = sets / "mixed.jsonl"
-    assert train("reader-data", sets, "--with", output, "--most", 3, "--output", mixed)[
-        "rows"
-    ] == 3 + len(rows)
+    left_out = {row["title"] for row in articles(24)[:4]}
+    assert not left_out & {row.title for row in rows if row.source != "elsewhere"}
+    train("reader-data", data, "--dev", dev, "--output", tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_text() == output.read_text()
+    few = train("reader-data", data, "--each", 3, "--output", tmp_path / "few.jsonl")
+    assert set(few["sources"].values()) == {3}
+    mixing = ["--with", output, "--most", 3, "--output", tmp_path / "mixed.jsonl"]
+    assert train("reader-data", data, *mixing)["rows"] == 3 + len(rows)

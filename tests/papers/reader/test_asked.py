@@ -6,7 +6,6 @@ import pytest
 
 from crag.papers.reader.asked import (
     MOST_RIVALS,
-    WIKIPEDIA,
     AskedQuestion,
     Kind,
     Unit,
@@ -15,12 +14,10 @@ from crag.papers.reader.asked import (
     questions_in,
     sorted_questions,
     units_in,
-    units_of_articles,
     units_of_package,
     with_rivals,
 )
 from crag.papers.reader.documentation import Section
-from tests.reflective import written
 
 REPLY = """QUESTION: When does the pump stop by itself?
 SAME IN OTHER WORDS: will it run dry if I fall asleep
@@ -108,16 +105,6 @@ def test_a_package_has_so_many_units_and_each_text_once(tmp_path: Path) -> None:
     assert len(units) == len({unit.key for unit in units}) == 4
     assert {one.package for one in sections} == {"pump"}
     assert units_of_package(folder, 4) == (sections, units)
-
-
-def test_one_sentence_of_an_introduction_is_a_unit(tmp_path: Path) -> None:
-    long = "Ada Lovelace was an English writer who wrote the first program."
-    articles = [{"title": "Ada", "text": f"{long} Short."}, {"title": "B", "text": "Short."}]
-    corpus = written(tmp_path / "wikipedia.jsonl", [*articles, {"title": "C", "text": long}])
-    sections, units = units_of_articles(corpus, 2, seed=0)
-    assert (sections[0].package, sections[0].path) == (WIKIPEDIA, ["Ada"])
-    assert sorted((unit.section.title, unit.text) for unit in units) == [("Ada", long), ("C", long)]
-    assert len(units_of_articles(corpus, 1, seed=0)[1]) == 1
 
 
 STOPS = "The pump stops by itself after twenty minutes."

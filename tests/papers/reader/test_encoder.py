@@ -127,7 +127,6 @@ LONG = "The kettle is kept in the hall that Odin has built for all."
         ({"answer": 0, "entity": 1}, None),
         ({"answer": None}, None),
         ({"answer": 1, "entity": 0}, None),
-        ({"answer": 1, "source": "fitz"}, None),
         ({"answer": 1, "text": "It is in the hall."}, None),
     ],
 )
