@@ -20,9 +20,6 @@ RecipeSettings = Annotated[
 LicenceOption = Annotated[
     str | None, typer.Option(help="Licence of the data, for the card.", show_default=False)
 ]
-CurvesOption = Annotated[
-    Path | None, typer.Option("--pictures", help="Folder for curves.", show_default=False)
-]
 CasesArgument = Annotated[list[Path], typer.Argument(help="Files of crag reflect-data (JSONL).")]
 ModelFolder = Annotated[
     Path, typer.Option("--output", help="Folder to write the model to.", show_default=False)

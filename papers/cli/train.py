@@ -13,7 +13,6 @@ from crag.cli.terminal import assigned, print_json, print_table, safe, say
 from crag.papers.cli.command import command, group_of_commands, refuse_overwriting
 from crag.papers.cli.options import (
     CasesArgument,
-    CurvesOption,
     DevelopmentOption,
     HeldOutOption,
     LabelledData,
@@ -80,7 +79,6 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
         Literal["refuse", "drop", "allow"],
         typer.Option(help="Questions and titles in both training and development data."),
     ] = "refuse",
-    pictures: CurvesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train an evaluator on your labelled data; run it again to resume."""
@@ -91,7 +89,7 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.saving import save_model
 
     recipe = recipe_from(preset, assigned(settings))
-    _prepare(output, recipe.base, pictures)
+    refuse_overwriting([output], [Path(recipe.base)])
     read = {path: read_pairs(path, labels) for path in data}
     pairs = [pair for part in read.values() for pair in part]
     held_out = {path.stem: read_pairs(path, labels) for path in development or ()}
@@ -112,7 +110,6 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     card = _card(trainee.kind, recipe.base, recipe, files, max_length=recipe.max_length)
     save_model(trainee.model, trainee.tokenizer, output, card)
     card = _measured(card, output, {name: part for name, part in held_out.items() if part})
-    _draw(trained.history, pictures)
     _finish(card, output, _to_calibrate(output), as_json=as_json)
 
 
@@ -129,7 +126,6 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     recipe: RecipeOption = None,
     settings: RecipeSettings = None,
     licence: LicenceOption = None,
-    pictures: CurvesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a critic of Self-RAG on labelled cases; run it again to resume."""
@@ -141,7 +137,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.self_rag.language_recipe import language_card, language_recipe
 
     chosen = language_recipe("critic", recipe, assigned(settings))
-    _prepare(output, chosen.base, pictures)
+    refuse_overwriting([output], [Path(chosen.base)])
     read = {path: read_records(path, LabelledCase) for path in data}
     cases = [case for part in read.values() for case in part]
     unseen = [case for path in development or () for case in read_records(path, LabelledCase)]
@@ -157,7 +153,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     left_out = {"in the development data": len(cases) - len(kept), "too long": too_long}
     files = {path: len(part) for path, part in read.items()}
     card = language_card("critic", chosen, files, licence)
-    card = _train_language(base, chosen, texts, output, card, left_out, pictures, quiet=as_json)
+    card = _train_language(base, chosen, texts, output, card, left_out, quiet=as_json)
     if unseen:
         found = agreement(unseen, load_critic(output).labels(unseen))
         metrics = {
@@ -182,7 +178,6 @@ def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     recipe: RecipeOption = None,
     settings: RecipeSettings = None,
     licence: LicenceOption = None,
-    pictures: CurvesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a generator of Self-RAG on critiqued records; run it again to resume."""
@@ -192,7 +187,7 @@ def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.self_rag.reflective_text import reflective_texts
 
     chosen = language_recipe("generator", recipe, assigned(settings))
-    _prepare(output, chosen.base, pictures)
+    refuse_overwriting([output], [Path(chosen.base)])
     read = {path: read_reflective(path) for path in data}
     records = [(one.asked, one.output) for part in read.values() for one in part]
     base = load_base(chosen)
@@ -200,7 +195,7 @@ def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     files = {path: len(part) for path, part in read.items()}
     left_out = {"instruction too long": len(records) - len(texts)}
     card = language_card("generator", chosen, files, licence)
-    card = _train_language(base, chosen, texts, output, card, left_out, pictures, quiet=as_json)
+    card = _train_language(base, chosen, texts, output, card, left_out, quiet=as_json)
     following = f"Next, use it:\n  CRAG_REFLECTION={output} crag ask QUESTION --method self-rag"
     _finish(card, output, following, as_json=as_json)
 
@@ -233,7 +228,7 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.training import valid_recipe
 
     recipe = valid_recipe(readers.ReaderRecipe, assigned(settings))
-    _prepare(output, recipe.start)
+    refuse_overwriting([output], [Path(recipe.start)])
     rows = read_records(data, ReadingRow)
     if recipe.steps is None:
         steps = max(1, (len(rows) - graded) // recipe.batch_size)
@@ -280,7 +275,7 @@ def encoder(
     from crag.papers.training import valid_recipe
 
     recipe = valid_recipe(encoders.EncoderRecipe, assigned(settings))
-    _prepare(output, recipe.start)
+    refuse_overwriting([output], [Path(recipe.start)])
     read = {path: encoders.read_rows(path) for path in data}
     rows: list[AskedRow | ReadingRow] = [row for part in read.values() for row in part]
     asked = [row for row in rows if isinstance(row, AskedRow)]
@@ -305,22 +300,6 @@ def encoder(
         card = card.model_copy(update={"metrics": metrics})
     following = f"Next, embed with it:\n  CRAG_EMBEDDING_MODEL={output} crag index DOCUMENTS"
     _finish(card, output, following, as_json=as_json)
-
-
-def _prepare(output: Path, start: str, pictures: Path | None = None) -> None:
-    """Refuse before any work what could not be finished, or would overwrite the start."""
-    from crag.papers.evaluator.pictures import require_drawable
-
-    refuse_overwriting([output], [Path(start)])
-    if pictures:
-        require_drawable(pictures)
-
-
-def _draw(history: Sequence[Mapping[str, float]], pictures: Path | None) -> None:
-    from crag.papers.evaluator.pictures import training_curves
-
-    if pictures:
-        training_curves(history, pictures / "training.png")
 
 
 def _described(path: Path, pairs: int, positives: int, licence: str | None) -> "DataFile":
@@ -363,7 +342,6 @@ def _train_language(  # noqa: PLR0913, PLR0917 - what a run is
     output: Path,
     card: "LanguageModelCard",
     left_out: Mapping[str, int],
-    pictures: Path | None,
     *,
     quiet: bool,
 ) -> "LanguageModelCard":
@@ -388,7 +366,6 @@ def _train_language(  # noqa: PLR0913, PLR0917 - what a run is
     }
     card = card.model_copy(update=changes)
     save_model(trained.model, trained.tokenizer, output, card, trained.weights)
-    _draw(trained.history, pictures)
     return card
 
 

@@ -97,31 +97,34 @@ def critique_cases(
     """
     draw = random.Random(seed)  # noqa: S311 - a choice of examples, no secret
     limits: Mapping[Kind, int] = dict.fromkeys(KINDS, each) | dict(most or {})
-    made = _Maker(truths, draw)
-    order = list(range(len(truths)))
-    draw.shuffle(order)
-    found: dict[str, LabelledCase] = {}
+    found: dict[str, list[LabelledCase]] = {}
     full: Counter[tuple[Kind, str]] = Counter()
-    dropped: Counter[str] = Counter()
-    contradicted: set[str] = set()
-    for case in _all(made, [truths[index] for index in order], limits["retrieve"], seed):
+    for case in _Maker(truths, draw).all(limits["retrieve"], seed):
         bucket = case.kind, case.label
-        known = found.get(case.key)
-        if known is not None:
-            dropped["repeated"] += 1
-            if known.label != case.label:
-                contradicted.add(case.key)
+        if case.key in found:
+            found[case.key].append(case)
         elif full[bucket] < limits[case.kind]:
             full[bucket] += 1
-            found[case.key] = case
-        if len(full) == sum(map(len, LABELS.values())) and all(
-            found_so_far == limits[kind] for (kind, _), found_so_far in full.items()
-        ):
+            found[case.key] = [case]
+        if all(full[kind, one] == limits[kind] for kind in KINDS for one in LABELS[kind]):
             break
-    dropped["two labels for the same case"] = len(contradicted)
-    cases = [case for key, case in found.items() if key not in contradicted]
-    kept = _balanced(cases, dropped)
+    buckets: Mapping[tuple[Kind, str], list[LabelledCase]] = defaultdict(list)
+    contradicted = 0
+    for same in found.values():
+        if len({case.label for case in same}) > 1:
+            contradicted += 1
+        else:
+            buckets[same[0].kind, same[0].label].append(same[0])
+    kept: list[LabelledCase] = []
+    for kind in KINDS:
+        fewest = min(len(buckets[kind, label]) for label in LABELS[kind])
+        kept += [case for label in LABELS[kind] for case in buckets[kind, label][:fewest]]
+    rarer = sum(map(len, buckets.values())) - len(kept)
     draw.shuffle(kept)
+    dropped = {
+        "two labels for the same case": contradicted,
+        "more than the rarest label of the kind": rarer,
+    }
     return Rules(kept, {reason: count for reason, count in dropped.items() if count})
 
 
@@ -157,28 +160,6 @@ def without_leaks(truths: Sequence[Truth], evaluation: Iterable[Truth]) -> tuple
     return kept, len(truths) - len(kept)
 
 
-def _balanced(cases: Sequence[LabelledCase], dropped: Counter[str]) -> list[LabelledCase]:
-    buckets: Mapping[tuple[Kind, str], list[LabelledCase]] = defaultdict(list)
-    for case in cases:
-        buckets[case.kind, case.label].append(case)
-    kept: list[LabelledCase] = []
-    for kind in KINDS:
-        fewest = min(len(buckets[kind, label]) for label in LABELS[kind])
-        for label in LABELS[kind]:
-            of_label = buckets[kind, label]
-            kept += of_label[:fewest]
-            dropped["more than the rarest label of the kind"] += len(of_label) - fewest
-    return kept
-
-
-def _all(made: "_Maker", truths: Sequence[Truth], each: int, seed: int) -> Iterator[LabelledCase]:
-    sentences = made.sentences
-    for task in self_contained(sentences, each, seed) if sentences else ():
-        yield _case("retrieve", NO_RETRIEVAL, task.instruction, group=task.instruction)
-    for truth in truths:
-        yield from made.cases(truth)
-
-
 def _case(kind: Kind, label: str, instruction: str, **fields: str) -> LabelledCase:
     return LabelledCase(kind=kind, instruction=instruction, label=label, source=RULE, **fields)
 
@@ -187,7 +168,7 @@ class _Maker:
     """Makes the cases of one question after the other."""
 
     def __init__(self, truths: Sequence[Truth], draw: random.Random) -> None:
-        self._draw = draw
+        self._truths, self._draw = truths, draw
         sample = draw.sample(truths, k=min(len(truths), _SAMPLE))
         golds = [gold for truth in sample for gold in truth.gold[:1]]
         self._elsewhere = [
@@ -197,10 +178,13 @@ class _Maker:
         for gold in golds:
             self._answers[_shape(gold.answer)].append(gold.answer)
 
-    @property
-    def sentences(self) -> list[str]:
-        """Sentences for tasks that are given one."""
-        return [sentence for _, sentence in self._elsewhere]
+    def all(self, tasks: int, seed: int) -> Iterator[LabelledCase]:
+        """Make all cases: at most `tasks` that need no retrieval, then those of each question."""
+        sentences = [sentence for _, sentence in self._elsewhere]
+        for task in self_contained(sentences, tasks, seed) if sentences else ():
+            yield _case("retrieve", NO_RETRIEVAL, task.instruction, group=task.instruction)
+        for truth in self._draw.sample(self._truths, len(self._truths)):
+            yield from self.cases(truth)
 
     def cases(self, truth: Truth) -> Iterator[LabelledCase]:
         """Make what can be made of one question."""

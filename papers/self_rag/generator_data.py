@@ -192,104 +192,76 @@ def reflective_output(pair: Pair, critic: Judging, retrieve: Retrieve, rules: Da
             raise Rejected("without retrieval, not drawn")
         whole = f"{NO_RETRIEVAL} {output}{utility}"
     else:
-        whole = _with_passages(asked, output, critic, retrieve, rules, draw) + utility
+        whole = _Writer(asked, critic, retrieve, rules, draw).written(output) + utility
     fault = fault_of(whole)
     if fault:
         raise Rejected(fault)
     return whole
 
 
-def _with_passages(  # noqa: PLR0913, PLR0917 - what one output needs
-    asked: str,
-    output: str,
-    critic: Judging,
-    retrieve: Retrieve,
-    rules: DataRules,
-    draw: random.Random,
-) -> str:
-    sentences = sentences_of(output)
-    first = _passages_for(retrieve, f"{asked} {output}", rules)
-    needs = _needs(asked, sentences, first[0], critic)
-    written = ""
-    for place, (sentence, need) in enumerate(zip(sentences, needs, strict=True)):
-        if need == RETRIEVAL:
-            passages = _passages_for(retrieve, f"{asked} {sentence}", rules)
-            before = " ".join(sentences[:place])
-            written += _critiqued(asked, before, sentence, passages, critic, rules, draw)
+class _Writer(NamedTuple):
+    """Writes the output of one instruction with passages and tokens."""
+
+    asked: str
+    critic: Judging
+    retrieve: Retrieve
+    rules: DataRules
+    draw: random.Random
+
+    def written(self, output: str) -> str:
+        """Return the sentences, each after its Retrieve token; short ones of many are copied.
+
+        The first one always retrieves: the critic has said so of the instruction.
+        """
+        sentences = sentences_of(output)
+        evidence = shown(self._found(output)[0])
+        written = ""
+        for place, sentence in enumerate(sentences):
+            need, before = RETRIEVAL, " ".join(sentences[:place])
+            if place and len(sentences) > _FEW and len(sentence) < _SHORT:
+                need = ""
+            elif place:
+                fields = {"preceding": before, "evidence": evidence, "output": sentence}
+                case = Case(kind="retrieve_next", instruction=self.asked, **fields)
+                (need,) = self.critic.labels([case])
+            if need == RETRIEVAL:
+                written += self._critiqued(before, sentence, self._found(sentence))
+            else:
+                written += f"{need} {sentence}"
+        return written
+
+    def _found(self, text: str) -> Sequence[Passage]:
+        found = [one for one in self.retrieve(f"{self.asked} {text}") if one.text.strip()]
+        if not found:
+            raise Rejected("the index finds nothing")
+        return found[: self.rules.passages]
+
+    def _critiqued(self, before: str, sentence: str, passages: Sequence[Passage]) -> str:
+        """Return a sentence with the passage chosen for it, and what the critic says of both.
+
+        The first relevant passage that supports it fully or partially; without one, or for a small
+        share, a passage drawn from the irrelevant ones, or from all if there are none (Self-RAG,
+        Appendix on data creation).
+        """
+        fields_of = [{"instruction": self.asked, "evidence": shown(one)} for one in passages]
+        relevance = self.critic.labels([Case(kind="relevance", **one) for one in fields_of])
+        relevant = [place for place, label in enumerate(relevance) if label == RELEVANT]
+        bad = [place for place, label in enumerate(relevance) if label == IRRELEVANT]
+        # IsSup is asked of relevant passages alone: of the others it decides nothing.
+        fields = {"preceding": before, "output": sentence}
+        cases = [Case(kind="support", **fields, **fields_of[place]) for place in relevant]
+        support = dict(zip(relevant, self.critic.labels(cases), strict=True))
+        good = [place for place in relevant if support[place] in {FULLY, PARTIALLY}]
+        rules, draw = self.rules, self.draw
+        if good and not (bad and draw.random() < rules.irrelevant):
+            chosen = good[0]
+        elif relevant and not good and sentence != DECLINED and draw.random() < rules.unsupported:
+            chosen = relevant[0]
         else:
-            written += f"{need} {sentence}"
-    return written
-
-
-def _passages_for(retrieve: Retrieve, query: str, rules: DataRules) -> Sequence[Passage]:
-    """Return the passages that an index finds for a query, as many as the rules say.
-
-    Raises:
-        Rejected: it finds none.
-    """
-    passages = [one for one in retrieve(query) if one.text.strip()][: rules.passages]
-    if not passages:
-        raise Rejected("the index finds nothing")
-    return passages
-
-
-def _needs(asked: str, sentences: Sequence[str], evidence: Passage, critic: Judging) -> list[str]:
-    """Return the Retrieve token of each sentence; empty where it is copied as it is.
-
-    The first one always retrieves: the critic has said so of the instruction.
-    """
-    later = range(1, len(sentences))
-    long = [place for place in later if not _is_skipped(sentences[place], sentences)]
-    cases = [
-        Case(
-            kind="retrieve_next", instruction=asked, evidence=shown(evidence),
-            preceding=" ".join(sentences[:place]), output=sentences[place],
-        )
-        for place in long
-    ]  # fmt: skip
-    found = dict(zip(long, critic.labels(cases), strict=True)) if cases else {}
-    return [RETRIEVAL, *(found.get(place, "") for place in later)]
-
-
-def _is_skipped(sentence: str, sentences: Sequence[str]) -> bool:
-    """Return whether a sentence is so short beside others that it is copied without tokens."""
-    return len(sentences) > _FEW and len(sentence) < _SHORT
-
-
-def _critiqued(  # noqa: PLR0913, PLR0917 - what one sentence needs
-    asked: str,
-    before: str,
-    sentence: str,
-    passages: Sequence[Passage],
-    critic: Judging,
-    rules: DataRules,
-    draw: random.Random,
-) -> str:
-    """Return a sentence with the passage that is chosen for it, and what the critic says of both.
-
-    The first relevant passage that supports it fully or partially; without one, or for a small
-    share, a passage drawn from the irrelevant ones, or from all if there are none (Self-RAG,
-    Appendix on data creation).
-    """
-    fields_of = [{"instruction": asked, "evidence": shown(one)} for one in passages]
-    relevance = critic.labels([Case(kind="relevance", **fields) for fields in fields_of])
-    relevant = [place for place, label in enumerate(relevance) if label == RELEVANT]
-    # IsSup is asked of relevant passages alone: of the others it decides nothing.
-    judged = critic.labels(
-        [Case(kind="support", preceding=before, output=sentence, **fields_of[p]) for p in relevant]
-    )
-    support = dict(zip(relevant, judged, strict=True))
-    good = [place for place in relevant if support[place] in {FULLY, PARTIALLY}]
-    bad = [place for place, label in enumerate(relevance) if label == IRRELEVANT]
-    if good and not (bad and draw.random() < rules.irrelevant):
-        chosen = good[0]
-    elif relevant and not good and sentence != DECLINED and draw.random() < rules.unsupported:
-        chosen = relevant[0]
-    else:
-        chosen = draw.choice(bad or list(range(len(passages))))
-    # The space belongs to the sentence, as in the vocabularies that know words with one before.
-    text = f"{passage_block(passages[chosen])}{relevance[chosen]} {sentence}"
-    return text + support.get(chosen, "")
+            chosen = draw.choice(bad or list(range(len(passages))))
+        # The space belongs to the sentence, as in the vocabularies that know words with one before.
+        text = f"{passage_block(passages[chosen])}{relevance[chosen]} {sentence}"
+        return text + support.get(chosen, "")
 
 
 def label_shares(records: Sequence[ReflectiveRecord]) -> Mapping[str, int]:

@@ -159,13 +159,3 @@ def test_making_a_generators_data(folder: Path, records: Path, tmp_path: Path) -
     assert output.read_bytes() == records.read_bytes()
     assert len(read_records(output, ReflectiveRecord)) == len(PAIRS)
     assert not ledger_of(output).exists()
-
-
-def test_training_a_generator(folder: Path, records: Path, tmp_path: Path) -> None:
-    steps = recipe(folder, epochs=1)
-    whole, output = tmp_path / "whole", tmp_path / "killed"
-    run("train", "generator", records, "--output", whole, *steps)
-    command = ["train", "generator", records, "--output", output, *steps]
-    kill(*command, begun=output / WORK)
-    run(*command)
-    same_weights(output, whole)

@@ -155,10 +155,9 @@ def test_lora_trains_adapters_and_the_new_rows_alone(
 def test_a_command_trains_a_critic_that_judges(base: Path, tmp_path: Path) -> None:
     data = tmp_path / "cases.jsonl"
     write_records(data, CASES)
-    output, pictures = tmp_path / "critic", tmp_path / "pictures"
+    output = tmp_path / "critic"
     given = [
         "train", "critic", data, "--output", output, "--held-out", 0.25, "--licence", "CC0-1.0",
-        "--pictures", pictures,
         *(word for setting in recipe(base, epochs=8).model_dump().items() if setting[1] is not None
           for word in ("--set", f"{setting[0]}={setting[1]}")),
     ]  # fmt: skip
@@ -172,7 +171,6 @@ def test_a_command_trains_a_critic_that_judges(base: Path, tmp_path: Path) -> No
     assert card.metrics["training"]["last_loss"] < card.metrics["training"]["first_loss"]
     assert (card.kind, card.data[0].records, card.data[0].licence) == ("critic", 24, "CC0-1.0")
     assert list(card.base_sha256) == ["model.safetensors"]
-    assert (pictures / "training.png").is_file()
     assert not (output / WORK).exists()
     assert not [path for path in output.iterdir() if path.name.startswith(".")]
     critic = load_critic(output, batch_size=5)

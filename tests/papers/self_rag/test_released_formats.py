@@ -14,10 +14,6 @@ from crag.papers.self_rag.language_model import IGNORED, load_base
 from crag.papers.self_rag.language_recipe import LanguageRecipe
 from crag.papers.self_rag.reflective_text import reflective_text
 from crag.papers.self_rag.tiny_base import tiny_language_model
-from crag.parts import Prefix
-from crag.reflection.backends.transformers import TransformersReflection
-from crag.reflection_tokens import PAD, TOKENS, token_ids
-from tests.commands import crag
 from tests.reflective import written
 
 LABELS_TABLE = Path(__file__).parents[2] / "fixtures" / "self_rag_labels.jsonl"
@@ -86,63 +82,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_language_model(tmp_path_factory.mktemp("base"), texts)
 
 
-@pytest.fixture(scope="module")
-def released_generator(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One of the shape of selfrag/selfrag_llama2_7b: pickled, Llama's tokenizer, 16 tokens."""
-    from transformers import AutoModelForCausalLM
-
-    folder = tmp_path_factory.mktemp("generator") / "selfrag_llama2_7b"
-    model = AutoModelForCausalLM.from_pretrained(base)
-    pieces = llama_tokenizer(folder, [row["input"] for row in CRITIC_ROWS])
-    model.resize_token_embeddings(pieces + len(TOKENS) + 1, mean_resizing=False)
-    save_pickled(model, folder)
-    return folder
-
-
 def recipe(base: Path) -> LanguageRecipe:
     return LanguageRecipe(base=str(base), max_length=300)
-
-
-def llama_tokenizer(folder: Path, texts: list[str]) -> int:
-    """Write a tokenizer as the released checkpoints have it, and return how many pieces it has."""
-    import sentencepiece
-
-    folder.mkdir()
-    (folder / "texts").write_text("\n".join(" ".join(text.split()) for text in texts * 40))
-    sentencepiece.SentencePieceTrainer.train(
-        input=str(folder / "texts"), model_prefix=str(folder / "tokenizer"), vocab_size=330,
-        model_type="bpe", byte_fallback=True, character_coverage=1.0, minloglevel=2, pad_id=-1,
-        hard_vocab_limit=False, normalization_rule_name="identity", split_digits=True,
-    )  # fmt: skip
-    model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
-    first = int(model.get_piece_size())
-    named = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
-    files = {
-        "added_tokens": {token: first + place for place, token in enumerate((*TOKENS, PAD))},
-        "special_tokens_map": named | {"additional_special_tokens": list(TOKENS), "pad_token": PAD},
-        "tokenizer_config": named
-        | {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True, "model_max_length": 2048},
-    }
-    for name, content in files.items():
-        (folder / f"{name}.json").write_text(json.dumps(content))
-    return first
-
-
-def save_pickled(model: Any, folder: Path) -> None:
-    import torch
-
-    model.save_pretrained(folder)
-    (folder / "model.safetensors").unlink()
-    weights = model.state_dict()
-    shards = [dict(list(weights.items())[place::2]) for place in (0, 1)]
-    index: dict[str, str] = {}
-    for number, shard in enumerate(shards, 1):
-        name = f"pytorch_model-0000{number}-of-00002.bin"
-        torch.save(shard, folder / name)
-        index |= dict.fromkeys(shard, name)
-    (folder / "pytorch_model.bin.index.json").write_text(
-        json.dumps({"metadata": {}, "weight_map": index})
-    )
 
 
 def test_labels_are_those_of_the_released_program(base: Path) -> None:
@@ -194,31 +135,3 @@ def test_critic_records_are_read_as_they_were_released(tmp_path: Path) -> None:
     path.write_text(json.dumps([CRITIC_ROWS[3] | {"input": "When?"}]))
     with pytest.raises(DataError, match="not the fields of the task 'relevance'"):
         read_records(path, LabelledCase)
-
-
-@pytest.mark.nightly
-def test_the_released_generator_is_read_and_trains_further(
-    released_generator: Path, tmp_path: Path
-) -> None:
-    loaded = load_base(recipe(released_generator))
-    assert loaded.added == []
-    numbers = token_ids(loaded.tokenizer)
-    first = numbers[TOKENS[0]]
-    assert [numbers[token] - first for token in TOKENS] == list(range(15))
-    assert len(loaded.tokenizer) == loaded.model.config.vocab_size == first + 16
-    text = reflective_text(loaded.tokenizer, "When?", GENERATOR_ROWS[1]["output"], 300)
-    assert text is not None
-    first_learned = int(text.labels[text.labels != IGNORED][0])
-    assert not loaded.tokenizer.convert_ids_to_tokens(first_learned).startswith("▁")  # No space.
-    decided = TransformersReflection(released_generator).decide([Prefix("When was it built?")])
-    assert decided[0].emitted
-    data = tmp_path / "train.json"
-    data.write_text(json.dumps(GENERATOR_ROWS))
-    given = [
-        "train", "generator", data, "--output", tmp_path / "model", "--set",
-        f"base={released_generator}", "--set", "as_released=true", "--set", "steps=1", "--set",
-        "max_length=300", "--json",
-    ]  # fmt: skip
-    done = crag(*map(str, given), folder=tmp_path)
-    assert json.loads(done.stdout)["card"]["data"][0]["records"] == 3
-    assert (tmp_path / "model" / "model.safetensors").exists()

@@ -1,16 +1,13 @@
-"""The 7B recipe moves the weights it keeps: in float32, though it computes in bfloat16."""
+"""Several processes share the batches of a step."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from crag.papers.self_rag.language_model import load_base, train_language_model
-from crag.papers.self_rag.language_recipe import LanguageRecipe, language_recipe
-from crag.papers.self_rag.reflective_text import reflective_text
+from crag.papers.self_rag.language_recipe import language_recipe
 from tests.reflective import tiny_base, written
 
 ROOT = Path(__file__).parents[3]
@@ -25,37 +22,6 @@ RECORDS = [
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_base(tmp_path_factory.mktemp("base"), tied=False)
-
-
-def shrunk(base: Path, **changes: Any) -> LanguageRecipe:
-    """Return the generator's recipe for 7B, of the same kind but for a tiny model and 12 steps."""
-    sizes = {"base": str(base), "batch_size": 2, "accumulation": 1, "max_length": 300, "steps": 12}
-    return language_recipe("generator", RECIPE, sizes | changes)
-
-
-def movement(recipe: LanguageRecipe, work: Path) -> tuple[float, float]:
-    """Train, and return the share of linear weights that changed, and how far they moved."""
-    import torch
-
-    torch.set_num_threads(1)
-    base = load_base(recipe)
-    texts = [reflective_text(base.tokenizer, asked, said, 300) for asked, said in RECORDS]
-    linear = [p for name, p in base.model.named_parameters() if "_proj" in name]
-    before = [weights.detach().clone() for weights in linear]
-    train_language_model(base, recipe, [one for one in texts if one], work, quiet=True)
-    moved = torch.cat(
-        [(now.detach() - was).ravel() for now, was in zip(linear, before, strict=True)]
-    )
-    return float((moved != 0).float().mean()), float(moved.abs().mean())
-
-
-@pytest.mark.nightly
-def test_all_weights_move_as_in_float32(base: Path, tmp_path: Path) -> None:
-    mixed, full = shrunk(base), shrunk(base, bf16=False)
-    assert (mixed.bf16, mixed.learning_rate) == (True, 2e-5)
-    changed, moved = movement(mixed, tmp_path / "mixed")
-    assert changed > 0.99
-    assert moved == pytest.approx(movement(full, tmp_path / "full")[1], rel=0.05)
 
 
 def test_the_file_for_several_gpus_is_one_that_accelerate_reads() -> None:
