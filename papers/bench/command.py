@@ -22,8 +22,7 @@ from crag.papers.bench.report import Setup, render
 from crag.papers.bench.resources import Resources, load_resources
 from crag.papers.bench.runner import CONCURRENCY, Answerer, RowFile, RunResult, run
 from crag.papers.bench.summary import Line, metrics_of, summarise
-from crag.papers.loading.contamination import kept_apart
-from crag.papers.loading.detect import load_examples, sample
+from crag.papers.loading.detect import kept_apart, load_examples, sample
 from crag.papers.metrics import Metric
 from crag.papers.metrics.factscore import Pages
 from crag.runtime.environment import Environment

@@ -30,9 +30,6 @@ from crag.parts import ChatModel, Evaluator, Parts, WebSearcher
 from crag.runtime.environment import Environment
 
 QUOTATION = "quotation (no chat model)"
-_NO_PART = {"api.py", "cli", "papers", "serve"}
-"""What of the package takes no part in answers, apart from these files of the papers:"""
-_OF_PAPERS = ("bench/methods.py", "bench/runner.py")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,16 +144,12 @@ def _searcher(
 
 @cache
 def fingerprint() -> str:
-    """Return twelve hexadecimal digits that change with any source file that takes part in answers.
+    """Return twelve hexadecimal digits that change with any source file or prompt.
 
     Weights are not included; a model is identified by its name, or what its folder says of it.
     """
-    package, papers = Path(crag.__file__).parent, Path(__file__).parents[1]
-    files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.*")}
-    files = {name: path for name, path in files.items() if name.split("/")[0] not in _NO_PART}
-    files |= {f"papers/{name}": papers / name for name in _OF_PAPERS}
-    digest = hashlib.sha256()
-    for name, path in sorted(files.items()):
+    package, digest = Path(crag.__file__).parent, hashlib.sha256()
+    for path in sorted(package.rglob("*")):
         if path.suffix in {".py", ".md"}:
-            digest.update(name.encode() + b"\0" + path.read_bytes())
+            digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]

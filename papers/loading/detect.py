@@ -1,6 +1,8 @@
 """Read the examples of a task from a file, in the format named or in the one its rows show."""
 
 import random
+import re
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -8,7 +10,16 @@ from pathlib import Path
 from langchain_core.documents import Document
 
 from crag.errors import DataError, SettingsError
-from crag.papers.bench.examples import FORMATS, TASKS, Example, FormatName, Loaded, TaskName
+from crag.papers.bench.examples import (
+    FORMATS,
+    TASKS,
+    Example,
+    FormatName,
+    Loaded,
+    Refused,
+    TaskName,
+)
+from crag.papers.evaluator.pairs import read_pairs
 from crag.papers.loading import crag
 from crag.papers.loading.alignment import align
 from crag.papers.loading.files import JsonRow, ReadLog, collect, json_rows, read_lines, table_rows
@@ -19,6 +30,7 @@ PUBLISHED = {
 }  # fmt: skip
 """Number of rows in the published test sets (Self-RAG, Sec. 4.1; CRAG, App. B; ALCE)."""
 _LOOKED_AT, _PASSAGES = 20, 5
+_WORD = re.compile(r"\w+")
 
 
 def load_examples(
@@ -87,6 +99,32 @@ def sample(loaded: Loaded, limit: int, seed: int) -> Loaded:
     return loaded._replace(
         examples=[loaded.examples[place] for place in chosen], notes=[*loaded.notes, note]
     )
+
+
+def kept_apart(loaded: Loaded, trained_on: Sequence[Path]) -> Loaded:
+    """Skip questions that occur in training files, or whose subject is relevant there.
+
+    The paper trains its evaluator on the rows of PopQA outside the test set (CRAG, App. B), so both
+    may ask about the same subject. Case and punctuation are ignored.
+
+    Raises:
+        DataError: an evaluator cannot be trained on one of the files.
+    """
+    pairs = [pair for path in trained_on for pair in read_pairs(path)]
+    asked = {_plain(pair.question) for pair in pairs}
+    titles = {_plain(pair.title) for pair in pairs if pair.positive and pair.title}
+    kept, refused = [], list(loaded.refused)
+    for one in loaded.examples:
+        if _plain(one.question) in asked or titles & set(map(_plain, one.gold_titles)):
+            reason = "the evaluator was trained on it or on its page"
+            refused.append(Refused(f"question {one.id!r}", reason, one.id))
+        else:
+            kept.append(one)
+    return Loaded(kept, refused, loaded.notes)
+
+
+def _plain(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
 
 
 def checked_passages(path: Path, loaded: Loaded) -> Loaded:

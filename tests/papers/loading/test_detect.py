@@ -6,8 +6,7 @@ import pytest
 
 from crag.errors import DataError, SettingsError
 from crag.papers.bench.examples import Example, FormatName, Loaded
-from crag.papers.loading.contamination import kept_apart
-from crag.papers.loading.detect import detect, load_examples, sample
+from crag.papers.loading.detect import detect, kept_apart, load_examples, sample
 
 Write = Callable[..., Path]
 
