@@ -1,6 +1,7 @@
 """Answer the units of an experiment, several at a time; each leaves a row, and a run goes on."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -252,6 +253,7 @@ class _Spending(BaseCallbackHandler):
 
     def __init__(self) -> None:
         self.usage: dict[str, int] = {}
+        self._lock = threading.Lock()
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:
         self._add("llm_calls", 1)
@@ -264,7 +266,8 @@ class _Spending(BaseCallbackHandler):
                 self._add(name, used.get(name, 0))
 
     def _add(self, name: str, number: int) -> None:
-        self.usage[name] = self.usage.get(name, 0) + number
+        with self._lock:
+            self.usage[name] = self.usage.get(name, 0) + number
 
 
 _SPENDING: ContextVar[_Spending | None] = ContextVar("crag_bench_spending", default=None)

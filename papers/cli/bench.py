@@ -102,7 +102,7 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
     options = BenchOptions(
         experiment=experiment, data=data, output=output, limit=limit, seed=seed,
-        format=form,  # type: ignore[arg-type] - checked there
+        format=form,  # type: ignore[arg-type]
         as_published=as_published, disarm=disarm, settings=assigned(settings),
         thresholds=thresholds, web=tuple(web or ()), cache=cache, concurrency=concurrency,
         again=again, trained_on=tuple(trained_on or ()),
