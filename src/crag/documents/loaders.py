@@ -86,11 +86,8 @@ class Found:
 
     def documents(self) -> int:
         """Estimate the number of documents; cells with line breaks count more than once."""
-        return sum(count_lines(file) if self.holds_records(file) else 1 for file in self.files)
-
-    def holds_records(self, path: Path) -> bool:
-        """Return whether the documents of a file are its rows or records."""
-        return holds_records(path, self.loaders)
+        readers = ((file, loader_of(file, self.loaders)) for file in self.files)
+        return sum(count_lines(file) if one in _OF_RECORDS else 1 for file, one in readers)
 
 
 def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -> Found:
@@ -131,11 +128,6 @@ def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded
 def loader_of(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Loader | None:
     """Return what reads a file, by its suffix."""
     return loaders.get(path.suffix.lower()) or loaders.get("")
-
-
-def holds_records(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> bool:
-    """Return whether the documents of a file are its rows or records."""
-    return loader_of(path, loaders) in _OF_RECORDS
 
 
 def reason_unread(path: Path) -> str:

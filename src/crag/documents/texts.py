@@ -109,20 +109,17 @@ def encoding_of(path: Path) -> str:
     Raises:
         SourceError: the operating system refuses, or it looks binary.
     """
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    sample = b""
-    try:
-        with reading(path), path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                sample = sample or block[:_SAMPLE]
-                if encoding := marked(sample):
-                    return encoding
-                if b"\0" in block:
+    with reading(path), path.open("rb") as file:
+        sample = file.read(_SAMPLE)
+        if encoding := marked(sample):
+            return encoding
+        file.seek(0)
+        try:
+            for text in codecs.iterdecode(iter(lambda: file.read(_BLOCK), b""), "utf-8"):
+                if "\0" in text:
                     raise SourceError(str(path), "looks binary: it holds NUL bytes")
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return likeliest(sample)
+        except UnicodeDecodeError:
+            return likeliest(sample)
     return "utf-8"
 
 
