@@ -67,10 +67,31 @@ def write_xlsx(path: Path) -> None:
             sheet.merge_range(top + 2, left + 1, bottom + 2, right + 1, ROWS[top][left])
 
 
+def spans() -> list[list[tuple[str, int, int]]]:
+    """Return the texts of the rows, each with its width and height, without what they cover."""
+    sizes = {
+        (top, left): (right - left + 1, bottom - top + 1) for top, left, bottom, right in SPANS
+    }
+    covered = {
+        (at, column)
+        for top, left, bottom, right in SPANS
+        for at in range(top, bottom + 1)
+        for column in range(left, right + 1)
+    } - sizes.keys()
+    return [
+        [(text, *sizes.get((at, column), (1, 1)))
+         for column, text in enumerate(row) if (at, column) not in covered]
+        for at, row in enumerate(ROWS)
+    ]  # fmt: skip
+
+
 def write_html(path: Path) -> None:
-    path.write_text(
-        f"<p>Prices.</p><table>{''.join(rows_of('tr', 'td', 'colspan', 'rowspan'))}</table>"
-    )
+    rows = [
+        "".join(f"<td colspan={wide} rowspan={high}>{text}</td>" for text, wide, high in row)
+        for row in spans()
+    ]
+    table = "".join(f"<tr>{row}</tr>" for row in rows)
+    path.write_text(f"<p>Prices.</p><table>{table}</table>")
 
 
 def write_ods(path: Path) -> None:
@@ -78,46 +99,28 @@ def write_ods(path: Path) -> None:
         f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
         for name in ("office", "table", "text")
     )
-    rows = "".join(
-        rows_of(
-            "table:table-row", "table:table-cell", "table:number-columns-spanned",
-            "table:number-rows-spanned", "<text:p>{}</text:p>", "<table:covered-table-cell/>",
+    rows = [
+        "".join(
+            f'<table:table-cell table:number-columns-spanned="{wide}" '
+            f'table:number-rows-spanned="{high}"><text:p>{text}</text:p></table:table-cell>'
+            + "<table:covered-table-cell/>"
+            * (wide - 1)
+            for text, wide, high in row
         )
-    )  # fmt: skip
-    empty = "<table:table-cell/>"
-    rest = f'<table:table-row table:number-rows-repeated="9999">{empty}</table:table-row>'
+        for row in spans()
+    ]
+    table = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows)
+    rest = (
+        '<table:table-row table:number-rows-repeated="9999"><table:table-cell/></table:table-row>'
+    )
     content = (
         f"<office:document-content {names}><office:body><office:spreadsheet>"
-        f'<table:table table:name="Tariffs">{rows}{rest}</table:table>'
+        f'<table:table table:name="Tariffs">{table}{rest}</table:table>'
         "</office:spreadsheet></office:body></office:document-content>"
     )
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
         archive.writestr("content.xml", content)
-
-
-def rows_of(
-    row_tag: str, cell_tag: str, across: str, down: str, text: str = "{}", covered: str = ""
-) -> list[str]:
-    spans = {
-        (top, left): (bottom - top + 1, right - left + 1) for top, left, bottom, right in SPANS
-    }
-    hidden = {
-        (at, column)
-        for top, left, bottom, right in SPANS
-        for at in range(top, bottom + 1)
-        for column in range(left, right + 1)
-    } - spans.keys()
-    rows = []
-    for at, row in enumerate(ROWS):
-        cells = ""
-        for column, value in enumerate(row):
-            height, width = spans.get((at, column), (1, 1))
-            size = f' {across}="{width}" {down}="{height}"'
-            cell = f"<{cell_tag}{size}>{text.format(value)}</{cell_tag}>"
-            cells += covered if (at, column) in hidden else cell
-        rows.append(f"<{row_tag}>{cells}</{row_tag}>")
-    return rows
 
 
 WRITERS: dict[str, Callable[[Path], None]] = {

@@ -24,7 +24,7 @@ _SHOWN = ("From", "To", "Cc", "Date")
 
 
 def load_notebook(path: Path) -> Iterator[SourceText]:
-    """Load the text and code of a Jupyter notebook, without what its cells have put out.
+    """Load text and code of a Jupyter notebook of version 4, without what its cells have put out.
 
     Raises:
         SourceError: it is not a notebook.
@@ -32,9 +32,8 @@ def load_notebook(path: Path) -> Iterator[SourceText]:
     body = decoded(read_bytes(path), "text/plain")
     try:
         notebook = json.loads(body)
-        sheets = notebook.get("worksheets") or [notebook]
         language = (notebook.get("metadata") or {}).get("kernelspec", {}).get("language", "python")
-        cells = [_cell(cell, language) for sheet in sheets for cell in sheet["cells"]]
+        cells = [_cell(cell, language) for cell in notebook["cells"]]
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise SourceError(str(path), f"not a Jupyter notebook, or damaged ({error})") from error
     yield in_units(path, "", cells, "cell")
@@ -72,15 +71,11 @@ def load_mail(path: Path) -> Iterator[SourceText]:
 
 
 def _cell(cell: Mapping[str, Any], language: str) -> list[Block]:
-    source = cell.get("source", cell.get("input", ""))
+    source = cell.get("source", "")
     text = (source if isinstance(source, str) else "".join(source)).strip("\n")
-    match cell["cell_type"]:
-        case "heading":  # Of notebooks before version 4.
-            return [Block("heading", 1, 1, text, level=int(cell.get("level", 1)))]
-        case "code":
-            return [Block("code", 1, 1, text, info=language)] if text.strip() else []
-        case _:
-            return read_markdown(text).blocks
+    if cell["cell_type"] != "code":
+        return read_markdown(text).blocks
+    return [Block("code", 1, 1, text, info=language)] if text.strip() else []
 
 
 def _book(archive: zipfile.ZipFile) -> tuple[str, dict[str, str], list[list[Block]]]:
