@@ -23,6 +23,7 @@ from typing import IO, Any, NamedTuple, Self, cast
 
 from crag.documents.loaders import (
     LOADERS,
+    OF_RECORDS,
     PLAIN,
     TOO_MUCH_MEMORY,
     load,
@@ -36,10 +37,10 @@ from crag.text.pdf_picture import Picture, picture_of_page
 HARMLESS = 40_000
 """Bytes of plain text, source code or Markdown up to which no other process is needed: no native
 code reads them, and the tests show that as many of any shape take less than two seconds."""
-_TO_START = 60.0
-"""Seconds."""
-_MOST_OUTPUT, _GROWTH = 30_000_000, 32
-"""Bytes of JSON that any file may become, and those for each of its bytes that come on top: a row
+_TO_START, _GRACE = 60.0, 5.0
+"""Seconds to start, and those after which a process ends whose caller did not end it in time."""
+_MOST_OUTPUT, _GROWTH, _GROWTH_OF_RECORDS = 30_000_000, 6, 32
+"""Bytes of JSON that any file may become, and those for each of its bytes that come on top; a row
 repeats the names of its columns."""
 _LARGEST_FILE = 100_000_000
 """Bytes of a file that is written, such as a temporary one of a library."""
@@ -121,7 +122,8 @@ class IsolatedReader:
         """Yield what the process answers; it goes on with the next request if nothing is amiss."""
         goes_on = False
         try:
-            room = _MOST_OUTPUT + _GROWTH * path.stat().st_size
+            growth = _GROWTH_OF_RECORDS if loader_of(path) in OF_RECORDS else _GROWTH
+            room = _MOST_OUTPUT + growth * path.stat().st_size
             if self._process is None:
                 self._process = _started(self.limits)
                 self._line(self._process, room, _TO_START)
@@ -187,7 +189,7 @@ def _started(limits: Limits) -> "subprocess.Popen[bytes]":
     """Start the process; `-P` keeps modules of the folder that it is started in out of it."""
     kept = {key: value for key, value in os.environ.items() if key.startswith(_KEPT_VARIABLES)}
     return subprocess.Popen(  # noqa: S603 - a program of our own
-        [sys.executable, "-P", "-m", __name__, str(limits.megabytes)],
+        [sys.executable, "-P", "-m", __name__, str(limits.megabytes), str(limits.seconds + _GRACE)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -218,18 +220,24 @@ def main() -> None:
     """Answer requests until the caller closes the pipe or dies."""
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # What native code prints is no answer.
+    seconds = float(sys.argv[2])
     _confine(int(sys.argv[1]))
     requests = SimpleQueue[bytes]()
     threading.Thread(target=_receive, args=(requests,), daemon=True).start()
 
     def send(answer: Mapping[str, object]) -> None:
-        output.write(json.dumps(answer).encode() + b"\n")
+        line = json.dumps(answer).encode() + b"\n"
+        _alarm(0)  # The caller may take its time.
+        output.write(line)
         output.flush()
+        _alarm(seconds)
 
     send({"ready": True})
     ends = False
     while not ends:
+        _alarm(0)
         request = json.loads(requests.get())
+        _alarm(seconds)
         try:
             for answer in _answered(request):
                 send(answer)
@@ -252,6 +260,12 @@ def _answered(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     else:
         for loaded in load(path):
             yield _written(renamed(loaded, path, Path(request["name"])))
+
+
+def _alarm(seconds: float) -> None:
+    """Have the system end this process after so many seconds, whatever code is running."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _receive(requests: "SimpleQueue[bytes]") -> None:

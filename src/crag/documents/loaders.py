@@ -57,7 +57,8 @@ LOADERS: Mapping[str, Loader] = {
     suffix: loader for loader, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
 }
 """Suffix, in lower case, to loader."""
-_OF_RECORDS = {load_csv, load_jsonl, load_json}
+OF_RECORDS = {load_csv, load_jsonl, load_json}
+"""Loaders of files whose documents are rows or records."""
 PLAIN = {load_text, load_code, load_markdown, load_json}
 """Loaders without native code."""
 TOO_MUCH_MEMORY = (
@@ -87,7 +88,7 @@ class Found:
     def documents(self) -> int:
         """Estimate the number of documents; cells with line breaks count more than once."""
         readers = ((file, loader_of(file, self.loaders)) for file in self.files)
-        return sum(count_lines(file) if one in _OF_RECORDS else 1 for file, one in readers)
+        return sum(count_lines(file) if one in OF_RECORDS else 1 for file, one in readers)
 
 
 def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -> Found:
