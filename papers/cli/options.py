@@ -46,8 +46,5 @@ LeftOutOption = Annotated[
 RowsOption = Annotated[
     Path, typer.Option("--output", help="File to write (JSONL).", show_default=False)
 ]
-FetchedOption = Annotated[
-    Path | None, typer.Option(help="Folder for the documentation of packages.", show_default=False)
-]
 ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Questions at the same time.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of every draw.")]

@@ -41,10 +41,7 @@ _LIMITS: Mapping[str, list[str]] = {
     ],
     "encoder": [
         "It reads English; of a passage it reads 254 tokens.",
-        (
-            "It learned questions that a chat model wrote about documentation and Wikipedia; of "
-            "other texts it may find less than its base."
-        ),
+        "Of texts unlike those it learned it may find less than its base.",
     ],
     "critic": [
         "It judges by the case alone; what it calls supported need not be true.",
@@ -251,14 +248,15 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 @command(
     group,
-    "crag train encoder questions.jsonl --output my-encoder",
-    "crag train encoder questions.jsonl reader.jsonl --output my-encoder --set batch_size=64",
+    "crag train encoder questions.jsonl --output my-encoder --set batch_size=64",
     extra="train",
 )
 def encoder(
     data: Annotated[
         list[Path],
-        typer.Argument(help="Rows of crag train questions, and of crag train reader-data (JSONL)."),
+        typer.Argument(
+            help="Questions and texts that answer them, or rows of reader-data (JSONL)."
+        ),
     ],
     output: ModelFolder,
     settings: RecipeSettings = None,
@@ -268,29 +266,18 @@ def encoder(
     """Train the sentence encoder on questions and what answers them; run it again to resume."""
     from crag.models.encoder import MAX_LENGTH, SentenceEncoder, packaged_encoder
     from crag.papers.reader import encoder as encoders
-    from crag.papers.reader.asked import AskedRow
     from crag.papers.reader.onnx_export import hashes_of
-    from crag.papers.reader.rows import ReadingRow
     from crag.papers.saving import write_card
     from crag.papers.training import valid_recipe
 
     recipe = valid_recipe(encoders.EncoderRecipe, assigned(settings))
     refuse_overwriting([output], [Path(recipe.start)])
-    read = {path: encoders.read_rows(path) for path in data}
-    rows: list[AskedRow | ReadingRow] = [row for part in read.values() for row in part]
-    asked = [row for row in rows if isinstance(row, AskedRow)]
-    learned, unseen = encoders.split_off(asked, recipe.held_out, recipe.seed)
-    kept: list[AskedRow | ReadingRow] = [
-        *learned,
-        *(row for row in rows if isinstance(row, ReadingRow)),
-    ]
-    pairs = [pair for row in kept for pair in encoders.pairs_of(row)]
-    trained = encoders.train_encoder(recipe, pairs, output, quiet=as_json)
+    read = {path: encoders.read_encoder_pairs(path) for path in data}
+    pairs = [pair for part in read.values() for pair in part]
+    learned, unseen = encoders.split_off(pairs, recipe.held_out, recipe.seed)
+    trained = encoders.train_encoder(recipe, learned, output, quiet=as_json)
     encoders.save_encoder(trained, output)
-    files = []
-    for path, part in read.items():
-        count = sum(len(encoders.pairs_of(row)) for row in part)
-        files.append(_described(path, count, count, licence))
+    files = [_described(path, len(part), len(part), licence) for path, part in read.items()]
     hashes = hashes_of(output)
     card = _card("encoder", recipe.start, recipe, files, max_length=MAX_LENGTH, files=hashes)
     write_card(output, card)

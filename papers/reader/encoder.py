@@ -9,20 +9,17 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from langchain_core.documents import Document
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from crag.documents.chunks import text_to_embed
 from crag.errors import TrainingError
 from crag.extras import require
 from crag.models.encoder import SentenceEncoder
 from crag.models.reading_model import with_question_mark
 from crag.papers.loading.records import digest_of, numbered_lines, read_records
-from crag.papers.reader.asked import AskedRow, Rival
 from crag.papers.reader.bases import Base, TuningRecipe, load_base, weights_of
 from crag.papers.reader.onnx_export import write_encoder
 from crag.papers.reader.rows import ReadingRow
@@ -68,57 +65,60 @@ class EncoderRecipe(TuningRecipe):
 
 
 class EncoderPair(BaseModel):
-    """A question, and a section that answers it, as an index embeds it."""
+    """A question, and a text that answers it, as an index embeds it: title // headings // text."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    question: str
+    question: Annotated[str, AfterValidator(with_question_mark)]
     text: str
-    rivals: tuple[str, ...] = ()
-    """Sections that do not answer it."""
+    rivals: list[str] = []
+    """Texts that do not answer it."""
     kind: str = ""
+    """What is told apart when the encoder is measured."""
 
 
-def pairs_of(row: AskedRow | ReadingRow) -> list[EncoderPair]:
-    """Return what an encoder learns from a row: nothing from one without a sure answer."""
-    if isinstance(row, AskedRow):
-        rivals = tuple(_embedded(rival) for rival in row.rivals[:RIVALS])
-        asked = [(with_question_mark(one.question), one.kind) for one in row.questions]
-        text = _embedded(row)
-        return [EncoderPair(question=q, text=text, rivals=rivals, kind=kind) for q, kind in asked]
-    is_long = len(row.text.split()) >= _FEWEST_WORDS
-    if row.answer != 1 or row.entity == 0 or not is_long:
-        return []
-    text = " // ".join(filter(None, (row.title, without_markup(row.text))))
-    return [EncoderPair(question=with_question_mark(row.question), text=text)]
-
-
-def _embedded(section: AskedRow | Rival) -> str:
-    about = {"title": section.title, "section": section.section}
-    return text_to_embed(Document(section.text, metadata=about))
-
-
-def read_rows(path: Path) -> Sequence[AskedRow | ReadingRow]:
-    """Read rows of `crag train questions` or of `crag train reader-data`, whichever they are.
+def read_encoder_pairs(path: Path) -> list[EncoderPair]:
+    """Read pairs (JSONL: question, text, perhaps rivals), or the rows of `crag train reader-data`.
 
     Raises:
         DataError: the file cannot be read, or holds something else.
     """
     first = next((line for _, line in numbered_lines(path)), "")
-    if '"questions":' in first:
-        return read_records(path, AskedRow)
-    return read_records(path, ReadingRow)
+    if '"span_known":' in first:
+        return pairs_of(read_records(path, ReadingRow))
+    return read_records(path, EncoderPair)
+
+
+def pairs_of(rows: Sequence[ReadingRow]) -> list[EncoderPair]:
+    """Return the rows with a sure answer, each with texts that do not answer the same question."""
+    wrong: Mapping[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if row.answer == 0:
+            wrong[row.question].append(_embedded(row))
+    return [
+        EncoderPair(
+            question=row.question, text=_embedded(row), rivals=wrong[row.question][:RIVALS],
+            kind=row.source,
+        )
+        for row in rows
+        if row.answer == 1 and row.entity != 0 and len(row.text.split()) >= _FEWEST_WORDS
+    ]  # fmt: skip
+
+
+def _embedded(row: ReadingRow) -> str:
+    """Return a passage as an index embeds it."""
+    return " // ".join(filter(None, (row.title, without_markup(row.text))))
 
 
 def split_off(
-    rows: Sequence[AskedRow], share: float, seed: int
-) -> tuple[list[AskedRow], list[AskedRow]]:
-    """Return the rows to learn and those held out; all rows of a section are on one side."""
-    sections = list(dict.fromkeys((row.package, row.text) for row in rows))
+    pairs: Sequence[EncoderPair], share: float, seed: int
+) -> tuple[list[EncoderPair], list[EncoderPair]]:
+    """Return the pairs to learn and those held out; all questions of a text are on one side."""
+    texts = list(dict.fromkeys(pair.text for pair in pairs))
     draw = random.Random(seed)  # noqa: S311 - a split, no secret
-    away = set(draw.sample(sections, round(share * len(sections))))
-    kept = [row for row in rows if (row.package, row.text) not in away]
-    return kept, [row for row in rows if (row.package, row.text) in away]
+    away = set(draw.sample(texts, round(share * len(texts))))
+    kept = [pair for pair in pairs if pair.text not in away]
+    return kept, [pair for pair in pairs if pair.text in away]
 
 
 def train_encoder(
@@ -235,24 +235,23 @@ def save_encoder(trained: Base, output: Path) -> None:
 
 def recall(
     encoders: Mapping[str, SentenceEncoder],
-    held_out: Sequence[AskedRow],
-    others: Sequence[AskedRow],
+    held_out: Sequence[EncoderPair],
+    others: Sequence[EncoderPair],
     seed: int,
 ) -> dict[str, dict[str, float]]:
     """Return for each kind of question how many there are, and the share that each encoder finds.
 
-    They look for their section among those held out, their rivals, and `POOL` sections of `others`;
-    found is what is among the first five.
+    They look for their text among those held out, their rivals, and `POOL` texts of `others`; found
+    is what is among the first five.
     """
-    pairs = [pair for row in held_out for pair in pairs_of(row)]
     draw = random.Random(seed)  # noqa: S311 - a sample, no secret
     drawn = draw.sample(others, min(POOL, len(others)))
-    pool = [text for pair in pairs for text in (pair.text, *pair.rivals)]
-    texts = list(dict.fromkeys([*pool, *(_embedded(row) for row in drawn)]))
-    found = {name: _found(encoder, pairs, texts) for name, encoder in encoders.items()}
+    pool = [text for pair in held_out for text in (pair.text, *pair.rivals)]
+    texts = list(dict.fromkeys([*pool, *(pair.text for pair in drawn)]))
+    found = {name: _found(encoder, held_out, texts) for name, encoder in encoders.items()}
     places: Mapping[str, list[int]] = defaultdict(list)
-    for place, pair in enumerate(pairs):
-        places[pair.kind].append(place)
+    for place, pair in enumerate(held_out):
+        places[pair.kind or "pairs"].append(place)
     return {
         kind: {"questions": len(asked)}
         | {name: round(float(each[asked].mean()), 4) for name, each in found.items()}

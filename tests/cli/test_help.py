@@ -13,7 +13,7 @@ COMMANDS = [
     "index", "list", "ask", "chat", "evaluate", "batch", "doctor", "serve",
     "calibrate", "bench",
     "train evaluator", "train critic", "train generator", "train reader", "train reader-data",
-    "train questions", "train encoder",
+    "train encoder",
     "reflect-data generator", "reflect-data critic", "reflect-data pairs",
 ]  # fmt: skip
 

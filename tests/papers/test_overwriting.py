@@ -9,7 +9,7 @@ from tests import commands
 WRITING = {
     "bench FILE": ["--data", "FILE"],
     "train evaluator FILE": [], "train critic FILE": [], "train generator FILE": [],
-    "train reader FILE": [], "train reader-data FILE": [], "train questions FILE": [],
+    "train reader FILE": [], "train reader-data FILE": [],
     "train encoder FILE": [], "reflect-data generator FILE": [], "reflect-data critic FILE": [],
     "reflect-data pairs FILE": [],
 }  # fmt: skip

@@ -16,8 +16,8 @@ from crag.papers.cli import app
 from crag.papers.evaluator.pairs import Pair
 from crag.papers.loading.records import file_digest, write_records
 from crag.papers.training import WORK
+from tests.papers.reader.test_encoder import PAIRS
 from tests.papers.reader.test_encoder import RECIPE as ENCODER
-from tests.papers.reader.test_encoder import ROWS as ASKED
 from tests.papers.reader.test_reader import ROWS as READING
 from tests.reflective import written
 from tests.trained import TINY_T5, some_pairs, tiny_bert
@@ -125,7 +125,7 @@ def test_rows_become_a_reader_that_the_product_loads(tmp_path: Path) -> None:
 
 
 def test_rows_become_an_encoder_that_the_product_loads(tmp_path: Path) -> None:
-    write_records(tmp_path / "asked.jsonl", ASKED)
+    write_records(tmp_path / "asked.jsonl", PAIRS)
     write_records(tmp_path / "reading.jsonl", READING)
     changes: dict[str, Any] = ENCODER.model_dump(exclude_defaults=True)
     changes |= {"steps": 2, "held_out": 0.25}
@@ -147,5 +147,5 @@ def test_rows_become_an_encoder_that_the_product_loads(tmp_path: Path) -> None:
     mine.verify()
     assert mine.embed_query("a") != packaged_encoder().embed_query("a")
     assert {kind: one["questions"] for kind, one in card.metrics.items()} == {
-        "plain": 4, "search": 4
+        "pairs": 4, "plain": 4, "search": 4
     }  # fmt: skip

@@ -8,15 +8,18 @@ import pytest
 
 from crag.models.encoder import SentenceEncoder, packaged_encoder
 from crag.models.model_card import ModelCard
-from crag.papers.reader.asked import AskedQuestion, AskedRow, Rival
+from crag.papers.loading.records import write_records
 from crag.papers.reader.bases import Base, load_base
 from crag.papers.reader.encoder import (
+    EncoderPair,
     EncoderRecipe,
     contrasted,
     contrastive_model,
     pairs_of,
+    read_encoder_pairs,
     recall,
     save_encoder,
+    split_off,
     train_encoder,
 )
 from crag.papers.reader.rows import ReadingRow
@@ -36,23 +39,18 @@ NAMES = ("Odin", "Thor", "Frey", "Loki", "Tyr", "Idun", "Bragi", "Heimdall", "Nj
          "Skadi", "Ran", "Ull", "Vidar", "Hel", "Sif")  # fmt: skip
 
 
-def asked(topic: str, name: str) -> AskedRow:
-    """Return a passage that only who has learned it finds by its question."""
-    text = f"The {topic} is kept in the hall that {name} has built."
-    other = f"The {topic} is made of wood."
-    return AskedRow(
-        package="hall", source="hall.md", title="Hall", section="Things", text=text,
-        unit=(0, len(text)),
-        questions=[
-            AskedQuestion(question=f"Where is the {topic}?", kind="plain"),
-            AskedQuestion(question=f"{topic} place", kind="search"),
-        ],
-        rivals=[Rival(title="Hall", section="Wood", text=f"{other} {n}") for n in "abc"],
-    )  # fmt: skip
+def asked(topic: str, name: str) -> list[EncoderPair]:
+    """Return two questions for a passage that only who has learned it finds by them."""
+    text = f"Hall // Things // The {topic} is kept in the hall that {name} has built."
+    rivals = [f"Hall // Wood // The {topic} is made of wood. {n}" for n in "ab"]
+    questions = {"plain": f"Where is the {topic}?", "search": f"{topic} place"}
+    return [
+        EncoderPair(question=question, text=text, rivals=rivals, kind=kind)
+        for kind, question in questions.items()
+    ]
 
 
-ROWS = [asked(topic, name) for topic, name in zip(TOPICS, NAMES, strict=True)]
-PAIRS = [pair for row in ROWS for pair in pairs_of(row)]
+PAIRS = [pair for one in zip(TOPICS, NAMES, strict=True) for pair in asked(*one)]
 
 
 class Run(NamedTuple):
@@ -103,17 +101,9 @@ def test_what_is_saved_embeds_as_what_was_trained(run: Run) -> None:
 
 def test_held_out_questions_look_among_all_sections(run: Run) -> None:
     encoders = {"packaged": packaged_encoder(), "own": SentenceEncoder(run.saved)}
-    found = recall(encoders, ROWS[:4], ROWS[4:], 0)
+    found = recall(encoders, PAIRS[:8], PAIRS[8:], 0)
     assert {kind: one["questions"] for kind, one in found.items()} == {"plain": 4, "search": 4}
     assert all(0 <= one["packaged"] <= one["own"] <= 1 for one in found.values())
-
-
-def test_sections_are_read_as_an_index_embeds_them() -> None:
-    plain, search = pairs_of(ROWS[0])
-    assert plain.question == "Where is the kettle?"
-    assert search.question == "kettle place?"
-    assert plain.text == f"Hall // Things // {ROWS[0].text}"
-    assert plain.rivals == tuple(f"Hall // Wood // The kettle is made of wood. {n}" for n in "ab")
 
 
 LONG = "The kettle is kept in the hall that Odin has built for all."
@@ -134,10 +124,21 @@ def test_of_a_readers_rows_those_with_an_answer_count(
     row: dict[str, object], text: str | None
 ) -> None:
     given = {"question": "Where is it", "title": "Hall", "text": LONG} | row
-    pairs = pairs_of(ReadingRow.model_validate(given))
-    assert [(pair.question, pair.text) for pair in pairs] == (
-        [("Where is it?", text)] if text else []
-    )
+    wrong = ReadingRow(question="Where is it", title="Hall", text="It rains.", answer=0)
+    pairs = pairs_of([ReadingRow.model_validate(given), wrong])
+    expected = [("Where is it?", text, ["Hall // It rains."])] if text else []
+    assert [(pair.question, pair.text, pair.rivals) for pair in pairs] == expected
+
+
+def test_pairs_and_rows_are_read_and_all_questions_of_a_text_split_off(tmp_path: Path) -> None:
+    write_records(tmp_path / "pairs.jsonl", PAIRS)
+    row = ReadingRow(question="Where is it?", text=LONG, answer=1)
+    write_records(tmp_path / "rows.jsonl", [row])
+    assert read_encoder_pairs(tmp_path / "pairs.jsonl") == PAIRS
+    assert [pair.text for pair in read_encoder_pairs(tmp_path / "rows.jsonl")] == [LONG]
+    learned, held_out = split_off(PAIRS, 0.25, 0)
+    assert len(held_out) == 8
+    assert not {pair.text for pair in learned} & {pair.text for pair in held_out}
 
 
 def test_a_text_that_is_repeated_in_a_batch_is_no_negative() -> None:
