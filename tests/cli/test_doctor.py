@@ -56,12 +56,11 @@ def test_the_embedded_parts_work(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(told.values()) == {"ready"}
 
 
-@pytest.mark.parametrize("use", [True, False])
 def test_an_encoder_that_cannot_be_loaded_is_broken(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, use: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
-    told = examined(monkeypatch, use=use, CRAG_EMBEDDING_MODEL=str(tmp_path / "empty"))
+    told = examined(monkeypatch, use=False, CRAG_EMBEDDING_MODEL=str(tmp_path / "empty"))
     assert told["embeddings"].state == "broken"
     assert "empty" in told["embeddings"].todo
     assert told["index"].state == "broken"
@@ -102,14 +101,6 @@ def test_servers_are_asked_once_and_blamed_where_they_refuse(
         assert told[part].state == "broken"
         assert told[part].todo
         assert "sk-of-the-test" not in told[part].todo
-
-
-def test_a_completions_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    variables = {"CRAG_REFLECTION": "server", "CRAG_REFLECTION_URL": "http://127.0.0.1:1/v1"}
-    assert examined(monkeypatch, use=False, **variables)["reflection"].state == "ready"
-    told = examined(monkeypatch)["reflection"]
-    assert told.state == "broken"
-    assert told.todo
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,5 @@
 """Help, completion and near misses: what a newcomer meets first."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from tests.commands import crag
@@ -48,36 +43,3 @@ def test_what_is_misspelled_gets_the_near_names(arguments: list[str], near: str)
     said = " ".join(done.stderr.split())
     assert near in said
     assert "max_web_bytes" not in said
-
-
-PROGRAM = """
-import contextlib, io, json, sys
-for name in ["torch", "transformers", "accelerate", "sklearn", "matplotlib", "sse_starlette"]:
-    sys.modules[name] = None
-from crag.papers.cli import main
-said = {}
-for words in json.loads(sys.argv[1]):
-    sys.argv, error = ["crag", *words.split()], io.StringIO()
-    with contextlib.redirect_stderr(error), contextlib.suppress(SystemExit):
-        main()
-    said[words] = " ".join(error.getvalue().split())
-print(json.dumps(said))
-"""
-
-
-def test_a_command_that_lacks_its_extra_names_it_before_anything_else(tmp_path: Path) -> None:
-    expected = {
-        "train nowhere.jsonl --output x": "train",
-        "train critic nowhere.jsonl --output x": "train",
-        "train generator nowhere.jsonl --output x": "train",
-        "reflect-data generator nowhere.jsonl --critic x --output y": "torch",
-        "calibrate nowhere.jsonl": "train",
-        "serve": "serve",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps(list(expected))],
-        capture_output=True, text=True, check=True, cwd=tmp_path,
-    )  # fmt: skip
-    for words, said in json.loads(done.stdout).items():
-        command = f"pip install -c constraints.txt '.[{expected[words]}]'"
-        assert said.endswith(f"Run in a checkout of crag: {command}"), words

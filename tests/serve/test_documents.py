@@ -11,7 +11,6 @@ from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from crag.documents.isolated import Limits
-from crag.errors import DocumentIndexError
 from crag.index import DocumentIndex, index_paths
 from crag.runtime.environment import Environment
 from crag.serve.app import create
@@ -142,21 +141,6 @@ async def test_a_replacement_that_cannot_be_read_changes_nothing(library: Librar
     assert await held(library) == before
 
 
-async def test_while_another_run_writes_nothing_changes(library: Library) -> None:
-    await library.add("ada.md", ADA)
-    before = await held(library)
-    with library.index.writing():
-        for attempt in (
-            library.add("ada.md", b"# Ada King\n\nShe wrote it.\n"),
-            library.add("new.md", b"# New\n\nNobody wrote it.\n"),
-            library.remove(str((library.uploads or Path()) / "ada.md")),
-        ):
-            with pytest.raises(DocumentIndexError, match="another run is writing"):
-                await attempt
-    assert await held(library) == before
-    assert ((library.uploads or Path()) / "ada.md").read_bytes() == ADA
-
-
 async def test_of_two_uploads_at_once_file_and_index_are_of_one(library: Library) -> None:
     assert library.uploads
     texts = [f"<h1>Ada</h1><p>Ada wrote number {number}." for number in range(4)]
@@ -254,12 +238,3 @@ def chunk(section: str, source: str = "/d/a.md") -> dict[str, str]:
 )
 def test_a_heading_that_says_enough_becomes_a_question(heading: str, question: str | None) -> None:
     assert examples([chunk(heading), {"source": "/d/b.md"}]) == [question] * bool(question)
-
-
-def test_three_are_chosen_from_several_files_whatever_their_order() -> None:
-    stored = [chunk(f"Part {name} of it", f"/d/{name[0]}.md") for name in ("aa", "ab", "b", "c")]
-    chosen = examples(stored)
-    assert len(chosen) == 3
-    assert chosen == examples(stored[::-1])
-    assert not any("ab of it" in question for question in chosen)
-    assert len(examples([*stored[:2], stored[0]])) == 2

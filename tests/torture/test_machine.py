@@ -97,14 +97,6 @@ def test_a_reader_that_has_gone_is_no_error(home: Path) -> None:
     assert process.wait(300) == 1
 
 
-def test_nobody_needs_a_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", "/nonexistent")
-    done = crag("ask", QUESTION, "--index", home / "index")
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 @pytest.mark.slow
 def test_ctrl_c_at_any_moment_ends_without_a_trace(home: Path) -> None:
     draw, index = random.Random(22), home / "interrupted"  # noqa: S311 - tests repeat

@@ -2,9 +2,6 @@
 
 import json
 import logging
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +21,7 @@ from crag.testing import (
     FakeRetriever,
     FakeSearcher,
 )
-from tests.commands import CRAG, crag, variables
+from tests.commands import crag
 from tests.conftest import DOCUMENTS, HITS
 from tests.repeating import times
 
@@ -85,32 +82,6 @@ def test_index_and_ask_connect_to_nothing(
 
 def _is_local(call: str) -> bool:
     return any(name in call for name in ("127.0.0.1", "'localhost'", "'::1'", "AF_UNIX", "'/"))
-
-
-@pytest.mark.nightly
-def test_no_process_of_the_commands_connects_beyond_this_machine(
-    documents: Path, tmp_path: Path
-) -> None:
-    """Native libraries too: by the system calls of all threads and children."""
-    strace = shutil.which("strace")
-    assert strace, "it needs strace: apt-get install strace"
-    kept = variables({"CRAG_INDEX": str(tmp_path / "index"), "HOME": str(tmp_path)})
-    for name, arguments in {
-        "index": ["index", str(documents)],
-        "ask": ["ask", QUESTION],
-    }.items():
-        trace = tmp_path / f"{name}.trace"
-        command = [strace, "-f", "-e", "trace=connect,sendto,sendmsg", "-o", str(trace)]
-        process = subprocess.Popen([*command, str(CRAG), *arguments], cwd=tmp_path, env=kept)
-        assert process.wait(600) == 0
-        beyond = [line for line in trace.read_text().splitlines() if _leaves(line)]
-        assert beyond == []
-
-
-def _leaves(line: str) -> bool:
-    """Say whether a traced call names an address that is not of this machine."""
-    found = re.findall(r"inet_addr\(\"([^\"]+)\"\)|inet_pton\(AF_INET6, \"([^\"]+)\"", line)
-    return any(not (four or six).startswith(("127.", "::1", "0.0.0.0")) for four, six in found)  # noqa: S104
 
 
 class Leaking(FakeReader):

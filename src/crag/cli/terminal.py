@@ -2,10 +2,10 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from crag.errors import CragError, DataError, SettingsError
 
@@ -108,11 +108,8 @@ def on_one_line(text: str) -> str:
     return _BREAK.sub(" ", text)
 
 
-class Advance(Protocol):
-    """Moves a progress bar."""
-
-    def __call__(self, done: int, total: int | None = None, label: str = "", /) -> None:
-        """Take the number done, the total (None if unknown) and a label other than the task."""
+Advance = Callable[..., None]
+"""Moves a progress bar: takes the number done, perhaps the total, and another label."""
 
 
 @contextmanager
