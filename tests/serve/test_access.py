@@ -96,8 +96,8 @@ def test_routes_ask_who_it_is(
     stranger = {"open": declared.own, "token": 401, "keys": declared.other}[server]
     nobody = declared.own if server == "open" else 401
     with (
-        httpx.Client(base_url=request.getfixturevalue(named)) as client,
-        httpx.Client(base_url=client.base_url, headers=own) as known,
+        httpx.Client(base_url=request.getfixturevalue(named), timeout=60) as client,
+        httpx.Client(base_url=client.base_url, headers=own, timeout=60) as known,
     ):
         for caller, headers, status in [
             ("no key", {}, nobody),
