@@ -49,7 +49,9 @@ _BEFORE = re.compile(
     rf"|(?:please|pls|kindly|{_REQUEST}|{_SOURCE})(?:{_PAUSE}|\s+))",
     re.IGNORECASE,
 )
-_AFTER = re.compile(rf"[\s,.;!?-]+(?:please|pls|plz|{_THANKS})[\s.!]*$", re.IGNORECASE)
+_AFTER = re.compile(
+    rf"(?<![\s,.;!?-])[\s,.;!?-]+(?:please|pls|plz|{_THANKS})[\s.!]*$", re.IGNORECASE
+)
 _FEWEST_WORDS = 2
 """Of what is left; a shorter rest is no question, and the whole is kept."""
 
