@@ -11,6 +11,7 @@ from crag.errors import SearchError
 from crag.parts import Hit, WebSearcher
 from crag.web import SearxngSearcher, TavilySearcher, WikipediaSearcher
 from crag.web.retries import Passing, patiently, retry_after
+from crag.web.searchers import FunctionSearcher
 from tests.loopback import serving
 from tests.web.engines import ENGINES, KEY, breaking_off, failing, search, searching
 
@@ -138,7 +139,7 @@ async def test_tavily_brings_the_text_of_pages_and_gets_the_key(
     assert sent["authorization"] == f"Bearer {KEY}"
     with pytest.raises(SearchError, match="set TAVILY_API_KEY"):
         TavilySearcher(" ")
-    assert repr(TavilySearcher(KEY)) == "TavilySearcher('https://api.tavily.com/search')"
+    assert repr(TavilySearcher(KEY)) == "TavilySearcher('https://api.tavily.com')"
 
 
 async def test_searxng_s_engines_that_all_fail_are_no_empty_result() -> None:
@@ -202,6 +203,15 @@ def test_wikipedia_s_language_chooses_the_wiki() -> None:
     for language in ("", "en.evil.example/", "EN", "en-", "../"):
         with pytest.raises(SearchError, match="CRAG_WIKIPEDIA_LANGUAGE"):
             WikipediaSearcher(language=language)
+
+
+def test_a_function_is_a_searcher() -> None:
+    def own(query: str, limit: int) -> list[Hit]:
+        return [ADA._replace(title=query)][:limit]
+
+    made = FunctionSearcher(own)
+    assert isinstance(made, WebSearcher)
+    assert made.search("q", 1) == [ADA._replace(title="q")]
 
 
 @pytest.mark.parametrize(
