@@ -7,18 +7,14 @@ what its own programs answered. The figures "equal in n of n" show with ``pytest
 
 import math
 import random
-import re
-import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from crag.correction.action import decide
-from crag.correction.strips import choose, decompose, recompose
+from crag.correction.strips import choose, recompose
 from crag.papers.metrics.citing import cited
-from crag.papers.metrics.long_form import str_em, without_citations
-from crag.papers.metrics.matching import official_match, official_verdict
 from crag.papers.released.reflection import ReleasedSettings, short_form_score
 from crag.papers.settings import PaperSettings
 from crag.parts import Candidate
@@ -48,19 +44,6 @@ def test_the_action_of_a_set() -> None:
         return decide(scores, upper, lower), action
 
     agree("action", 20_000, one)
-
-
-def test_fixed_windows_and_whole_passages() -> None:
-    def one(draw: random.Random) -> tuple[list[str], list[str]]:
-        words = draw.choices(WORDS, k=draw.randrange(10, 260))
-        strips = [words[at : at + 50] for at in range(0, len(words), 50)]
-        if len(strips) > 1 and len(strips[-1]) < 10:
-            strips[-2:] = [strips[-2] + strips[-1]]
-        text = " ".join(words)
-        ours = [*decompose(text, "fixed_num"), *decompose(text, "selection")]
-        return ours, [*(" ".join(strip) for strip in strips), text]
-
-    agree("fixed_num and selection", RUNS, one)
 
 
 def strips_of(scores: Sequence[float], count: int, threshold: float | None) -> list[Strip]:
@@ -147,30 +130,6 @@ def judged(draw: random.Random) -> Candidate:
     )
 
 
-def test_match_and_verdict() -> None:
-    def one(draw: random.Random) -> tuple[bool, bool]:
-        said = " ".join(draw.choices([*WORDS, "SUPPORTS", "REFUTES"], k=draw.randrange(5)))
-        answers = draw.choices(["Ada", "true", "false", "A", "first prog"], k=2)
-        told = "true" if "SUPPORTS" in said else "false" if "REFUTES" in said else said
-        return official_match(official_verdict(said), answers), any(a in told for a in answers)
-
-    agree("match", RUNS, one)
-
-
-def test_short_answers_of_asqa() -> None:
-    def plain(text: str) -> str:
-        text = "".join(c for c in text.lower() if c not in string.punctuation)
-        return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
-
-    def one(draw: random.Random) -> tuple[float, float]:
-        said = " ".join(draw.choices([*WORDS, "The", "U.S.", "(Ada)"], k=draw.randrange(12)))
-        groups = [draw.choices(["an Engine!", "paris", "US", "1843.", "Bob"], k=2) for _ in "abc"]
-        found = [any(plain(short) in plain(said) for short in group) for group in groups]
-        return str_em(said, groups), sum(found) / len(found)
-
-    agree("str-em", RUNS, one)
-
-
 def test_citation_recall_and_precision() -> None:
     passages = {number: f"{number}" for number in range(1, 6)}
 
@@ -212,13 +171,3 @@ def _citation_scores(
             alone = len(refs) == 1 or entails(passages[number], "it")
             precise += alone or not entails("\n".join(others), "it")
     return recalled / len(marks), precise / counted if counted else 0.0
-
-
-def test_citations_are_removed_as_alce_removes_them() -> None:
-    def one(draw: random.Random) -> tuple[str, str]:
-        pieces = [*WORDS, "[1]", " [12]", "x [3].", "a | b", "]"]
-        text = " ".join(draw.choices(pieces, k=8))
-        wanted = re.sub(r" ?\[\d+", "", text).replace(" |", "").replace("]", "")
-        return without_citations(text), wanted
-
-    agree("citations removed", RUNS, one)
