@@ -25,7 +25,7 @@ USES = {
         "from crag.papers.bench.corpus import CorpusSearcher; CorpusSearcher([]).load()",
     ],
     "postgres": ["from crag.index.backends import open_backend; open_backend('postgresql://h/n')"],
-    "ray": ["from crag.runtime.ray_cluster import spread; list(spread([1]))"],
+    "ray": ["from crag.runtime.ray_cluster import spread; list(spread([1], list))"],
 }
 
 

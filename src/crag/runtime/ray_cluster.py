@@ -28,20 +28,15 @@ _VARIABLES = {
 
 
 def spread(
-    items: Iterable[Any],
-    *steps: Step,
-    address: str | None = None,
-    workers: int = 0,
-    in_order: bool = False,
-    gpus: int = 0,
+    items: Iterable[Any], step: Step, *, address: str | None = None, in_order: bool = False
 ) -> Generator[Any]:
-    """Yield what one or two steps make of the items, as they are ready or in their order.
+    """Yield what a step makes of the items, as they are ready or in their order.
 
-    `address` is that of a cluster, or RAY_ADDRESS names one; otherwise one starts here with as many
-    `workers` as cores, or those of this machine. Of two steps the first one waits most of the time.
+    `address` is that of a cluster, or RAY_ADDRESS names one; otherwise one starts here.
 
     Raises:
-        CragError: a step raised it; or there is no cluster, or its workers failed again and again.
+        CragError: the step raised it; or there is no cluster, or its workers failed again and
+            again.
         MissingPackageError: ray is not installed.
     """
     for name, value in _VARIABLES.items():
@@ -53,20 +48,17 @@ def spread(
 
     cloudpickle: Any = import_module("ray.cloudpickle")  # It has no types.
     rows = [{"item": cloudpickle.dumps(item)} for item in items]
-    with _cluster(ray, address or os.environ.get("RAY_ADDRESS") or LOCAL, workers):
+    with _cluster(ray, address or os.environ.get("RAY_ADDRESS") or LOCAL):
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         context = data.DataContext.get_current()
         context.enable_progress_bars = False
         context.execution_options.preserve_order = in_order
         resources: Any = ray.cluster_resources  # It has no types either.
         cores = max(1, int(resources().get("CPU", 1)))
-        dataset: data.Dataset = data.from_items(rows, override_num_blocks=len(rows) or None)
-        for step, share in zip(steps, (0.1, 0.9) if steps[1:] else (1.0,), strict=True):
-            dataset = dataset.map_batches(
-                _Actor, fn_constructor_args=(cloudpickle.dumps(step),), batch_size=1,
-                batch_format="pyarrow", compute=data.ActorPoolStrategy(min_size=1, max_size=cores),
-                num_cpus=share, num_gpus=gpus or None,
-            )  # fmt: skip
+        dataset = data.from_items(rows, override_num_blocks=len(rows) or None).map_batches(
+            _Actor, fn_constructor_args=(cloudpickle.dumps(step),), batch_size=1,
+            batch_format="pyarrow", compute=data.ActorPoolStrategy(min_size=1, max_size=cores),
+        )  # fmt: skip
         try:
             for row in dataset.iter_rows() if rows else ():
                 made = cloudpickle.loads(row["item"])
@@ -93,11 +85,8 @@ class _Actor:
             yield pa.table({"item": pa.array([cloudpickle.dumps(made)], "large_binary")})
 
     def _made(self, item: Any) -> Iterator[Any]:
-        cloudpickle: Any = import_module("ray.cloudpickle")
-        if isinstance(item, CragError):
-            yield item
-            return
         try:
+            cloudpickle: Any = import_module("ray.cloudpickle")
             take = self._take = self._take or cloudpickle.loads(self._step)()
             yield from take(item)
         except CragError as error:
@@ -105,7 +94,7 @@ class _Actor:
 
 
 @contextmanager
-def _cluster(ray: Any, address: str, workers: int) -> Iterator[None]:
+def _cluster(ray: Any, address: str) -> Iterator[None]:
     """Connect for the block, or start a cluster here, unless the program has done so.
 
     Ray waits half a minute for its own processes, which is short on a busy machine: it tries twice.
@@ -115,8 +104,7 @@ def _cluster(ray: Any, address: str, workers: int) -> Iterator[None]:
         return
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == LOCAL:
-        options |= {"num_cpus": workers or None, "include_dashboard": False}
-        options |= {"_node_ip_address": "127.0.0.1"}
+        options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     for is_last in (address != LOCAL, True):
         try:
             ray.init(address=address, **options)
