@@ -9,13 +9,16 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
 from crag.papers.bench.experiments import read_experiment
-from tests.commands import Done, crag
+from crag.papers.cli import app
 from tests.papers.bench.chat_server import ChatServer, chatting
 from tests.papers.loading.conftest import PASSAGES, QUESTIONS, SUBJECTS
 from tests.papers.loading.published_folders import write_published
@@ -76,14 +79,15 @@ class Place(NamedTuple):
     folder: Path
     server: ChatServer
 
-    def crag(self, *words: str) -> Done:
+    def crag(self, *words: str) -> Result:
         """Run a command with the variables of the guide, and the stand-ins for models."""
         environment = {
             "CRAG_PROMPTS": "published", "CRAG_FRAMING": "raw", "CRAG_MODEL": "m",
             "OPENAI_BASE_URL": self.server.url, "OPENAI_API_KEY": "none",
             "CRAG_EVALUATOR": "chat-direct", "CRAG_REFLECTION": "prompted", "COLUMNS": "300",
         }  # fmt: skip
-        return crag(*words, folder=self.folder, environment=environment)
+        with chdir(self.folder):
+            return CliRunner().invoke(app, words, env=environment, catch_exceptions=False)
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +167,7 @@ def test_each_command_makes_its_table(place: Place, words: list[str]) -> None:
     given = [MODELS.get(word, word) for word in words]
     before = len(place.server.completed)
     done = place.crag("bench", *given, "--limit", "1", "--web", "wikipedia.jsonl", "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["rows"]["failed"] == 0
     assert told["rows"]["written"] == told["rows"]["planned"] - len(told["not_run"]) > 0
