@@ -68,36 +68,28 @@ class Contextualize:
 
 
 def _concluded(state: State, settings: Settings, reply: Reply | None) -> ContextualizeUpdate:
-    """Take the model's question; where there is none, complete what was asked by a rule."""
-    asked = state["question"]
+    """Take the model's question; where there is none, complete what was asked by a rule.
+
+    Small models answer instead of asking.
+    """
+    asked, usage = state["question"], Usage() if reply is None else reply.usage
     question = "" if reply is None else " ".join(reply.text.split()).strip('"“”')
-    kind, problem = _problem(asked, question, settings, reply)
+    kind: EventKind = "contextualize_failed"
+    problem: object = ""
+    if reply is None:
+        kind, problem = "contextualize_skipped", "no chat model is configured to complete questions"
+        if settings.max_llm_calls <= 1:
+            problem = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
+    elif reply.problem is not None:
+        problem = reply.detail
+    else:
+        is_question = _MARK.search(question) is not None or _MARK.search(asked) is None
+        if not (question and is_question and len(question) <= settings.max_question_characters):
+            problem = f"the model's reply is not a question: {reply.text[:80]!r}"
     events: list[Event] = []
     if problem:
         question = completed(asked, state, settings)
         fallback = _AS_ASKED if question == asked else WITH_SUBJECT
         events = [event(kind, "contextualize", problem, fallback)]
-    return ContextualizeUpdate(
-        question=settings.profile.split_apart(question)["question"],
-        events=events,
-        usage=Usage() if reply is None else reply.usage,
-    )
-
-
-def _problem(
-    asked: str, question: str, settings: Settings, reply: Reply | None
-) -> tuple[EventKind, object]:
-    """Return why the model's question is not taken; small models answer instead of asking."""
-    if reply is None:
-        detail = (
-            "no chat model is configured to make the question self-contained"
-            if settings.max_llm_calls > 1
-            else f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
-        )
-        return "contextualize_skipped", detail
-    if reply.problem is not None:
-        return "contextualize_failed", reply.detail
-    is_question = _MARK.search(question) is not None or _MARK.search(asked) is None
-    if question and is_question and len(question) <= settings.max_question_characters:
-        return "contextualize_failed", ""
-    return "contextualize_failed", f"the model's reply is not a question: {reply.text[:80]!r}"
+    question = settings.profile.split_apart(question)["question"]
+    return ContextualizeUpdate(question=question, events=events, usage=usage)

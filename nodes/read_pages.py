@@ -50,34 +50,34 @@ class ReadPages:
 
     def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
         """Write the paragraphs of the pages, and what came of each page."""
-        start, hits = time.monotonic(), state.get("pages", [])
-        given = [_given(hit) if settings.variant.read_pages else None for hit in hits]
-        unread = [hit["url"] for hit, page in zip(hits, given, strict=True) if page is None]
-        is_read = self.reader is not None and settings.variant.read_pages
+        start, hits, variant = time.monotonic(), state.get("pages", []), settings.variant
+        given = {hit["url"]: page for hit in hits if variant.read_pages and (page := _given(hit))}
+        unread = [hit["url"] for hit in hits if hit["url"] not in given]
+        is_read = self.reader is not None and variant.read_pages
         urls = unread[: settings.max_pages] if is_read else []
         read = self._read(urls, _limits(state, settings))
-        found = [page or read.get(hit["url"]) for hit, page in zip(hits, given, strict=True)]
-        found = [
-            page and _unless_another(state["question"], page, hit["snippet"])
-            for hit, page in zip(hits, found, strict=True)
-        ]
-        strips: list[Strip] = []
-        for place, (hit, page) in enumerate(zip(hits, found, strict=True)):
-            if page is None or page.problem is not None:
-                strips += strips_of_snippet(hit, place)
-            else:
-                strips += strips_of_page(hit, page, place, settings.variant.titles)
-        origins: list[Literal["given", "read"]] = ["given" if page else "read" for page in given]
-        return ReadPagesUpdate(
-            pages=list(map(_record, hits, found, origins)),
-            strips=strips,
-            events=_events(found, len(unread) - len(urls) if is_read else 0, settings),
-            usage=Usage(
-                pages=sum(page.problem != "budget" for page in read.values()),
-                page_bytes=sum(page.fetched_bytes for page in read.values()),
-                web_milliseconds=round((time.monotonic() - start) * 1000),
-            ),
+        update = ReadPagesUpdate(pages=[], strips=[], events=[], usage=Usage())
+        for place, hit in enumerate(hits):
+            page = given.get(hit["url"]) or read.get(hit["url"])
+            page = page and _unless_another(state["question"], page, hit["snippet"])
+            update["pages"].append(_record(hit, page, "given" if hit["url"] in given else "read"))
+            if page is not None and page.problem is None:
+                update["strips"] += strips_of_page(hit, page, place, variant.titles)
+                continue
+            update["strips"] += strips_of_snippet(hit, place)
+            if page is not None:
+                detail = f"{page.url}: {page.detail or page.problem}"
+                update["events"].append(event("page_failed", "read_pages", detail, _FALLBACK))
+        if is_read and (skipped := len(unread) - len(urls)):
+            detail = f"max_pages is {settings.max_pages}; not read: {skipped}"
+            skip = event("pages_skipped", "read_pages", detail, "their snippets are used")
+            update["events"].append(skip)
+        update["usage"] = Usage(
+            pages=sum(page.problem != "budget" for page in read.values()),
+            page_bytes=sum(page.fetched_bytes for page in read.values()),
+            web_milliseconds=round((time.monotonic() - start) * 1000),
         )
+        return update
 
     def _read(self, urls: Sequence[str], limits: ReadingLimits) -> dict[str, Page]:
         """Return the page for each address; after a failure, none was read."""
@@ -88,32 +88,16 @@ class ReadPages:
                 pages = within(seconds, self.reader.read, list(urls), limits)
                 pages = as_many(pages, len(urls), "page reader")
         if len(pages) == len(urls):
-            return {url: _with_problem(page) for url, page in zip(urls, pages, strict=True)}
+            return dict(zip(urls, pages, strict=True))
         late = "no time was left after the search" if limits.seconds <= 0 else "no page was read"
         detail = late if attempt.error is None else said(attempt.error)
         return {url: Page(url, problem="budget", detail=detail) for url in urls}
 
 
-def _with_problem(page: Page) -> Page:
-    if page.paragraphs or page.problem:
-        return page
-    return page._replace(problem="empty", detail="it holds no text")
-
-
-def _events(found: Sequence[Page | None], skipped: int, settings: Settings) -> list[Event]:
-    events = [
-        event("page_failed", "read_pages", f"{page.url}: {page.detail or page.problem}", _FALLBACK)
-        for page in found
-        if page is not None and page.problem is not None
-    ]
-    if skipped:
-        detail = f"max_pages is {settings.max_pages}; not read: {skipped}"
-        events.append(event("pages_skipped", "read_pages", detail, "their snippets are used"))
-    return events
-
-
 def _unless_another(question: str, page: Page, snippet: str) -> Page:
-    """Return a page as failed if the server sent something else in its place."""
+    """Return a page as failed if it holds no text, or the server sent something else."""
+    if not (page.paragraphs or page.problem):
+        return page._replace(problem="empty", detail="it holds no text")
     if page.problem is None and shares_less(question, " ".join(page.paragraphs), snippet):
         detail = "its text has less to do with the question than its snippet"
         return page._replace(problem="empty", detail=detail)

@@ -5,16 +5,13 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.errors import CragError, SettingsError
 from crag.graph import build_crag
-from crag.papers.settings import PaperSettings
 from crag.parts import Parts
-from crag.settings import Settings
 from crag.state import strips_of_kind
-from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
+from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
 
 QUESTION = {"question": "Who wrote the first program?"}
 CORRECT, AMBIGUOUS, INCORRECT = 0.9, 0.0, -0.9
@@ -84,39 +81,6 @@ def test_branches_of_ambiguous_run_at_the_same_time(make_parts: Any) -> None:
     assert not barrier.broken
 
 
-def test_refinement_runs_beside_the_search_and_not_only_beside_the_rewrite(make_parts: Any) -> None:
-    import threading
-
-    barrier = threading.Barrier(2, timeout=20)
-
-    class Evaluator(FakeEvaluator):
-        def score(self, question: str, texts: Any) -> list[float]:
-            if len(self.calls) == 1:  # The strips of the documents.
-                barrier.wait()
-            return super().score(question, texts)
-
-    class Searcher(FakeSearcher):
-        def search(self, query: str, limit: int) -> Any:
-            barrier.wait()
-            return super().search(query, limit)
-
-    parts = make_parts(0.0, evaluator=Evaluator(0.0), searcher=Searcher([]))
-    state = build_crag(parts).invoke(QUESTION)
-    assert strips_of_kind(state, "document")
-    assert parts.searcher.queries
-    assert not barrier.broken
-
-
-def test_one_evaluator_call_for_all_documents_and_one_for_all_strips(make_parts: Any) -> None:
-    parts = make_parts(CORRECT)
-    state = build_crag(parts).invoke(QUESTION)
-    assert [len(texts) for _, texts in parts.evaluator.calls] == [
-        2,
-        len(strips_of_kind(state, "document")),
-    ]
-    assert parts.evaluator.calls[0][1][0].startswith("Ada Lovelace // Ada Lovelace wrote")
-
-
 def test_the_question_is_answered_and_only_the_query_is_rewritten(make_parts: Any) -> None:
     model = FakeChatModel(replies=["Ada, first program", "Ada [1]."])
     parts = make_parts(INCORRECT, model=model)
@@ -141,13 +105,6 @@ async def test_tokens_stream_in_messages_mode(make_parts: Any) -> None:
     assert [text for text in tokens(awaited, "generate") if text] == expected
 
 
-def test_thresholds_of_the_run_win_over_the_evaluators(make_parts: Any) -> None:
-    graph = build_crag(make_parts(0.4))
-    assert graph.invoke(QUESTION)["action"] == "ambiguous"
-    assert graph.invoke(QUESTION, context=Settings(upper=0.3))["action"] == "correct"
-    assert graph.invoke(QUESTION, context={"lower": 0.45})["action"] == "incorrect"
-
-
 def test_a_wrong_setting_is_refused_before_the_run(make_parts: Any) -> None:
     parts = make_parts()
     with pytest.raises(SettingsError, match="equal to 1"):
@@ -155,23 +112,6 @@ def test_a_wrong_setting_is_refused_before_the_run(make_parts: Any) -> None:
     with pytest.raises(SettingsError, match="colour"):
         build_crag(parts).invoke(QUESTION, context={"colour": "red"})
     assert parts.retriever.questions == []
-
-
-@pytest.mark.parametrize(
-    ("score", "settings", "action"),
-    [
-        (CORRECT, PaperSettings(without="correct"), "ambiguous"),
-        (INCORRECT, PaperSettings(without="incorrect"), "ambiguous"),
-        (0.1, PaperSettings(without="ambiguous"), "correct"),
-        (-0.1, PaperSettings(without="ambiguous"), "incorrect"),
-        (0.1, PaperSettings(without="ambiguous", single_threshold=0.2), "incorrect"),
-        (CORRECT, PaperSettings(only="incorrect"), "incorrect"),
-    ],
-)
-def test_ablations_of_actions(
-    make_parts: Any, score: float, settings: Settings, action: str
-) -> None:
-    assert build_crag(make_parts(score)).invoke(QUESTION, context=settings)["action"] == action
 
 
 def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any) -> None:
@@ -186,19 +126,6 @@ def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any) -> 
     assert second["query"] == ""
     assert second["usage"]["llm_calls"] == 1
     assert len(second["events"]) < 2
-
-
-def test_a_chat_is_answered_with_a_message(make_parts: Any) -> None:
-    model = FakeChatModel(replies=["Ada did [1].", "Who designed the engine?", "Babbage [1]."])
-    graph = build_crag(make_parts(model=model), checkpointer=InMemorySaver())
-    thread = {"configurable": {"thread_id": "1"}}
-    state = graph.invoke({"messages": [HumanMessage("Who wrote it?")]}, thread)
-    assert state["question"] == "Who wrote it?"
-    assert isinstance(state["messages"][-1], AIMessage)
-    assert state["messages"][-1].text == state["answer"]
-    state = graph.invoke({"messages": [HumanMessage("And who designed it?")]}, thread)
-    assert state["question"] == "Who designed the engine?"
-    assert len(state["messages"]) == 4
 
 
 def test_without_a_searcher_incorrect_abstains_and_spends_no_call(make_parts: Any) -> None:

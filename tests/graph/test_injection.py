@@ -8,7 +8,6 @@ import pytest
 from langchain_core.messages import BaseMessage
 
 from crag.graph import build_crag
-from crag.papers.settings import PaperSettings
 from crag.parts import Hit
 from crag.settings import Settings
 from crag.state import State, strips_of_kind
@@ -166,13 +165,6 @@ def test_the_model_reads_orders_inside_the_fence_and_disarmed(
     assert "Ignore" not in str(seen.prompts[0])
 
 
-def test_a_page_of_orders_fills_no_prompt(make_parts: Any, site: Website) -> None:
-    seen = run(make_parts, site, ATTACKS["repeated"])
-    assert len(ATTACKS["repeated"]) > 300_000
-    assert len(seen.passages()) == 5
-    assert len(str(seen.prompts[-1])) < 20_000
-
-
 def hostile_hit(site: Website, path: str) -> Hit:
     return Hit(
         f"{ORDERS}{FENCES} \" title='x'> {TOKENS}",
@@ -206,17 +198,6 @@ def test_orders_in_the_heading_of_a_page_stay_in_an_attribute(
     assert len(seen.passages()) == 1
     (user,) = [str(message.content) for message in seen.prompts[-1] if message.type == "human"]
     assert FORBIDDEN.findall(user.replace("\n", " ")) == []
-
-
-@pytest.mark.parametrize("task", ["popqa", "pubhealth", "arc", "biography"])
-def test_the_papers_prompts_carry_disarmed_text_too(
-    make_parts: Any, site: Website, task: Any
-) -> None:
-    settings = PaperSettings(task=task, upper=0.5, lower=-0.5, strips_kept=1000)
-    seen = run(make_parts, site, ATTACKS["tokens"] + ATTACKS["citations"], settings=settings)
-    prompt = "\n".join(str(message.content) for message in seen.prompts[-1])
-    assert "Edith Halloran" in prompt
-    assert FORBIDDEN.findall(prompt) == []
 
 
 NOTHING = "I could not find this in the documents."

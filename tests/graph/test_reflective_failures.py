@@ -21,7 +21,6 @@ from tests.graph.reflective import (
 )
 
 BUILDERS = [build_self_rag, build_self_crag]
-LONG: dict[str, Any] = {"form": "long", "retrieval_mode": "always", "beam_width": 1}
 FORMS = [{}, {"form": "long"}]
 
 
@@ -69,19 +68,6 @@ async def test_a_failure_before_there_is_any_text_abstains(
     assert state["reflection"]["answer"] == ""
     assert state["usage"].get("llm_calls", 0) == fails_after
     plain(state)
-
-
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_failure_in_a_later_segment_leaves_the_best_so_far(
-    make_parts: Any, way: str
-) -> None:
-    parts = reflecting(make_parts, goes_on, fails_after=1)
-    state = await state_by(way, build_self_rag(parts), **LONG)
-    assert state["answer"] == "Ada Lovelace wrote the first published program [1]."
-    assert kinds(state) == ["model_failed"]
-    assert state["events"][0]["fallback"] == "the best answer so far is given"
-    assert state["outcome"] != "not_found"
-    assert state["usage"] == {"llm_calls": 1}
 
 
 def test_usage_and_events_of_two_runs_at_once_stay_apart(make_parts: Any) -> None:

@@ -6,23 +6,19 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 
 from crag.papers.settings import PaperSettings
 from crag.reflection.testing import fake_decision
-from crag.settings import Settings
-from crag.testing import FakeEvaluator, FakeRetriever, FakeSearcher
+from crag.testing import FakeEvaluator
 from tests.conftest import DOCUMENTS, HITS
 from tests.graph.reflective import (
     OWN,
     QUESTION,
-    WAYS,
     build_self_crag,
     goes_on,
     kinds,
     plain,
     reflecting,
-    state_by,
     steps,
 )
 
@@ -118,29 +114,6 @@ def test_strips_of_knowledge_are_cited_and_not_the_text_made_of_them(make_parts:
     assert "in 1843 [3]." in state["answer"]
 
 
-@pytest.mark.parametrize("form", ["short", "long", "poster"])
-async def test_without_any_knowledge_it_abstains_or_says_whose_words_these_are(
-    make_parts: Any, form: str
-) -> None:
-    for way in WAYS:
-        nothing = {"retriever": FakeRetriever(), "searcher": FakeSearcher([])}
-        parts = reflecting(make_parts, goes_on, **nothing)
-        settings = {"form": form, "retrieval_mode": "always"}
-        state = await state_by(way, build_self_crag(parts), **settings)
-        assert state["outcome"] == "not_found"
-        assert state["answer"] == "I could not find this in the documents."
-        assert kinds(state)[0] == "nothing_retrieved"
-        assert kinds(state).count("abstained") == 1
-        assert "after the action incorrect" in state["events"][-1]["detail"]
-        assert state["usage"].get("llm_calls", 0) == 0
-        assert parts.reflection.batches == []
-        state = await state_by(way, build_self_crag(parts), **settings, allow_own_knowledge=True)
-        assert state["outcome"] != "not_found"
-        assert (state["answer"], state["citations"]) == (OWN, [])
-        assert kinds(state)[-1] == "own_knowledge"
-        assert parts.reflection.batches == [1]
-
-
 def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any) -> None:
     parts = parts_of(make_parts, "ambiguous", decisions={}, otherwise=fake_decision(0.3))
     graph = build_self_crag(parts, checkpointer=InMemorySaver())
@@ -154,16 +127,3 @@ def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any) -> 
     assert plain(after) == plain(alone)
     assert after["action"] is after["thresholds"] is None
     assert [type(message) for message in after["messages"]] == [HumanMessage, AIMessage] * 2
-
-
-def test_a_human_is_asked_before_the_web(make_parts: Any) -> None:
-    parts = parts_of(make_parts, "incorrect")
-    graph = build_self_crag(parts, checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    context = Settings(confirm_web=True)
-    assert "__interrupt__" in graph.invoke(QUESTION, thread, context=context)
-    assert parts.searcher.queries == []
-    state = graph.invoke(Command(resume={"query": "first program"}), thread, context=context)
-    assert parts.searcher.queries == ["first program"]
-    assert [p["label"] for p in state["reflection"]["passages"]] == ["incorrect"]
-    assert state["usage"]["llm_calls"] == 2

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from langchain_core.documents import Document
 
 from crag.testing import FakeEvaluator, FakeRetriever
@@ -14,7 +13,6 @@ from tests.graph.reflective import (
     goes_on,
     kinds,
     reflecting,
-    steps,
 )
 
 GRADES = FakeEvaluator({"Lovelace": 0.9, "Babbage": 0.0}, otherwise=-0.9)
@@ -22,22 +20,6 @@ BEGIN, END = (
     ["open_run", "decide", "retrieve", "grade", "prepare_passages"],
     ["reflect:finish_reflection", "reflect"],
 )
-
-
-@pytest.mark.parametrize(
-    ("documents", "order"),
-    [
-        ([DOCUMENTS[0]], [*BEGIN, "reflect:graded_loop", *END]),
-        ([], [*BEGIN, *END]),
-    ],
-)
-def test_the_posters_rule_takes_documents_with_their_grades(
-    make_parts: Any, documents: list[Document], order: list[str]
-) -> None:
-    retriever = FakeRetriever(documents=documents)
-    parts = reflecting(make_parts, retriever=retriever, evaluator=GRADES)
-    assert steps(build_self_crag(parts), form="poster") == order
-    assert parts.searcher.queries == []
 
 
 def test_the_posters_grades_decide_what_is_generated(make_parts: Any) -> None:

@@ -79,19 +79,6 @@ def test_the_long_form_shows_and_costs_its_rounds(
     assert state["usage"] == {"llm_calls": calls}
 
 
-def test_dynamic_retrieval_searches_for_each_segment(make_parts: Any) -> None:
-    parts = reflecting(make_parts, goes_on)
-    settings = {"form": "long", "segment_retrieval": "dynamic", "beam_width": 1}
-    state = build_self_rag(parts).invoke(QUESTION, context=settings)
-    first = "Ada Lovelace wrote the first published program."
-    asked = QUESTION["question"]
-    assert parts.retriever.questions == [asked, f"{asked} {first}"]
-    assert len(state["reflection"]["passages"]) == 2
-    static = reflecting(make_parts, goes_on)
-    build_self_rag(static).invoke(QUESTION, context={**settings, "segment_retrieval": "static"})
-    assert static.retriever.questions == [asked]
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("build", [build_self_rag, build_self_crag])
 async def test_a_later_segment_may_retrieve_where_the_first_did_not(

@@ -104,33 +104,6 @@ def assert_the_trace_is_whole(state: State, site: Website) -> None:
     assert usage["page_bytes"] == sum(page["fetched_bytes"] for page in state["pages"]) > 3000
 
 
-@WAYS
-async def test_ambiguous_joins_both_sources_with_two_model_calls(
-    make_parts: Any, site: Website, way: str
-) -> None:
-    with searching("wikipedia", hits_on(site)) as (server, searcher):
-        parts = parts_for(make_parts, AMBIGUOUS, searcher=searcher, reader=reader())
-        state = await ask(build_crag(parts), way)
-        assert len(server.requests) == 1
-    assert state["action"] == "ambiguous"
-    assert len(parts.model.prompts) == 2 == state["usage"]["llm_calls"]
-    knowledge = str([strip["text"] for strip in state["strips"] if strip["kept"]])
-    assert knowledge.index("Babbage designed") < knowledge.index("Edith Halloran")
-
-
-async def test_text_that_the_service_returns_saves_the_fetch(
-    make_parts: Any, site: Website
-) -> None:
-    text = "The lighthouse.\n\nIt was designed by the engineer Edith Halloran in 1874."
-    hit = Hit("Cape Merrow", site.at("/article"), "A snippet.", text=text)
-    with searching("tavily", [hit]) as (_, searcher):
-        parts = parts_for(make_parts, INCORRECT, searcher=searcher, reader=reader())
-        state = await ask(build_crag(parts), "ainvoke")
-    assert site.requests == []
-    assert state["pages"][0]["status"] == "given"
-    assert state["citations"][0]["source"]["url"] == site.at("/article")
-
-
 async def test_questions_at_the_same_time_share_one_graph(make_parts: Any, site: Website) -> None:
     with searching("wikipedia", hits_on(site)) as (server, searcher):
         parts = parts_for(make_parts, INCORRECT, searcher=searcher, reader=reader())

@@ -167,15 +167,6 @@ def test_the_papers_tasks_get_whole_passages_and_no_numbers() -> None:
     assert [entry["text"] for entry in update["citations"]] == ["a; b"]
 
 
-def test_released_citations_stay_as_they_were_numbered() -> None:
-    answered = reflection("It was Ada [3].", (1,))
-    given = state(reflection=answered, passages=[passage("a"), passage("b")])
-    settings = released_settings({"form": "long", "compat": "released_citations"})
-    update = FinishReflection(rules=ReleasedRules()).run(given, settings)
-    assert update["answer"] == "It was Ada [3]."
-    assert [entry["text"] for entry in update["citations"]] == ["b"]
-
-
 @pytest.mark.parametrize(
     ("choices", "segment", "why"),
     [
@@ -244,26 +235,9 @@ def test_it_abstains_and_says_why(replaced: Any, why: str) -> None:
     assert (update["events"][-1]["kind"], update["events"][-1]["detail"]) == ("abstained", why)
 
 
-@pytest.mark.parametrize(
-    ("sure", "outcome"), [((False, False), "likely"), ((False, True), "answered")]
-)
-def test_an_answer_of_which_nothing_is_sure_is_likely(sure: tuple[bool, ...], outcome: str) -> None:
-    chosen = [critique(segment=at, sure=is_sure) for at, is_sure in enumerate(sure)]
-    update = concluded(state(critiques=chosen))
-    assert (update["outcome"], (update["outcome"] == "not_found")) == (outcome, False)
-    assert [one["number"] for one in update["citations"]] == [1]
-
-
 @pytest.mark.parametrize("as_published", [{"task": "popqa"}, {"compat": "released_ratio"}])
 def test_papers_and_released_programs_take_what_is_unsure_as_an_answer(as_published: Any) -> None:
     given, node = state(critiques=[critique(sure=False)]), FinishReflection(rules=ReleasedRules())
     update = node.run(given, released_settings(as_published))
     assert update["outcome"] == "answered"
     assert update["answer"].startswith("It was Ada")
-
-
-def test_own_knowledge_is_an_answer_where_it_is_allowed_or_was_chosen() -> None:
-    given = state(reflection=reflection("Ada.", (), ["no_passages"]), critiques=[critique(None)])
-    assert concluded(given, allow_own_knowledge=True)["answer"] == "Ada."
-    given["reflection"]["choices"] = [choice("no_retrieve")]
-    assert concluded(given)["answer"] == "Ada."

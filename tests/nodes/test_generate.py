@@ -78,13 +78,6 @@ def test_the_length_of_an_answer_is_bounded_however_the_model_is_wrapped(wrapped
     assert model.bounds == [40]
 
 
-def test_a_citation_to_nothing_is_removed_and_recorded() -> None:
-    update = Generate(FakeChatModel(replies=["Ada [1][5]."]), None).run(state("Ada."), Settings())
-    assert update["answer"] == "Ada [1]."
-    assert kinds(update) == ["citation_removed"]
-    assert "[5]" in update["events"][0]["detail"]
-
-
 def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
     model = FakeChatModel(replies=["Bob."])
     update = Generate(model, FakeQuoter()).run(state("Ada did."), Settings())
@@ -106,19 +99,6 @@ def test_an_answer_without_numbers_is_attributed_and_not_thrown_away() -> None:
     assert [one["number"] for one in update["citations"]] == [2]
     assert [one["status"] for one in update["sentences"]] == ["attributed", "unsupported"]
     assert (update["events"], update["usage"]["llm_calls"]) == ([], 1)
-
-
-def test_the_attributor_finds_what_words_do_not() -> None:
-    class Finds:
-        threshold = 0.5
-
-        def support(self, question: str, sentences: Any, passages: Any) -> list[list[float]]:
-            assert (question, len(passages)) == (QUESTION, 2)
-            return [[0.0, 0.9] for _ in sentences]
-
-    model = FakeChatModel(replies=["Somebody did."])
-    update = Generate(model, None, attributor=Finds()).run(state("a", "b"), Settings())
-    assert update["answer"] == "Somebody did [2]."
 
 
 @pytest.mark.parametrize(
@@ -276,17 +256,6 @@ def test_without_model_and_quotation_the_run_abstains() -> None:
         assert update["outcome"] == "not_found"
         assert update["citations"] == []
         assert kinds(update)[-1] == "abstained"
-
-
-def test_no_knowledge_means_no_call_unless_own_knowledge_is_allowed() -> None:
-    model = FakeChatModel(replies=["Ada, I think."])
-    update = Generate(model, None).run(state(action="incorrect"), Settings())
-    assert update["outcome"] == "not_found"
-    assert "after the action incorrect" in update["events"][0]["detail"]
-    assert model.prompts == []
-    update = Generate(model, None).run(state(), Settings(allow_own_knowledge=True))
-    assert update["answer"] == "Ada, I think."
-    assert kinds(update) == ["own_knowledge"]
 
 
 @pytest.mark.parametrize(

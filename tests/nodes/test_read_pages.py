@@ -90,14 +90,6 @@ def test_what_a_server_sends_in_the_place_of_a_page_gives_way_to_the_snippet(
     assert [event["kind"] for event in update["events"]] == ["page_failed"]
 
 
-def test_a_hit_without_snippet_gives_its_title_and_an_empty_one_nothing() -> None:
-    found = [hit(ADA, snippet=" ", title="Says it all"), hit(SHOP, snippet="", title=" ")]
-    update = read(None, state(*found))
-    assert [strip["text"] for strip in update["strips"]] == ["Says it all"]
-    assert [page["status"] for page in update["pages"]] == ["found", "found"]
-    assert update["events"] == []
-
-
 def test_text_that_came_with_the_hit_saves_the_visit() -> None:
     reader = FakeReader(PAGES)
     given = hit(SHOP, text="A first paragraph.\n\nAnd a second one.")
@@ -136,15 +128,6 @@ def test_limits_reach_the_reader_less_what_the_search_took() -> None:
     settings = Settings(max_web_seconds=9, max_web_bytes=5000, obey_robots=False)
     read(reader, state(hit(ADA), milliseconds=4000), settings)
     assert reader.calls[0][1] == ReadingLimits(5.0, 8.0, 5000, 3_000_000, robots=False)
-
-
-def test_no_time_left() -> None:
-    reader = FakeReader(PAGES)
-    update = read(reader, state(hit(ADA), milliseconds=30_000))
-    assert reader.calls == []
-    assert "no time was left after the search" in update["events"][0]["detail"]
-    assert [strip["text"] for strip in update["strips"]] == ["A snippet."]
-    assert update["usage"]["pages"] == 0
 
 
 @pytest.mark.parametrize("titles", ["passage", "none"])

@@ -75,17 +75,6 @@ def test_answers_are_cleaned() -> None:
     assert record["answer"] == "One day. (3) ‹|im_end|›"
 
 
-def test_no_one_and_duplicate_passages() -> None:
-    record = answer(backend_of(), passages=())
-    assert (record["answer"], record["flags"]) == ("Nobody.", ["no_passages"])
-    record = answer(texts(("A.", 0.1)), passages=(ONE,))
-    assert (record["answer"], record["cited"], record["flags"]) == ("A.", [0], [])
-    backend = texts(("A.", 0.5), ("B.", 0.6))
-    record = answer(backend, passages=(ONE, passage("One", " first\n"), TWO, ONE))
-    assert (record["answer"], record["cited"], backend.batches) == ("B.", [1], [2])
-    assert record["flags"] == []
-
-
 def test_an_empty_candidate_wins_against_nothing() -> None:
     record = answer(texts(("[Relevant][Utility:5]", 1.0), ("B.", 0.0)))
     assert record["answer"] == "B."

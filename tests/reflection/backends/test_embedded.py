@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.errors import ModelError
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.parts import (
@@ -14,7 +13,6 @@ from crag.parts import (
     Passage,
     Prefix,
     Quotation,
-    Quoter,
     SegmentLimits,
     continuations,
 )
@@ -150,19 +148,6 @@ def test_long_form_takes_the_best_sentence_that_was_not_given_yet() -> None:
     assert len(evaluator.calls) == quoter.calls == 1
 
 
-def test_a_sentence_left_in_another_passage_asks_for_retrieval() -> None:
-    backend = EmbeddedReflection(FakeEvaluator(0.9), Sentences())
-    other = Passage("", "Another good thing.")
-    found = backend.candidates(
-        continuations(Prefix("Q?"), [Passage("", "A good thing."), other]), ONE
-    )
-    assert [candidate.ending for candidate in found] == ["retrieve", "retrieve"]
-    found = backend.candidates(
-        continuations(Prefix("Q?", "[Relevant]A good thing."), [other, KETTLE]), ONE
-    )
-    assert [candidate.ending for candidate in found] == ["end", "end"]
-
-
 def test_text_that_is_no_quotation_is_judged_by_evaluator_and_words() -> None:
     passages = [Passage("", "Cats sleep long."), Passage("", "Cats run."), Passage("", "Rain.")]
     evaluator = FakeEvaluator({"sleep": 0.9, "": 0.0})
@@ -190,20 +175,6 @@ def test_a_text_is_sure_if_its_quotation_and_the_names_are(
     reflection = EmbeddedReflection(FakeEvaluator(0.9), FakeQuoter(sure=sure))
     (made,) = reflection.candidates(continuations(Prefix(question), [TOWER]), WHOLE)
     assert made.sure == expected
-
-
-@pytest.mark.parametrize(
-    ("evaluator", "quoter", "said"),
-    [
-        (FakeEvaluator(error=ValueError("sk-secret-12345 bad")), FakeQuoter(), "ValueError"),
-        (FakeEvaluator(float("nan")), FakeQuoter(), "no number"),
-    ],
-)
-def test_a_failure_is_a_model_error(evaluator: FakeEvaluator, quoter: Quoter, said: str) -> None:
-    backend = EmbeddedReflection(evaluator, quoter)
-    with pytest.raises(ModelError, match=said) as caught:
-        backend.candidates(continuations(Prefix("Q?"), [LONG, KETTLE]), WHOLE)
-    assert "sk-secret" not in str(caught.value)
 
 
 @given(st.floats(0, 1))

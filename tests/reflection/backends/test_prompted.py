@@ -52,13 +52,6 @@ def test_a_form_becomes_what_a_model_with_the_tokens_would_have_written() -> Non
     )
 
 
-def test_an_irrelevant_passage_supports_nothing() -> None:
-    found = one(form(relevance="irrelevant", text="", utility=1))
-    assert found.text == "[Irrelevant][Utility:1]"
-    assert (found.support, found.tokens) == (None, 0)
-    assert one(form(relevance="irrelevant")).support is None
-
-
 @pytest.mark.parametrize("ending", ["retrieve", "continue", "no_retrieve", "end"])
 def test_a_segment_ends_as_the_model_says(ending: str) -> None:
     found = one(form(next=ending), limits=ONE)
@@ -153,18 +146,6 @@ def test_a_decision(said: str, token: str) -> None:
     assert "Ada was born in 1815." in shown
     assert "[Fully supported]" not in shown
     assert passage_of(model.prompts[0]) == "Ada\nAda wrote a program."
-
-
-def test_a_segment_is_asked_for_after_what_was_written() -> None:
-    model = FakeChatModel(replies=[form(next="end")])
-    PromptedReflection(model).candidates(
-        continuations(LATER, [Passage("Bob", "Bob read it.")]), ONE
-    )
-    PromptedReflection(model).candidates(continuations(LATER, [None]), WHOLE)
-    assert "<written>\nAda was born in 1815.\n</written>" in model.prompts[0][-1].text
-    assert passage_of(model.prompts[0]) == "Bob\nBob read it."
-    assert "exactly one sentence" in model.prompts[0][0].text
-    assert "from what you know" in model.prompts[1][0].text
 
 
 ATTACKS = [

@@ -93,13 +93,6 @@ def test_a_passage_beyond_the_context_is_cut(
     assert candidate.tokens > 0
 
 
-def test_a_question_beyond_the_context_is_refused(backend: TransformersReflection) -> None:
-    with pytest.raises(ModelError, match="Shorten the question"):
-        backend.candidates(continuations(Prefix("kettle " * 300), [passage("kettle")]), SHORT)
-    with pytest.raises(ModelError, match="Shorten the question"):
-        backend.decide([Prefix("kettle " * 300)])
-
-
 @pytest.mark.parametrize(
     ("removed", "said"),
     [
