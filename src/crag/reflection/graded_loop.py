@@ -112,9 +112,7 @@ class _GradedLoop:
                 self._flags.append("model_failed")
                 ended = "the model failed"
             unread = critique_of(_NOTHING, _UNSCORED, self._offered.numbered(place))
-            unread["flags"], unread["why"] = [], ended
-            if grade == "low":
-                unread["why"] = "its grade is low"
+            unread["flags"], unread["why"] = [], "its grade is low" if grade == "low" else ended
             self._critiques.append(unread)
         return final
 
@@ -167,8 +165,7 @@ class _GradedLoop:
         limits = SegmentLimits(self._settings.max_new_tokens, whole_answer=True)
         [candidate] = self._driver.candidates(asked, limits)
         self._tokens += candidate.tokens
-        has_passage = place is not None
-        text = candidate.text
+        text, has_passage = candidate.text, place is not None
         if not has_passage:
             text = text.partition(RETRIEVAL)[0].partition(OPEN)[0]
         scored = self._driver.rules.scored(candidate, self._settings, has_passage=has_passage)
