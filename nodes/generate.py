@@ -51,7 +51,7 @@ class Generate:
     """Answer the question with one model call, or by quoting, or abstain.
 
     Without knowledge the model is asked only where its own knowledge is allowed. One whose answer
-    says nothing, such as citations without a word or the question again, is asked once more,
+    says nothing, such as citations without a word, is asked once more,
     without the demand for citations, if the budget has a call left. A model that fails, refuses or
     says nothing gives way to quotations, and those to an abstention. One that finds no answer gives
     way to a quotation that is sure to be it.

@@ -69,6 +69,12 @@ def test_a_number_after_a_sentence_is_not_that_of_the_next() -> None:
     assert [one["strips"] for one in found.sentences] == [[1], [2]]
 
 
+def test_a_sentence_that_cites_another_strip_gets_the_one_that_supports_it_too() -> None:
+    found = told("Ada wrote the first program [2].")
+    assert found.answer == "Ada wrote the first program [1] [2]."
+    assert statuses(found) == [("Ada wrote the first program [1] [2].", "attributed", [2, 1])]
+
+
 def test_a_sentence_that_nothing_supports_is_told_whatever_it_cites() -> None:
     found = told("Ada wrote the first program [1]. Napoleon burnt Moscow [2]. It rained in Paris.")
     assert found.answer.endswith("Napoleon burnt Moscow [2]. It rained in Paris.")

@@ -154,3 +154,46 @@ def test_values_of_other_things_do_not_contradict() -> None:
     texts = ["The mill was built in 1731.", "The inn was opened in 1850, by the river."]
     found = asked("When was the mill built?", *map(Document, texts), evidence=texts)
     assert shown(found).strip() == texts[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "right", "wrong"),
+    [
+        ("What is a mill?", "A mill is a house where grain is ground.",
+         "The mill must be cleaned, as each mill is."),
+        ("Why does it stop?", "It stops because the river freezes.", "It stops in the winter."),
+    ],
+)  # fmt: skip
+def test_what_is_quoted_answers_what_was_asked(question: str, right: str, wrong: str) -> None:
+    found = asked(question, *map(Document, (wrong, right)), evidence=[wrong, right])
+    assert found[0].text == right
+    assert found[0].sure
+
+
+def test_a_yes_or_no_leads_with_the_sentence_that_decides_and_nothing_is_set_off() -> None:
+    text = "Cats sleep in the barn. Dogs are not allowed. Bring a lamp."
+    found = asked("Are dogs allowed?", Document(text), evidence=["in the barn"])
+    assert found[0].text.startswith("Dogs are not allowed.")
+    assert found[0].span is None
+
+
+def test_what_is_superseded_does_not_lead_and_other_documents_that_disagree_are_marked() -> None:
+    days = "You have {} days of holiday a year."
+    documents = [
+        Document(days.format(24), metadata={"title": "Rules 2021 (superseded)", "source": "a"}),
+        Document(days.format(27), metadata={"title": "Rules", "source": "b"}),
+        Document(days.format(30), metadata={"title": "Rules of Leeds", "source": "c"}),
+    ]
+    evidence = [days.format(n) for n in (24, 27, 30)]
+    found = asked("How many days of holiday?", *documents, evidence=evidence)
+    leading = [(one.lead, one.disagrees) for one in found if not one.further]
+    assert leading == [("Rules:", True), ("Rules of Leeds:", True)]
+
+
+def test_records_of_one_kind_are_shown_side_by_side() -> None:
+    records = [
+        Document(f"Invoice: {n}  \nCustomer: Mill  \nStatus: {status}", metadata={"source": "a"})
+        for n, status in (("X1", "paid"), ("X2", "open"))
+    ]
+    found = asked("What does the Mill owe?", *records, evidence=["Mill"])
+    assert [one.sure for one in found] == [False, False]

@@ -74,12 +74,12 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
         cited, mark = list(dict.fromkeys(sentence.cited)), ""
         status: SentenceStatus = "unsupported" if number is None else "cited"
         if number is not None:
-            texts = [strips[one] for one in cited or [number]]
+            texts = [strips[one] for one in dict.fromkeys([*cited, number])]
             if figures := misstated(question, sentence.text, texts):
                 status, wrong = "unsupported", [*wrong, *figures]
-            elif not cited:
+            elif number not in cited:
                 status = "attributed"
-                cited, mark = ([number], f" {as_mark(number)}") if add else ([], "")
+                cited, mark = ([*cited, number], f" {as_mark(number)}") if add else (cited, "")
         pieces += [answer[end : sentence.place], mark]
         start, end = sentence.start + shift, sentence.place
         shift += len(mark)
@@ -180,10 +180,10 @@ def _supported(
     attributor: Attributor | None,
     node: str,
 ) -> tuple[list[int | None], list[Event]]:
-    """Return the number of the strip that supports each sentence best, the first of equals.
+    """Return the number of a strip that supports each sentence, or None.
 
-    None stands for no strip, unless those that the sentence cites support it together. All are
-    judged in one call.
+    It is one that the sentence cites, if they support it alone or together, else the best of all,
+    the first of equals. All are judged in one call.
     """
     cited = [tuple(sorted(set(sentence.cited))) for sentence in sentences]
     several: list[tuple[int, ...]] = [group for group in cited if len(group) > 1]
@@ -203,11 +203,17 @@ def _supported(
             fallback = "shared words attribute the sentences"
             events.append(event("evaluator_failed", node, attempt.error, fallback))
     best: list[int | None] = []
+    numbers = [citation["number"] for citation in available]
     for row, group in zip(degrees, cited, strict=True):
-        alone = row[: len(available)]
-        together = [row[len(available) + sets.index(group)]] if group in sets else []
-        is_supported = max([*alone, *together], default=0.0) >= threshold
-        best.append(available[alone.index(max(alone))]["number"] if is_supported else None)
+        alone = dict(zip(numbers, row, strict=False))
+        together = row[len(numbers) + sets.index(group)] if group in sets else 0.0
+        own = max(group, key=lambda number: alone[number], default=None)
+        any_strip = max(numbers, key=lambda number: alone[number], default=None)
+        if own is not None and max(alone[own], together) >= threshold:
+            best.append(own)
+        else:
+            is_supported = any_strip is not None and alone[any_strip] >= threshold
+            best.append(any_strip if is_supported else None)
     return best, events
 
 

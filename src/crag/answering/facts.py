@@ -45,11 +45,12 @@ def misstated(question: str, sentence: str, strips: Sequence[Citation]) -> list[
     named = named_odds(question, pairs)
     if min(named, default=0) > -NAMES_ONE:  # The question names none of them, the sentence may.
         named = named_odds(_FIGURE.sub("", sentence), pairs)
-    own, others = list[str](), list[str]()
+    own, others, stated = list[str](), list[str](), list[str]()
     for (one, at), label, text, odds in zip(places, labels, texts, named, strict=True):
         has_name = one.label(at) or any(name.isalpha() for name in names_in(text))
         is_about = odds > -NAMES_ONE or (one.parts[at].kind == "sentence" and not has_name)
         (own if is_about else others).append(f"{label}\n{text}")
+        stated += [text] if is_about else []
     said, other = "\n".join(own), "\n".join(others)
     given = _numbers(f"{question}\n{said}")
     wrong = [figure for figure in _numbers(sentence) if figure not in given]
@@ -59,7 +60,7 @@ def misstated(question: str, sentence: str, strips: Sequence[Citation]) -> list[
         for word in question_words(sentence)
         if word in elsewhere and word not in held and not _NUMBER.search(word)
     ]
-    return [*dict.fromkeys(wrong), *_turned_round(sentence, own)]
+    return [*dict.fromkeys(wrong), *_turned_round(sentence, stated)]
 
 
 def _as_strip(citation: Citation) -> Strip:

@@ -90,10 +90,11 @@ def _of_provider(name: str, temperature: float | None) -> BaseChatModel:
         from langchain.chat_models import init_chat_model  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingPackageError("langchain", f"the model {name!r}") from error
-    options = {} if temperature is None else {"temperature": temperature}
+    options: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
     try:
         return init_chat_model(name, **options)
     except ImportError as error:
         raise MissingPackageError(provider_package(error), f"the model {name!r}") from error
     except ValueError as error:
         raise ModelError(name, "unknown", str(error)) from error
+    return model

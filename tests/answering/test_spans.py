@@ -1,0 +1,29 @@
+"""What is set off in a quotation is a whole date, amount or name, or nothing is."""
+
+import pytest
+
+from crag.answering.spans import set_off
+from crag.reading import Span
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "found", "shown"),
+    [
+        ("What is the limit?", "The limit is 1,260.50 EUR a night.", "260", "1,260.50 EUR"),
+        ("When does it end?", "It ends on 30 June 2025 and not before.", "June", "30 June 2025"),
+        ("When does it end?", "It ends on 2025-06-30.", "06", "2025-06-30"),
+        ("How long?", "It runs for 36 months.", "36", "36 months"),
+        ("Who was there?", "Present: Ines Okafor, Tom Hale and Priya Raman.", "Tom",
+         "Ines Okafor, Tom Hale and Priya Raman"),
+        ("How long?", "It is 16 weeks. Tell us 8 weeks before.", "16 weeks. Tell us 8", "16 weeks"),
+        ("What is the rate limit?", "The rate limit is kept low.", "rate limit", None),
+        ("Which forms?", "Which forms do I need? Ask us.", "Which forms do", None),
+        ("What is the limit?", "The limit is 3 or 4.", "", None),
+    ],
+)  # fmt: skip
+def test_the_whole_is_set_off(question: str, text: str, found: str, shown: str | None) -> None:
+    start = text.index(found)
+    span = Span(start=start, end=start + len(found), score=0.5 if found else -0.5)
+    place = set_off(question, text, span, (0, len(text)))
+    assert (place and text[slice(*place)]) == shown
+    assert set_off(question, text, span, (0, start)) is None
