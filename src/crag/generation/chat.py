@@ -92,7 +92,7 @@ def _of_provider(name: str, temperature: float | None) -> BaseChatModel:
         raise MissingPackageError("langchain", f"the model {name!r}") from error
     options: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
     try:
-        return init_chat_model(name, **options)
+        model: BaseChatModel = init_chat_model(name, **options)
     except ImportError as error:
         raise MissingPackageError(provider_package(error), f"the model {name!r}") from error
     except ValueError as error:
