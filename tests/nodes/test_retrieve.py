@@ -16,18 +16,34 @@ from crag.testing import FakeRetriever
 ASKED: Any = {"question": "Who wrote it?"}
 
 
-def test_the_retriever_is_asked_the_question_and_k_documents_stay(
-    documents: list[Document],
-) -> None:
-    retriever = FakeRetriever(documents=documents * 9)
+MANY = [Document(f"Text {number}.") for number in range(18)]
+
+
+def test_the_retriever_is_asked_the_question_and_k_documents_stay() -> None:
+    retriever = FakeRetriever(documents=MANY)
     update = Retrieve(retriever).run(ASKED, Settings(k=3))
     assert len(update["documents"]) == 3
     assert retriever.questions == ["Who wrote it?"]
 
 
-def test_a_vector_store_is_asked_for_k(documents: list[Document]) -> None:
+def test_copies_of_a_text_stand_once_with_all_their_places() -> None:
+    copies = [Document("Leave is  30 days.", metadata={"source": f"{n}.md"}) for n in range(9)]
+    other = Document("Leave is 25 days in Berlin.", metadata={"source": "berlin.md"})
+    titled = Document("leave is 30 days.", metadata={"title": "Interns", "source": "interns.md"})
+    retriever = FakeRetriever(documents=[*copies, other, titled])
+    found = Retrieve(retriever).run(ASKED, Settings(k=11))["documents"]
+    assert [document.metadata["source"] for document in found] == [
+        "0.md",
+        "berlin.md",
+        "interns.md",
+    ]
+    also = [{"source": f"{n}.md", "position": ""} for n in range(1, 9)]
+    assert found[0].metadata["also"] == also
+
+
+def test_a_vector_store_is_asked_for_k() -> None:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents(documents * 9)
+    store.add_documents(MANY)
     update = Retrieve(store.as_retriever(search_kwargs={"k": 2})).run(ASKED, Settings(k=7))
     assert len(update["documents"]) == 7
 

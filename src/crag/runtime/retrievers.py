@@ -28,15 +28,21 @@ def ignored_filters(retriever: BaseRetriever, settings: Settings) -> list[str]:
 
 
 def documents_of(found: Iterable[Document], most: int) -> list[Document]:
-    """Return at most `most` documents, their metadata as plain JSON, which every store keeps."""
-    return [
-        Document(
-            id=document.id,
-            page_content=well_formed(document.page_content),
-            metadata=plain_json(document.metadata),
-        )
-        for document in islice(found, most)
-    ]
+    """Return at most `most` documents, their metadata as plain JSON, which every store keeps.
+
+    Equal texts under one title stand once, as copies would crowd out what else was found. The
+    metadata `also` of the first one names the places of the others.
+    """
+    documents: dict[tuple[str, ...], Document] = {}
+    for document in islice(found, most):
+        text, metadata = well_formed(document.page_content), plain_json(document.metadata)
+        under = (str(metadata.get(name) or "") for name in ("title", "section"))
+        own = Document(id=document.id, page_content=text, metadata=metadata)
+        first = documents.setdefault((*under, *text.casefold().split()), own)
+        if first is not own and isinstance(also := first.metadata.setdefault("also", []), list):
+            address = str(metadata.get("url") or metadata.get("source") or "")
+            also.append({"source": address, "position": str(metadata.get("position") or "")})
+    return list(documents.values())
 
 
 def _names(retriever: BaseRetriever | None) -> tuple[str, ...]:
