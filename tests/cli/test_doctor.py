@@ -13,6 +13,7 @@ from crag.index import DocumentIndex, index_paths
 from crag.runtime.environment import Environment
 from tests.commands import crag
 from tests.loopback import Loopback, serving
+from tests.misbehaving import CUT, ERRORS, REFUSALS, THOUGHTS, Way
 from tests.openai_replies import completion
 
 
@@ -101,6 +102,25 @@ def test_servers_are_asked_once_and_blamed_where_they_refuse(
         assert told[part].state == "broken"
         assert told[part].todo
         assert "sk-of-the-test" not in told[part].todo
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        (CUT["length"], "cut off (length): raise the server's limit of tokens"),
+        (THOUGHTS["think"], ""),
+        (lambda _: completion("<think>Hmm.</think>"), "switch its thinking off"),
+        (REFUSALS["temperature"], ""),
+        *ERRORS.values(),
+    ],
+)
+def test_what_a_server_of_models_does_wrong_is_named(
+    monkeypatch: pytest.MonkeyPatch, way: Way, words: str
+) -> None:
+    with serving(way) as model:
+        told = examined(monkeypatch, CRAG_MODEL="local", OPENAI_BASE_URL=f"{model.url}/v1")
+    assert told["answers"].state == ("broken" if words else "ready")
+    assert words in told["answers"].todo
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _COLOURS = {"ready": "green", "missing": "yellow", "broken": "red"}
 _QUESTION = "What is Corrective RAG?"
 _PASSAGE = "Corrective RAG grades what was retrieved and corrects it."
+_LIMIT = "raise the server's limit of tokens for a reply"
+_SILENT = "switch its thinking off, or raise the server's limit of tokens for a reply"
 _QUOTES = "set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL, for written answers"
 
 
@@ -106,8 +108,12 @@ def _checks(place: "Environment") -> Iterator[Check]:
 
     def asked(model: Any) -> None:
         reply = ask(model, [HumanMessage("Reply with one word: ready")])
+        if reply.cut:
+            raise CragError(f"every reply is cut off ({reply.cut}): {_LIMIT}")
         if reply.problem:
-            raise CragError(str(reply.detail))
+            raise CragError(
+                f"{reply.detail}: {_SILENT}" if reply.problem == "empty" else str(reply.detail)
+            )
 
     def model() -> Any:
         with suppress(CragError):  # Which is told once, of the answers.
