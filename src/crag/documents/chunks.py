@@ -259,8 +259,8 @@ def _items(items: Sequence[Item], lead: Sequence[Line]) -> Iterator[_Piece]:
 
 
 def _parts_of_item(item: Item) -> Iterator[_Piece]:
-    margin = " " * (len(item.mark) + 1)
     """Yield the blocks of an item, the later ones below its first line."""
+    margin = " " * (len(item.mark) + 1)
     opening: _Piece | None = None
     for block, follower in zip_longest(item.blocks, item.blocks[1:]):
         for number, piece in enumerate(_pieces(block, follower, None)):
@@ -304,7 +304,11 @@ def _stanzas(lines: Sequence[Line], lead: Sequence[Line]) -> Iterator[_Piece]:
     """Yield parts of code that is too long, each between fences."""
     fence, *code, end = lines
     room = max(CHUNK_SIZE - _size(lead) - _size([fence, end]), _LEAST_ROOM)
-    code = [line._replace(text=part) for line in code for part in _by_characters(line.text, room)]
+    code = [
+        line._replace(text=line.text[at : at + room])
+        for line in code
+        for at in range(0, max(len(line.text), 1), room)
+    ]
     start = 0
     while start < len(code):
         until = _end_of_part(code, start, room)
@@ -336,10 +340,6 @@ def _end_of_part(code: Sequence[Line], start: int, room: int) -> int:
         ends.append((depth + _DEEP * (not is_gap) + 2 * _DEEP * (quotes % 2), at + 1))
     large = [one for one in ends if 2 * one[1] >= ends[-1][1] + start]
     return min(large, key=lambda one: (one[0], -one[1]))[1]
-
-
-def _by_characters(text: str, room: int) -> Iterator[str]:
-    yield from (text[at : at + room] for at in range(0, max(len(text), 1), room))
 
 
 def _filled(sections: Sequence[_Section]) -> Iterator[Chunk]:
@@ -383,12 +383,10 @@ def _chunk(path: tuple[str, ...], pieces: Sequence[_Piece]) -> Chunk:
         lines += [first, *others]
         kinds[piece.kind] += 0 if piece.kind == "heading" else piece.size
     kind = kinds.most_common(1)[0][0]
-    lines = [line._replace(text=_without_last_space(line.text)) for line in lines]
+    lines = [
+        one if one.text.endswith("  ") else one._replace(text=one.text.rstrip()) for one in lines
+    ]
     return Chunk(path, _KINDS.get(kind, "prose"), lines, repeated)
-
-
-def _without_last_space(text: str) -> str:
-    return text if text.endswith("  ") else text.rstrip()
 
 
 def _with_blank(lines: Sequence[Line]) -> list[Line]:
