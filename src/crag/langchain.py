@@ -47,10 +47,9 @@ class CorrectiveRetriever(BaseRetriever):
     """Correct the results of another retriever: grade, refine, and search the web if needed.
 
     It returns the kept strips as documents (see `documents_of`). If nothing passes, it returns an
-    empty list and logs the reason. A retriever, evaluator, model, search or page that fails is
-    recorded as an event, as in the graphs. If `settings` do not set `k`, a wrapped vector store
-    retriever is called with its own `search_kwargs["k"]`; the same goes for the other settings that
-    an `IndexRetriever` takes.
+    empty list and logs the reason. What fails is an event, as in the graphs. Unless `settings` set
+    `k`, a wrapped vector store retriever is called with its own `search_kwargs["k"]`; the same goes
+    for the other settings that an `IndexRetriever` takes.
 
     Raises:
         SettingsError: a setting is unknown or out of range.

@@ -188,13 +188,12 @@ class Variant(_Group):
     refine: bool = True
     """Decompose, filter and recompose the documents. Off: use them whole."""
     decomposition: Decomposition = "sentences"
-    """How documents are cut into strips: units of up to three sentences, or one of the official
-    modes: whole passages (selection), excerption, windows of 50 words (fixed_num), or windows that
-    count the spaces around a passage as words, as the official reader does
-    (fixed_num_spaced)."""
+    """How documents are cut into strips: units of up to three sentences, or an official mode: whole
+    passages (selection), excerption, windows of 50 words (fixed_num), also with the spaces around a
+    passage counted as words (fixed_num_spaced)."""
     strip_scores: Literal["in_context", "alone"] = "in_context"
-    """How strips are scored: by the evaluator's reading of their whole document, if it reads; or
-    each alone, as in the paper. An evaluator that does not read scores them alone."""
+    """How strips are scored: by the reading of their whole document, if the evaluator reads; or
+    each alone, as in the paper."""
     strip_order: Literal["original", "score"] = "original"
     """Order of the kept strips: as in the documents (paper), or best first (official code)."""
     titles: Literal["every_strip", "passage", "none"] = "every_strip"
@@ -207,16 +206,15 @@ class Variant(_Group):
     select: bool = True
     """Filter web text with the evaluator. Off: use all of it."""
     self_crag_knowledge: Literal["routed", "assembled", "distributed"] = "routed"
-    """Self-CRAG: the knowledge that reflection reads: only the text of the action (routed); the
-    Correct, Incorrect and Ambiguous texts, which searches the web for every question (assembled:
-    the paper's table); or the same with each piece from the web as its own passage
-    (distributed)."""
+    """Self-CRAG: the knowledge that reflection reads: the text of the action (routed); the texts of
+    all three, which searches the web for every question (assembled: the paper's table); or these
+    with each piece from the web as its own passage (distributed)."""
     ambiguous_text: Literal["strips", "joint"] = "strips"
     """Self-CRAG: the text of Ambiguous knowledge: its strips, or the paper's joint text, which
     numbers the knowledge from documents and from the web."""
     knowledge_title: Literal["best_strip", "first_document"] = "best_strip"
-    """Self-CRAG: the title of knowledge that combines several texts: the title of its best strip,
-    or always the title of the first document (official)."""
+    """Self-CRAG: the title of combined knowledge: of its best strip, or of the first document
+    (official)."""
 
 
 _OURS = Variant()
