@@ -9,7 +9,7 @@ says yes or no to each document in turn, any "no" adds a web search for the rewr
 the results are added to the documents that passed; nothing is refined, and no page is read.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -19,12 +19,13 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
+from langchain_core.messages import AnyMessage
 from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import ConfigDict
 
-from crag.answering.model_calls import ask
+from crag.answering.model_calls import Reply, aask, ask
 from crag.correction.provenance import kept_whole, strips_of_snippet, title_of, unscored
 from crag.correction.queries import cut, longest_query
 from crag.correction.scoring import with_title
@@ -199,27 +200,38 @@ class GradeOneByOne:
 
     def run(self, state: State, settings: Settings) -> Update:  # noqa: ARG002 - a node's form
         """Write a score for each document, and those that pass."""
-        scores, events, usage = list[float](), [], Usage()
+        return _judged(state, [ask(self._model, prompt) for prompt in self._asked(state)])
+
+    async def arun(self, state: State, settings: Settings) -> Update:  # noqa: ARG002 - a node's form
+        """Do the same, awaiting the model, so that many questions may wait at once."""
+        return _judged(state, [await aask(self._model, prompt) for prompt in self._asked(state)])
+
+    def _asked(self, state: State) -> Iterator[list[AnyMessage]]:
         for document in state["documents"]:
             shown = with_title(title_of(document), document.page_content)
             values = {"question": neutral(state["question"]), "knowledge": neutral(shown)}
-            reply = ask(self._model, self._prompts.render("grade_direct", **values))
-            usage = add_usage(usage, reply.usage)
-            try:
-                scores.append(YES if reply.problem is None and verdict(reply.text) else NO)
-                if reply.problem is not None:
-                    events.append(event("model_failed", "grade", reply.detail, "counted as no"))
-            except EvaluatorError as error:
-                scores.append(NO)
-                events.append(event("model_empty", "grade", error, "counted as no"))
-        pairs = zip(state["documents"], scores, strict=True)
-        passed = [document for document, score in pairs if score == YES]
-        return {
-            "documents": graded(state["documents"], scores),
-            "strips": kept_whole(passed, "the model said yes"),
-            "events": events,
-            "usage": usage,
-        }
+            yield self._prompts.render("grade_direct", **values)
+
+
+def _judged(state: State, replies: Sequence[Reply]) -> Update:
+    scores, events, usage = list[float](), [], Usage()
+    for reply in replies:
+        usage = add_usage(usage, reply.usage)
+        try:
+            scores.append(YES if reply.problem is None and verdict(reply.text) else NO)
+            if reply.problem is not None:
+                events.append(event("model_failed", "grade", reply.detail, "counted as no"))
+        except EvaluatorError as error:
+            scores.append(NO)
+            events.append(event("model_empty", "grade", error, "counted as no"))
+    pairs = zip(state["documents"], scores, strict=True)
+    passed = [document for document, score in pairs if score == YES]
+    return {
+        "documents": graded(state["documents"], scores),
+        "strips": kept_whole(passed, "the model said yes"),
+        "events": events,
+        "usage": usage,
+    }
 
 
 class Snippets:

@@ -1,4 +1,4 @@
-"""Sheets for people who judge answers: drawn from a run, filled in, counted."""
+"""Studies beside the tables: sheets for people, operations of a token, calls of tutorials."""
 
 import csv
 from pathlib import Path
@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from crag.errors import DataError
+from crag.generation import load_chat_model
 from crag.papers.bench.examples import Example
 from crag.papers.studies import annotation_sheet as SHEET  # noqa: N812
+from crag.papers.studies.tutorials import CASES, measured, services
+from crag.parts import Parts
+from crag.testing import FakeEvaluator, FakeRetriever
+from crag.web import SearxngSearcher
+from crag.web.reader import HttpPageReader
+from tests.conftest import DOCUMENTS
 
 RAW = "[Retrieval][Relevant]It is red.[Partially supported][Utility:5]"
 
@@ -81,3 +88,60 @@ def test_another_word_is_named_with_its_line(tmp_path: Path) -> None:
     filled(path, path, [("maybe", "", "")])
     with pytest.raises(DataError, match=r"sheet.csv, line 2: .*'maybe'; write one of yes, no"):
         SHEET.agreement([path])
+
+
+@pytest.mark.slow
+def test_a_pass_of_the_generator_is_its_matrix_products() -> None:
+    from transformers import LlamaConfig
+
+    from crag.papers.studies import flops
+
+    layers, width, inner, words, tokens = 2, 32, 64, 100, 10
+    config = LlamaConfig(
+        hidden_size=width, intermediate_size=inner, num_hidden_layers=layers,
+        num_attention_heads=4, vocab_size=words,
+    )  # fmt: skip
+    weights = layers * (4 * width * width + 3 * width * inner) + width * words
+    attention = layers * 2 * tokens * tokens * width
+    assert flops.generator_flops(tokens, config) == 2 * tokens * weights + 2 * attention
+
+
+@pytest.mark.slow
+def test_twice_the_pair_costs_more_than_twice() -> None:
+    from transformers import T5Config
+
+    from crag.papers.studies import flops
+
+    small = T5Config(
+        d_model=16, d_ff=32, d_kv=4, num_layers=1, num_heads=4, vocab_size=50, num_labels=1,
+        decoder_start_token_id=0,
+    )  # fmt: skip
+    one, two = flops.evaluator_flops(16, small), flops.evaluator_flops(32, small)
+    assert 2 * one < two < 4 * one
+
+
+@pytest.mark.slow
+def test_methods_are_told_as_in_the_paper() -> None:
+    from crag.papers.studies import flops
+
+    told = [flops.told(method, 10 * 10**12, 10**12) for method in flops.METHODS]
+    assert told == ["10.0", "11.0", "10.0 to 50.0", "11.0 to 31.0"]
+
+
+@pytest.mark.slow
+async def test_calls_are_1_2_2_against_one_for_each_document() -> None:
+    with services(0.02) as (address, search):
+        model: Any = load_chat_model("m", base_url=address, retries=0)
+        parts = Parts(
+            retriever=FakeRetriever(documents=list(DOCUMENTS)),
+            evaluator=FakeEvaluator(0.9),
+            model=model,
+            searcher=SearxngSearcher(search),
+            reader=HttpPageReader(allow_loopback=True),
+        )
+        rows = await measured(parts, [2], 2, 1)
+        await model.root_async_client.close()
+    calls = [(row[1], row[2], row[3]) for row in rows]
+    expected = [4, 3, 1, 2, 2]  # No passage of these has a number, so that none passes the grader.
+    assert calls[:5] == [("1", c.name, str(n)) for c, n in zip(CASES, expected, strict=True)]
+    assert [number for *_, number in calls[5:]] == list(map(str, expected))
