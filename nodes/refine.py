@@ -8,12 +8,13 @@ from typing_extensions import TypedDict
 from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import kept_whole, source_of, strip_of, title_of, unscored
 from crag.correction.scoring import with_title
-from crag.correction.strips import as_split, decompose, spans_of
+from crag.correction.strips import as_split, decompose
 from crag.events import Event
 from crag.parts import Evaluator
 from crag.runtime.evaluator_calls import filter_strips
 from crag.settings import Settings
 from crag.state import State, Strip, Usage
+from crag.text.units import units_of
 
 
 class StripsUpdate(TypedDict):
@@ -42,7 +43,11 @@ class Refine:
             return StripsUpdate(strips=whole, events=[], usage=Usage())
         question, documents = state["question"], state["documents"]
         readings = [one.metadata["reading"] for one in documents if "reading" in one.metadata]
-        if settings.variant.strip_scores == "in_context" and len(readings) == len(documents) > 0:
+        variant = settings.variant
+        is_in_context = (
+            variant.strip_scores == "in_context" and variant.decomposition == "sentences"
+        )
+        if is_in_context and len(readings) == len(documents) > 0:
             in_context = strips_in_context(question, documents, readings, settings)
             return StripsUpdate(strips=without_readings(in_context), events=[], usage=Usage())
         strips = _strips(state, settings)
@@ -66,7 +71,7 @@ def _strips(state: State, settings: Settings) -> list[Strip]:
     for index, document in enumerate(state["documents"]):
         text, source = document.page_content, source_of(document, index)
         if mode == "sentences" and titles != "passage":
-            strips += [strip_of(document, source, unit) for unit in spans_of(text)]
+            strips += [strip_of(document, source, unit) for unit in units_of(text)]
             continue
         # Their white space, or words before them, are not those of the document.
         if titles == "passage":

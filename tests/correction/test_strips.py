@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.correction.strips import as_split, choose, decompose, located, recompose
+from crag.correction.strips import as_split, choose, decompose, recompose
 from crag.papers.settings import PaperSettings
-from crag.settings import Decomposition, Settings
+from crag.settings import Settings
 from crag.state import Source, Strip
 from crag.text.sentences import sentences_of
 
@@ -129,18 +129,6 @@ def test_the_official_reader_strips_a_line_and_not_its_passages() -> None:
 )
 def test_white_space_has_no_strips(mode: str) -> None:
     assert decompose(" \n\t ", mode) == []  # type: ignore[arg-type]
-
-
-@given(st.text(), st.sampled_from(["sentences", "selection", "fixed_num", "fixed_num_spaced"]))
-@example(" 0 ", "fixed_num_spaced")  # A strip that keeps its indentation.
-def test_strips_can_be_located_in_their_text(text: str, mode: Decomposition) -> None:
-    strips = decompose(text, mode)
-    places = located(text, strips)
-    assert len(places) == len(strips)
-    for strip, (start, end) in zip(strips, places, strict=True):
-        assert "".join(text[start:end].split()) == "".join(strip.split())
-        found = text[start:end]
-        assert found == (found.rstrip() if strip.startswith(found) else found.strip())
 
 
 @given(st.lists(st.floats(-1, 1), max_size=40), st.integers(1, 10))

@@ -9,7 +9,7 @@ import pytest
 
 from crag.answering.citations import attributed, validate
 from crag.correction.queries import keywords, read_query
-from crag.correction.strips import decompose, located, neutral_knowledge
+from crag.correction.strips import decompose, neutral_knowledge
 from crag.documents.chunks import chunks_of
 from crag.documents.markdown import read_markdown
 from crag.documents.restructured import read_rst
@@ -73,9 +73,9 @@ READERS: dict[str, Callable[[str], Any]] = {
     "cleaned": cleaned,
     "without_reflection": without_reflection,
     "split_options": split_options,
-    "sentences": lambda text: located(text, decompose(text, "sentences")),
+    "sentences": lambda text: decompose(text, "sentences"),
     "sentences_de": lambda text: split_sentences(text, "de"),
-    "fixed_num": lambda text: located(text, decompose(text, "fixed_num")),
+    "fixed_num": lambda text: decompose(text, "fixed_num"),
     "excerption": lambda text: decompose(text, "excerption"),
     "read_query": read_query,
     "keywords": keywords,

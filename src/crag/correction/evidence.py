@@ -14,10 +14,11 @@ from langchain_core.documents import Document
 
 from crag.correction.naming import about, named_odds
 from crag.correction.provenance import source_of, source_within, strip_of
-from crag.correction.strips import choose, score_of, spans_of
+from crag.correction.strips import choose, score_of
 from crag.reading import Reading, evidence_in, sliced
 from crag.settings import Settings
 from crag.state import Strip
+from crag.text.units import units_of
 
 STRIPS_KEPT_IN_CONTEXT: Final = 8
 """Strips kept of the documents unless `Settings.strips_kept` says otherwise. They hold the
@@ -44,7 +45,7 @@ def strips_in_context(
     strips: list[Strip] = []
     for rank, (document, reading) in enumerate(zip(documents, readings, strict=True)):
         source, standing = source_of(document, rank), _standing(reading, rank)
-        for unit in spans_of(document.page_content, settings.variant.decomposition):
+        for unit in units_of(document.page_content):
             own = sliced(reading, unit.start, unit.end, standing)
             strips.append(_scored(strip_of(document, source, unit), own))
     strips = named_first(question, strips)
@@ -68,7 +69,7 @@ def named_first(question: str, strips: Sequence[Strip]) -> list[Strip]:
 def parts_in_context(strip: Strip, reading: Reading) -> Iterator[tuple[int, Strip]]:
     """Cut a text that was read whole, and yield the offset of each part with the part, scored."""
     text, standing = strip["text"], _standing(reading, 0)
-    for unit in spans_of(text):
+    for unit in units_of(text):
         part: Strip = {**strip, "text": text[unit.start : unit.end]}
         part["source"] = source_within(strip["source"], text, unit.start, unit.end)
         part["headings"] = [*strip.get("headings", []), *unit.headings]

@@ -1,14 +1,11 @@
 """A shortlist by word overlap, for more texts than an evaluator should score."""
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import count
 
-from crag.correction.queries import keywords
-
-_WORD = re.compile(r"\w+")
+from crag.text.words import question_words, words
 
 
 def shortlist(question: str, texts: Sequence[str], most: int, sources: Sequence[str]) -> list[int]:
@@ -20,9 +17,8 @@ def shortlist(question: str, texts: Sequence[str], most: int, sources: Sequence[
     """
     if len(texts) <= most:
         return list(range(len(texts)))
-    question_words = set(_words(keywords(question)))
-    shared = [question_words.intersection(_words(text)) for text in texts]
-    seen = Counter(word for words in shared for word in words)
+    shared = [{*question_words(question)}.intersection(words(text)) for text in texts]
+    seen = Counter(word for own in shared for word in own)
     weight = {word: math.log((len(texts) + 1) / times) for word, times in seen.items()}
     best = sorted(range(len(texts)), key=lambda place: -sum(weight[w] for w in shared[place]))
     turns: defaultdict[str, count[int]] = defaultdict(count)
@@ -35,9 +31,5 @@ def shares_less(question: str, text: str, snippet: str) -> bool:
 
     Then it is another text: a check for robots, a login or a notice that the page is gone.
     """
-    asked = set(_words(keywords(question)))
-    return len(asked.intersection(_words(text))) < len(asked.intersection(_words(snippet)))
-
-
-def _words(text: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(text)]
+    asked = {*question_words(question)}
+    return len(asked.intersection(words(text))) < len(asked.intersection(words(snippet)))

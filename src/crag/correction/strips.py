@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
-from crag.text.units import SENTENCES_PER_STRIP, Unit, units_of
+from crag.text.units import SENTENCES_PER_STRIP, units_of
 from crag.text.untrusted import neutral
 
 FIXED_WORDS, SHORTEST_REMAINDER = 50, 10
@@ -37,31 +37,6 @@ def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
             return _fixed_windows(_BREAKS.sub(" ", text).strip())
         case "fixed_num_spaced":
             return _fixed_windows(_BREAKS.sub(" ", text))
-
-
-def spans_of(text: str, mode: Decomposition = "sentences") -> list[Unit]:
-    """Return what `decompose` cuts a text into, as spans of it."""
-    if mode == "sentences":
-        return units_of(text)
-    return [Unit(*place) for place in located(text, decompose(text, mode))]
-
-
-def located(text: str, strips: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where each strip starts and ends in the text it was cut from, with its indentation.
-
-    The strips must hold all of the text except white space, in order: see `decompose`.
-    """
-    solid = [place for place, character in enumerate(text) if not character.isspace()]
-    places: list[tuple[int, int]] = []
-    used = 0
-    for strip in strips:
-        size = sum(not character.isspace() for character in strip)
-        start = solid[used]
-        indented = max(0, start - len(strip) + len(strip.lstrip()))
-        begin = indented if text.startswith(strip, indented) else start
-        places.append((begin, solid[used + size - 1] + 1))
-        used += size
-    return places
 
 
 def choose(
