@@ -40,8 +40,8 @@ def test_nothing_below_the_threshold_is_quoted() -> None:
     assert ExtractiveAnswerer(evaluator).quote("What?", []) == []
 
 
-def test_a_sentence_is_quoted_once_and_no_more_than_asked_for() -> None:
+def test_a_sentence_is_quoted_once_and_no_more_than_three() -> None:
     twice = [strip("The answer is right here."), strip("The answer is right here.")]
     assert len(ExtractiveAnswerer(FakeEvaluator(0.9)).quote("What?", twice)) == 1
     many = [strip(f"Answer number {n} is here.") for n in range(9)]
-    assert len(ExtractiveAnswerer(FakeEvaluator(0.9), most=2).quote("What?", many)) == 2
+    assert len(ExtractiveAnswerer(FakeEvaluator(0.9)).quote("What?", many)) == 3

@@ -142,6 +142,8 @@ class Trace:
 
     def _answer(self, update: Mapping[str, Any]) -> None:
         answer, citations = from_one(update["answer"], update.get("citations") or [])
+        # Around a table, a list or code, quotation marks would stand on lines of their own.
+        answer = answer.replace("“\n\n", "").replace("\n\n” [", "\n\n[")
         self._print()
         if self._console.is_terminal:
             self._console.print(Markdown(without_controls(answer), hyperlinks=False))

@@ -18,12 +18,12 @@ _MOST_SENTENCES, _MOST_STRIPS = 3, 4
 
 
 class ExtractiveAnswerer:
-    """Quote at most `most` parts of the strips, if the best reaches `threshold`.
+    """Quote a few parts of the strips, if the best reaches `threshold`.
 
-    An evaluator that reads has read the strips in their documents; the best of them are quoted, the
-    very best first, four unless `most` says otherwise, and nothing is evaluated again. What does
-    not reach `threshold` is likely to answer, unless it is below the evaluator's
-    `closest_threshold` too. See `crag.answering.quoting`.
+    An evaluator that reads has read the strips in their documents; the best four of them are
+    quoted, the very best first, and nothing is evaluated again. What does not reach `threshold` is
+    likely to answer, unless it is below the evaluator's `closest_threshold` too. See
+    `crag.answering.quoting`.
 
     With any other evaluator, sentences are scored alone, in one call, and three that reach the
     threshold are quoted. Only prose of four words and more is quoted, nothing twice.
@@ -32,11 +32,8 @@ class ExtractiveAnswerer:
     upper threshold if it has none.
     """
 
-    def __init__(
-        self, evaluator: Evaluator, *, most: int | None = None, threshold: float | None = None
-    ) -> None:
+    def __init__(self, evaluator: Evaluator, *, threshold: float | None = None) -> None:
         self._evaluator = evaluator
-        self._most = most
         self._threshold = threshold
 
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
@@ -54,7 +51,7 @@ class ExtractiveAnswerer:
             if score >= threshold
         ]
         best = sorted(quotations, key=lambda quotation: -quotation.score)
-        chosen = best[: self._most or _MOST_SENTENCES]
+        chosen = best[:_MOST_SENTENCES]
         return [quotation for quotation in quotations if quotation in chosen]
 
     def _read(
@@ -64,7 +61,7 @@ class ExtractiveAnswerer:
         quotations = quotations_in(
             question,
             [part.strip for part in parts],
-            most=self._most or _MOST_STRIPS,
+            most=_MOST_STRIPS,
             threshold=evaluator.quote_threshold if self._threshold is None else self._threshold,
             # Other evaluators may have no least score of a passage worth showing.
             closest=float(getattr(evaluator, "closest_threshold", LOWEST)),
