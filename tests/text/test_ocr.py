@@ -78,7 +78,7 @@ def told(path: Path, extra: str) -> tuple[str | None, str | None]:
 def test_pages_that_are_pictures_are_read_in_their_place(tmp_path: Path) -> None:
     german = "Die Mühle wurde größer; im Café gibt es Brötchen."
     body = scan(tmp_path / "a.pdf", "A text layer.", LINES, [], [german])
-    blocks = read_pdf(body.read_bytes()).blocks
+    _, blocks = read_pdf(body.read_bytes())
     assert [(block.first, block.text) for block in blocks] == [
         (1, "A text layer."), (2, LINES[0]), (2, " ".join(LINES[2:])), (4, german)
     ]  # fmt: skip

@@ -10,21 +10,21 @@ from pypdf.generic import NameObject, StreamObject
 from reportlab.pdfgen.canvas import Canvas
 
 from crag.errors import ContentError
-from crag.text.blocks import text_of
-from crag.text.pdf import PdfBlocks, PdfText, read_pdf, read_web_pdf, running_heads
+from crag.text.blocks import Block, text_of
+from crag.text.pdf import read_pdf, read_web_pdf, running_heads
 from crag.text.pdf_page import Segment
 from tests.web.site import PARAGRAPHS, pdf
 
 read_web = partial(read_web_pdf, most_pages=1000, most_characters=1_000_000)
 READERS = pytest.mark.parametrize("read", [read_pdf, read_web])
-Read = Callable[[bytes], PdfText | PdfBlocks]
+Found = tuple[str, list[str]] | tuple[str, list[Block]]
+Read = Callable[[bytes], Found]
 
 
-def said(found: PdfText | PdfBlocks) -> str:
+def said(found: Found) -> str:
     """Return what was read, pages apart."""
-    if isinstance(found, PdfBlocks):
-        return text_of(found.blocks)
-    return "\n\n".join(filter(None, found.pages))
+    parts = (one if isinstance(one, str) else text_of([one]) for one in found[1])
+    return "\n\n".join(filter(None, parts))
 
 
 def written(pages: list[str], title: str = "") -> bytes:
@@ -43,9 +43,9 @@ def written(pages: list[str], title: str = "") -> bytes:
 @READERS
 def test_title_and_pages(read: Read) -> None:
     assert said(read(written(["One.", "", "Three."], "On  mills"))) == "One.\n\nThree."
-    assert read(written(["One."], "On  mills")).title == "On mills"
+    assert read(written(["One."], "On  mills"))[0] == "On mills"
     found = read(pdf())
-    assert found.title == "The tide mill"
+    assert found[0] == "The tide mill"
     assert all(paragraph in said(found) for paragraph in PARAGRAPHS)
 
 
@@ -69,10 +69,10 @@ def test_bullets_of_latex_are_bullets() -> None:
 
 def test_all_of_it_or_its_beginning() -> None:
     file = written([f"Page {number}." for number in range(1, 121)])
-    assert [block.first for block in read_pdf(file).blocks] == list(range(1, 121))
-    by_pages = read_web_pdf(file, most_pages=100, most_characters=10_000)
-    assert by_pages.pages[-1] == "Page 100."
-    assert len(read_web_pdf(file, most_pages=100, most_characters=20).pages) == 3
+    assert [block.first for block in read_pdf(file)[1]] == list(range(1, 121))
+    _, by_pages = read_web_pdf(file, most_pages=100, most_characters=10_000)
+    assert by_pages[-1] == "Page 100."
+    assert len(read_web_pdf(file, most_pages=100, most_characters=20)[1]) == 3
 
 
 def without_heads(pages: list[str], feet: int = 0) -> list[str]:

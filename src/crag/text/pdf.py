@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from crag.errors import ContentError
 from crag.text.blocks import Block, escaped
@@ -34,39 +34,14 @@ _reading = threading.Lock()
 _logger = logging.getLogger(__name__)
 
 
-class PdfText(NamedTuple):
-    """The text layer of a PDF of the web."""
-
-    title: str
-    """On one line; empty where the file names none."""
-    pages: list[str]
-    """The text of each page; empty where it has none. Words cut at line ends are whole again."""
+_Page = tuple[int, SeenText | str]
+"""Its number, and what stands there in one direction of writing, or what was recognised there."""
 
 
-class PdfBlocks(NamedTuple):
-    """What is seen of a PDF."""
+def read_pdf(body: bytes) -> tuple[str, list[Block]]:
+    """Return the title of a file, if it names one, and what is seen of it in reading order.
 
-    title: str
-    """On one line; empty where the file names none."""
-    blocks: list[Block]
-    """In reading order; their places are pages."""
-
-
-class _Page(NamedTuple):
-    """What stands on a page in one direction of writing, or what was recognised there."""
-
-    number: int
-    seen: SeenText | None
-    recognised: str = ""
-
-    @property
-    def lines(self) -> list[Segment]:
-        """Return each line as one segment."""
-        return list(map(joined, self.seen.lines)) if self.seen else []
-
-
-def read_pdf(body: bytes) -> PdfBlocks:
-    """Read the text of a file, and recognise that of scanned pages where the extra `ocr` is there.
+    The places of the blocks are pages. Scanned pages are recognised where the extra `ocr` is there.
 
     Raises:
         ContentError: it is damaged or encrypted.
@@ -83,36 +58,36 @@ def read_pdf(body: bytes) -> PdfBlocks:
     except PdfiumError as error:
         encrypted = error.err_code == FPDF_ERR_PASSWORD
         raise ContentError(_ENCRYPTED if encrypted else _DAMAGED) from error
-    return PdfBlocks(title, list(going_on(_blocks(pages))))
+    return title, list(going_on(_blocks(pages)))
 
 
 def _parts_of(page: Any, number: int) -> Iterator[_Page]:
     """Yield what stands on a page in each direction of writing."""
     texts = seen_texts(page)
-    yield from (_Page(number, seen) for seen in texts)
+    yield from ((number, seen) for seen in texts)
     if not texts and has_ocr() and next(page.get_objects(max_depth=1), None) is not None:
         picture = page.render(scale=LONGEST_SIDE / max(page.get_size())).to_numpy()
-        yield _Page(number, None, recognised(picture))
+        yield number, recognised(picture)
     page.close()
 
 
 def _blocks(pages: Sequence[_Page]) -> Iterator[Block]:
     """Yield the blocks of pages without running heads and the lines of tables of contents."""
+    lines = [[] if isinstance(seen, str) else list(map(joined, seen.lines)) for _, seen in pages]
     letters = Counter[float]()
-    for one in (line for page in pages for line in page.lines):
+    for one in (line for page in lines for line in page):
         letters[round(2 * one.size) / 2] += len(one.text)
     usual = max(letters, key=lambda size: letters[size], default=0.0)
     sizes = [*sorted((size for size in letters if size > LARGE * usual), reverse=True), usual]
-    ends = running_heads([page.lines for page in pages])
-    for page, (first, last) in zip(pages, ends, strict=True):
-        if page.seen is None:
-            for paragraph in re.split(r"\n\s*\n", page.recognised):
+    for (number, seen), (first, last) in zip(pages, running_heads(lines), strict=True):
+        if isinstance(seen, str):
+            for paragraph in re.split(r"\n\s*\n", seen):
                 words = escaped(" ".join(paragraph.split()))
-                yield from [Block("text", page.number, page.number, words)] if words else ()
-            continue
-        lines = page.seen.lines[first : len(page.seen.lines) - last]
-        said = [line for line in lines if not _LEADERS.search(joined(line).text)]
-        yield from blocks_of_lines(said, page.seen, page.number, sizes)
+                yield from [Block("text", number, number, words)] if words else ()
+        else:
+            within = seen.lines[first : len(seen.lines) - last]
+            said = [line for line in within if not _LEADERS.search(joined(line).text)]
+            yield from blocks_of_lines(said, seen, number, sizes)
 
 
 def running_heads(pages: Sequence[Sequence[Segment]]) -> Iterator[tuple[int, int]]:
@@ -147,8 +122,10 @@ def running_heads(pages: Sequence[Sequence[Segment]]) -> Iterator[tuple[int, int
         yield (first, last) if first + last < len(page) else (0, 0)
 
 
-def read_web_pdf(body: bytes, *, most_pages: int, most_characters: int) -> PdfText:
-    """Read the text of a PDF from the web, up to one page more than the most characters.
+def read_web_pdf(body: bytes, *, most_pages: int, most_characters: int) -> tuple[str, list[str]]:
+    """Return the title of a PDF from the web, and its pages up to one more than the characters.
+
+    Words cut at line ends are whole again.
 
     Raises:
         ContentError: it is damaged or encrypted.
@@ -173,7 +150,7 @@ def read_web_pdf(body: bytes, *, most_pages: int, most_characters: int) -> PdfTe
     ) as error:  # What pypdf's parser raises on damaged files.  # fmt: skip
         _logger.debug("cannot parse a PDF", exc_info=True)
         raise ContentError(_DAMAGED) from error
-    return PdfText(title, texts)
+    return title, texts
 
 
 def _named(title: str) -> str:
