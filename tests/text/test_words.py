@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.index.backends.sqlite_file import TOKENIZER
-from crag.text.words import asks_for_name, question_words, words
+from crag.text.words import exact_names, question_words, words
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_stop_words_are_not_searched_for_unless_there_are_no_others() -> None:
     ],
 )
 def test_a_question_asks_for_a_name(question: str, asks: bool) -> None:
-    assert asks_for_name(question) is asks
+    assert bool(exact_names(question)) is asks
 
 
 @given(st.text(max_size=80))

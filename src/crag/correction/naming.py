@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from crag.state import Strip
-from crag.text.words import asks_for_name, bare, names_lacking, question_words, words
+from crag.text.words import bare, exact_names, names_lacking, question_words, words
 
 EXACT_WEIGHT: Final = 8.0
 """Log-odds that a text loses without a code, a number or a quoted phrase of the question that only
@@ -54,7 +54,7 @@ def named_odds(question: str, texts: Sequence[tuple[str, str]]) -> list[float]:
         labels |= asked.intersection(words(label))
     weights: dict[str, float] = {}
     for name, count in Counter(name for own in held for name in own).items():
-        is_exact = name in phrases or asks_for_name(name)
+        is_exact = name in phrases or bool(exact_names(name))
         label_weight = LABEL_WEIGHT if name in labels else 0.0
         weight = EXACT_WEIGHT if is_exact else NAME_WEIGHT if name in capital else label_weight
         weights[name] = weight * (1 - math.log(count) / math.log(len(texts) + 1))

@@ -21,7 +21,7 @@ MOST_ELEMENTS = 12_000
 """What follows them on a page of the web is not read."""
 PLACE = "data-crag-place"
 """Attribute with the first and last line that an element comes from, where Markdown became HTML."""
-_LONGEST_ATTRIBUTE, _LONGEST_URL = 200, 2_000
+_LONGEST_ATTRIBUTE = 2_000
 _RUNAWAY = 3_000
 """Where elements nest deeper, reading stops: the parser would need minutes for it."""
 _STEP = 65_536
@@ -31,8 +31,8 @@ _UNSEEN = re.compile(
     "video|select|textarea|datalist"
 )
 _KEPT_ATTRIBUTE = re.compile(
-    "class|id|role|itemprop|itemtype|property|name|content|rel|lang|colspan|rowspan|start|value|"
-    f"alt|aria-expanded|{PLACE}"
+    "class|id|role|itemprop|itemtype|property|name|content|rel|href|lang|colspan|rowspan|start|"
+    f"value|alt|aria-expanded|{PLACE}"
 )
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 _INVALID = re.compile(
@@ -136,7 +136,7 @@ class _Builder:
         self.nests_too_deep |= len(self._open) > _RUNAWAY
         if self._open[-1]:
             self._depth += 1
-            self._tree.start(tag, _kept(tag, attributes))
+            self._tree.start(tag, _kept(attributes))
 
     def end(self, _tag: str) -> None:
         """Close the element opened last."""
@@ -160,12 +160,10 @@ class _Builder:
         return self._tree.close()
 
 
-def _kept(tag: str, attributes: Mapping[str, str]) -> dict[str, str]:
-    kept = {
-        name: _INVALID.sub(" ", value[:_LONGEST_ATTRIBUTE])
+def _kept(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return the attributes that are read: a hostile element has thousands."""
+    return {
+        name: _INVALID.sub(" ", value)
         for name, value in attributes.items()
-        if _KEPT_ATTRIBUTE.fullmatch(name)
+        if _KEPT_ATTRIBUTE.fullmatch(name) and len(value) <= _LONGEST_ATTRIBUTE
     }
-    if tag in {"a", "link"} and len(url := attributes.get("href", "")) <= _LONGEST_URL:
-        kept["href"] = _INVALID.sub(" ", url)
-    return kept

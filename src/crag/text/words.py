@@ -95,11 +95,6 @@ def question_words(question: str) -> list[str]:
     return [word for word in found if word not in _stop_words()] or found
 
 
-def asks_for_name(question: str) -> bool:
-    """Return whether a question holds a name, a code or a number that is to be found as written."""
-    return bool(exact_names(question))
-
-
 def exact_names(question: str) -> list[str]:
     """Return the names, codes and numbers of a question that are to be found as written.
 
