@@ -9,7 +9,6 @@ to http://10.0.0.1/. A query is ignored: /article?n=1 and /article?n=2 are URLs 
 """
 
 import gzip
-import socket
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -54,7 +53,8 @@ class Answer(NamedTuple):
 class Website(ThreadingHTTPServer):
     """The running site: settings to change and records to read, at any time."""
 
-    daemon_threads = False
+    daemon_threads = True
+    block_on_close = False
     request_queue_size = 64
 
     def __init__(self) -> None:
@@ -69,10 +69,7 @@ class Website(ThreadingHTTPServer):
         """Statuses that a path answers in turn before it answers as it should."""
         self.retry_after = "1"
         self.requests: list[Request] = []
-        self.connections = 0
-        """TCP connections accepted; a request on a kept connection opens none."""
         self.stopping = threading.Event()
-        self._open: set[socket.socket] = set()
 
     @property
     def url(self) -> str:
@@ -93,27 +90,8 @@ class Website(ThreadingHTTPServer):
             return self._failure(self.statuses[path].pop(0))
         return self.answers.get(path) or self._dynamic(path, query) or _static(path)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Count the connection and hand it to a thread."""
-        self.connections += 1
-        self._open.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """Close a connection."""
-        self._open.discard(request)
-        super().shutdown_request(request)
-
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: clients of hostile pages go away at any point."""
-
-    def stop(self) -> None:
-        """End every answer under way and the server itself."""
-        self.stopping.set()
-        self.shutdown()
-        for connection in list(self._open):
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
 
     def _failure(self, status: int) -> Answer:
         headers = {"Retry-After": self.retry_after} if status == 429 else {}
@@ -183,7 +161,8 @@ def website() -> Iterator[Website]:
         try:
             yield site
         finally:
-            site.stop()
+            site.stopping.set()
+            site.shutdown()
             thread.join()
 
 
