@@ -1,9 +1,7 @@
 """What the tests of training Self-RAG share: made-up articles, and their files."""
 
 import json
-import resource
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +40,6 @@ def written(path: Path, rows: Sequence[object]) -> Path:
     """Write rows as JSONL and return the path."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """Let the system refuse to make any file larger than `size` bytes, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def tiny_base(folder: Path, *, tied: bool = True, seed: int = 0) -> Path:

@@ -129,16 +129,6 @@ def test_a_server_that_refuses_or_ignores_json_schema_is_asked_once_more(refused
     assert ["response_format" in one for one in server.requests] == [True, False, False]
 
 
-def test_a_server_that_fails_is_asked_once_and_says_why() -> None:
-    with serving({}) as server:
-        server.statuses = [401]
-        server.failure = {"error": {"message": "no such key"}}
-        model = load_chat_model("m", base_url=f"{server.url}/v1", retries=0)
-        with pytest.raises(Exception, match="no such key"):
-            ChatEvaluator(model).score(QUESTION, ["a"])
-    assert len(server.requests) == 1
-
-
 class Started(BaseCallbackHandler):
     """Counts the chat models that were started, as a tracer sees them."""
 

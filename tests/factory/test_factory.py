@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 
-from crag.errors import CragError, SettingsError
+from crag.errors import CragError
 from crag.evaluators import ReaderAttributor, ReaderEvaluator
 from crag.factory.parts import choose_attributor, choose_parts, choose_searcher
 from crag.parts import PageReader, Passage
@@ -183,12 +183,3 @@ def test_an_evaluator_and_a_reranker_of_ones_own_are_named_by_their_module(
     texts = [Document("Longer."), Document("Short.")]
     found = parts.reranker.compress_documents(texts, "Why?")
     assert [one.page_content for one in found] == ["Short.", "Longer."]
-
-
-@pytest.mark.parametrize("name", ["own_search:NUMBER", "own_search:archive", "own_search:missing"])
-@pytest.mark.parametrize("variable", ["CRAG_EVALUATOR", "CRAG_RERANKER"])
-def test_what_is_no_such_part_is_refused(
-    monkeypatch: pytest.MonkeyPatch, variable: str, name: str
-) -> None:
-    with pytest.raises(SettingsError, match=f"'{variable}' cannot be '{name}'"):
-        choose_parts(environment(monkeypatch, **{variable: name}))
