@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import kept_whole, source_of, strip_of, title_of, unscored
 from crag.correction.scoring import with_title
-from crag.correction.strips import as_split, decompose
+from crag.correction.strips import decompose
 from crag.events import Event
 from crag.parts import Evaluator
 from crag.runtime.evaluator_calls import filter_strips
@@ -44,9 +44,7 @@ class Refine:
         question, documents = state["question"], state["documents"]
         readings = [one.metadata["reading"] for one in documents if "reading" in one.metadata]
         variant = settings.variant
-        is_in_context = (
-            variant.strip_scores == "in_context" and variant.decomposition == "sentences"
-        )
+        is_in_context = variant.strip_scores == "in_context" and variant.cut is None
         if is_in_context and len(readings) == len(documents) > 0:
             in_context = strips_in_context(question, documents, readings, settings)
             return StripsUpdate(strips=without_readings(in_context), events=[], usage=Usage())
@@ -67,16 +65,15 @@ def without_readings(strips: Sequence[Strip]) -> list[Strip]:
 
 def _strips(state: State, settings: Settings) -> list[Strip]:
     strips: list[Strip] = []
-    titles, mode = settings.variant.titles, settings.variant.decomposition
+    titles, cut = settings.variant.titles, settings.variant.cut
     for index, document in enumerate(state["documents"]):
         text, source = document.page_content, source_of(document, index)
-        if mode == "sentences" and titles != "passage":
+        if cut is None and titles != "passage":
             strips += [strip_of(document, source, unit) for unit in units_of(text)]
             continue
         # Their white space, or words before them, are not those of the document.
         if titles == "passage":
             text = with_title(title_of(document), text)
-        if mode == "fixed_num_spaced":
-            text = as_split(text, index, len(state["documents"]))
-        strips += [unscored(part, source) for part in decompose(text, mode)]
+        parts = cut(text, index, len(state["documents"])) if cut else decompose(text)
+        strips += [unscored(part, source) for part in parts]
     return strips

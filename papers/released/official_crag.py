@@ -23,13 +23,14 @@ from langchain_core.documents import Document
 from crag.answering.context import paper_format
 from crag.correction.action import decide
 from crag.correction.scoring import with_title
-from crag.correction.strips import as_split, decompose, joint_text
+from crag.correction.strips import joint_text
 from crag.nodes.prepare_passages import PreparePassages
 from crag.nodes.refine import Refine
 from crag.papers.bench.examples import Example
 from crag.papers.bench.experiments import Unit, Variant
 from crag.papers.bench.resources import Resources
 from crag.papers.bench.runner import Answerer, left_armed
+from crag.papers.decomposition import Decomposition, as_split, decompose
 from crag.papers.loading import crag as folders
 from crag.papers.loading.detect import read_rows
 from crag.papers.metrics import METRICS
@@ -56,7 +57,6 @@ from crag.papers.tasks import profile_of
 from crag.parts import Parts
 from crag.prompts import Prompts
 from crag.runtime.evaluator_calls import filter_strips
-from crag.settings import Decomposition
 from crag.state import Source, Strip, StripKind
 from crag.testing import FakeChatModel, FakeRetriever
 

@@ -3,7 +3,7 @@
 `Settings` is the graphs' `context_schema`: Studio shows it as a form, the server validates it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -25,7 +25,6 @@ from crag.tasks import DEFAULT, FindBy, TaskProfile
 
 FILTERS = ("folder", "kind", "since", "until")
 """Settings that say which chunks of the index are searched."""
-Decomposition = Literal["sentences", "selection", "excerption", "fixed_num", "fixed_num_spaced"]
 Mode = Literal["adaptive", "always", "never", "hard"]
 _UNSET = {"", "none", "null"}
 
@@ -187,10 +186,6 @@ class Variant(_Group):
     """Ablation: give every question this action."""
     refine: bool = True
     """Decompose, filter and recompose the documents. Off: use them whole."""
-    decomposition: Decomposition = "sentences"
-    """How documents are cut into strips: units of up to three sentences, or an official mode: whole
-    passages (selection), excerption, windows of 50 words (fixed_num), also with the spaces around a
-    passage counted as words (fixed_num_spaced)."""
     strip_scores: Literal["in_context", "alone"] = "in_context"
     """How strips are scored: by the reading of their whole document, if the evaluator reads; or
     each alone, as in the paper."""
@@ -215,6 +210,14 @@ class Variant(_Group):
     knowledge_title: Literal["best_strip", "first_document"] = "best_strip"
     """Self-CRAG: the title of combined knowledge: of its best strip, or of the first document
     (official)."""
+
+    @property
+    def cut(self) -> Callable[[str, int, int], list[str]] | None:
+        """What cuts a passage into strips, from its text, its place and the count of passages.
+
+        None stands for units of up to three sentences.
+        """
+        return None
 
 
 _OURS = Variant()

@@ -20,9 +20,10 @@ from crag.answering.context import kept_strips
 from crag.errors import SearchError, SettingsError
 from crag.graph import build_crag
 from crag.langchain import CorrectiveRetriever
+from crag.papers.decomposition import Decomposition
 from crag.papers.settings import PaperSettings
 from crag.parts import Hit
-from crag.settings import Decomposition, Settings
+from crag.settings import Settings
 from crag.state import State
 from crag.testing import FakeChatModel, FakeEvaluator, FakeReader, FakeRetriever, FakeSearcher
 

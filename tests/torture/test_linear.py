@@ -9,7 +9,7 @@ import pytest
 
 from crag.answering.citations import attributed, validate
 from crag.correction.queries import keywords, read_query
-from crag.correction.strips import decompose, neutral_knowledge
+from crag.correction.strips import neutral_knowledge
 from crag.documents.chunks import chunks_of
 from crag.documents.markdown import read_markdown
 from crag.documents.restructured import read_rst
@@ -18,6 +18,7 @@ from crag.errors import ContentError, EvaluatorError, PageError
 from crag.events import event
 from crag.generation import ExtractiveAnswerer
 from crag.papers.bench.verdicts import verdict
+from crag.papers.decomposition import decompose
 from crag.papers.tasks import split_options
 from crag.reflection.cleaning import cleaned
 from crag.reflection_tokens import without_reflection

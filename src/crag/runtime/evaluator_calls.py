@@ -105,7 +105,7 @@ def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluato
     scored alone.
     """
     variant = settings.variant
-    in_context = variant.strip_scores == "in_context" and variant.decomposition != "excerption"
+    in_context = variant.strip_scores == "in_context" and variant.cut is None
     return in_context and is_reading(evaluator)
 
 
