@@ -94,8 +94,9 @@ class StoreOfVectors:
         if self._store is None:
             self._vectors = MadeVectors(dimension)
             store = self._build(self._vectors)
-            is_context = isinstance(store, AbstractContextManager)
-            self._store = self._closing.enter_context(store) if is_context else store
+            if isinstance(store, AbstractContextManager):
+                store = self._closing.enter_context(store)
+            self._store = store
 
     def close(self) -> None:
         """Close the store, if it is open."""
@@ -143,7 +144,7 @@ def _chroma(folder: Path, embeddings: Embeddings) -> Iterator[VectorStore]:
     from chromadb.config import Settings
     from langchain_chroma import Chroma
 
-    client = chromadb.PersistentClient(folder, settings=Settings(anonymized_telemetry=False))
+    client: Any = chromadb.PersistentClient(folder, settings=Settings(anonymized_telemetry=False))
     graph = cast("Any", {"hnsw": GRAPH})
     try:
         yield Chroma(COLLECTION, embeddings, client=client, collection_configuration=graph)
