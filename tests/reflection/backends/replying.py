@@ -6,6 +6,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from tests import openai_replies
+
 
 def form(**changed: Any) -> str:
     """Return a judged answer as JSON."""
@@ -38,12 +40,6 @@ def completion(*pieces: str | tuple[str, dict[str, float]], refusal: str = "") -
         for text, others in tokens
     ]
     text = "".join(text for text, _ in tokens)
-    message = {"role": "assistant", "content": text or None, "refusal": refusal or None}
-    choice = {
-        "index": 0, "finish_reason": "stop", "message": message, "logprobs": {"content": content},
-    }  # fmt: skip
-    usage = {"prompt_tokens": 11, "completion_tokens": 4, "total_tokens": 15}
-    return {
-        "id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice],
-        "usage": usage,
-    }  # fmt: skip
+    reply = openai_replies.completion(text or None, (11, 4), refusal=refusal or None)
+    reply["choices"][0]["logprobs"] = {"content": content}
+    return reply
