@@ -122,13 +122,13 @@ class Trace:
     def _reflected(self) -> Iterator[str]:
         """Yield the decisions, passages and critiques of a reflection."""
         record = self._reflection
-        for one in record.get("passages") or []:
-            grade = f" [dim]({one['grade']})[/]" if one["grade"] else ""
-            yield f"  {one['label']:<9} {safe(shortened(one['title'], _TEXT))}{grade}"
         for choice in record.get("choices") or []:
             place = f"segment {choice['segment'] + 1}: " if choice["segment"] else ""
             action = f"{place}[bold]{choice['action'].replace('_', ' ')}[/]"
             yield _labelled("decide", f"{action}   {safe(choice['why'])}")
+        for one in record.get("passages") or []:
+            grade = f" [dim]({one['grade']})[/]" if one["grade"] else ""
+            yield f"  {one['label']:<9} {safe(shortened(one['title'], _TEXT))}{grade}"
         if record.get("approximation"):
             yield _labelled("", f"[yellow]approximation[/]: {safe(record['approximation'])}")
         critiques = record.get("critiques") or []
