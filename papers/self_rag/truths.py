@@ -2,14 +2,14 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AliasChoices, BaseModel, Field, model_validator
 
 from crag.errors import DataError
-from crag.papers.loading.records import numbered_lines
+from crag.papers.loading.records import read_records
 from crag.parts import Passage
 from crag.text.sentences import split_sentences
 
@@ -65,14 +65,6 @@ class _Question(BaseModel):
     answers: list[_Answer] = []
 
 
-class _Paragraph(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    title: str = ""
-    text: str
-    questions: list[_Question]
-
-
 class _Text(BaseModel):
     title: str | None = ""
     text: str
@@ -80,11 +72,22 @@ class _Text(BaseModel):
     answers: list[_Answer] = []
 
 
-class _Asked(BaseModel):
-    question: str
+class _Row(BaseModel):
+    """A paragraph with its questions, or a question with its texts."""
+
+    title: str = ""
+    text: str = ""
+    questions: list[_Question] = []
+    question: str = ""
     answers: list[str] = []
-    passages: list[_Text] | None = None
-    documents: list[_Text] | None = None
+    texts: list[_Text] = Field([], validation_alias=AliasChoices("passages", "documents"))
+
+    @model_validator(mode="after")
+    def _is_one_of_them(self) -> Self:
+        if not self.text and not (self.question and self.texts):
+            message = "it needs 'questions', 'passages' or 'documents'"
+            raise ValueError(message)
+        return self
 
 
 def read_truths(path: Path, seed: int = 0) -> list[Truth]:
@@ -98,56 +101,43 @@ def read_truths(path: Path, seed: int = 0) -> list[Truth]:
     Raises:
         DataError: the file is missing, empty or not UTF-8, or a line is none of these.
     """
-    paragraphs: list[_Paragraph] = []
+    rows = read_records(path, _Row)
+    articles: Mapping[str, list[_Row]] = defaultdict(list)
+    for row in rows:
+        articles[row.title].append(row)
+    draw = random.Random(seed)  # noqa: S311 - a choice of examples, no secret
     truths: list[Truth] = []
-    for number, line in numbered_lines(path):
-        try:
-            if '"questions"' in line:
-                paragraphs.append(_Paragraph.model_validate_json(line))
-            else:
-                truths.append(_of_question(_Asked.model_validate_json(line)))
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the row"
-            raise DataError(path, f"{place}: {first['msg']}", number) from error
-        except ValueError as error:
-            raise DataError(path, str(error), number) from error
-    truths += _of_paragraphs(paragraphs, seed)
+    for row in rows:
+        if row.question:
+            truths.append(_of_question(row))
+        truths += [_of_paragraph(row, asked, articles[row.title], draw) for asked in row.questions]
     if not truths:
         raise DataError(path, "it holds no question")
     return truths
 
 
-def _of_paragraphs(paragraphs: Sequence[_Paragraph], seed: int) -> Iterator[Truth]:
-    articles: Mapping[str, list[_Paragraph]] = defaultdict(list)
-    for paragraph in paragraphs:
-        articles[paragraph.title].append(paragraph)
-    draw = random.Random(seed)  # noqa: S311 - a choice of examples, no secret
-    for paragraph in paragraphs:
-        here = Passage(paragraph.title, paragraph.text)
-        for asked in paragraph.questions:
-            gold = _gold(here, asked.answers)
-            if not gold:
-                yield Truth(asked.question, (), (here,))
-                continue
-            rest = draw.sample(
-                articles[paragraph.title], k=min(len(articles[paragraph.title]), 2 * _OTHERS)
-            )
-            texts = [one.text for one in rest if one is not paragraph]
-            others = [text for text in texts if not _holds(text, asked.answers)]
-            kept = tuple(Passage(paragraph.title, text) for text in others[:_OTHERS])
-            yield Truth(asked.question, (gold,), kept)
+def _of_paragraph(
+    row: _Row, asked: _Question, article: Sequence[_Row], draw: random.Random
+) -> Truth:
+    here = Passage(row.title, row.text)
+    gold = _gold(here, asked.answers)
+    if not gold:
+        return Truth(asked.question, (), (here,))
+    rest = draw.sample(article, k=min(len(article), 2 * _OTHERS))
+    answers = [answer.text.lower() for answer in asked.answers]
+    others = [
+        Passage(one.title, one.text)
+        for one in rest
+        if one is not row and not any(answer in one.text.lower() for answer in answers)
+    ]
+    return Truth(asked.question, (gold,), tuple(others[:_OTHERS]))
 
 
-def _of_question(row: _Asked) -> Truth:
-    texts = row.passages if row.passages is not None else row.documents
-    if texts is None:
-        message = "it needs 'questions', 'passages' or 'documents'"
-        raise ValueError(message)
+def _of_question(row: _Row) -> Truth:
     wanted = [_Answer(text=answer) for answer in row.answers if answer]
     gold: list[Gold] = []
     others: list[Passage] = []
-    for text in texts:
+    for text in row.texts:
         passage = Passage(text.title or "", text.text)
         found = None if text.answer is False else _gold(passage, text.answers or wanted)
         if found is None and text.answer and not wanted and passage.text.strip():
@@ -167,7 +157,3 @@ def _gold(passage: Passage, answers: Sequence[_Answer]) -> Gold | None:
         if answer.text.strip() and start >= 0:
             return Gold(passage, start, start + len(answer.text))
     return None
-
-
-def _holds(text: str, answers: Sequence[Any]) -> bool:
-    return any(answer.text.lower() in text.lower() for answer in answers)

@@ -189,21 +189,6 @@ def test_records_and_rejections_add_up(tmp_path: Path) -> None:
     assert all(fault_of(one.output) == "" for one in made.records)
 
 
-def test_a_run_killed_anywhere_goes_on_to_the_same_records(tmp_path: Path) -> None:
-    whole = made_with(tmp_path / "whole", ByWords())
-    content = (tmp_path / "whole").read_bytes()
-    all_cases = ByWords()
-    made_with(tmp_path / "again", all_cases)
-    for cut in range(0, len(content), len(content) // 10):
-        path = tmp_path / "killed"
-        path.write_bytes(content[:cut])
-        critic = ByWords()
-        done = max(0, content[:cut].count(b"\n") - 1)
-        assert made_with(path, critic) == whole
-        assert len(critic.cases) < len(all_cases.cases) or done == 0
-        assert path.read_bytes() == content
-
-
 def test_questions_become_pairs_answered_declined_or_without_need(tmp_path: Path) -> None:
     bare = {"title": "A", "text": "It rains.", "questions": [{"question": "Why?", "answers": []}]}
     truths = read_truths(written(tmp_path / "truths.jsonl", [*articles(24), bare]))
