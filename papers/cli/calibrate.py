@@ -90,7 +90,7 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
             say(f'use them: evaluator = "{WRITTEN}" in crag.toml, or CRAG_EVALUATOR={WRITTEN}')
     else:
         upper, lower = report.thresholds["upper"], report.thresholds["lower"]
-        say(f"use them: crag ask --set upper={upper:.4g} --set lower={lower:.4g} …, or --write")
+        say(f"use them: crag ask --set upper={upper:.6g} --set lower={lower:.6g} …, or --write")
     for path in drawn:
         say(f"drawn: {safe(path)}")
 

@@ -104,7 +104,7 @@ def calibrate(  # noqa: PLR0913 - what to calibrate, on what, for what
             cannot be reached.
         MissingPackageError: the extra `train` is not installed.
     """
-    require("train", "calibration", "sklearn")
+    require("train", "calibration", "sklearn", "scipy")
     aim = aim or Aim()
     read = [read_questions(path, labels) for path in files]
     questions = list(chain.from_iterable(found for found, _ in read))

@@ -28,6 +28,7 @@ from crag.documents.chunks import split
 from crag.documents.loaders import load
 from crag.documents.sources import SourceText
 from crag.errors import CragError, TrainingError
+from crag.extras import require
 from crag.papers.reader.rows import ReadingRow
 from crag.text.markup import without_markup
 
@@ -111,6 +112,7 @@ class Search:
     """Texts by BM25 over the beginnings of their words (k1 1.2, b 0.75)."""
 
     def __init__(self, texts: Sequence[str]) -> None:
+        require("train", "rows of documentation", "bm25s")
         import bm25s
 
         self._index = bm25s.BM25(k1=1.2, b=0.75)

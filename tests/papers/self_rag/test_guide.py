@@ -112,7 +112,7 @@ def test_the_commands_below_use_what_was_trained(tmp_path: Path) -> None:
     written(tmp_path / "popqa_longtail_w_gs.jsonl", [
         asked | {"prop": "date", "s_pop": 5, "ctxs": [{"title": "A", "text": "It was in 1700."}]}
     ])  # fmt: skip
-    (studies,) = (words for words in commands(below=True) if words[0] == "python")
+    (studies,) = (words for words in commands(below=True) if words[:2] == ["python", "-m"])
     subprocess.run(
         [sys.executable, *studies[1:]], cwd=tmp_path, env=variables({}), check=True,
         stdout=subprocess.DEVNULL,
