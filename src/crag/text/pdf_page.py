@@ -30,8 +30,9 @@ _SCAN = 0.6
 """Share of a page that is covered by pictures if it is a scan."""
 _MOST_DRAWN = 8
 """Times that the texts of a page are drawn; more texts at one place are looked at together."""
-_FAR = 1.0
-"""Distance of two words of one line, in font sizes, from which on they are two segments."""
+_FAR, _APART = 1.0, 0.4
+"""Distance of two words of one line, in font sizes, from which on they are two segments; the second
+where they are not drawn one after the other, as those of two columns are not."""
 _RULE = 0.6
 """Share of the width of lines that a rule between them has."""
 _READ_AS = {"\x02": "-", "\x88": "•"}
@@ -55,6 +56,8 @@ class Segment(NamedTuple):
     size: float
     is_spaced: bool = True
     """Whether a space is written before it."""
+    drawn: int = -1
+    """Of a word, its place in the order of drawing."""
 
     @property
     def middle(self) -> float:
@@ -98,6 +101,7 @@ class _Word(NamedTuple):
 
     object: int
     is_spaced: bool
+    drawn: int
     direction: int
     """Quarters of a turn that it is written at."""
     base: float
@@ -152,7 +156,8 @@ def _segments(words: Line) -> Iterator[Segment]:
     """Join the words of a line that stand near each other."""
     near = [words[0]]
     for word in words[1:]:
-        if word.left - max(one.right for one in near) > _FAR * min(word.size, near[-1].size):
+        distance = _FAR if word.drawn == near[-1].drawn + 1 else _APART
+        if word.left - max(one.right for one in near) > distance * min(word.size, near[-1].size):
             yield joined(near)
             near = []
         near.append(word)
@@ -181,7 +186,8 @@ def _words(page: Any) -> Iterator[_Word]:
             direction = -round(raw.FPDFText_GetCharAngle(text, at) / (math.pi / 2)) % 4
             base = _upright((x.value, y.value) * 2, direction)[1]  # pyright: ignore[reportArgumentType]
             size = raw.FPDFText_GetFontSize(text, at) * math.hypot(matrix.c, matrix.d)
-            word = _Word(_address(held), is_spaced, direction, base, size, [], [])
+            drawn = 0 if word is None else word.drawn + 1
+            word = _Word(_address(held), is_spaced, drawn, direction, base, size, [], [])
         word.letters.append(character)
         word.boxes.append(text.get_charbox(at))
         is_spaced = False
@@ -192,7 +198,8 @@ def _words(page: Any) -> Iterator[_Word]:
 def _segment_of(word: _Word) -> Segment:
     lefts, _, rights, _ = zip(*(_upright(box, word.direction) for box in word.boxes), strict=True)
     text = "".join(word.letters)
-    return Segment(text, min(lefts), max(rights), word.base, word.size, word.is_spaced)
+    ends = min(lefts), max(rights)
+    return Segment(text, *ends, word.base, word.size, word.is_spaced, word.drawn)
 
 
 class _Canvas:
