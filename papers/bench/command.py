@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crag.errors import DataError
 from crag.papers.bench.charts import require_matplotlib
-from crag.papers.bench.examples import FormatName, Loaded
+from crag.papers.bench.examples import Loaded
 from crag.papers.bench.experiments import (
     Experiment,
     ThresholdSource,
@@ -22,7 +22,7 @@ from crag.papers.bench.report import Setup, render
 from crag.papers.bench.resources import Resources, load_resources
 from crag.papers.bench.runner import CONCURRENCY, Answerer, RowFile, RunResult, run
 from crag.papers.bench.summary import Line, metrics_of, summarise
-from crag.papers.loading.detect import kept_apart, load_examples, sample
+from crag.papers.loading.read import kept_apart, load_examples, sample
 from crag.papers.metrics import Metric
 from crag.papers.metrics.factscore import Pages
 from crag.runtime.environment import Environment
@@ -37,7 +37,6 @@ class BenchOptions:
     experiment: Path
     data: Path
     output: Path
-    format: FormatName = "auto"
     as_published: bool = False
     """Read a folder of the CRAG repository as the official program does, with its faults."""
     disarm: bool = True
@@ -122,9 +121,7 @@ def benchmark(
 
 
 def _loaded(options: BenchOptions, experiment: Experiment) -> Loaded:
-    loaded = load_examples(
-        options.data, experiment.task, format=options.format, as_published=options.as_published
-    )
+    loaded = load_examples(options.data, experiment.task, as_published=options.as_published)
     loaded = kept_apart(loaded, options.trained_on)
     if options.limit is not None:
         loaded = sample(loaded, options.limit, options.seed)

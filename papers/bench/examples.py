@@ -10,9 +10,6 @@ from crag.papers.tasks import AnswerKind, PaperTask, answer_of
 TaskName = Literal[PaperTask, "triviaqa", "qa"]
 """The tasks of both papers, and `qa`: any questions with answers and documents."""
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
-FormatName = Literal["auto", "self-rag", "crag", "popqa", "alce", "ours"]
-"""Who published the file: the Self-RAG authors, the CRAG repository, PopQA, ALCE, or us."""
-FORMATS: tuple[FormatName, ...] = get_args(FormatName)
 
 JSON = None | bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"]
 """Plain JSON."""

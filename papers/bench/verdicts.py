@@ -20,16 +20,14 @@ from crag.prompts import PACKAGED, Prompts
 from crag.state import Thresholds
 from crag.text.untrusted import neutral
 
-Style = Literal["direct", "chain_of_thought", "few_shot", "levels"]
+Style = Literal["direct", "chain_of_thought", "few_shot"]
 STYLES: Mapping[str, Style] = {
     "chat-direct": "direct",
     "chat-chain-of-thought": "chain_of_thought",
     "chat-few-shot": "few_shot",
-    "chat-levels": "levels",
 }
 """By the name that CRAG_EVALUATOR and the tables have for the evaluator."""
 YES, NO = 1.0, -1.0
-LEVELS = {"high": 1.0, "medium": 0.0, "low": -1.0}
 _CONCURRENCY = 8
 _LONGEST_REASON = 300
 _THOUGHTS = re.compile(r"\A.*</think>|<think>.*", re.DOTALL | re.IGNORECASE)
@@ -37,7 +35,6 @@ _THOUGHTS = re.compile(r"\A.*</think>|<think>.*", re.DOTALL | re.IGNORECASE)
 _MARKUP = re.compile(r"[*_`]")
 _ALTERNATIVE = re.compile(r"\b(?:yes\s*(?:or|/)\s*no|no\s*(?:or|/)\s*yes)\b", re.IGNORECASE)
 _LEADING = re.compile(r"\W*(?:(?:the |my |final )*answer(?: is)?\W+)?(yes|no)\b", re.IGNORECASE)
-_LEVEL = re.compile(r"\b(?:high|medium|low)\b", re.IGNORECASE)
 _WORD = re.compile(r"\b(?:yes|no(?!-\w|[ \t]+\w|\.?[ \t]*\d))\b", re.IGNORECASE)
 """A verdict, as against the "no" of "no mention", "no-one" and "No. 5"."""
 
@@ -47,15 +44,13 @@ class VerdictEvaluator:
 
     Yes is +1, no is -1. The paper's baselines do the same with GPT-3.5 Turbo: `direct` asks for the
     verdict alone, `chain_of_thought` for steps that end in it, `few_shot` after four examples. With
-    both thresholds 0, one yes makes the set Correct and nothing but no makes it Incorrect. `levels`
-    asks for the grades of the poster about CRAG: +1, 0 and -1, with thresholds 0.5 and -0.5.
+    both thresholds 0, one yes makes the set Correct and nothing but no makes it Incorrect.
     """
 
     def __init__(
         self, model: ChatModel, *, style: Style = "direct", prompts: Prompts = PACKAGED
     ) -> None:
-        middle = 0.5 if style == "levels" else 0.0
-        self.thresholds = Thresholds(upper=middle, lower=-middle)
+        self.thresholds = Thresholds(upper=0.0, lower=0.0)
         # Verdicts must not show up among the tokens of the answer that a graph streams.
         self._model: ChatModel = model.with_config(tags=[TAG_NOSTREAM])
         self._style, self._prompts = style, prompts
@@ -85,8 +80,6 @@ class VerdictEvaluator:
         try:
             if reply.problem is not None:
                 raise _failure(reply.detail)
-            if self._style == "levels":
-                return LEVELS[level(reply.text)]
             return YES if verdict(reply.text, self._style) else NO
         except EvaluatorError as error:
             return error
@@ -112,19 +105,6 @@ def verdict(reply: str, style: Style = "direct") -> bool:
     if len(decisive) != 1:
         raise _failure(f"the reply is neither yes nor no: {reply[:80]!r}")
     return decisive == ["yes"]
-
-
-def level(reply: str) -> str:
-    """Read high, medium or low: the first word of the reply, or the only one of the three in it.
-
-    Raises:
-        EvaluatorError: the reply has none of them, or several without beginning with one.
-    """
-    text = _MARKUP.sub("", _THOUGHTS.sub("", reply)).strip().casefold()
-    said: list[str] = _LEVEL.findall(text)
-    if not said or (not text.startswith(said[0]) and len(set(said)) != 1):
-        raise _failure(f"the reply is neither high nor medium nor low: {reply[:80]!r}")
-    return said[0]
 
 
 def _failure(detail: object) -> EvaluatorError:

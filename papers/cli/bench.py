@@ -37,9 +37,6 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     experiment: Annotated[Path, typer.Argument(help="A TOML file: see papers/tables.")],
     data: Annotated[Path, typer.Option(help="File of questions, or a published folder.")],
     output: Annotated[Path, typer.Option(help="Folder of rows, cache and report.")],
-    form: Annotated[
-        str, typer.Option("--format", help="auto, self-rag, crag, popqa, alce or ours.")
-    ] = "auto",
     as_published: Annotated[
         bool,
         typer.Option("--as-published", help="Read a published folder with its faults, unrepaired."),
@@ -102,7 +99,6 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
     options = BenchOptions(
         experiment=experiment, data=data, output=output, limit=limit, seed=seed,
-        format=form,  # type: ignore[arg-type]
         as_published=as_published, disarm=disarm, settings=assigned(settings),
         thresholds=thresholds, web=tuple(web or ()), cache=cache, concurrency=concurrency,
         again=again, trained_on=tuple(trained_on or ()),

@@ -4,8 +4,7 @@ A folder such as ``data/arc_challenge`` holds `sources` (a question in each line
 `retrieved_psgs` and ``ref/{correct,incorrect,ambiguous}``, a text for each question and action:
 the first two begin each line with ``#``, the third joins both as ``Knowledge1: … [sep] Knowledge2:
 …``. It has no answers: put Self-RAG's evaluation file of the same task next to `sources` to join it
-by question. Its other files have ``question [SEP] passage`` line by line, ten lines for a question,
-PopQA's with a tab and a label.
+by question.
 
 The published files have faults (docs/method/paper-and-code.md lists them): lines of neighbouring
 questions, halves of two questions, lone carriage returns, missing marks and empty lines. What can
@@ -13,9 +12,8 @@ be told from the files is repaired and noted; anything else raises.
 """
 
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +29,6 @@ from crag.papers.loading.rows import checked_choices, documents, example_of
 SOURCES, CHOICES, PASSAGES = "sources", "choices", "retrieved_psgs"
 FILES = {"internal": "correct", "external": "incorrect", "combined": "ambiguous"}
 """The names that `Example.knowledge` uses, and their files."""
-SEPARATOR = " [SEP] "
 _TITLE_END, _MARK = " // ", "#"
 _FIRST_HALF = re.compile(r"\s*knowledge1:\s*", re.IGNORECASE)
 _SECOND_HALF = re.compile(r"\s*\[sep\]\s*knowledge2:\s*", re.IGNORECASE)
@@ -319,52 +316,3 @@ def _titled(passage: str, task: TaskName) -> dict[str, object]:
     title, found, text = passage.partition(_TITLE_END)
     whole = task == "popqa" or not found
     return {"title": "" if whole else title, "text": passage if whole else text}
-
-
-class _PassageLine(NamedTuple):
-    number: int
-    question: str
-    passage: str
-    label: int | None
-
-
-def read_pairs(path: Path, task: TaskName) -> Loaded:
-    """Read an evaluator file; each run of lines with the same question is one example.
-
-    There are no answers, only whether each passage is from the right page.
-
-    Raises:
-        DataError: the file cannot be read, or no line of it can be used.
-    """
-    log = ReadLog(path)
-    lines = list(enumerate(read_lines(path, log), start=1))
-    labelled = any("\t" in line for _, line in lines)
-    usable = [read for number, line in lines if (read := _pair(line, number, labelled, log))]
-    groups = [list(group) for _, group in groupby(usable, key=lambda line: line.question)]
-    usual = Counter(map(len, groups)).most_common(1)[0][0] if groups else 0
-    for group in groups:
-        if len(group) != usual:
-            log.repair(f"other than {usual} passages for the question", group[0].number)
-    log.repair("no answers in this file; it can measure the evaluator, not answers")
-    examples = []
-    for group in groups:
-        entries = [
-            _titled(line.passage, task) | ({} if line.label is None else {"label": line.label})
-            for line in group
-        ]
-        first = group[0].number
-        found = documents(entries, first, log)
-        examples.append(Example(f"line-{first}", task, group[0].question, (), found))
-    return log.finish(examples)
-
-
-def _pair(line: str, number: int, labelled: bool, log: ReadLog) -> _PassageLine | None:
-    question, found, rest = line.partition(SEPARATOR)
-    passage, tab, label = rest.rpartition("\t") if labelled else (rest, "", "")
-    if not found or not question.strip():
-        log.refuse(number, f"it is not 'question{SEPARATOR}passage'")
-    elif labelled and (not tab or label.strip() not in {"0", "1"}):
-        log.refuse(number, f"it does not end with a tab and a label 0 or 1: {line[-20:]!r}")
-    else:
-        return _PassageLine(number, question.strip(), passage, int(label) if labelled else None)
-    return None

@@ -1,8 +1,6 @@
 """Read downloaded files, and keep a record of it: rows that were skipped, and repairs."""
 
-import csv
 import hashlib
-import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -157,13 +155,3 @@ def _items(path: Path, log: ReadLog) -> Iterator[tuple[int, Any]]:
     if not isinstance(items, list):
         raise DataError(path, "it must contain a list of items, alone or under 'data'")
     return enumerate(items, start=1)
-
-
-def table_rows(path: Path, log: ReadLog) -> Iterator[tuple[int, JsonRow]]:
-    """Yield the line number and cells of each row of a tab-separated table with a header."""
-    table = csv.DictReader(io.StringIO(read_text(path, log), newline=""), delimiter="\t")
-    for row in table:
-        if None in row or None in row.values():
-            log.refuse(table.line_num, "it does not have as many cells as the header")
-        else:
-            yield table.line_num, row

@@ -1,4 +1,4 @@
-"""Turn JSON rows of questions into examples: Self-RAG's files, ALCE's ASQA, PopQA, and our own.
+"""Turn JSON rows of questions into examples: Self-RAG's files, ALCE's ASQA, and our own.
 
 Self-RAG's are JSON lines with passages under `ctxs` (Self-RAG, App. B.2). PopQA, TriviaQA and
 PubHealth have `question` and `answers`, ARC `choices` and `answerKey`, the biographies `input` and
@@ -9,13 +9,9 @@ use the first five.
 Ours are JSON lines with `question`, `answers` and `documents` (`title` and `text`). A document may
 have `label` (it is about the right thing) or `answer` (it contains an answer); a row may have `id`,
 `subject_title`, and `action`, the correct action for its documents.
-
-PopQA's own file is a tab-separated table or JSON lines, without passages. The task `popqa` is the
-long tail: subjects whose page is viewed fewer than 100 times a month (Self-RAG, Sec. 4.1).
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from langchain_core.documents import Document
@@ -33,7 +29,6 @@ from crag.papers.bench.examples import JSON, Example, TaskName
 from crag.papers.loading.files import JsonRow, ReadLog, UnusableRowError
 from crag.plain import problem_of
 
-LONG_TAIL = 100
 _PASSAGES = ("ctxs", "top_contexts", "documents", "docs")
 _IDS = ("id", "sample_id", "q_id", "question_id", "qid", "claim_id")
 _KEPT = ("action", "relation", "prop", "subj", "s_pop", "topic", "cat")
@@ -253,30 +248,3 @@ def documents(
     if not made:
         log.repair("kept although it has no passage", number)
     return tuple(made)
-
-
-def long_tail(
-    rows: Iterable[tuple[int, JsonRow]], task: TaskName, log: ReadLog
-) -> Iterator[tuple[int, JsonRow]]:
-    """Read PopQA's own rows; the task `popqa` skips and counts those of popular subjects."""
-    for number, row in rows:
-        answers, views = _json_list(row.get("possible_answers")), str(row.get("s_pop") or "")
-        identity = str(row.get("id") or "")
-        if not answers:
-            log.refuse(number, "'possible_answers' is not a JSON list of texts", identity)
-        elif task == "popqa" and not views.isdigit():
-            log.refuse(number, f"'s_pop' is {views!r}; it must be a whole number", identity)
-        elif task == "popqa" and int(views) >= LONG_TAIL:
-            log.repair(f"left out subjects viewed {LONG_TAIL} times a month or more", number)
-        else:
-            yield number, {**row, "answers": answers}
-
-
-def _json_list(value: object) -> list[str]:
-    """Read a list, which the table writes as JSON text."""
-    try:
-        listed: Any = json.loads(value) if isinstance(value, str) else value
-    except json.JSONDecodeError:
-        return []
-    texts = isinstance(listed, list) and all(isinstance(one, str) for one in listed)
-    return listed if texts else []

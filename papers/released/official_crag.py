@@ -26,13 +26,12 @@ from crag.correction.scoring import with_title
 from crag.correction.strips import joint_text
 from crag.nodes.prepare_passages import PreparePassages
 from crag.nodes.refine import Refine
-from crag.papers.bench.examples import Example
 from crag.papers.bench.experiments import Unit, Variant
 from crag.papers.bench.resources import Resources
 from crag.papers.bench.runner import Answerer, left_armed
 from crag.papers.decomposition import Decomposition, as_split, decompose
 from crag.papers.loading import crag as folders
-from crag.papers.loading.detect import read_rows
+from crag.papers.loading.read import load_examples
 from crag.papers.metrics import METRICS
 from crag.papers.released.crag_inputs import (
     FOLDERS,
@@ -183,16 +182,16 @@ def _our_queries(seed: int) -> list[str]:
     return [query(question) for question in _asked(seed)]
 
 
-def _rows(seed: int, names: Sequence[str]) -> tuple[str, list[dict[str, Any]], list[str]]:
+def _rows(seed: int) -> tuple[str, list[dict[str, Any]], list[str]]:
     """Draw rows of one task, and a reply to each."""
     draw = drawing(seed)
-    name = one_of(draw, names)
+    name = one_of(draw, tuple(_SCORED))
     rows = [row_of(draw, name, place) for place in range(6)]
     return name, rows, [reply_of(draw).replace("\n", " ").strip() for _ in rows]
 
 
 def _their_mean(programs: "Released", seed: int) -> str:
-    name, rows, replies = _rows(seed, tuple(_SCORED))
+    name, rows, replies = _rows(seed)
     asked, answered = programs.scratch / "asked.jsonl", programs.scratch / "answered"
     _write_rows(asked, rows)
     answered.write_text("".join(f"{reply}\n" for reply in replies), "utf-8")
@@ -204,75 +203,19 @@ def _their_mean(programs: "Released", seed: int) -> str:
 
 
 def _our_mean(seed: int) -> str:
-    name, rows, replies = _rows(seed, tuple(_SCORED))
+    name, rows, replies = _rows(seed)
+    with TemporaryDirectory() as place:
+        _write_rows(Path(place) / "asked.jsonl", rows)
+        examples = load_examples(Path(place) / "asked.jsonl", FOLDERS[name]).examples
     found = [
         METRICS["match"].score(example, {"answer": reply, "status": "answered"})
-        for example, reply in zip(_read_rows(name, rows), replies, strict=True)
+        for example, reply in zip(examples, replies, strict=True)
     ]
     return f"{sum(filter(None, found)) / len(found):.3f}"
 
 
 def _write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
-
-
-def _read_rows(name: str, rows: Sequence[dict[str, Any]]) -> list[Example]:
-    with TemporaryDirectory() as place:
-        _write_rows(Path(place) / "asked.jsonl", rows)
-        return read_rows(Path(place) / "asked.jsonl", FOLDERS[name], "self-rag").examples
-
-
-def _their_folder(programs: "Released", seed: int) -> list[Any]:
-    """Prepare the data as the program does, and read what it wrote."""
-    name, rows, _ = _rows(seed, tuple(FOLDERS))
-    folder = programs.prepared(name, rows)
-    (folder / f"test_{name}.txt").unlink()
-    return [_seen(one, name) for one in folders.read(folder, FOLDERS[name]).examples]
-
-
-def _our_folder(seed: int) -> list[Any]:
-    name, rows, _ = _rows(seed, tuple(FOLDERS))
-    return [_seen(one, name) for one in _read_rows(name, rows)]
-
-
-def _seen(example: Example, name: str) -> list[Any]:
-    """Return the question as in `sources`, the passages, PopQA's without title, and the options."""
-    texts = [
-        [one.metadata["title"] if name != "popqa" else "", one.page_content.replace("\n", " ")]
-        for one in example.documents
-    ]
-    topic = example.extra.get("topic")
-    return [f"Who is {topic}?" if topic else example.question, texts, example.choices]
-
-
-def _pairs(seed: int) -> str:
-    draw = drawing(seed)
-    questions = [words_of(draw, 6) for _ in range(3)]
-    if chance(draw, 0.2):
-        questions[1] = questions[0]
-    return "\n".join(
-        f"{question} [SEP] {'' if chance(draw, 0.1) else words_of(draw, 6)}"
-        for question in questions
-        for _ in range(3)
-    )
-
-
-def _their_pairs(programs: "Released", seed: int) -> list[list[str]]:
-    path, read = programs.scratch / "pairs.txt", programs.inference.data_preprocess
-    path.write_text(_pairs(seed), "utf-8")
-    most = [10] if len(inspect.signature(read).parameters) > 1 else []
-    questions, passages = read(str(path), *most)
-    # Ours has no passage where there is no text.
-    texts = ([one for one in line.split(" [sep] ") if one] for line in passages)
-    return [[question, *some] for question, some in zip(questions, texts, strict=True)]
-
-
-def _our_pairs(seed: int) -> list[list[str]]:
-    with TemporaryDirectory() as place:
-        path = Path(place) / "pairs.txt"
-        path.write_text(_pairs(seed), "utf-8")
-        examples = folders.read_pairs(path, "popqa").examples
-    return [[one.question, *(text.page_content for text in one.documents)] for one in examples]
 
 
 def _knowledge(seed: int) -> tuple[list[dict[str, Any]], list[list[str]], list[list[str]]]:
@@ -339,8 +282,6 @@ CASES = (
         lambda seed: released_answer(reply_of(drawing(seed))),
     ),
     Case("scores of answers", 1000, _their_mean, _our_mean),
-    Case("prepared data", 400, _their_folder, _our_folder),
-    Case("pairs of question and passage", 1000, _their_pairs, _our_pairs),
     Case("Self-CRAG's passages, assembled", 200, _their_passages, _our_passages),
 )  # fmt: skip
 

@@ -22,7 +22,7 @@ from crag.errors import DataError
 from crag.papers.bench.examples import TASKS, Example
 from crag.papers.bench.report import table
 from crag.papers.bench.runner import Row, RowFile
-from crag.papers.loading.detect import load_examples
+from crag.papers.loading.read import load_examples
 from crag.reflection_tokens import FULLY, IRRELEVANT, NO_SUPPORT, PARTIALLY, RELEVANT
 
 JUDGED = {

@@ -194,13 +194,19 @@ def test_introductions_of_wikipedia_stand_beside_five_documents() -> None:
 
 
 YES = Document("The barn is indeed red.", metadata={"title": "The barn"})
+AGAIN = Document("It is indeed red.", metadata={"title": "The barn"})
 NO = Document("Paint is dear.", metadata={"title": "Paint"})
 
 
 @pytest.mark.parametrize(
     ("documents", "replies", "queries", "kept"),
     [
-        ([YES, YES], ["yes", "Yes.", "It is red [1]."], [], [YES.page_content] * 2),
+        (
+            [YES, AGAIN],
+            ["yes", "Yes.", "It is red [1]."],
+            [],
+            [YES.page_content, AGAIN.page_content],
+        ),
         (
             [YES, NO],
             ["yes", "no", "barn, colour", "Red [2]."],

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableLambda
 
 from crag.errors import EvaluatorError
-from crag.papers.bench.verdicts import STYLES, Style, VerdictEvaluator, level, verdict
+from crag.papers.bench.verdicts import Style, VerdictEvaluator, verdict
 from crag.testing import FakeChatModel
 
 
@@ -79,31 +79,3 @@ def test_a_verdict_is_read_in_many_forms(style: Style, reply: str, said: bool | 
         return
     with pytest.raises(EvaluatorError, match="neither yes nor no"):
         verdict(reply, style)
-
-
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        ("Medium.", "medium"),
-        ("**low**", "low"),
-        ("High, since it is not low.", "high"),
-        ("I would say medium", "medium"),
-        ("<think>low or high?</think>high", "high"),
-        *((reply, "") for reply in ("", "yes", "Neither high nor low.", "highly doubtful")),
-    ],
-)
-def test_a_level_is_read_from_a_reply(reply: str, said: str) -> None:
-    if said:
-        assert level(reply) == said
-        return
-    with pytest.raises(EvaluatorError, match="neither high nor medium nor low"):
-        level(reply)
-
-
-def test_levels_are_scores_whose_thresholds_give_the_grades_back() -> None:
-    model = FakeChatModel(replies=["high", "medium", "low"])
-    evaluator = VerdictEvaluator(model, style=STYLES["chat-levels"])
-    scores = [evaluator.score("Q?", [text])[0] for text in ("a", "b", "c")]
-    limits = evaluator.thresholds
-    grades = [(score >= limits["upper"], score >= limits["lower"]) for score in scores]
-    assert grades == [(True, True), (False, True), (False, False)]

@@ -112,7 +112,6 @@ def test_what_a_script_reads(tmp_path: Path, server: ChatServer) -> None:
     ("options", "told"),
     [
         (["--set", "k=0"], "setting 'k' cannot be '0'"),
-        (["--format", "hf"], "setting 'format' cannot be 'hf'"),
         (["--web", "missing.jsonl"], "missing.jsonl: cannot be read"),
         (["--trained-on", "missing.jsonl"], "missing.jsonl"),
         (["--fact-judge", "m"], "give --fact-pages, a JSONL file of titles and texts"),

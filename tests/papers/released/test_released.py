@@ -74,8 +74,6 @@ def test_what_was_recorded_has_what_programs_stumble_over(recorded: dict[str, li
     assert sum("[Relevant]" in answer or "\n" in answer for answer in cleaned) == 0
     means = {mean for _, mean in recorded["scores of answers"]}
     assert len(means) > 3
-    merged = [len(read) for _, read in recorded["pairs of question and passage"]]
-    assert {2, 3} <= set(merged)
 
 
 @pytest.mark.parametrize(
