@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from crag.api import values_of
 from crag.correction.action import decide
 from crag.correction.scoring import LOWEST
-from crag.papers.bench.charts import GREEN, GREY, ORANGE, PINK, chart
+from crag.papers.bench.pictures import GREEN, GREY, ORANGE, PINK, chart
 from crag.papers.settings import PaperSettings
 from crag.plain import shortened
 from crag.reflection.cleaning import cleaned

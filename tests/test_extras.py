@@ -21,7 +21,7 @@ USES = {
     "train": [
         "from crag.papers.evaluator import trainer, recipe; trainer.load_trainee(recipe.Recipe())",
         "from crag.papers.evaluator.calibrate import calibrate; calibrate(None, [])",
-        "from crag.papers.bench.charts import require_matplotlib; require_matplotlib()",
+        "from crag.papers.bench.pictures import require_matplotlib; require_matplotlib()",
         "from crag.papers.bench.corpus import CorpusSearcher; CorpusSearcher([]).load()",
     ],
     "postgres": ["from crag.index.backends import open_backend; open_backend('postgresql://h/n')"],

@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from crag.errors import DataError
-from crag.papers.bench.charts import require_matplotlib
 from crag.papers.bench.examples import Loaded
 from crag.papers.bench.experiments import (
     Experiment,
@@ -17,7 +16,7 @@ from crag.papers.bench.experiments import (
     retrieval_accuracy,
 )
 from crag.papers.bench.judges import Judges, load_judges, topics_of
-from crag.papers.bench.pictures import draw
+from crag.papers.bench.pictures import draw, require_matplotlib
 from crag.papers.bench.report import Setup, render
 from crag.papers.bench.resources import Resources, load_resources
 from crag.papers.bench.runner import CONCURRENCY, Answerer, RowFile, RunResult, run

@@ -90,8 +90,6 @@ def row_of(draw: Random, folder: str, place: int) -> dict[str, Any]:
         case "popqa":
             answers = list({words_of(draw, 2) for _ in range(up_to(draw, 3))})
             return row | {"answers": sorted(answers), "s_wiki_title": name}
-        case "bio":
-            return row | {"input": f"Tell of {name}.", "topic": name, "cat": []}
         case "pubqa":
             return row | {"answers": [one_of(draw, ("true", "false"))]}
         case _:

@@ -5,7 +5,7 @@ ours does without it.
 
 Settings of their own are products of scores (`accumulation`), scores without the model's confidence
 (`sequence_score`), and unsupported segments left out at the end (`ignore_no_support`). Not
-available: crashes. `search` beside it has what differs in the search of the long form.
+available: crashes. `rules` beside it has what differs in the search of the long form.
 """
 
 import math

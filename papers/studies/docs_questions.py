@@ -1,11 +1,11 @@
 """Measure what correction does over real documentation, with the embedded default and no web.
 
-    python -m crag.papers.studies.docs_questions DOCS [--cache FILE] [--reader FOLDER] [--details]
+    python -m crag.papers.studies.docs_questions DOCS [--cache FILE] [--details]
 
 DOCS has corpus/NAME/… and questions.jsonl; each question has gold `answers`, verbatim `evidence`
 and a kind, and 48 of 150 have neither. Ten documents are retrieved for each; FILE keeps them.
-`as shipped` is the graph with its thresholds. In the other rows four thresholds are fitted on five
-corpora and judge the sixth, for three ways to weigh wrong and false answers.
+`as shipped` is the graph with its thresholds. In the other row four thresholds are fitted on five
+corpora and judge the sixth.
 
 A text holds the evidence if it contains one of the excerpts. An answer is right if it does, or if
 it contains what `answers` asks for: every string for lists, comparisons and two-sentences, else any
@@ -47,8 +47,8 @@ from crag.state import State
 from crag.testing import FakeRetriever
 
 K = 10
-COSTS = ((2.0, 6.0), (4.0, 8.0), (6.0, 12.0))
-"""What a wrong and a false answer cost, where a right one brings 1: three ways to be careful."""
+WRONG, FALSE = 4.0, 8.0
+"""What a wrong and a false answer cost, where a right one brings 1."""
 SHARE_LOST, SHARE_CORRECT, SHARE_SHOWN = 0.02, 2 / 48, 20 / 48
 """Most answerable questions that the lower threshold may call Incorrect, most unanswerable ones
 that the upper one may call Correct, and most of those for which closest passages may be shown."""
@@ -122,17 +122,14 @@ def main() -> None:
     """Retrieve, answer, print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("docs", type=Path, help="folder with corpus/ and questions.jsonl")
-    parser.add_argument("--only", nargs="*", default=[], help="corpora to take")
     parser.add_argument("--cache", type=Path, help="keep what was retrieved in this file")
-    parser.add_argument("--reader", type=Path, help="folder of another reader")
     parser.add_argument("--details", action="store_true", help="print each question's outcome")
     given = parser.parse_args()
-    asked = retrieved(given.docs, given.cache, given.only)
-    reader = ReaderEvaluator.stored(given.reader) if given.reader else ReaderEvaluator.packaged()
-    results = {"as shipped": [answered(reader, one) for one in asked]}
-    found = [read(reader, one) for one in asked]
-    for costs in COSTS:
-        results[f"fitted, costs {costs[0]:g} and {costs[1]:g}"] = judged_by_others(found, *costs)
+    asked, reader = retrieved(given.docs, given.cache), ReaderEvaluator.packaged()
+    results = {
+        "as shipped": [answered(reader, one) for one in asked],
+        "fitted": judged_by_others([read(reader, one) for one in asked]),
+    }
     print(tables(asked, results))
     if given.details:
         for name, outcomes in results.items():
@@ -140,26 +137,25 @@ def main() -> None:
                 print(name, one.id, stage(one, outcome), *outcome, sep=" | ")
 
 
-def retrieved(docs: Path, cache: Path | None, only: Sequence[str]) -> list[Asked]:
+def retrieved(docs: Path, cache: Path | None) -> list[Asked]:
     """Return the questions with ten documents each, from `cache` where it holds them."""
     rows = read_objects(docs / "questions.jsonl")
     known: dict[str, Mapping[str, Any]] = {}
     if cache is not None and cache.exists():
         known = {row["id"]: row for row in json.loads(cache.read_text(encoding="utf-8"))}
-    for corpus in only or dict.fromkeys(row["corpus"] for row in rows):
+    for corpus in dict.fromkeys(row["corpus"] for row in rows):
         asked = [row for row in rows if row["corpus"] == corpus]
         if not all(row["id"] in known for row in asked):
             _retrieve(docs / "corpus" / corpus, asked)
             known |= {row["id"]: row for row in asked}
             if cache is not None:
                 cache.write_text(json.dumps(list(known.values())), encoding="utf-8")
-    taken = [known[row["id"]] for row in rows if not only or row["corpus"] in only]
     return [
         Asked(
             row["id"], row["corpus"], row["question"], tuple(row["answers"]),
             tuple(row["evidence"]), row["kind"], tuple(Document(**one) for one in row["documents"]),
         )
-        for row in taken
+        for row in (known[one["id"]] for one in rows)
     ]  # fmt: skip
 
 
@@ -214,22 +210,22 @@ def read(reader: ReaderEvaluator, one: Asked) -> Read:
     )
 
 
-def judged_by_others(found: Sequence[Read], wrong: float, false: float) -> list[Outcome]:
+def judged_by_others(found: Sequence[Read]) -> list[Outcome]:
     """Judge the questions of each corpus by thresholds that are fitted on all others."""
     numbers = {
-        corpus: fitted([one for one in found if one.asked.corpus != corpus] or found, wrong, false)
+        corpus: fitted([one for one in found if one.asked.corpus != corpus] or found)
         for corpus in dict.fromkeys(one.asked.corpus for one in found)
     }
     return [concluded(one, numbers[one.asked.corpus]) for one in found]
 
 
-def fitted(found: Sequence[Read], wrong: float, false: float) -> Numbers:
+def fitted(found: Sequence[Read]) -> Numbers:
     """Return the number that brings most for sure answers, and those of the allowed shares."""
 
     def gain(one: Read) -> float:
         if is_right("\n".join(one.sure), one.asked):
             return 1.0
-        return -wrong if one.asked.answerable else -false
+        return -WRONG if one.asked.answerable else -FALSE
 
     quote = max(
         [*_between([one.score for one in found]), 1.0],
@@ -295,24 +291,12 @@ Judged = Sequence[tuple[Asked, Outcome]]
 
 
 def tables(asked: Sequence[Asked], results: Mapping[str, Sequence[Outcome]]) -> str:
-    """Return Markdown tables: all questions, by corpus, by kind, and the stages of failure."""
-    both = {name: list(zip(asked, found, strict=True)) for name, found in results.items()}
-    parts = [
-        table(
-            ("", *dict(_counts(both["as shipped"]))),
-            [[name, *dict(_counts(found)).values()] for name, found in both.items()],
-        )
-    ]
-    for key in ("corpus", "kind"):
-        groups = dict.fromkeys(getattr(one, key) for one in asked)
-        rows = [
-            [group, *dict(_counts([(a, o) for a, o in found if getattr(a, key) == group])).values()]
-            for group in groups
-            for found in (both["as shipped"],)
-        ]
-        parts.append(table((key, *dict(_counts(both["as shipped"]))), rows))
+    """Return Markdown tables: what became of all questions, and where those of a corpus failed."""
+    judged = {name: list(zip(asked, found, strict=True)) for name, found in results.items()}
+    counted = {name: dict(_counts(found)) for name, found in judged.items()}
+    parts = [table(("", *counted["as shipped"]), [[n, *c.values()] for n, c in counted.items()])]
     corpora = list(dict.fromkeys(one.corpus for one in asked))
-    for name, found in both.items():
+    for name, found in judged.items():
         counts = Counter((stage(one, outcome), one.corpus) for one, outcome in found)
         stages = dict.fromkeys(kind for kind, _ in sorted(counts))
         rows = [[kind, *(str(counts[kind, corpus]) for corpus in corpora)] for kind in stages]
