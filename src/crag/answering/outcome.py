@@ -141,7 +141,7 @@ def quoted_text(quotations: Sequence[Quotation]) -> str:
 
     What names the subject stands above a quotation; a table, a list or code stands by itself.
     """
-    pieces = [DISAGREE] if any(one.disagrees for one in quotations) else []
+    pieces = [DISAGREE] if sum(one.disagrees for one in quotations) > 1 else []
     lead = ""
     for one in quotations:
         text, is_long = one.text, "\n" in one.text
