@@ -4,8 +4,8 @@ import time
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessageChunk, BaseMessage
-from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from crag.graph import build_crag, build_rag
 from crag.parts import Hit, Parts
@@ -20,14 +20,18 @@ HOSTILE = (
 SCORES = {"first": 0.3, "Babbage": -0.2}
 
 
+def replied(text: str) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+
+
 class SlowModel(FakeChatModel):
     """Takes its time for each word, so that a run can be watched and cancelled.
 
     Its first reply is a query; it answers with the second where it is given passages.
     """
 
-    def _reply(self, messages: list[BaseMessage]) -> str:
-        return self.replies["<passage" in messages[-1].text]
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        return replied(self.replies["<passage" in messages[-1].text])
 
     def _stream(self, *arguments: Any, **options: Any) -> Any:
         for chunk in super()._stream(*arguments, **options):
@@ -46,12 +50,12 @@ class EchoModel(FakeChatModel):
         counted = {"input_tokens": 1000, "output_tokens": 100, "total_tokens": 1100}
         yield ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=counted))
 
-    def _reply(self, messages: list[BaseMessage]) -> str:
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         text = messages[-1].text
         if "<passage" not in text:
-            return "When did Ada write it?"
+            return replied("When did Ada write it?")
         asked = next(line for line in text.splitlines()[::-1] if "?" in line)
-        return f"To **{asked.strip()}** the file says so [2]."
+        return replied(f"To **{asked.strip()}** the file says so [2].")
 
 
 def _document(text: str, name: str, source: str) -> Document:
