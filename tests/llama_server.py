@@ -12,7 +12,7 @@ import xllamacpp
 
 params = xllamacpp.CommonParams()
 params.model.path = sys.argv[1]
-params.n_ctx, params.n_parallel = 4096, 4
+params.n_ctx, params.n_parallel = 16384, 4
 params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
 params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
 params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
