@@ -102,3 +102,33 @@ async def test_a_later_segment_may_retrieve_where_the_first_did_not(
     else:  # What prepares its knowledge has no other place to look.
         assert parts.retriever.questions == []
         assert state["answer"] == "Let me see. Nothing more."
+
+
+def test_the_greatest_depth_needs_no_higher_recursion_limit(make_parts: Any) -> None:
+    def endless(prefix: Prefix, passage: Passage | None) -> Candidate:
+        del passage
+        text = f"And then {prefix.answered.count('then')}."
+        return fake_candidate(text, utility=None, ending="retrieve")
+
+    parts = reflecting(make_parts, endless)
+    settings = {"form": "long", "retrieval_mode": "always", "max_depth": 64, "beam_width": 1}
+    build_self_crag(parts).invoke(QUESTION, context=settings)
+    assert len(parts.reflection.batches) == 64
+
+
+@pytest.mark.parametrize("build", [build_self_rag, build_self_crag])
+@pytest.mark.parametrize("settings", [{}, {"form": "long"}])
+@pytest.mark.parametrize("fails_after", [0, 1])
+def test_a_failure_before_there_is_any_text_abstains(
+    make_parts: Any, build: Any, settings: Any, fails_after: int
+) -> None:
+    parts = reflecting(make_parts, goes_on, fails_after=fails_after)
+    state = build(parts).invoke(QUESTION, context=settings)
+    node = "beam_step" if settings else "short_form"
+    failed = [(event["node"], event["fallback"]) for event in state["events"][:-1]]
+    assert failed == [*[("decide", "retrieve")][fails_after:], (node, "abstain")]
+    assert kinds(state) == ["model_failed"] * (2 - fails_after) + ["abstained"]
+    assert state["events"][-1]["detail"] == "the model failed"
+    assert state["outcome"] == "not_found"
+    assert state["reflection"]["answer"] == ""
+    assert state["usage"].get("llm_calls", 0) == fails_after

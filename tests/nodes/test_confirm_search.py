@@ -38,46 +38,35 @@ async def test_the_run_waits_with_the_query_and_the_reason(make_parts: Any) -> N
     assert state["usage"]["llm_calls"] == 2
 
 
-@pytest.mark.parametrize(
-    "answer", [True, "approve", " YES ", {"decision": "approve"}, {"approve": True}]
-)
-def test_approvals(make_parts: Any, answer: Any) -> None:
-    graph, parts = made(make_parts)
-    graph.invoke(QUESTION, THREAD, context=ASKS)
-    graph.invoke(Command(resume=answer), THREAD, context=ASKS)
-    assert parts.searcher.queries == ["Ada, first program"]
+QUERY = "Ada, first program"
 
 
 @pytest.mark.parametrize(
-    "answer", [False, "refuse", "no", {"decision": "refuse"}, "perhaps", 7, {"query": " "}]
+    ("answer", "searched", "detail"),
+    [
+        *((said, QUERY, "") for said in (True, "approve", " YES ", {"decision": "approve"})),
+        ({"approve": True}, QUERY, ""),
+        ({"query": "site:x.org Lovelace notes"}, "Lovelace notes", ""),
+        *((said, "", "was refused") for said in (False, "refuse", "no", {"decision": "refuse"})),
+        *(
+            (said, "", f"{str(said)!r} is not a decision")
+            for said in ("perhaps", 7, {"query": " "}, {"qury": "Ada"})
+        ),
+    ],
 )
-def test_everything_else_is_a_refusal(make_parts: Any, answer: Any) -> None:
+@pytest.mark.parametrize("context", [ASKS, None], ids=["asking", "without settings"])
+def test_only_an_approval_searches_whatever_the_settings_of_the_call_that_resumes(
+    make_parts: Any, context: Any, answer: Any, searched: str, detail: str
+) -> None:
     graph, parts = made(make_parts)
     graph.invoke(QUESTION, THREAD, context=ASKS)
-    state = graph.invoke(Command(resume=answer), THREAD, context=ASKS)
-    assert parts.searcher.queries == []
-    assert "search_refused" in [entry["kind"] for entry in state["events"]]
-    assert state["outcome"] == "not_found"
-
-
-@pytest.mark.parametrize("answer", ["perhaps", {"query": " "}, {"qury": "Ada"}])
-def test_what_is_no_decision_is_named_as_it_was_given(make_parts: Any, answer: Any) -> None:
-    graph, _ = made(make_parts)
-    graph.invoke(QUESTION, THREAD, context=ASKS)
-    state = graph.invoke(Command(resume=answer), THREAD, context=ASKS)
-    assert f"{str(answer)!r} is not a decision" in state["events"][0]["detail"]
-    assert [entry["kind"] for entry in state["events"]] == ["search_refused", "abstained"]
-    assert state["usage"].get("searches", 0) == 0
-
-
-def test_an_edited_query_is_searched_for_without_operators(make_parts: Any) -> None:
-    graph, parts = made(make_parts)
-    graph.invoke(QUESTION, THREAD, context=ASKS)
-    state = graph.invoke(
-        Command(resume={"query": "site:x.org Lovelace notes"}), THREAD, context=ASKS
-    )
-    assert parts.searcher.queries == ["Lovelace notes"] == [state["query"]]
+    state = graph.invoke(Command(resume=answer), THREAD, context=context)
+    assert parts.searcher.queries == ([searched] if searched else [])
     assert state["question"] == QUESTION["question"]
+    if not searched:
+        assert detail in state["events"][0]["detail"]
+        assert [entry["kind"] for entry in state["events"]] == ["search_refused", "abstained"]
+        assert (state["outcome"], state["usage"].get("searches", 0)) == ("not_found", 0)
 
 
 def test_refused_on_ambiguous_leaves_internal_knowledge(make_parts: Any) -> None:
@@ -92,19 +81,6 @@ def test_refused_on_ambiguous_leaves_internal_knowledge(make_parts: Any) -> None
     assert strips_of_kind(state, "document")
     assert state["answer"] == "Ada [1]."
     assert len(parts.evaluator.calls) == 2  # Documents and strips once each, not again on resuming.
-
-
-@pytest.mark.parametrize(
-    ("answer", "searched"),
-    [("refuse", []), ("approve", ["Ada, first program"]), ({"query": "Lovelace"}, ["Lovelace"])],
-)
-def test_the_decision_counts_when_the_run_is_resumed_without_settings(
-    make_parts: Any, answer: Any, searched: list[str]
-) -> None:
-    graph, parts = made(make_parts)
-    graph.invoke(QUESTION, THREAD, context=ASKS)
-    graph.invoke(Command(resume=answer), THREAD)
-    assert parts.searcher.queries == searched
 
 
 def test_without_a_searcher_nobody_is_asked(make_parts: Any) -> None:

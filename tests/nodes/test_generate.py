@@ -176,22 +176,18 @@ class ReadingQuoter:
         return [Quotation(text, last, 0.9, (0, len(text)), self._span, sure=self._sure)]
 
 
-def test_a_quotation_that_is_sure_takes_the_place_of_a_decline() -> None:
-    node = Generate(FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=True, span=(0, 3)))
-    update = node.run(state("Bob slept.", "Ada wrote it."), Settings())
-    assert update["answer"] == "“Ada wrote it.” [2]"
-    assert (update["outcome"], (update["outcome"] == "not_found")) == ("answered", False)
-    assert (kinds(update), update["usage"]["llm_calls"]) == (["model_declined"], 1)
-
-
-@pytest.mark.parametrize(("sure", "span"), [(False, (0, 3)), (True, None)])
-def test_what_is_not_sure_to_answer_is_likely_to_where_a_model_declines(
-    sure: bool, span: tuple[int, int] | None
+@pytest.mark.parametrize(
+    ("sure", "span", "outcome"),
+    [(True, (0, 3), "answered"), (False, (0, 3), "likely"), (True, None, "likely")],
+)
+def test_a_quotation_takes_the_place_of_a_decline_and_is_as_sure_as_its_quoter(
+    sure: bool, span: tuple[int, int] | None, outcome: str
 ) -> None:
     node = Generate(FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=sure, span=span))
     update = node.run(state("Bob slept.", "Ada wrote it."), Settings())
     assert update["answer"] == "“Ada wrote it.” [2]"
-    assert (update["outcome"], kinds(update)) == ("likely", ["model_declined"])
+    assert (update["outcome"], kinds(update)) == (outcome, ["model_declined"])
+    assert update["usage"]["llm_calls"] == 1
 
 
 @pytest.mark.parametrize(
@@ -369,47 +365,6 @@ def test_who_replaces_the_prompt_is_asked_with_no_other_one(tmp_path: Path) -> N
     assert asked([0.9], prompts=both).startswith("Mine: ")
     alone = replacing(answer_correct="Mine, if Correct")
     assert asked([0.9], prompts=alone, action="correct").startswith("Mine, if Correct: ")
-
-
-class FoundQuotations:
-    """Quotes the strips in order, the first with a score of 0.5: all, or the closest two."""
-
-    def __init__(self, *, sure: bool) -> None:
-        self._sure = sure
-
-    def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
-        assert question == QUESTION
-        return [
-            Quotation(
-                one["text"],
-                place,
-                0.5 - place / 10,
-                sure=self._sure,
-                further=self._sure and place > 0,
-            )
-            for place, one in enumerate(strips[: None if self._sure else 2])
-        ]
-
-
-@pytest.mark.parametrize(
-    ("threshold", "sure", "outcome", "shown"),
-    [
-        (None, True, "answered", 1),
-        (0.5, True, "answered", 1),
-        (0.51, True, "likely", 2),
-        (None, False, "likely", 2),
-        (0.5, False, "answered", 2),
-    ],
-)
-def test_a_threshold_of_the_run_says_from_when_on_a_quotation_is_sure(
-    threshold: float | None, *, sure: bool, outcome: str, shown: int
-) -> None:
-    node = Generate(None, FoundQuotations(sure=sure))
-    said = state("Ada did.", "Bob did.", "Eve did.")
-    update = node.run(said, Settings(quote_threshold=threshold))
-    assert update["outcome"] == outcome
-    assert len(update["citations"]) == shown
-    assert update["outcome"] != "not_found"
 
 
 def followed(asked: str, kind: Any) -> State:

@@ -72,21 +72,20 @@ def test_the_posters_grades_are_cut_at_the_thresholds(score: float, grade: str) 
     assert [p["label"] for p in found] == ["document"] * 3
 
 
-def test_assembled_offers_exactly_three() -> None:
-    found = offered(KNOWN, self_crag_knowledge="assembled")
+@pytest.mark.parametrize(
+    ("knowledge", "of_the_web"),
+    [
+        ("assembled", [("incorrect", "web 1\nweb 2")]),
+        ("distributed", [("web", "web 1"), ("web", "web 2")]),
+    ],
+)
+def test_each_kind_of_knowledge_is_offered_and_then_both(
+    knowledge: str, of_the_web: list[tuple[str, str]]
+) -> None:
+    found = offered(KNOWN, self_crag_knowledge=knowledge)
     assert [(p["label"], p["text"]) for p in found] == [
         ("correct", "in 1\nin 2"),
-        ("incorrect", "web 1\nweb 2"),
-        ("ambiguous", "in 1\nin 2\nweb 1\nweb 2"),
-    ]
-
-
-def test_distributed_offers_each_piece_of_the_web_alone() -> None:
-    found = offered(KNOWN, self_crag_knowledge="distributed")
-    assert [(p["label"], p["text"]) for p in found] == [
-        ("correct", "in 1\nin 2"),
-        ("web", "web 1"),
-        ("web", "web 2"),
+        *of_the_web,
         ("ambiguous", "in 1\nin 2\nweb 1\nweb 2"),
     ]
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.vectorstores import InMemoryVectorStore
 
 from crag.errors import ModelError
 from crag.parts import Candidate, Continuation, Decision, Prefix, SegmentLimits
@@ -74,14 +72,6 @@ def test_passages_are_found_and_kept_with_their_sources() -> None:
     assert found[0]["strips"][0]["source"]["title"] == "Ada Lovelace"
     assert driver.events == []
     assert Driver(FakeReflection({}), SETTINGS).search("a") == []
-
-
-def test_a_vector_store_is_asked_for_k() -> None:
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents([Document(f"Text {n}.") for n in range(9)])
-    retriever = store.as_retriever(search_kwargs={"k": 2})
-    driver = Driver(FakeReflection({}), Settings(k=7), retriever=retriever)
-    assert len(driver.search("a")) == 7
 
 
 def test_a_retriever_that_fails_is_an_event() -> None:

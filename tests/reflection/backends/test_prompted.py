@@ -59,14 +59,6 @@ def test_a_segment_ends_as_the_model_says(ending: str) -> None:
     assert (found.utility is not None) == ("[Utility:5]" in found.text) == (ending == "end")
 
 
-def test_without_a_passage_there_is_only_utility() -> None:
-    found = one('{"text": "From memory.", "utility": 3}', passage=None)
-    assert found.text == "From memory.[Utility:3]"
-    assert (found.relevance, found.support) == (None, None)
-    sentence = '{"text": "From memory.", "utility": 3, "next": "retrieve"}'
-    assert one(sentence, passage=None, limits=ONE).text == "From memory."
-
-
 def test_some_calls_that_fail_leave_empty_candidates_and_all_of_them_raise() -> None:
     def reply(messages: Any) -> str:
         if "lost" in passage_of(messages):
