@@ -4,16 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crag.papers.bench.examples import Example, Loaded, Refused
 from crag.papers.bench.experiments import ACCURACY, Experiment
 from crag.papers.bench.pictures import draw
-from crag.papers.bench.report import Setup, render, results, shown
+from crag.papers.bench.report import Setup, render, results
 from crag.papers.bench.runner import Row, RunResult
-from crag.papers.bench.summary import Difference, Line, bootstrap, summarise
+from crag.papers.bench.summary import Line, bootstrap, summarise
 from tests.papers.bench.runs import examples, experiment, variant
 
 PNG = b"\x89PNG"
@@ -144,19 +143,6 @@ def test_seeds_are_averaged_for_each_question(tmp_path: Path) -> None:
     assert "rag, retrieval accuracy 50%" in results(made, [line])
 
 
-@pytest.mark.parametrize(
-    ("metric", "value", "told"),
-    [
-        ("match", 0.1234, "12.3 %"),
-        ("seconds", 1.234, "1.23"),
-        ("knowledge_words", 12.6, "13"),
-        ("llm_calls", 1.5, "1.50"),
-    ],
-)
-def test_values_are_written_in_their_unit(metric: str, value: float, told: str) -> None:
-    assert shown(metric, value) == told
-
-
 def test_pictures_of_bars(tmp_path: Path) -> None:
     made, lines = lines_of(tmp_path)
     path = draw(made, lines, tmp_path / "bars.png")
@@ -195,10 +181,3 @@ def test_an_interval_lies_within_the_values_and_is_reproducible(
     slack = 1e-9 * max(map(abs, values))
     assert min(values) - slack <= low <= high <= max(values) + slack
     assert bootstrap(values, seed, resamples=200) == (low, high)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "clear"), [(0.1, 0.2, True), (-0.2, -0.1, True), (-0.1, 0.1, False)]
-)
-def test_a_difference_is_clear_when_zero_lies_outside(low: float, high: float, clear: bool) -> None:
-    assert Difference(0.0, low, high).clear is clear

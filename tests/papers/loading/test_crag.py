@@ -30,9 +30,12 @@ def test_a_sound_folder_needs_no_repair(
 def test_knowledge_shifted_by_one_line_as_published_for_arc_is_moved(
     crag_folder: Folder, passages: list[str]
 ) -> None:
-    lines = ["", *(f"#{passage}" for passage in passages)]
-    loaded = load_examples(crag_folder(incorrect=lines), "popqa")
+    folder = crag_folder()
+    lines = ["", *(f"#{passage}".replace(" was", "\rwas", 1) for passage in passages)]
+    (folder / "ref" / "incorrect").write_bytes("\n".join(lines).encode())
+    loaded = load_examples(folder, "popqa")
     assert [one.knowledge["external"] for one in loaded.examples] == passages
+    assert "incorrect: 8 carriage returns within lines are read as spaces" in loaded.notes
     assert any(note.startswith("incorrect: moved by +1 line") for note in loaded.notes)
 
 
