@@ -21,7 +21,6 @@ from crag.errors import DataError
 from crag.parts import Evaluator, Hit, Passage, ReadingEvaluator, WebSearcher, is_reading
 from crag.reading import Reading
 from crag.runtime.evaluator_calls import as_many
-from crag.state import Thresholds
 from crag.text.language import languages_of
 
 Item = TypeVar("Item", str, Passage)
@@ -117,16 +116,7 @@ class CachedEvaluator:
 
     def __init__(self, evaluator: Evaluator, cache: Cache, name: str) -> None:
         self._evaluator, self._cache, self._name = evaluator, cache, name
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """Return the thresholds of the evaluator."""
-        return self._evaluator.thresholds
-
-    @property
-    def languages(self) -> frozenset[str]:
-        """Return the languages that the evaluator reads; empty if unknown."""
-        return languages_of(self._evaluator)
+        self.thresholds, self.languages = evaluator.thresholds, languages_of(evaluator)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, in order; new texts are scored in one call."""

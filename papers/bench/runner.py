@@ -16,7 +16,6 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import TypedDict
 
-from crag.answering.attribution import unsupported_share
 from crag.answering.context import kept_strips
 from crag.asking.json_lines import JsonLines
 from crag.asking.many import Question, ask
@@ -69,8 +68,6 @@ class Row(TypedDict):
     action: str
     """Empty if the graph takes none."""
     citations: list[Citation]
-    unsupported: float | None
-    """Share of the answer's sentences that no kept strip supports; None without a cited answer."""
     events: list[Event]
     usage: dict[str, Any]
     """Calls and tokens, those of a chat model as evaluator and those of the cache included."""
@@ -181,7 +178,6 @@ class Answerer:
             answer="" if error else str(state.get("answer") or ""),
             action=str(state.get("action") or ""),
             citations=list(state.get("citations") or []),
-            unsupported=unsupported_share(state),
             events=list(state.get("events") or []),
             usage={**(state.get("usage") or {}), **spent},
             seconds=asked["seconds"],

@@ -179,7 +179,7 @@ def label_of(document: Labelled, row: QuestionRow, rule: LabelRule) -> float | N
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield line number and content of each record."""
-    lines = numbered_lines(path)
+    lines = list(numbered_lines(path))
     if path.suffix.lower() == ".csv":
         text = path.read_text(encoding="utf-8-sig")
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)

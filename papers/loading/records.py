@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -104,8 +105,7 @@ def require_replaceable(path: Path, form: type[BaseModel]) -> None:
     Raises:
         DataError: it holds something else, which `write_records` would replace.
     """
-    first = numbered_lines(path)[:1] if path.is_file() else []
-    for number, line in first:
+    for number, line in islice(numbered_lines(path), 1) if path.is_file() else ():
         try:
             row: Any = json.loads(line)
         except ValueError:
@@ -154,7 +154,7 @@ def read_records(path: Path, form: type[Record]) -> list[Record]:
 
 def _numbered_rows(path: Path) -> Iterable[tuple[int, object]]:
     """Return the lines of a file, or the elements of its JSON array, with their numbers from 1."""
-    lines = numbered_lines(path)
+    lines = list(numbered_lines(path))
     if not lines or not lines[0][1].lstrip().startswith("["):
         return lines
     try:
@@ -178,30 +178,25 @@ def numbered_objects(path: Path) -> Iterator[tuple[int, Any]]:
     Raises:
         DataError: the file is missing or not UTF-8, or a line is no JSON.
     """
-    number = 0
-    try:
-        with path.open(encoding="utf-8-sig", newline="\n") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield number, json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(path, f"this is not JSON: {error.msg}", number) from error
-    except UnicodeDecodeError as error:
-        raise DataError(path, f"it is not UTF-8 (byte {error.start}); save it as UTF-8") from error
-    except OSError as error:
-        raise DataError(path, f"cannot be read: {error.strerror}") from error
+    for number, line in numbered_lines(path):
+        try:
+            yield number, json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataError(path, f"this is not JSON: {error.msg}", number) from error
 
 
-def numbered_lines(path: Path) -> list[tuple[int, str]]:
-    """Return the lines that are not blank, with their numbers from 1.
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are not blank, with their numbers from 1.
 
     Raises:
         DataError: the file is missing or not UTF-8.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, line.rstrip("\n")
     except UnicodeDecodeError as error:
         raise DataError(path, f"it is not UTF-8 (byte {error.start}); save it as UTF-8") from error
     except OSError as error:
-        raise DataError(path, str(error.strerror)) from error
-    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+        raise DataError(path, f"cannot be read: {error.strerror}") from error

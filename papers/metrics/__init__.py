@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from crag.papers.metrics import long_form, matching, rows
-from crag.papers.metrics.citing import UNSUPPORTED, citation_metrics
+from crag.papers.metrics.citing import citation_metrics
 from crag.papers.metrics.factscore import factscore_metrics
 from crag.papers.metrics.long_form import mauve
 from crag.papers.metrics.metric import Metric, Pairs, Row
@@ -20,7 +20,6 @@ METRICS: Mapping[str, Metric] = {
         *matching.METRICS,
         *long_form.METRICS,
         *citation_metrics(),
-        UNSUPPORTED,
         *factscore_metrics(),
         *rows.METRICS,
     )

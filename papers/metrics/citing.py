@@ -91,10 +91,6 @@ def citation_metrics(entails: Entails | None = None) -> tuple[Metric, Metric]:
     )
 
 
-UNSUPPORTED = Metric(name="unsupported", compute=lambda _, row: row.get("unsupported"))
-"""The share of an answer's sentences that no kept strip supports, as the reader attributes them."""
-
-
 def load_entailment(model: str) -> Entails:
     """Load a model by hub name or folder: one that writes ``1`` as TRUE does, or a classifier.
 

@@ -53,10 +53,6 @@ def _number(value: bool | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _kept(_: Example, row: Row) -> float | None:
-    return _number(row["knowledge_holds_answer"]) if row["retrieved_holds_answer"] else None
-
-
 def _found(_: Example, row: Row) -> float | None:
     without = row["retrieved_holds_answer"] is False
     return _number(row["knowledge_holds_answer"]) if without else None
@@ -93,8 +89,7 @@ METRICS = (
         compute=lambda _, row: _number(row["knowledge_holds_answer"]),
         tasks=_SEARCHABLE,
     ),
-    # Of the questions whose documents have an answer, or have none: the knowledge has one.
-    Metric(name="answer_kept", compute=_kept, tasks=_SEARCHABLE),
+    # Of the questions whose documents have no answer: the knowledge has one.
     Metric(name="answer_found", compute=_found, tasks=_SEARCHABLE),
     Metric(
         name="knowledge_words", compute=lambda _, row: float(row["knowledge_words"]), unit="words"
@@ -103,7 +98,7 @@ METRICS = (
     Metric(name="words_kept", compute=_words_kept),
     *(
         Metric(name=name, compute=partial(_used, name), unit="count", of_failed=True)
-        for name in ("llm_calls", "evaluated_texts", "searches", "pages")
+        for name in ("llm_calls", "evaluated_texts", "searches")
     ),
     # As the model's replies count them; 0 where they do not.
     *(
@@ -116,7 +111,6 @@ METRICS = (
     ),
     # The share of questions for which the model decided to retrieve (Self-RAG, Fig. 3c).
     Metric(name="retrieval_frequency", compute=_retrieved),
-    # The share of questions without an answer, because no knowledge passed, or a part failed.
+    # The share of questions without an answer, because no knowledge passed.
     Metric(name="abstained", compute=lambda _, row: float(row["status"] == "abstained")),
-    Metric(name="failed", compute=lambda _, row: float(row["status"] == "failed"), of_failed=True),
 )

@@ -172,16 +172,6 @@ def _strip(text: str, kind: StripKind) -> Strip:
     return Strip(text=text, kind=kind, source=source, score=None, kept=True, reason="")
 
 
-def _asked(seed: int) -> list[str]:
-    return [f"Who is {name}?" for name in (NAMES[seed % 8], words_of(drawing(seed), 4))]
-
-
-def _our_queries(seed: int) -> list[str]:
-    query = profile_of("biography").query
-    assert query is not None
-    return [query(question) for question in _asked(seed)]
-
-
 def _rows(seed: int) -> tuple[str, list[dict[str, Any]], list[str]]:
     """Draw rows of one task, and a reply to each."""
     draw = drawing(seed)
@@ -234,8 +224,7 @@ def _their_passages(programs: "Released", seed: int) -> list[Any]:
         "incorrect": [f"#{text}" for text in external],
         "ambiguous": list(map(joint_text, internal, external)),
     }
-    folder = programs.prepared("popqa", rows, lines)
-    offered = json.loads((folder / "output" / "popqa_selfcrag.json").read_text("utf-8"))
+    offered = programs.prepared(rows, lines)
     return [[[one["title"], one["text"]] for one in row["ctxs"]] for row in offered]
 
 
@@ -268,13 +257,6 @@ CASES = (
     *map(_refinement, KEPT),
     Case("selection from the web", 400, _their_selection, _our_selection),
     Case(
-        "queries, bio", 400,
-        lambda programs, seed: programs.search.generate_knowledge_q(
-            _asked(seed), "bio", None, "all"
-        ),
-        _our_queries,
-    ),
-    Case(
         "answers", 10_000,
         lambda programs, seed: programs.inference.postprocess_answer_option_conditioned(
             reply_of(drawing(seed))
@@ -299,8 +281,8 @@ def released(official: Path) -> Iterator["Released"]:
         modules["metrics"] = load("metrics", MEASURES)
         scratch = Path(opened.enter_context(TemporaryDirectory()))
         yield Released(
-            inference, scratch, load("internal_knowledge_preparation"),
-            load("external_knowledge_preparation"), load("data_process"), load("eval"),
+            inference, scratch, load("internal_knowledge_preparation"), load("data_process"),
+            load("eval"),
         )  # fmt: skip
 
 
@@ -310,10 +292,9 @@ class Released:
     def __init__(self, inference: Any, scratch: Path, *others: Any) -> None:
         self.inference, self.scratch = inference, scratch
         self.refinement: Any
-        self.search: Any
         self.preparation: Any
         self.scoring: Any
-        self.refinement, self.search, self.preparation, self.scoring = others or [None] * 4
+        self.refinement, self.preparation, self.scoring = others or [None] * 3
 
     def cases(self) -> list[Case]:
         """Return what is compared with the official wording: the whole inference."""
@@ -338,28 +319,24 @@ class Released:
             return None
 
     def prepared(
-        self,
-        name: str,
-        rows: Sequence[dict[str, Any]],
-        lines: Mapping[str, Sequence[str]] | None = None,
-    ) -> Path:
-        """Run the program that prepares data, with the knowledge that it joins for Self-CRAG."""
-        folder = self.scratch / "data" / name
+        self, rows: Sequence[dict[str, Any]], lines: Mapping[str, Sequence[str]]
+    ) -> list[dict[str, Any]]:
+        """Run the program that joins the knowledge of `lines` for Self-CRAG, as rows of PopQA."""
+        folder = self.scratch / "data" / "popqa"
         for needed in (folder / "ref", folder / "output", self.scratch / "scripts"):
             needed.mkdir(parents=True, exist_ok=True)
         _write_rows(self.scratch / "rows.jsonl", rows)
-        for file in ("correct", "incorrect", "ambiguous"):
-            (folder / "ref" / file).unlink(missing_ok=True)
-        for file, texts in (lines or {}).items():
+        for file, texts in lines.items():
             (folder / "ref" / file).write_text("\n".join(texts), "utf-8")
-        joins = ["--postprocess", "--mode", "assembled"] if lines else []
-        inputs = {name: str(self.scratch / "rows.jsonl")}
+        inputs = {"popqa": str(self.scratch / "rows.jsonl")}
         with (
             chdir(self.scratch / "scripts"),
             mock.patch.object(self.preparation, "INPUT_FILES", inputs),
         ):
-            run_main(self.preparation, ["--dataset", name, *joins])
-        return folder
+            run_main(
+                self.preparation, ["--dataset", "popqa", "--postprocess", "--mode", "assembled"]
+            )
+        return list(json.loads((folder / "output" / "popqa_selfcrag.json").read_text("utf-8")))
 
     def infer(self, folder: str, model: str, retrieves: bool, seed: int) -> list[Any] | None:
         """Run the whole inference on a drawn folder; return prompt and answer of each question."""

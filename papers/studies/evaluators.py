@@ -27,7 +27,7 @@ from crag.papers.bench.report import table
 from crag.papers.bench.summary import bootstrap
 from crag.papers.evaluator.evidence import Question, read_questions, score_questions
 from crag.papers.evaluator.metrics import confusion, quality, top1
-from crag.parts import Evaluator, Passage
+from crag.parts import Evaluator
 from crag.runtime.environment import Environment
 from crag.state import ACTIONS, Action, Thresholds
 
@@ -41,21 +41,14 @@ NO_THRESHOLDS = Thresholds(upper=0.0, lower=0.0)
 class Scored:
     """An evaluator made of a function, without thresholds of its own."""
 
+    thresholds = NO_THRESHOLDS
+
     def __init__(self, scores: Callable[[str, list[str]], Sequence[float]]) -> None:
         self._scores = scores
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """Return none that mean anything."""
-        return NO_THRESHOLDS
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return what the function returns."""
         return [float(score) for score in self._scores(question, list(texts))]
-
-    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        """Score texts with their titles."""
-        return self.score(question, [with_title(one.title, one.text) for one in passages])
 
 
 def by_words(questions: Sequence[Question]) -> Scored:

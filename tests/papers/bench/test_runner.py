@@ -17,7 +17,6 @@ from crag.papers.bench.summary import summarise
 from crag.parts import Passage, is_reading
 from crag.runtime.evaluator_calls import scores_of
 from crag.testing import FakeEvaluator, FakeReadingEvaluator, FakeSearcher
-from crag.text.language import languages_of
 from tests.papers.bench.chat_server import ChatServer, chatting
 from tests.papers.bench.runs import HITS, answerer, examples, experiment, variant
 
@@ -115,8 +114,6 @@ def test_an_evaluator_that_reads_does_so_with_a_cache_too(tmp_path: Path) -> Non
     judge = cached(evaluator, cache, "reads")
     assert is_reading(judge)
     assert judge.quote_threshold == evaluator.quote_threshold
-    evaluator.languages = frozenset({"en"})  # type: ignore[attr-defined]
-    assert languages_of(judge) == {"en"}
     passages = [Passage("", "A red one."), Passage("", "A blue one."), Passage("", "A red one.")]
     read = judge.read("q", passages)
     read[0]["evidence"] = ""

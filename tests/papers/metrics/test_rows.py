@@ -16,21 +16,18 @@ TITLED = tuple(Document("text", metadata={"title": title}) for title in ("Bob", 
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        (True, True, (1.0, 1.0, 1.0, None)),
-        (True, False, (1.0, 0.0, 0.0, None)),
-        (False, True, (0.0, 1.0, None, 1.0)),
-        (False, False, (0.0, 0.0, None, 0.0)),
-        (None, None, (None, None, None, None)),
+        (True, True, (1.0, 1.0, None)),
+        (True, False, (1.0, 0.0, None)),
+        (False, True, (0.0, 1.0, 1.0)),
+        (False, False, (0.0, 0.0, 0.0)),
+        (None, None, (None, None, None)),
     ],
 )
 def test_recall_before_and_after(
     example: Make, row: Make, before: bool | None, after: bool | None, expected: tuple[Any, ...]
 ) -> None:
     measured = row(retrieved_holds_answer=before, knowledge_holds_answer=after)
-    metrics = [
-        METRICS[name]
-        for name in ("retrieved_recall", "knowledge_recall", "answer_kept", "answer_found")
-    ]
+    metrics = [METRICS[name] for name in ("retrieved_recall", "knowledge_recall", "answer_found")]
     assert tuple(metric.score(example(), measured) for metric in metrics) == expected
     labelled = example("arc")
     assert all(metric.score(labelled, measured) is None for metric in metrics)
@@ -88,9 +85,9 @@ def test_actions(example: Make, row: Make) -> None:
 def test_what_was_spent(example: Make, row: Make) -> None:
     usage = {"llm_calls": 2, "evaluated_texts": 13, "searches": 1, "input_tokens": 700}
     measured = row(usage=usage, seconds=1.5)
-    names = ["llm_calls", "evaluated_texts", "searches", "pages", "input_tokens", "seconds"]
+    names = ["llm_calls", "evaluated_texts", "searches", "input_tokens", "seconds"]
     found = [METRICS[name].score(example(), measured) for name in names]
-    assert found == [2.0, 13.0, 1.0, 0.0, 700.0, 1.5]
+    assert found == [2.0, 13.0, 1.0, 700.0, 1.5]
 
 
 def test_failed_rows_cost_too(example: Make, row: Make) -> None:
@@ -100,5 +97,4 @@ def test_failed_rows_cost_too(example: Make, row: Make) -> None:
         (example(), row(usage={"llm_calls": 0}, status="abstained")),
     ]
     assert METRICS["llm_calls"].summarise(pairs) == 2.0
-    assert METRICS["failed"].summarise(pairs) == 1 / 3
     assert METRICS["abstained"].summarise(pairs) == 0.5

@@ -56,7 +56,7 @@ def recorded() -> dict[str, list[Any]]:
 
 def test_every_recorded_answer_is_ours(recorded: dict[str, list[Any]]) -> None:
     assert list(recorded) == [case.name for case in official_crag.CASES]
-    assert sum(map(len, recorded.values())) > 400
+    assert sum(map(len, recorded.values())) > 300
     for case in official_crag.CASES:
         pairs = [(as_json(case.ours(seed)), answer) for seed, answer in recorded[case.name]]
         assert [pair for pair in pairs if pair[0] != pair[1]] == [], case.name
