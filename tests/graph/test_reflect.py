@@ -9,7 +9,6 @@ from langgraph.graph import END, START, StateGraph
 
 from crag.correction.provenance import offered_document
 from crag.events import Event
-from crag.graph.reflect import ReflectOutput
 from crag.reflection.testing import FakeReflection, fake_decision
 from crag.settings import Settings
 from crag.state import Citation, Reflection
@@ -22,13 +21,11 @@ from tests.graph.reflective import (
     build_reflect,
     goes_on,
     kinds,
-    plain,
     state_by,
 )
 
 OFFERED = [offered_document(document, place) for place, document in enumerate(DOCUMENTS)]
 PLAIN: list[Any] = [{"title": p["title"], "text": p["text"]} for p in OFFERED]
-WRITTEN = ReflectOutput.__annotations__.keys() - {"messages"}
 FIRST = "Ada Lovelace wrote the first published program"
 
 
@@ -85,45 +82,33 @@ async def test_it_is_a_node_of_a_users_graph(
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
-async def test_alone_it_decides_by_itself(form: str) -> None:
+def test_alone_it_decides_by_itself(form: str) -> None:
     asked = {**QUESTION, "reflection": {"passages": PLAIN}}
-    node = {"short": "short_form", "long": "beam_step"}[form]
-    states = []
-    for way in WAYS:
-        backend = FakeReflection(goes_on, otherwise=fake_decision(0.1))
-        state = await state_by(way, build_reflect(backend), asked, form=form)
-        states.append({key: plain(state)[key] for key in WRITTEN})
-        assert len(backend.decided) == 1
-        assert (state["answer"], state["reflection"]["choices"][0]["action"]) == (
-            OWN,
-            "no_retrieve",
-        )
-        assert kinds(state) == ["own_knowledge"]
-        assert state["usage"] == {"llm_calls": 2}
-    assert states[1:] == [states[0]]
-    backend = FakeReflection(goes_on)
-    updates = build_reflect(backend).stream(asked, context={"form": form})
-    assert [name for update in updates for name in update][-2:] == [node, "finish_reflection"]
+    backend = FakeReflection(goes_on, otherwise=fake_decision(0.1))
+    state = build_reflect(backend).invoke(asked, context={"form": form})
+    assert len(backend.decided) == 1
+    assert (state["answer"], state["reflection"]["choices"][0]["action"]) == (OWN, "no_retrieve")
+    assert kinds(state) == ["own_knowledge"]
+    assert state["usage"] == {"llm_calls": 2}
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
 @pytest.mark.parametrize("given", [{}, {"reflection": {"passages": []}}])
 @pytest.mark.parametrize("retriever", [None, FakeRetriever(), FakeRetriever(error=OSError("gone"))])
-async def test_where_there_is_nothing_to_read_it_abstains_unless_allowed(
+def test_where_there_is_nothing_to_read_it_abstains_unless_allowed(
     form: str, given: Any, retriever: Any
 ) -> None:
     graph = build_reflect(FakeReflection(goes_on), retriever)
-    for way in WAYS:
-        state = await state_by(way, graph, {**QUESTION, **given}, form=form)
-        assert state["outcome"] == "not_found"
-        assert state["events"][-1]["detail"] == "there is no passage"
-        failed = not given and retriever is not None and retriever.error is not None
-        assert kinds(state)[:-1] == ["retrieval_failed"] * failed
-        asked = {**QUESTION, **given}
-        state = await state_by(way, graph, asked, form=form, allow_own_knowledge=True)
-        assert (state["answer"], state["citations"]) == (OWN, [])
-        assert kinds(state)[-1] == "own_knowledge"
-        assert "no passage was of use" in state["events"][-1]["detail"]
+    asked = {**QUESTION, **given}
+    state = graph.invoke(asked, context={"form": form})
+    assert state["outcome"] == "not_found"
+    assert state["events"][-1]["detail"] == "there is no passage"
+    failed = not given and retriever is not None and retriever.error is not None
+    assert kinds(state)[:-1] == ["retrieval_failed"] * failed
+    state = graph.invoke(asked, context={"form": form, "allow_own_knowledge": True})
+    assert (state["answer"], state["citations"]) == (OWN, [])
+    assert kinds(state)[-1] == "own_knowledge"
+    assert "no passage was of use" in state["events"][-1]["detail"]
 
 
 @pytest.mark.parametrize("form", ["short", "long"])

@@ -89,32 +89,9 @@ def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
     update = Generate(model, None).run(state("Ada did."), Settings())
     assert kinds(update) == ["uncited_answer", "abstained"]
     assert update["events"][0]["fallback"] == "abstain"
-    assert update["outcome"] == "not_found"
-
-
-def test_an_answer_without_numbers_is_attributed_and_not_thrown_away() -> None:
-    model = FakeChatModel(replies=["Ada wrote it. It rained."])
-    update = Generate(model, FakeQuoter()).run(state("Bob slept.", "Ada wrote it."), Settings())
-    assert update["answer"] == "Ada wrote it [2]. It rained."
-    assert [one["number"] for one in update["citations"]] == [2]
-    assert [one["status"] for one in update["sentences"]] == ["attributed", "unsupported"]
-    assert (update["events"], update["usage"]["llm_calls"]) == ([], 1)
-
-
-@pytest.mark.parametrize(
-    ("attributor", "answer", "events"),
-    [
-        (None, "It rained on Tuesday [1].", []),
-        (WordAttributor(), "“Ada did.” [1]", ["uncited_answer"]),
-    ],
-)
-def test_a_number_counts_for_nothing_where_no_strip_supports_a_sentence(
-    attributor: Any, answer: str, events: list[str]
-) -> None:
-    model = FakeChatModel(replies=["It rained on Tuesday [1]."])
-    node = Generate(model, FakeQuoter(), attributor=attributor)
-    update = node.run(state("Ada did."), Settings())
-    assert (update["answer"], kinds(update)) == (answer, events)
+    assert (update["outcome"], update["citations"]) == ("not_found", [])
+    update = Generate(None, FakeQuoter(finds=False)).run(state("Else."), Settings())
+    assert (update["outcome"], kinds(update)) == ("not_found", ["abstained"])
 
 
 def generated(model: FakeChatModel, settings: Settings | None = None, **more: Any) -> Any:
@@ -243,15 +220,6 @@ def test_a_failing_model_gives_way_to_quotation(
     assert update["events"][0]["fallback"] == "quote the strips"
     assert update["answer"] == "“Ada wrote the first program.” [1]"
     assert [citation["number"] for citation in update["citations"]] == [1]
-
-
-def test_without_model_and_quotation_the_run_abstains() -> None:
-    failing = FakeChatModel(error=TimeoutError())
-    for node in (Generate(failing, None), Generate(None, FakeQuoter(finds=False))):
-        update = node.run(state("Something else."), Settings())
-        assert update["outcome"] == "not_found"
-        assert update["citations"] == []
-        assert kinds(update)[-1] == "abstained"
 
 
 @pytest.mark.parametrize(

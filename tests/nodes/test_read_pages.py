@@ -54,20 +54,21 @@ def test_paragraphs_in_the_order_of_the_hits() -> None:
     assert update["events"] == []
 
 
-def test_a_page_that_fails_is_replaced_by_its_snippet() -> None:
-    update = read(FakeReader(PAGES), state(hit(SHOP), hit(ENGINE)))
-    assert [strip["text"] for strip in update["strips"]] == ["A snippet.", *PAGES[ENGINE]]
+@pytest.mark.parametrize(
+    ("reader", "detail"),
+    [
+        (FakeReader(PAGES), "there is no such page"),
+        (FakeReader(error=OSError("cut")), "cut"),
+        (FakeReader(error=ValueError("odd")), "odd"),
+    ],
+)
+def test_a_page_that_fails_is_replaced_by_its_snippet(reader: FakeReader, detail: str) -> None:
+    update = read(reader, state(hit(SHOP)))
+    assert [strip["text"] for strip in update["strips"]] == ["A snippet."]
     (entry,) = update["events"]
     assert (entry["kind"], entry["fallback"]) == ("page_failed", "its snippet is used")
-    assert entry["detail"] == f"{SHOP}: there is no such page"
+    assert entry["detail"] == f"{SHOP}: {detail}"
     assert update["pages"][0]["status"] == "failed"
-
-
-@pytest.mark.parametrize("error", [OSError("cut"), TimeoutError(), ValueError("odd")])
-def test_a_reader_that_raises_leaves_the_snippets(error: Exception) -> None:
-    update = read(FakeReader(error=error), state(hit(ADA), hit(SHOP)))
-    assert [strip["text"] for strip in update["strips"]] == ["A snippet."] * 2
-    assert [entry["kind"] for entry in update["events"]] == ["page_failed"] * 2
 
 
 @pytest.mark.parametrize(

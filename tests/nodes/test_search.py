@@ -68,12 +68,6 @@ def test_how_many_hits_are_asked_for(wikipedia: Any, results: int, asked: int) -
     assert limits == [asked]
 
 
-def test_only_wikipedia_where_there_is_none() -> None:
-    update = Search(FakeSearcher([SPAM, FALSE])).run(STATE, Settings(wikipedia="only"))
-    assert update["pages"] == []
-    assert "nothing usable on Wikipedia" in update["events"][0]["detail"]
-
-
 def test_a_page_is_found_once(hits: list[Hit]) -> None:
     update = Search(FakeSearcher([hits[1], MOBILE, hits[1], SPAM])).run(STATE, Settings())
     assert urls(update) == [hits[1].url, SPAM.url]
@@ -88,18 +82,20 @@ def test_a_hit_without_an_address_cannot_be_cited() -> None:
 
 
 @pytest.mark.parametrize(
-    ("searcher", "kind"),
+    ("searcher", "settings", "kind"),
     [
-        (None, "search_unavailable"),
-        (FakeSearcher([]), "search_empty"),
-        (FakeSearcher([Hit("a", "", "b")]), "search_empty"),
-        (FakeSearcher(error=TimeoutError("20 s")), "search_failed"),
-        (FakeSearcher(error=SearchError("Tavily", "quota", "used up")), "search_failed"),
-        (FakeSearcher(error=SearchError("Tavily", "key", "not valid")), "search_unavailable"),
+        (None, {}, "search_unavailable"),
+        (FakeSearcher([]), {}, "search_empty"),
+        (FakeSearcher([Hit("a", "", "b")]), {}, "search_empty"),
+        (FakeSearcher([SPAM, FALSE]), {"wikipedia": "only"}, "search_empty"),
+        (FakeSearcher([SPAM]), {"max_searches": 0}, "budget_exhausted"),
+        (FakeSearcher(error=TimeoutError("20 s")), {}, "search_failed"),
+        (FakeSearcher(error=SearchError("Tavily", "quota", "used up")), {}, "search_failed"),
+        (FakeSearcher(error=SearchError("Tavily", "key", "not valid")), {}, "search_unavailable"),
     ],
 )
-def test_a_search_without_result_is_an_event(searcher: Any, kind: str) -> None:
-    update = Search(searcher).run(STATE, Settings())
+def test_a_search_without_result_is_an_event(searcher: Any, settings: Any, kind: str) -> None:
+    update = Search(searcher).run(STATE, Settings(**settings))
     assert update["pages"] == []
     assert [entry["kind"] for entry in update["events"]] == [kind]
     assert update["events"][0]["fallback"] == "continue without web knowledge"
@@ -124,10 +120,3 @@ def test_a_search_beyond_the_budget_of_seconds_is_given_up() -> None:
         "search_failed",
         "TimeoutError: no answer within 0.05 seconds",
     )
-
-
-def test_no_search_is_made_where_none_is_allowed() -> None:
-    searcher = FakeSearcher([SPAM])
-    update = Search(searcher).run(STATE, Settings(max_searches=0))
-    assert searcher.queries == []
-    assert [entry["kind"] for entry in update["events"]] == ["budget_exhausted"]

@@ -43,10 +43,6 @@ def endless(prefix: Prefix, offered: Passage | None) -> Candidate:
     return part(f"{len(prefix.answered)}{offered.title if offered else ''} and", 0.9)
 
 
-def unsupported(text: str, share: float = 1.0) -> Candidate:
-    return fake_candidate(text, relevance=share, support=0.45, utility=None)
-
-
 def test_segments_are_searched_and_joined() -> None:
     backend = FakeReflection(TREE)
     record = searched(backend, settings_of())
@@ -113,18 +109,6 @@ def test_passages_are_searched_once_or_for_each_segment(
     assert search.questions == queries
     assert record["answer"] == "B [1]. B1 [2]."
     assert [one["text"] for one in record["passages"]] == ["first", "second"]
-
-
-def test_hard_constraints_drop_candidates_and_fall_back_to_the_soft_ranking() -> None:
-    hard = settings_of(constraints="hard")
-    table: Table = {("", "first"): unsupported("A."), ("", "second"): last("B.", 0.51)}
-    assert searched(FakeReflection(table), settings_of())["answer"] == "A."
-    record = searched(FakeReflection(table), hard)
-    assert (record["answer"], record["flags"]) == ("B [1].", [])
-    assert record["critiques"][0]["why"] == "it says [No support / Contradictory]"
-    all_of_them: Table = {("", "first"): unsupported("A."), ("", "second"): unsupported("B.", 0.9)}
-    record = searched(FakeReflection(all_of_them), hard)
-    assert (record["answer"], record["flags"]) == ("A.", ["constraint_fallback"])
 
 
 def test_depth_and_time_are_bounded() -> None:

@@ -71,17 +71,13 @@ def test_passages_are_found_and_kept_with_their_sources() -> None:
     assert [one["text"] for one in found] == [one.page_content for one in DOCUMENTS[:2]]
     assert found[0]["strips"][0]["source"]["title"] == "Ada Lovelace"
     assert driver.events == []
-    assert Driver(FakeReflection({}), SETTINGS).search("a") == []
-
-
-def test_a_retriever_that_fails_is_an_event() -> None:
-    driver = Driver(
-        FakeReflection({}), SETTINGS, retriever=FakeRetriever(error=KeyError("index")), node="n"
-    )
+    failing = FakeRetriever(error=KeyError("index"))
+    driver = Driver(FakeReflection({}), SETTINGS, retriever=failing, node="n")
     assert driver.search("a") == []
     [event] = driver.events
     assert (event["kind"], event["node"]) == ("retrieval_failed", "n")
     assert "KeyError" in event["detail"]
+    assert Driver(FakeReflection({}), SETTINGS).search("a") == []
 
 
 @pytest.mark.parametrize(
