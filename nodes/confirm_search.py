@@ -16,8 +16,6 @@ from crag.plain import counted
 from crag.settings import Settings
 from crag.state import State, known_action
 
-APPROVALS = frozenset({"approve", "approved", "yes", "y", "ok", "true"})
-REFUSALS = frozenset({"refuse", "refused", "no", "n", "false"})
 _FALLBACK = "continue without web knowledge"
 
 
@@ -42,17 +40,14 @@ class ConfirmSearch:
                 "nobody could be asked: confirm_web needs a checkpointer and a thread_id"
             )
         given = interrupt(_request(state))
-        answer = given
-        if isinstance(answer, Mapping):
-            edited = without_operators(str(answer.get("query") or ""))
-            if edited:
-                return Command(goto="search", update={"query": cut(edited, self.longest)})
-            answer = answer.get("decision", answer.get("approve"))
-        said = str(answer).strip().lower()
-        if said in APPROVALS:
-            return Command(goto="search")
-        if said in REFUSALS:
-            return _refused("the web search was refused")
+        query = given.get("query") if isinstance(given, Mapping) else None
+        if edited := without_operators(str(query or "")):
+            return Command(goto="search", update={"query": cut(edited, self.longest)})
+        match str(given).strip().lower():
+            case "approve" | "yes" | "true":
+                return Command(goto="search")
+            case "refuse" | "no" | "false":
+                return _refused("the web search was refused")
         known = 'true or "approve", false or "refuse", or {"query": "…"}'
         return _refused(f"{str(given)[:80]!r} is not a decision; resume with {known}")
 

@@ -82,17 +82,13 @@ def _knowledge(state: State, settings: Settings) -> list[OfferedPassage]:
     offers: list[tuple[KnowledgeLabel, list[Strip]]] = [
         ("correct", internal),
         ("incorrect", external),
+        ("ambiguous", both),
     ]
     match settings.variant.self_crag_knowledge:
         case "routed":
             offers = [(known_action(state["action"]), both)]
-        case "assembled":
-            offers.append(("ambiguous", both))
         case "distributed":
-            pieces: list[tuple[KnowledgeLabel, list[Strip]]] = [
-                ("web", [strip]) for strip in external
-            ]
-            offers = [offers[0], *pieces, ("ambiguous", both)]
+            offers[1:2] = [("web", [strip]) for strip in external]
     return [_passage(label, strips, state, settings) for label, strips in offers if strips]
 
 
@@ -112,6 +108,8 @@ def _passage(
 
     text = joined(strips)
     if label == "ambiguous" and settings.variant.ambiguous_text == "joint":
-        kinds = (strips_of_kind(state, "document"), strips_of_kind(state, "web"))
-        text = joint_text(*(joined(recompose(kind, settings)) for kind in kinds))
+        text = joint_text(
+            joined([strip for strip in strips if strip["kind"] == "document"]),
+            joined([strip for strip in strips if strip["kind"] == "web"]),
+        )
     return OfferedPassage(title=title, text=text, label=label, grade="", strips=list(strips))
