@@ -15,10 +15,9 @@ from crag.papers.bench.experiments import (
     read_experiment,
     retrieval_accuracy,
 )
-from crag.papers.bench.judges import Judges, load_judges, topics_of
 from crag.papers.bench.pictures import draw, require_matplotlib
 from crag.papers.bench.report import Setup, render
-from crag.papers.bench.resources import Resources, load_resources
+from crag.papers.bench.resources import Judges, Resources, load_judges, load_resources, topics_of
 from crag.papers.bench.runner import CONCURRENCY, Answerer, RowFile, RunResult, run
 from crag.papers.bench.summary import Line, metrics_of, summarise
 from crag.papers.loading.read import kept_apart, load_examples, sample

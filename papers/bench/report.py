@@ -1,13 +1,13 @@
 """The report of an experiment in Markdown: our numbers, the paper's, and all failures."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crag.papers.bench.examples import Loaded
 from crag.papers.bench.experiments import Experiment
 from crag.papers.bench.runner import RunResult
-from crag.papers.bench.summary import Difference, Line, metrics_of
+from crag.papers.bench.summary import Cell, Line, metrics_of
 from crag.papers.metrics import METRICS
 from crag.state import ACTIONS
 
@@ -163,8 +163,7 @@ def _differences(experiment: Experiment, lines: Sequence[Line]) -> str:
         for name in _reported_metrics(experiment, lines)
         if any(name in line.gaps for line in compared)
     ]
-    rows = [[_title(line), *(_gap(one, line.gaps.get(one), line) for one in names)]
-            for line in compared]  # fmt: skip
+    rows = [[_title(line), *(_gap(one, line) for one in names)] for line in compared]
     caption = (
         f"Question by question against `{experiment.baseline}` under the same condition, with "
         "paired 95 % bootstrap intervals; bold where the interval excludes zero."
@@ -195,25 +194,30 @@ def _title(line: Line) -> str:
 
 
 def _cell(metric: str, line: Line) -> str:
-    cell = line.cells[metric]
+    return _written(metric, line.cells[metric], line.cells.values(), shown)
+
+
+def _gap(metric: str, line: Line) -> str:
+    gap = line.gaps.get(metric)
+    text = _written(metric, gap, line.gaps.values(), _signed)
+    return f"**{text}**" if gap is not None and gap.clear else text
+
+
+def _written(
+    metric: str,
+    cell: Cell | None,
+    others: Iterable[Cell | None],
+    form: Callable[[str, float], str],
+) -> str:
+    """Write a mean with its interval, and with its questions where other metrics have more."""
     if cell is None:
         return "-"
     if cell.low is None or cell.high is None:
-        return f"{shown(metric, cell.value)} (no interval)"
-    low, high = (shown(metric, end).removesuffix(" %") for end in (cell.low, cell.high))
-    text = f"{shown(metric, cell.value)} ({low} to {high})"
-    most = max(other.questions for other in line.cells.values() if other is not None)
+        return f"{form(metric, cell.value)} (no interval)"
+    low, high = (form(metric, end).removesuffix(" %") for end in (cell.low, cell.high))
+    text = f"{form(metric, cell.value)} ({low} to {high})"
+    most = max(other.questions for other in others if other is not None)
     return text if cell.questions == most else f"{text}, {cell.questions} questions"
-
-
-def _gap(metric: str, gap: Difference | None, line: Line) -> str:
-    if gap is None:
-        return "-"
-    mean, low, high = (_signed(metric, value) for value in gap)
-    text = f"{mean} ({low} to {high})"
-    text = f"**{text}**" if gap.clear else text
-    pairs = line.paired[metric]
-    return text if pairs == max(line.paired.values()) else f"{text}, {pairs} questions"
 
 
 def _signed(metric: str, value: float) -> str:

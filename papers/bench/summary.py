@@ -29,33 +29,19 @@ Group = tuple[str, tuple[tuple[str, Any], ...]]
 """A variant's name and its condition."""
 
 
-class Interval(NamedTuple):
-    """The middle 95 % of the resampled means."""
+class Cell(NamedTuple):
+    """A mean over questions, of a metric or of its differences, with its 95 % interval."""
 
-    low: float
-    high: float
-
-
-class Difference(NamedTuple):
-    """The mean of the differences, question by question, and its interval."""
-
-    mean: float
-    low: float
-    high: float
+    value: float
+    low: float | None
+    """None where rows have no values of their own."""
+    high: float | None
+    questions: int
 
     @property
     def clear(self) -> bool:
         """Whether the interval excludes zero."""
-        return self.low > 0 or self.high < 0
-
-
-class Cell(NamedTuple):
-    """The mean of a metric, with its 95 % interval if rows have values."""
-
-    value: float
-    low: float | None
-    high: float | None
-    questions: int
+        return None not in {self.low, self.high} and not (self.low or 0) <= 0 <= (self.high or 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +52,8 @@ class Line:
     condition: dict[str, Any]
     cells: dict[str, Cell | None]
     """By metric; None if it applies to no row."""
-    gaps: dict[str, Difference]
+    gaps: dict[str, Cell]
     """Differences from the baseline under the same condition, by metric; empty for the baseline."""
-    paired: dict[str, int]
-    """Number of questions with a value on both sides."""
     statuses: Counter[str]
     actions: Counter[str]
     errors: Counter[str]
@@ -77,20 +61,23 @@ class Line:
     rows: int
 
 
-def bootstrap(values: Sequence[float], seed: int, resamples: int = RESAMPLES) -> Interval:
+def bootstrap(
+    values: Sequence[float], seed: int, resamples: int = RESAMPLES
+) -> tuple[float, float]:
     """Return the interval of the mean; the same `seed` gives the same one.
 
     A single value gives an interval of zero width, which does not mean certainty.
     """
     if len(values) == 1:
-        return Interval(values[0], values[0])
+        return values[0], values[0]
     from scipy import stats
 
     drawn = stats.bootstrap(
         (values,), np.mean, method="percentile", n_resamples=resamples, batch=_AT_ONCE,
         rng=np.random.default_rng(seed),
     )  # fmt: skip
-    return Interval(*map(float, drawn.confidence_interval))
+    low, high = drawn.confidence_interval
+    return float(low), float(high)
 
 
 def metrics_of(experiment: Experiment, loaded: Mapping[str, Metric] = _NO_METRICS) -> list[Metric]:
@@ -140,18 +127,14 @@ def summarise(
         own, group = measured[name, condition], [row for _, row in pairs]
         base = measured.get((experiment.baseline, condition))
         base = base or measured.get((experiment.baseline, ()), {})
-        sides = {} if name == experiment.baseline else _differences(own, base)
-        gaps = {
-            metric: Difference(float(np.mean(values)), *bootstrap(values, seed))
-            for metric, values in sides.items()
-        }
+        compared = {} if name == experiment.baseline else base
+        found = {metric: _gap(own[metric], values, seed) for metric, values in compared.items()}
         lines.append(
             Line(
                 variant=variants[name],
                 condition=dict(condition),
                 cells={one.name: _cell(one, own[one.name], pairs, seed) for one in metrics},
-                gaps=gaps,
-                paired={metric: len(values) for metric, values in sides.items()},
+                gaps={metric: gap for metric, gap in found.items() if gap is not None},
                 statuses=Counter(row["status"] for row in group),
                 actions=Counter(row["action"] for row in group if row["action"]),
                 errors=Counter(row["error"] for row in group if row["error"]),
@@ -199,21 +182,18 @@ def _values(metric: Metric, pairs: Pairs) -> ValuesByQuestion:
     return {name: sum(values) / len(values) for name, values in scored.items()}
 
 
+def _mean(values: Sequence[float], seed: int) -> Cell:
+    return Cell(float(np.mean(values)), *bootstrap(values, seed), len(values))
+
+
 def _cell(metric: Metric, values: ValuesByQuestion, pairs: Pairs, seed: int) -> Cell | None:
     if values:
-        numbers = list(values.values())
-        return Cell(sum(numbers) / len(numbers), *bootstrap(numbers, seed), len(numbers))
+        return _mean(list(values.values()), seed)
     whole = metric.summarise(pairs)
     return None if whole is None else Cell(whole, None, None, len(pairs))
 
 
-def _differences(
-    own: Mapping[str, ValuesByQuestion], base: Mapping[str, ValuesByQuestion]
-) -> dict[str, list[float]]:
-    """Return the differences of each metric: pairing removes the difficulty of each question."""
-    sides = {
-        name: [value - base[name][one] for one, value in values.items() if one in base[name]]
-        for name, values in own.items()
-        if name in base
-    }
-    return {name: values for name, values in sides.items() if values}
+def _gap(own: ValuesByQuestion, base: ValuesByQuestion, seed: int) -> Cell | None:
+    """Return the differences of a metric: pairing removes the difficulty of each question."""
+    sides = [value - base[one] for one, value in own.items() if one in base]
+    return _mean(sides, seed) if sides else None

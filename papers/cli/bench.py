@@ -94,7 +94,7 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     The exit code is 1 where rows have failed, or none could be run.
     """
     from crag.papers.bench.command import BenchOptions, benchmark
-    from crag.papers.bench.judges import Judges
+    from crag.papers.bench.resources import Judges
 
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
     options = BenchOptions(

@@ -1,8 +1,8 @@
 """Measures of benchmark rows, by name.
 
 Some need a model: `citation_metrics` an entailment function, `factscore_metrics` a judge, `mauve` a
-language model. In `METRICS` they have no model and no values; `crag.papers.bench.judges` loads the
-models.
+language model. In `METRICS` they have no model and no values; `crag.papers.bench.resources` loads
+the models.
 """
 
 from collections.abc import Mapping

@@ -1,18 +1,23 @@
 """Reports, to the letter: numbers with intervals, the paper's beside them, and all that failed."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crag.papers.bench.command import BenchOptions, Outcome, benchmark
 from crag.papers.bench.examples import Example, Loaded, Refused
 from crag.papers.bench.experiments import ACCURACY, Experiment
 from crag.papers.bench.pictures import draw
 from crag.papers.bench.report import Setup, render, results
+from crag.papers.bench.resources import Judges
 from crag.papers.bench.runner import Row, RunResult
 from crag.papers.bench.summary import Line, bootstrap, summarise
+from tests.papers.bench.chat_server import ChatServer, chatting
 from tests.papers.bench.runs import examples, experiment, variant
 
 PNG = b"\x89PNG"
@@ -50,7 +55,7 @@ bold where the interval excludes zero.
 
 | variant | match | knowledge words |
 | --- | --- | --- |
-| crag | +33.3 (0.0 to +100.0), 3 questions | **−6 (−6 to −6)**, 3 questions |
+| crag | +33.3 (0.0 to +100.0), 3 questions | **−6 (−6 to −6), 3 questions** |
 
 ## What became of the questions
 
@@ -181,3 +186,62 @@ def test_an_interval_lies_within_the_values_and_is_reproducible(
     slack = 1e-9 * max(map(abs, values))
     assert min(values) - slack <= low <= high <= max(values) + slack
     assert bootstrap(values, seed, resamples=200) == (low, high)
+
+
+EXPERIMENT = """
+name = "Biographies"
+task = "biography"
+baseline = "rag"
+
+[settings]
+task = "biography"
+
+[[variant]]
+name = "rag"
+method = "rag"
+"""
+PAGES = [{"title": "Ada", "text": "Ada is indeed red."}, {"title": "Bob", "text": "Bob is blue."}]
+
+
+def written(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def run(
+    folder: Path, server: ChatServer, judge: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> Outcome:
+    variables = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "CRAG_MODEL": "m"}
+    for name, value in (variables | {"CRAG_EVALUATOR": "chat-direct"}).items():
+        monkeypatch.setenv(name, value)
+    (folder / "biography.toml").write_text(EXPERIMENT)
+    rows = [
+        {"input": f"Tell me a bio of {name}.", "topic": name, "cat": [], "output": "",
+         "ctxs": [{"title": name, "text": f"{name} wrote."}]}
+        for name in ("Ada", "Bob", "Cy")
+    ]  # fmt: skip
+    pages = (written(folder / "pages.jsonl", PAGES),)
+    return benchmark(
+        BenchOptions(
+            experiment=folder / "biography.toml", data=written(folder / "bio.jsonl", rows),
+            output=folder / "out", thresholds="evaluator",
+            judges=Judges(facts="judge", facts_url=judge.url, pages=pages),
+        )
+    )  # fmt: skip
+
+
+def test_a_judge_elsewhere_scores_those_with_a_page_and_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with chatting() as server, chatting() as judge:
+        first = run(tmp_path, server, judge, monkeypatch)
+        asked = len(server.prompts), len(judge.prompts)
+        again = run(tmp_path, server, judge, monkeypatch)
+        assert (len(server.prompts), len(judge.prompts)) == asked
+        assert not any("List every fact" in prompt for prompt in server.prompts)
+    for outcome in (first, again):
+        found = outcome.lines[0].cells["init_score"]
+        assert found is not None
+        assert (found.value, found.questions) == (0.5, 2)
+    report = first.report.read_text()
+    assert "without a page in --fact-pages, so their facts have no judge: Cy" in report

@@ -101,7 +101,7 @@ def test_what_a_script_reads(tmp_path: Path, server: ChatServer) -> None:
     assert found["questions"] == 2
     rag, crag_ = found["variants"]
     assert set(rag["metrics"]["match"]) == {"value", "low", "high", "questions"}
-    assert set(crag_["differences"]["match"]) == {"mean", "low", "high"}
+    assert set(crag_["differences"]["match"]) == {"value", "low", "high", "questions"}
     assert rag["differences"] == {}
     assert (tmp_path / found["files"]["report"]).is_file()
     row = json.loads((tmp_path / found["files"]["rows"]).read_text().splitlines()[0])

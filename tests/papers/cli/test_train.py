@@ -14,12 +14,13 @@ from crag.models.encoder import SentenceEncoder, packaged_encoder
 from crag.models.model_card import CARD, ModelCard, read_card
 from crag.papers.cli import app
 from crag.papers.evaluator.pairs import Pair
-from crag.papers.loading.records import file_digest, write_records
+from crag.papers.loading.records import file_digest, read_records, write_records
+from crag.papers.reader.rows import ReadingRow
 from crag.papers.training import WORK
 from tests.papers.reader.test_encoder import PAIRS
 from tests.papers.reader.test_encoder import RECIPE as ENCODER
 from tests.papers.reader.test_reader import ROWS as READING
-from tests.reflective import written
+from tests.reflective import articles, written
 from tests.trained import TINY_T5, some_pairs, tiny_bert
 
 TRAIN, OTHER = some_pairs(160)[:60], some_pairs(160)[60:100]
@@ -149,3 +150,27 @@ def test_rows_become_an_encoder_that_the_product_loads(tmp_path: Path) -> None:
     assert {kind: one["questions"] for kind, one in card.metrics.items()} == {
         "pairs": 4, "plain": 4, "search": 4
     }  # fmt: skip
+
+
+def train(*arguments: object) -> dict[str, Any]:
+    given = ["train", *map(str, arguments), "--json"]
+    result = CliRunner().invoke(app, given, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)  # type: ignore[no-any-return]
+
+
+def test_question_sets_become_rows(tmp_path: Path) -> None:
+    data = written(tmp_path / "squad.jsonl", articles(24))
+    dev = written(tmp_path / "dev.jsonl", articles(24)[:4])
+    output = tmp_path / "rows.jsonl"
+    told = train("reader-data", data, "--dev", dev, "--output", output)
+    rows = read_records(output, ReadingRow)
+    assert told["rows"] == len(rows) == sum(told["sources"].values())
+    left_out = {row["title"] for row in articles(24)[:4]}
+    assert not left_out & {row.title for row in rows if row.source != "elsewhere"}
+    train("reader-data", data, "--dev", dev, "--output", tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_text() == output.read_text()
+    few = train("reader-data", data, "--each", 3, "--output", tmp_path / "few.jsonl")
+    assert set(few["sources"].values()) == {3}
+    mixing = ["--with", output, "--most", 3, "--output", tmp_path / "mixed.jsonl"]
+    assert train("reader-data", data, *mixing)["rows"] == 3 + len(rows)

@@ -1,12 +1,17 @@
-"""What rows say of knowledge, of the evaluator and of costs."""
+"""Metrics of single rows: knowledge, the evaluator, costs, and answers against gold answers."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 
-from crag.papers.metrics import METRICS
+from crag.errors import MissingPackageError
+from crag.papers.bench.examples import TASKS, TaskName
+from crag.papers.metrics import METRICS, Metric
+from crag.papers.metrics.long_form import mauve, rouge_lsum
+from crag.papers.metrics.matching import chosen_option
 from crag.papers.metrics.rows import relevance
 
 Make = Callable[..., Any]
@@ -98,3 +103,125 @@ def test_failed_rows_cost_too(example: Make, row: Make) -> None:
     ]
     assert METRICS["llm_calls"].summarise(pairs) == 2.0
     assert METRICS["abstained"].summarise(pairs) == 0.5
+
+
+MATCH, MATCH_NORMALISED = METRICS["match"], METRICS["match_normalised"]
+CHOICES = (("A", "a ruler"), ("B", "a balance"), ("C", "a cup"), ("D", "a clock"))
+NUMBERED = (("1", "a ruler"), ("2", "a balance"), ("3", "a cup"), ("4", "a clock"))
+
+
+@pytest.mark.parametrize(
+    ("task", "gold", "prediction", "official", "normalised"),
+    [
+        ("popqa", "politician", "She was a politician.", 1.0, 1.0),
+        ("popqa", "pol", "She was a politician.", 1.0, 0.0),
+        ("popqa", "politician", "She was a Politician.", 0.0, 1.0),
+        ("popqa", "poet.", "She was a poet", 0.0, 1.0),
+        ("popqa", "poet", "It SUPPORTS that she was a poet", 0.0, 1.0),
+        ("popqa", "poet", "It supports that she was a poet", 1.0, 1.0),
+        ("pubhealth", "true", "true", 1.0, 1.0),
+        ("pubhealth", "true", "True.", 0.0, 1.0),
+        ("pubhealth", "true", "SUPPORTS", 1.0, 1.0),
+        ("pubhealth", "false", "It REFUTES the claim", 1.0, 1.0),
+        ("pubhealth", "false", "Refutes: it is not so", 0.0, 1.0),
+        ("pubhealth", "true", "SUPPORTS or REFUTES", 1.0, 1.0),
+        ("pubhealth", "true", "untrue and false", 1.0, 0.0),
+        ("pubhealth", "false", "No idea", 0.0, 0.0),
+        ("arc", "B", "B", 1.0, 1.0),
+        ("arc", "B", "(B) a balance", 1.0, 1.0),
+        ("arc", "B", "The answer is B.", 1.0, 1.0),
+        ("arc", "B", "Option C, not B", 1.0, 0.0),
+        ("arc", "B", "A Balance", 1.0, 1.0),
+        ("arc", "B", "a balance is what one needs", 0.0, 1.0),
+        ("arc", "B", "By no means", 1.0, 0.0),
+        ("arc", "B", "a ruler or a balance", 0.0, 0.0),
+        ("arc", "B", "2", 0.0, 1.0),
+        ("arc", "2", "B", 0.0, 1.0),
+        ("arc", "2", "2", 1.0, 1.0),
+    ],
+)
+def test_the_official_match_and_ours(
+    example: Make, row: Make, task: TaskName, gold: str, prediction: str,
+    official: float, normalised: float,
+) -> None:  # fmt: skip
+    choices = (NUMBERED if gold == "2" else CHOICES) if task == "arc" else ()
+    asked = example(task, answers=((gold,),), choices=choices)
+    assert MATCH.score(asked, row(prediction)) == official
+    assert MATCH_NORMALISED.score(asked, row(prediction)) == normalised
+
+
+@pytest.mark.parametrize(
+    ("prediction", "place"),
+    [
+        ("E", None),
+        ("D: a clock", 3),
+        ("**C**", 2),
+        ("The correct option is (a).", 0),
+        ("answer: 3", 2),
+        ("A planet", None),
+        ("It is a clock, I think", 3),
+        ("", None),
+    ],
+)
+def test_the_option_a_prediction_chooses(prediction: str, place: int | None) -> None:
+    assert chosen_option(prediction, CHOICES) == place
+
+
+@pytest.mark.parametrize(
+    ("metric", "mean"),
+    [(MATCH, 1 / 3), (MATCH_NORMALISED, 1 / 3), (METRICS["match_answered"], 0.5)],
+)
+def test_abstentions_are_wrong_or_left_out_and_failures_always_left_out(
+    example: Make, row: Make, metric: Any, mean: float
+) -> None:
+    rows = [row("a poet"), row("a cook"), row("no poet", status="abstained")]
+    pairs = [(example(), one) for one in [*rows, row("poet", status="failed")]]
+    assert metric.summarise(pairs) == pytest.approx(mean)
+
+
+def test_every_metric_is_named_once_and_defined_for_some_task() -> None:
+    assert all(name == metric.name for name, metric in METRICS.items())
+    assert all(metric.tasks and metric.tasks <= set(TASKS) for metric in METRICS.values())
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_metric_takes_every_row(example: Make, row: Make, task: str) -> None:
+    for status in ("answered", "abstained", "failed"):
+        pairs = [(example(task), row("poet", status=status))]
+        for metric in METRICS.values():
+            value = metric.score(*pairs[0])
+            assert value is None or isinstance(value, float)
+            assert metric.summarise(pairs) == value
+
+
+def test_a_row_metric_is_the_mean_of_its_rows(example: Make, row: Make) -> None:
+    metric = Metric(name="length", compute=lambda _, one: float(len(one["answer"])) or None)
+    pairs = [(example(), row("ab")), (example(), row("abcd")), (example(), row(""))]
+    assert metric.summarise(pairs) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "call"),
+    [
+        ("rouge-score", "rouge_score.rouge_scorer", lambda _: rouge_lsum("a", ["a"])),
+        ("mauve-text", "mauve", lambda pair: mauve("m").summarise([pair])),
+    ],
+)
+def test_a_missing_package_is_named_with_its_command(
+    example: Make, row: Make, package: str, module: str, call: Callable[[Any], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingPackageError, match=f"Run: pip install {package}"):
+        call((example("asqa", extra={"reference": "France."}), row("France")))
+
+
+@pytest.mark.parametrize(
+    ("reflection", "value"),
+    [({"retrieved": True}, 1.0), ({"retrieved": False}, 0.0), ({}, None), (None, None)],
+)
+def test_retrieval_frequency_counts_what_was_decided(
+    example: Any, row: Any, reflection: Any, value: float | None
+) -> None:
+    metric = METRICS["retrieval_frequency"]
+    assert metric.score(example(), row(reflection=reflection)) == value
