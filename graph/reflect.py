@@ -7,8 +7,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
+from crag.answering.outcome import AnswerUpdate
 from crag.graph.routes import by_form, by_search
-from crag.nodes.finish_reflection import FinishReflection, FinishReflectionUpdate
+from crag.nodes.finish_reflection import FinishReflection
 from crag.nodes.reflect import Reflect
 from crag.parts import Attributor, Quoter, ReflectionBackend
 from crag.reflection.beam import beam_round
@@ -30,7 +31,7 @@ class ReflectInput(TypedDict, total=False):
     action: Action | None
 
 
-class ReflectOutput(FinishReflectionUpdate):
+class ReflectOutput(AnswerUpdate):
     """The output of reflection."""
 
     reflection: Reflection | None

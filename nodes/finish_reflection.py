@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from langchain_core.messages import AnyMessage
-from typing_extensions import TypedDict
-
 from crag.answering.attribution import attribute
 from crag.answering.citations import (
     attributed,
@@ -17,7 +14,7 @@ from crag.answering.citations import (
     with_number,
 )
 from crag.answering.links import without_links
-from crag.answering.outcome import NOT_FOUND, answer_message, declines, links_removed
+from crag.answering.outcome import NOT_FOUND, AnswerUpdate, answer_message, declines, links_removed
 from crag.answering.quoted import quoted_or_abstained
 from crag.correction.naming import lacking
 from crag.events import Event, EventKind, event
@@ -32,7 +29,6 @@ from crag.state import (
     Citation,
     Critique,
     Flag,
-    Outcome,
     State,
     Strip,
     reflected,
@@ -54,17 +50,6 @@ _EVENTS: dict[Flag, tuple[EventKind, str, str]] = {
 }
 
 
-class FinishReflectionUpdate(TypedDict):
-    """Written by `finish_reflection`."""
-
-    answer: str
-    outcome: Outcome
-    citations: list[Citation]
-    sentences: list[AnswerSentence]
-    messages: list[AnyMessage]
-    events: list[Event]
-
-
 @dataclass(frozen=True)
 class FinishReflection:
     """Turn the outcome into the answer, its citations and events.
@@ -80,7 +65,7 @@ class FinishReflection:
     quoter: Quoter | None = None
     rules: Rules = OURS
 
-    def run(self, state: State, settings: Settings) -> FinishReflectionUpdate:
+    def run(self, state: State, settings: Settings) -> AnswerUpdate:
         """Write the answer, or the reason why there is none."""
         reflection, question = reflected(state), settings.profile.posed(state)["question"]
         events = [_event(flag) for flag in reflection.get("flags", []) if flag in _EVENTS]
@@ -114,9 +99,7 @@ class FinishReflection:
                 return self._quoted(state, settings, events)
         return {**update, "sentences": judged.sentences}
 
-    def _quoted(
-        self, state: State, settings: Settings, events: list[Event]
-    ) -> FinishReflectionUpdate:
+    def _quoted(self, state: State, settings: Settings, events: list[Event]) -> AnswerUpdate:
         """Quote the passages as a run without a model does, or abstain."""
         strips: list[Strip] = []
         for strip in chain.from_iterable(map(strips_of, reflected(state)["passages"])):
@@ -236,8 +219,8 @@ def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -
     return "there is no passage" if missing and not settings.allow_own_knowledge else ""
 
 
-def _update(answer: str, citations: list[Citation], events: list[Event]) -> FinishReflectionUpdate:
-    return FinishReflectionUpdate(
+def _update(answer: str, citations: list[Citation], events: list[Event]) -> AnswerUpdate:
+    return AnswerUpdate(
         answer=answer, outcome="answered", citations=citations, sentences=[],
         messages=[answer_message(answer, citations)], events=events,
     )  # fmt: skip

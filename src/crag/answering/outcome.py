@@ -31,8 +31,8 @@ _BLOCKS = ("```", "~~~", "|", "- ", "#")
 """What a quotation begins with that Markdown reads at the beginning of a line alone."""
 
 
-class GenerateUpdate(TypedDict):
-    """Written by `generate`."""
+class AnswerUpdate(TypedDict):
+    """Written by the node that answers."""
 
     answer: str
     outcome: Outcome
@@ -40,6 +40,11 @@ class GenerateUpdate(TypedDict):
     sentences: list[AnswerSentence]
     messages: list[AnyMessage]
     events: list[Event]
+
+
+class GenerateUpdate(AnswerUpdate):
+    """Written by `generate`."""
+
     usage: Usage
 
 
