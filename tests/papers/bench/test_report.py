@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from crag.papers.bench.command import BenchOptions, Outcome, benchmark
 from crag.papers.bench.examples import Example, Loaded, Refused
@@ -16,7 +14,7 @@ from crag.papers.bench.pictures import draw
 from crag.papers.bench.report import Setup, render, results
 from crag.papers.bench.resources import Judges
 from crag.papers.bench.runner import Row, RunResult
-from crag.papers.bench.summary import Line, bootstrap, summarise
+from crag.papers.bench.summary import Line, summarise
 from tests.papers.bench.chat_server import ChatServer, chatting
 from tests.papers.bench.runs import examples, experiment, variant
 
@@ -172,20 +170,6 @@ def test_pictures_of_curves(tmp_path: Path) -> None:
     without = draw(made, [*lines[:2], *failed], tmp_path / "without.png", 1.0)
     assert without is not None  # What could not be measured is no point of a curve.
     assert without.read_bytes() != path.read_bytes()
-
-
-NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
-
-
-@given(st.lists(NUMBERS, min_size=1, max_size=40), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=50)
-def test_an_interval_lies_within_the_values_and_is_reproducible(
-    values: list[float], seed: int
-) -> None:
-    low, high = bootstrap(values, seed, resamples=200)
-    slack = 1e-9 * max(map(abs, values))
-    assert min(values) - slack <= low <= high <= max(values) + slack
-    assert bootstrap(values, seed, resamples=200) == (low, high)
 
 
 EXPERIMENT = """

@@ -70,25 +70,6 @@ def test_lost_rows_are_written_again_from_the_cache(tmp_path: Path, server: Chat
     assert table(tmp_path) == first
 
 
-def test_failures_are_rows_and_can_be_tried_again(tmp_path: Path, server: ChatServer) -> None:
-    server.failing = "boat"
-    ended = ran(tmp_path, answerer(server.url))
-    assert (ended.answered, ended.failed) == (12, 3)
-    assert "| rag | 4 | 3 | 0 | 1 | - |" in table(tmp_path)
-    server.failing = ""
-    resumed = ran(tmp_path, answerer(server.url))
-    assert (resumed.answered, resumed.failed) == (0, 3)
-    assert ran(tmp_path, answerer(server.url), again=True).answered == 3
-    assert "| rag | 4 | 4 | 0 | 0 | - |" in table(tmp_path)
-
-
-def test_what_cannot_be_done_is_told_and_the_rest_is_done(tmp_path: Path) -> None:
-    ended = ran(tmp_path, answerer(None))
-    assert ended.answered == 8
-    assert list(ended.not_run) == ["binary_llm"]
-    assert "needs a chat model" in ended.not_run["binary_llm"]
-
-
 def test_scores_and_hits_are_asked_for_once(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache.sqlite")
     evaluator, searcher = FakeEvaluator({"a": 0.5, "b": float("nan")}), FakeSearcher(HITS)
