@@ -3,9 +3,9 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 
@@ -36,6 +36,9 @@ class Loopback(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
+
+
+LoopbackT = TypeVar("LoopbackT", bound=Loopback)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -90,10 +93,15 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None: ...
 
 
+def serving(body: Any) -> AbstractContextManager[Loopback]:
+    """Start a server of `body` on a free port, and stop it."""
+    return started(Loopback(body))
+
+
 @contextmanager
-def serving(body: Any) -> Iterator[Loopback]:
-    """Start a server on a free port, and stop it."""
-    with Loopback(body) as server:
+def started(server: LoopbackT) -> Iterator[LoopbackT]:
+    """Start a server, and stop it."""
+    with server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

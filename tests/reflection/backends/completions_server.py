@@ -3,27 +3,22 @@
 It shares no code with the back ends: one prompt at a time, no padding, no cache.
 """
 
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from tests.loopback import Loopback, started
 
-class CompletionsServer(ThreadingHTTPServer):
+
+class CompletionsServer(Loopback):
     """Completes prompts greedily with the model in a folder; keeps what it was asked."""
-
-    daemon_threads = True
 
     def __init__(self, folder: Path) -> None:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(self._answer)
         self.model: Any = AutoModelForCausalLM.from_pretrained(folder).eval()
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-        self.requests: list[dict[str, Any]] = []
         self.most_listed: int | None = None
         """Log-probabilities listed for each token, whatever is asked; None: as many as asked."""
         self.reply: Any = None
@@ -31,9 +26,19 @@ class CompletionsServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
+        return f"{super().url}/v1"
 
-    def completions(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, asked: dict[str, Any]) -> Any:
+        if "prompt" not in asked:
+            return 404, {}
+        if "max_tokens" not in asked:
+            ids = self.tokenizer.encode(asked["prompt"], add_special_tokens=False)
+            return {"count": len(ids), "tokens": ids}
+        if isinstance(self.reply, int):
+            return self.reply, {}
+        return self._completions(asked) if self.reply is None else self.reply
+
+    def _completions(self, asked: dict[str, Any]) -> dict[str, Any]:
         prompts = asked["prompt"] if isinstance(asked["prompt"], list) else [asked["prompt"]]
         choices = [self._choice(prompt, asked) | {"index": i} for i, prompt in enumerate(prompts)]
         counted = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -79,39 +84,6 @@ class CompletionsServer(ThreadingHTTPServer):
         return f"token_id:{number}" if by_number else str(self.tokenizer.decode([number]))
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: CompletionsServer
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        sent, scripted = {"key": self.headers.get("Authorization")}, self.server.reply
-        self.server.requests.append(asked | {"path": self.path} | sent)
-        if self.path == "/tokenize":
-            ids = self.server.tokenizer.encode(asked["prompt"], add_special_tokens=False)
-            found: Any = {"count": len(ids), "tokens": ids}
-        elif scripted is None or isinstance(scripted, int):
-            found = self.server.completions(asked)
-        else:
-            found = scripted
-        reply = found if isinstance(found, bytes) else json.dumps(found).encode()
-        is_refused = isinstance(scripted, int) and self.path != "/tokenize"
-        self.send_response(scripted if is_refused else 200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(reply)))
-        self.end_headers()
-        self.wfile.write(reply)
-
-    def log_message(self, *_: Any) -> None: ...
-
-
-@contextmanager
-def completing(folder: Path) -> Iterator[CompletionsServer]:
-    """Start a server on a free port, and stop it."""
-    with CompletionsServer(folder) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+def completing(folder: Path) -> AbstractContextManager[CompletionsServer]:
+    """Start a server of the model in a folder, and stop it."""
+    return started(CompletionsServer(folder))
