@@ -94,8 +94,8 @@ def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
     assert (update["outcome"], kinds(update)) == ("not_found", ["abstained"])
 
 
-def generated(model: FakeChatModel, settings: Settings | None = None, **more: Any) -> Any:
-    given = state("Bob slept.", "Ada wrote it.", **more)
+def generated(model: FakeChatModel, settings: Settings | None = None) -> Any:
+    given = state("Bob slept.", "Ada wrote it.")
     return Generate(model, FakeQuoter()).run(given, settings or Settings())
 
 
@@ -115,30 +115,23 @@ def test_an_answer_without_words_is_asked_for_once_more_without_numbers() -> Non
 @pytest.mark.parametrize(
     ("replies", "events", "calls"),
     [
+        (["[2]"], ["wordless_answer"], 1),
         (["[2]", "[1], [2]."], ["wordless_answer"], 2),
         (["[2]", ""], ["wordless_answer", "model_empty"], 2),
         (["[2]", "It rained."], ["wordless_answer", "uncited_answer"], 2),
         (["Passage 2 says so:", "Who wrote it:"], ["wordless_answer"], 2),
     ],
 )
-def test_a_model_that_stays_without_words_gives_way_to_quotation(
+def test_a_model_that_stays_without_words_or_has_no_call_left_gives_way_to_quotation(
     replies: list[str], events: list[str], calls: int
 ) -> None:
     model = FakeChatModel(replies=replies)
-    update = generated(model)
+    update = generated(model, Settings(max_llm_calls=calls))
+    assert ("max_llm_calls" in update["events"][0]["detail"]) == (calls == 1)
     assert update["answer"] == "“Bob slept.” [1]"
     assert kinds(update) == events
     assert (update["usage"]["llm_calls"], len(model.prompts)) == (calls, calls)
     assert update["sentences"] == []
-
-
-def test_no_second_question_goes_beyond_the_budget() -> None:
-    model = FakeChatModel(replies=["[2]", "Ada wrote it."])
-    update = generated(model, Settings(max_llm_calls=2), usage={"llm_calls": 1})
-    assert update["answer"] == "“Bob slept.” [1]"
-    assert kinds(update) == ["wordless_answer"]
-    assert "max_llm_calls" in update["events"][0]["detail"]
-    assert len(model.prompts) == 1
 
 
 class ReadingQuoter:
