@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.answering.attribution import Attributed, attribute, unsupported_share
+from crag.answering.attribution import Attributed, attribute
 from crag.answering.citations import validate
 from crag.answering.support import WordAttributor
 from crag.parts import Passage
@@ -223,13 +223,6 @@ def test_no_word_is_lost_and_every_number_refers_to_a_strip(written: str) -> Non
         end = one["end"]
     again = attribute(QUESTION, found.answer, available)
     assert (again.answer, again.citations) == (found.answer, found.citations)
-
-
-def test_the_share_of_unsupported_sentences_is_that_of_written_answers_and_quotations() -> None:
-    found = told("Ada wrote the first program. It rained. It snowed. Babbage designed the engine.")
-    assert unsupported_share({"sentences": found.sentences}) == 0.5
-    assert unsupported_share({"sentences": [], "citations": [{"quotes": []}]}) == 0.0
-    assert unsupported_share({"sentences": [], "citations": []}) is None
 
 
 def test_an_answer_that_is_only_judged_stays_as_it_is() -> None:

@@ -81,7 +81,7 @@ def test_an_index_of_another_model_is_broken_and_one_that_is_not_there_missing(
     assert (none.state, none.why) == ("missing", "--index, CRAG_INDEX")
 
 
-def test_servers_are_asked_once_and_blamed_where_they_refuse(
+def test_servers_are_asked_and_blamed_where_they_refuse(
     monkeypatch: pytest.MonkeyPatch, server: Loopback
 ) -> None:
     hits = {"query": "", "results": []}
@@ -95,7 +95,8 @@ def test_servers_are_asked_once_and_blamed_where_they_refuse(
         told = examined(monkeypatch, **variables)
         assert states(told)["answers"] == states(told)["web search"] == "ready"
         assert "broken" not in states(examined(monkeypatch, use=False)).values()
-        assert (len(server.requests), len(search.requests)) == (1, 1)
+        assert (len(server.requests), len(search.requests)) == (2, 1)
+        assert told["reflection"].state == "missing"  # The model replies with no JSON.
         server.statuses = search.statuses = [401] * 9
         told = examined(monkeypatch, CRAG_EMBEDDING_MODEL="openai:tiny")
     for part in ("answers", "embeddings", "web search"):

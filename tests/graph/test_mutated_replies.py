@@ -50,6 +50,9 @@ def _blocks(shape: str, text: str) -> str | list[str | dict[str, Any]]:
         case "responses":
             summary = [{"type": "summary_text", "text": THOUGHT}]
             return [{"type": "reasoning", "summary": summary}, {"type": "text", "text": text}]
+        case "mistral":
+            thought = {"type": "thinking", "thinking": [{"type": "text", "text": THOUGHT}]}
+            return [thought, {"type": "text", "text": text}]
         case _:
             return text
 
@@ -73,14 +76,16 @@ def mutated(draw: st.DrawFn) -> str:
 @pytest.mark.parametrize("build", [build_crag, build_rag, build_self_rag, build_self_crag])
 @given(
     text=mutated(),
-    shape=st.sampled_from(["openai", "anthropic", "gemini", "responses"]),
+    shape=st.sampled_from(["openai", "anthropic", "gemini", "mistral", "responses", "field"]),
     ending=st.sampled_from([*ENDINGS.items(), *CUTS.items()]),
 )
 def test_no_reply_raises_or_shows_a_thought_and_none_is_sure_after_a_cut(
     build: Any, text: str, shape: str, ending: tuple[str, dict[str, Any]]
 ) -> None:
     said = in_form(text) if build in {build_self_rag, build_self_crag} else text
-    message = AIMessage(_blocks(shape, said), response_metadata=ending[1])
+    # As DeepSeek, llama.cpp and vLLM name it, and as OpenRouter does.
+    beside = {"reasoning_content": THOUGHT, "reasoning": THOUGHT} if shape == "field" else {}
+    message = AIMessage(_blocks(shape, said), additional_kwargs=beside, response_metadata=ending[1])
     model = FakeMessagesListChatModel(responses=[message])
     parts = Parts(
         retriever=FakeRetriever(documents=DOCUMENTS),

@@ -7,9 +7,9 @@ there. A sentence is not supported whose figures stand in no line about the thin
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from crag.answering.citations import before_end, is_wordless, marks_in, without_citations
 from crag.answering.facts import misstated
@@ -90,18 +90,6 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
     citations = [citation for citation in available if citation["number"] in used]
     written = "".join([*pieces, answer[end:]])
     return Attributed(written, citations, sentences, events, list(dict.fromkeys(wrong)))
-
-
-def unsupported_share(state: Mapping[str, Any]) -> float | None:
-    """Return the share of the sentences of an answer that no strip supports; of quotations it is 0.
-
-    None where there is no answer, and where answers have no citations.
-    """
-    statuses = [sentence["status"] for sentence in state.get("sentences") or []]
-    if statuses:
-        return statuses.count("unsupported") / len(statuses)
-    is_quoted = any("quotes" in citation for citation in state.get("citations") or [])
-    return 0.0 if is_quoted else None
 
 
 def _is_translated(answer: str, available: Sequence[Citation]) -> bool:

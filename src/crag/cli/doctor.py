@@ -87,7 +87,8 @@ def examine(place: "Environment", *, use: bool = True) -> Iterator[PartStatus]:
             state, todo = "missing", str(error)
         except Exception as error:  # noqa: BLE001 - of whatever kind a client raises
             name = "" if isinstance(error, CragError) else f"{type(error).__name__}: "
-            state, todo = "broken", f"{name}{error}"
+            is_unasked = part == "reflection" and place.reflection is None
+            state, todo = "missing" if is_unasked else "broken", f"{name}{error}"
         yield PartStatus(part, state, *map(redact, (named, why, todo)))  # type: ignore[arg-type]
 
 
@@ -163,6 +164,6 @@ def _checks(place: "Environment") -> Iterator[Check]:
     yield (
         "reflection", place.reflection or "prompted, or embedded without a model",
         "CRAG_REFLECTION, for --method self-rag and self-crag",
-        reflection, lambda one: one.approximation or one.decide([Prefix(_QUESTION)]),
+        reflection, lambda one: one.decide([Prefix(_QUESTION)]),
     )  # fmt: skip
     yield "telemetry", place.telemetry, "CRAG_TELEMETRY", lambda: is_wanted(place.telemetry), id
