@@ -53,7 +53,8 @@ class VerdictEvaluator:
         self.thresholds = Thresholds(upper=0.0, lower=0.0)
         # Verdicts must not show up among the tokens of the answer that a graph streams.
         self._model: ChatModel = model.with_config(tags=[TAG_NOSTREAM])
-        self._style, self._prompts = style, prompts
+        self._style: Style = style
+        self._prompts = prompts
         self._slots = threading.BoundedSemaphore(_CONCURRENCY)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:

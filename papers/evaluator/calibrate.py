@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def calibrate(  # noqa: PLR0913 - what to calibrate, on what, for what
     found = fit(sets, aim, seed=seed, resamples=resamples)
     chosen: list[Action] = [decide([one.best], **found.thresholds) for one in sets]
     judged = list(zip(sets, chosen, strict=True))
-    usable = [action for one, action in judged if one.usable]
+    usable: list[Action] = [action for one, action in judged if one.usable]
     distance = _shift(getattr(evaluator, "card", None), scores)
     places = np.linspace(0, 1, _QUANTILES)
     quantiles = np.quantile(scores, places, method="inverted_cdf")
@@ -182,7 +182,8 @@ def _shift(card: ModelCard | None, scores: Sequence[float]) -> float | None:
     from scipy.stats import ks_2samp
 
     known = card.calibration.quantiles if card is not None and card.calibration else []
-    return float(ks_2samp(known, scores).statistic) if known else None
+    compared: Any = ks_2samp(known, scores) if known else None  # Its type names no fields.
+    return float(compared.statistic) if known else None
 
 
 def _share(hits: Sequence[bool]) -> Proportion:

@@ -3,9 +3,9 @@
 import csv
 import io
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     AliasChoices,
@@ -56,11 +56,14 @@ def _number(label: object) -> object:
 Label = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
 
 
-class Labelled(BaseModel):
-    """A text, and what its row says of it."""
-
+class _Titled(BaseModel):
     title: Annotated[str, StringConstraints(strip_whitespace=True)] | None = None
     text: str
+
+
+class Labelled(_Titled):
+    """A text, and what its row says of it."""
+
     label: Label | None = None
     answer: Label | None = None
     """Whether it holds the answer."""
@@ -80,7 +83,7 @@ class QuestionRow(BaseModel):
     """The ideal action, if the data gives it."""
 
 
-class _PairRow(Labelled):
+class _PairRow(_Titled):
     question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     label: Label
 
@@ -177,7 +180,7 @@ def label_of(document: Labelled, row: QuestionRow, rule: LabelRule) -> float | N
             return right if held is None else held
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield line number and content of each record."""
     lines = list(numbered_lines(path))
     if path.suffix.lower() == ".csv":

@@ -135,7 +135,8 @@ def example_of(pair: Pair, recipe: Recipe, trainee: Trainee, draw: random.Random
     # A question that fills the input of an encoder is truncated too; then the text is empty.
     one_text = trainee.kind == "t5"
     texts = [joined(pair.question, text)] if one_text else [pair.question, text]
-    encoded = trainee.tokenizer(*texts, truncation="longest_first", max_length=recipe.max_length)
+    tokenizer: Any = trainee.tokenizer
+    encoded = tokenizer(*texts, truncation="longest_first", max_length=recipe.max_length)
     label = (pair.label - 0.5) * 2 if recipe.loss == "squared" else pair.label
     return {**encoded, "labels": label}
 

@@ -32,7 +32,7 @@ class Gold(NamedTuple):
     @property
     def place(self) -> tuple[int, int]:
         """Where in the text the sentence stands in which the answer begins."""
-        end = 0
+        start = end = 0
         for piece in split_sentences(self.passage.text):
             start, end = end, end + len(piece)
             if self.start < end:

@@ -160,8 +160,9 @@ class BeamSearch:
                 choices[at] = {**choice, "segment": depth, "hypothesis": at}
         return choices
 
-    def _asks(self, _: Hypothesis) -> bool:
+    def _asks(self, hypothesis: Hypothesis) -> bool:
         """Return whether the model decides before the next segment of a hypothesis."""
+        del hypothesis
         return self._settings.retrieval_mode == "adaptive"
 
     def _next_choice(self, hypothesis: Hypothesis, decision: Decision | None) -> Choice | None:
@@ -193,11 +194,13 @@ class BeamSearch:
         return static
 
     def _offer(self, passages: Sequence[OfferedPassage]) -> list[int]:
-        self._beam["flags"] += [] if passages else ["no_passages"]
+        if not passages:
+            self._beam["flags"].append("no_passages")
         return self._offered.add(passages)
 
-    def _is_whole(self, _: Mapping[int, Choice], __: int) -> bool:
+    def _is_whole(self, choices: Mapping[int, Choice], depth: int) -> bool:
         """Return whether the rest of the answer is generated at once, without retrieval."""
+        del choices, depth
         return self._settings.retrieval_mode == "never"
 
     def _generates_whole(self, *, is_whole: bool) -> bool:
@@ -321,10 +324,13 @@ class BeamSearch:
             "cut": best["ending"] == "length",
             "empty": not answer,
         }
-        flags = [*self._beam["flags"], *flags, *([ended] if ended else [])]
+        flags = [*self._beam["flags"], *flags]
+        if ended:
+            flags.append(ended)
+        flags.extend(flag for flag in raised if raised[flag])
         return Reflection(
             answer=answer, raw=best["context"], cited=cited, score=self._score(best),
-            flags=list(dict.fromkeys([*flags, *(flag for flag in raised if raised[flag])])),
+            flags=list(dict.fromkeys(flags)),
             tokens=self._beam["tokens"],
         )  # fmt: skip
 

@@ -77,8 +77,9 @@ class _GradedLoop:
             part["kept"] = part["chosen"] = True
             if len(final) == 1 and part["passage"] is None:
                 part["why"] = f"{ALONE}{why}"
-            self._flags += [flag for flag in part["flags"] if flag in {"empty", "cut"}]
-        self._flags += [] if final else ["empty"]
+            self._flags.extend(flag for flag in part["flags"] if flag in {"empty", "cut"})
+        if not final:
+            self._flags.append("empty")
         return Reflection(
             choices=[choice], passages=self._offered.records, critiques=self._critiques, beam=None,
             answer=short_answer(" ".join(cleaned(part["text"]) for part in final)),
@@ -95,7 +96,8 @@ class _GradedLoop:
         """
         final, ended = list[Critique](), ""
         latest = self._driver.clock() + self._settings.max_reflection_seconds
-        self._flags += [] if self._offered.add(self._asked.passages or ()) else ["no_passages"]
+        if not self._offered.add(self._asked.passages or ()):
+            self._flags.append("no_passages")
         for place, record in enumerate(self._offered.records):
             grade = record.get("grade") or "medium"
             if not ended and place and self._driver.clock() >= latest:

@@ -29,35 +29,42 @@ class Rules:
         return score(candidate, settings.weights, has_passage=has_passage)
 
     def share(
-        self, decision: Decision, _: ReflectionSettings, *, opens_short: bool = False
+        self, decision: Decision, settings: ReflectionSettings, *, opens_short: bool = False
     ) -> float:
         """Return the share of the token Retrieval; `opens_short`: for a whole short answer."""
-        del opens_short
+        del settings, opens_short
         return retrieve_ratio(decision.retrieve)
 
-    def objection(self, _: Prefix, __: "Driver") -> str:
+    def objection(self, prefix: Prefix, driver: "Driver") -> str:
         """Return why a long answer begins without retrieval, whatever the share; mostly empty."""
+        del prefix, driver
         return ""
 
-    def compared(self, text: str, _: "Asked", __: ReflectionSettings, *, has_passage: bool) -> str:
+    def compared(
+        self, text: str, asked: "Asked", settings: ReflectionSettings, *, has_passage: bool
+    ) -> str:
         """Return the text of a short answer by which it is compared with others."""
-        del has_passage
+        del asked, settings, has_passage
         return short_answer(text)
 
-    def shown(self, answer: str, _: ReflectionSettings) -> str:
+    def shown(self, answer: str, settings: ReflectionSettings) -> str:
         """Return the short answer that won as a user reads it."""
+        del settings
         return answer
 
-    def empty_compete(self, _: ReflectionSettings) -> bool:
+    def empty_compete(self, settings: ReflectionSettings) -> bool:
         """Return whether an empty short answer is compared with others."""
+        del settings
         return False
 
-    def checks(self, _: ReflectionSettings) -> bool:
+    def checks(self, settings: ReflectionSettings) -> bool:
         """Return whether an unsure answer is only likely, and quotations replace a wrong one."""
+        del settings
         return True
 
-    def cites_as_written(self, _: ReflectionSettings) -> bool:
+    def cites_as_written(self, settings: ReflectionSettings) -> bool:
         """Return whether an answer keeps the numbers with which its segments were joined."""
+        del settings
         return False
 
 

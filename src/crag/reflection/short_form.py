@@ -46,7 +46,8 @@ def short_form(asked: Asked, driver: Driver) -> Reflection:
     if choice["action"] != "no_retrieve":
         passages = driver.search(asked.query) if asked.passages is None else asked.passages
         places = [*offered.add(passages)] or places
-        flags += ["no_passages"] if places == [None] else []
+        if places == [None]:
+            flags.append("no_passages")
     shown = [offered[place] for place in places]
     limits = SegmentLimits(settings.max_new_tokens, whole_answer=True)
     candidates = driver.candidates(continuations(asked.prefix(), shown), limits)
@@ -68,7 +69,7 @@ def short_form(asked: Asked, driver: Driver) -> Reflection:
         is_chosen = entry is best or (bool(sums) and entry in winning)
         entry.critique["chosen"] = entry.critique["kept"] = is_chosen
         entry.critique["why"] = _why(entry, best, competing, sums)
-    flags += [flag for flag in best.critique["flags"] if flag in _OF_THE_ANSWER]
+    flags.extend(flag for flag in best.critique["flags"] if flag in _OF_THE_ANSWER)
     return Reflection(
         choices=[choice], passages=offered.records, beam=None,
         critiques=[entry.critique for entry in entries],
