@@ -317,14 +317,14 @@ class BeamSearch:
         chosen = self._of(best)
         for critique in chosen:
             critique["chosen"] = True
-        answer, cited, flags = self._joined(chosen)
+        answer, cited, repeated = self._joined(chosen)
         raised: dict[Flag, bool] = {
             "constraint_fallback": any("constraint_fallback" in one["flags"] for one in chosen),
             "depth_limit": ended is None and not best["done"],
             "cut": best["ending"] == "length",
             "empty": not answer,
         }
-        flags = [*self._beam["flags"], *flags]
+        flags: list[Flag] = [*self._beam["flags"], *repeated]
         if ended:
             flags.append(ended)
         flags.extend(flag for flag in raised if raised[flag])
