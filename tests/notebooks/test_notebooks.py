@@ -108,7 +108,6 @@ def test_cells_have_names_and_pictures_have_words(path: Path) -> None:
     numbers = [cell.id.removeprefix(f"{stem}-") for cell in notebook.cells]
     assert numbers == [f"{number:02d}" for number in range(1, len(numbers) + 1)]
     pictures = [one for one in outputs(notebook) if "image/png" in one.get("data", {})]
-    assert pictures
     assert [one for one in pictures if not one.metadata["image/png"]["alt"]] == []
 
 
