@@ -51,7 +51,7 @@ test-data: $(DEV)  ## Run the tests that read the development data: make test-da
 	$(PYTEST) $(if $(PROFILE),--hypothesis-profile $(PROFILE)) -m data --data '$(DATA)' $(shell grep -rl --include='test_*.py' 'pytest\.mark\.data' tests)
 
 # A browser and Ray Serve are no tools of development. Chromium comes from the system's packages.
-test-nightly: $(DEV)  ## Run all tests: browser, kills, hostile files, more random examples (an hour)
+test-nightly: $(DEV)  ## Run all tests: browser, kills, notebooks, more random examples (an hour)
 	$(PIP) playwright axe-playwright-python 'ray[serve]'
 	$(PYTEST) --hypothesis-profile nightly -m 'not data'
 

@@ -46,7 +46,7 @@ def test_the_installed_package_has_the_files_of_the_folders() -> None:
     assert not missing, f"installed package lacks {sorted(missing)}: run `make test` to reinstall"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_wheel_has_them_too_and_nothing_at_the_top_level(tmp_path: Path) -> None:
     """Build it as `make dist` does, from what the Dockerfile copies."""
     context, output = tmp_path / "context", tmp_path / "dist"

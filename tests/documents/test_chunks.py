@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
@@ -70,7 +70,6 @@ lists = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.lists(texts | codes | tables | lists | headings, max_size=20))
 def test_all_that_is_seen_stands_once_in_order(blocks: list[Block]) -> None:
     chunks = chunks_of(document(blocks))

@@ -71,6 +71,7 @@ def test_there_are_six_and_the_readme_tells_of_each() -> None:
     assert [path.name for path in NOTEBOOKS if f"({path.name})" not in told] == []
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @BY_NAME
 def test_a_notebook_shows_what_is_committed(path: Path, executed: Path) -> None:
@@ -130,6 +131,7 @@ def test_links_lead_somewhere(path: Path) -> None:
     assert [link for link in links if not (FOLDER / link).exists()] == []
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_notebook_gets_no_keys_and_cannot_leave_the_machine(executed: Path) -> None:
     key, refused = shown(read(executed / "written.ipynb"))

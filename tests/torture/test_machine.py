@@ -13,6 +13,8 @@ import pytest
 from tests.commands import CRAG, Done, crag, heeds_ctrl_c, variables
 from tests.repeating import times
 
+pytestmark = pytest.mark.nightly
+
 QUESTION = "Who designed the lighthouse of Cape Merrow?"
 INTERRUPTED = {130, -signal.SIGINT}
 """A shell shows 130 for both; Python itself no longer catches the signal while it shuts down."""

@@ -76,6 +76,7 @@ def loss_of(base: Base) -> float:
         return float(model(**contrasted(examples, base.tokenizer, 32))["loss"])
 
 
+@pytest.mark.nightly
 def test_it_learns_and_keeps_the_embeddings(run: Run) -> None:
     base, saved = load_base("encoder"), load_base(str(run.saved))
     assert saved.weights.keys() == base.weights.keys()
@@ -86,6 +87,7 @@ def test_it_learns_and_keeps_the_embeddings(run: Run) -> None:
     assert loss_of(saved) == pytest.approx(loss_of(run.trained), abs=0.05)
 
 
+@pytest.mark.nightly
 def test_what_is_saved_embeds_as_what_was_trained(run: Run) -> None:
     """The 8-bit weights, run by ONNX Runtime, against torch."""
     import torch
@@ -99,6 +101,7 @@ def test_what_is_saved_embeds_as_what_was_trained(run: Run) -> None:
     assert (found * wanted).sum(axis=1) == pytest.approx(1, abs=0.03)
 
 
+@pytest.mark.nightly
 def test_held_out_questions_look_among_all_sections(run: Run) -> None:
     encoders = {"packaged": packaged_encoder(), "own": SentenceEncoder(run.saved)}
     found = recall(encoders, PAIRS[:8], PAIRS[8:], 0)

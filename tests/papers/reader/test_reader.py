@@ -82,6 +82,7 @@ def losses(trained: TrainedReader) -> list[float]:
     return [entry["loss"] for entry in trained.history if "loss" in entry]
 
 
+@pytest.mark.nightly
 def test_it_learns_to_grade_to_mark_and_to_find(run: Run) -> None:
     first, *_, last = losses(run.trained)
     assert last < first / 2
@@ -98,6 +99,7 @@ def test_it_learns_to_grade_to_mark_and_to_find(run: Run) -> None:
     assert right.text[found["span"]["start"] : found["span"]["end"]] == "forty years"
 
 
+@pytest.mark.nightly
 def test_what_is_saved_reads_as_what_was_trained(run: Run) -> None:
     """The 8-bit weights, run by ONNX Runtime, against torch."""
     import torch
@@ -128,6 +130,7 @@ def test_the_result_may_be_a_mean_of_start_and_run(run: Run, tmp_path: Path) -> 
         train_reader(encoder, ROWS, tmp_path / "none", quiet=True)
 
 
+@pytest.mark.nightly
 def test_a_grade_is_fitted_to_what_passages_are_worth(run: Run) -> None:
     grade = fit_grade(ReaderModel(run.saved, 256), ROWS)
     assert len(grade) == len(SIGNALS) + len(FEATURES) + 1
