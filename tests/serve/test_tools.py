@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx
 import pytest
 from mcp import Client
 
@@ -25,6 +26,11 @@ async def test_the_graphs_are_tools_that_ask_for_a_question(url: str) -> None:
         assert all(one["description"] for one in tool.input_schema["properties"].values())
     assert tools["crag"].title == "Corrected"
     assert "citations" in tools["crag"].description
+
+
+def test_a_client_that_listens_for_more_learns_that_there_is_none(url: str) -> None:
+    listening = httpx.get(f"{url}/mcp", headers={"Accept": "text/event-stream"})
+    assert listening.status_code == 405
 
 
 async def test_a_call_gets_answer_certainty_and_sources_and_the_state_on_request(url: str) -> None:
