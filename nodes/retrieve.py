@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from crag.events import Event, event
 from crag.runtime.attempt import Attempt
 from crag.runtime.languages import unread
-from crag.runtime.retrievers import documents_of, ignored_filters, options_of
+from crag.runtime.retrievers import ignored_filters, options_of, plain_documents
 from crag.settings import Settings
 from crag.state import State
 from crag.text.spelling import respelled
@@ -73,7 +73,7 @@ class Retrieve:
         documents: list[Document] = []
         with Attempt("retriever") as asked:
             reply = self.retriever.invoke(question, **self._options(settings))
-            documents = documents_of(reply, self._most(settings))
+            documents = plain_documents(reply, self._most(settings))
         with Attempt("reranker") as ordered:
             if self.reranker and documents:
                 documents = [*self.reranker.compress_documents(documents, question)]
@@ -83,7 +83,7 @@ class Retrieve:
         documents: list[Document] = []
         with Attempt("retriever") as asked:
             reply = await self.retriever.ainvoke(question, **self._options(settings))
-            documents = documents_of(reply, self._most(settings))
+            documents = plain_documents(reply, self._most(settings))
         with Attempt("reranker") as ordered:
             if self.reranker and documents:
                 documents = [*await self.reranker.acompress_documents(documents, question)]

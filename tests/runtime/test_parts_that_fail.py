@@ -12,7 +12,7 @@ from langgraph.errors import GraphInterrupt
 
 from crag.events import event
 from crag.runtime.attempt import Attempt
-from crag.runtime.retrievers import documents_of
+from crag.runtime.retrievers import plain_documents
 from crag.runtime.waiting import within
 
 NAME: contextvars.ContextVar[str] = contextvars.ContextVar("name")
@@ -50,7 +50,7 @@ def test_what_is_not_the_parts_to_decide_is_raised(error: type[BaseException]) -
 
 def test_documents_are_cut_and_their_metadata_plain() -> None:
     odd = {"path": Path("a.md"), "share": float("nan"), "tags": {"x"}, 1: "one"}
-    (document,) = documents_of([Document("half \ud83d", metadata=odd), Document("b")], 1)
+    (document,) = plain_documents([Document("half \ud83d", metadata=odd), Document("b")], 1)
     assert document.page_content == "half \ufffd"
     assert document.metadata == {"path": "a.md", "share": None, "tags": ["x"], "1": "one"}
 

@@ -32,7 +32,7 @@ from crag.reflection.rules import OURS, Rules
 from crag.reflection.spending import counting, total
 from crag.runtime.attempt import Attempt
 from crag.runtime.evaluator_calls import as_many
-from crag.runtime.retrievers import documents_of, options_of
+from crag.runtime.retrievers import options_of, plain_documents
 from crag.settings import Settings
 from crag.state import Choice, OfferedPassage, Reflection, State, Usage, reflected
 
@@ -132,7 +132,7 @@ class Driver:
         with Attempt("retriever") as attempt:
             if retriever is not None:
                 reply = retriever.invoke(query, **options_of(retriever, self.settings))
-                documents = documents_of(reply, self.settings.k)
+                documents = plain_documents(reply, self.settings.k)
         if attempt.error is not None:
             fallback = "go on without new passages"
             self.events.append(event("retrieval_failed", self._node, attempt.error, fallback))

@@ -27,7 +27,7 @@ def ignored_filters(retriever: BaseRetriever, settings: Settings) -> list[str]:
     return [name for name in FILTERS if getattr(settings, name) is not None and name not in taken]
 
 
-def documents_of(found: Iterable[Document], most: int) -> list[Document]:
+def plain_documents(found: Iterable[Document], most: int) -> list[Document]:
     """Return at most `most` documents, their metadata as plain JSON, which every store keeps.
 
     Equal texts under one title stand once, as copies would crowd out what else was found. The
