@@ -61,18 +61,18 @@ def results(experiment: Experiment, lines: Sequence[Line]) -> str:
 
 
 def outcomes(lines: Sequence[Line]) -> str:
-    """Return the table of rows by status and action; a failed row has no value in any metric."""
-    statuses = ("answered", "abstained", "failed")
+    """Return the table of rows by outcome and action; a failed row has no value in any metric."""
+    names = ("answered", "likely", "not_found", "failed")
     rows = [
         [
             _title(line),
             f"{line.rows}" + (f" ({line.seeds} seeds)" if line.seeds > 1 else ""),
-            *(str(line.statuses[name]) for name in statuses),
+            *(str(line.outcomes[name]) for name in names),
             " / ".join(str(line.actions[name]) for name in ACTIONS) if line.actions else "-",
         ]
         for line in lines
     ]
-    return table(["variant", "rows", *statuses, " / ".join(ACTIONS)], rows)
+    return table(["variant", "rows", *map(_spaced, names), " / ".join(ACTIONS)], rows)
 
 
 def table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -32,7 +32,7 @@ from crag.papers.released.reflection import released_settings
 from crag.papers.tasks import lines_of
 from crag.parts import Parts
 from crag.settings import Settings
-from crag.state import Citation, reflected
+from crag.state import Citation, Outcome, reflected
 from crag.text.untrusted import DISARMS
 
 CONCURRENCY = 4
@@ -40,6 +40,7 @@ PART_FAILED: frozenset[EventKind] = frozenset(
     {"model_failed", "evaluator_failed", "retrieval_failed"}
 )
 """Events of parts that failed: a row with one no longer measures its method."""
+RowOutcome = Outcome | Literal["failed"]
 _CRITIQUED = ("cited", "score", "flags", "tokens", "raw")
 
 
@@ -61,7 +62,8 @@ class Row(TypedDict):
     seed: int
     model: str
     evaluator: str
-    status: Literal["answered", "abstained", "failed"]
+    outcome: RowOutcome
+    """That of the run, or `failed`; `likely` is an answer that is not sure."""
     error: str
     """Why it failed; empty otherwise."""
     answer: str
@@ -161,7 +163,7 @@ class Answerer:
         knowledge = _knowledge(state, settings)
         documents = [one.page_content for one in state.get("documents") or []]
         error = asked["error"] or _failure(state)
-        status = "abstained" if state.get("outcome") == "not_found" else "answered"
+        outcome: RowOutcome = "failed" if error else state.get("outcome") or "answered"
         return Row(
             id=example.id,
             key=self.key(unit),
@@ -173,7 +175,7 @@ class Answerer:
             seed=unit.seed,
             model=self.resources.model,
             evaluator=variant.evaluator or self.resources.evaluator,
-            status="failed" if error else status,  # type: ignore[typeddict-item]
+            outcome=outcome,
             error=error,
             answer="" if error else str(state.get("answer") or ""),
             action=str(state.get("action") or ""),
@@ -316,11 +318,11 @@ def run(  # noqa: PLR0913 - a run has these options
         done = rows.rows.get(answerer.key(unit))
         if missing := answerer.missing(unit):
             ended.not_run[unit.variant.name] = missing
-        elif done is None or (again and done["status"] == "failed"):
+        elif done is None or (again and done["outcome"] == "failed"):
             todo.append(unit)
         else:
             ended.resumed += 1
-            ended.failed += done["status"] == "failed"
+            ended.failed += done["outcome"] == "failed"
     total = ended.resumed + len(todo)
     gate = asyncio.Semaphore(concurrency)
 
@@ -329,7 +331,7 @@ def run(  # noqa: PLR0913 - a run has these options
             row = await answerer.answer(unit)
             rows.append(row)
         ended.answered += 1
-        ended.failed += row["status"] == "failed"
+        ended.failed += row["outcome"] == "failed"
         if progress is not None:
             progress(ended.resumed + ended.answered, total, unit.variant.name)
 

@@ -54,7 +54,7 @@ class Line:
     """By metric; None if it applies to no row."""
     gaps: dict[str, Cell]
     """Differences from the baseline under the same condition, by metric; empty for the baseline."""
-    statuses: Counter[str]
+    outcomes: Counter[str]
     actions: Counter[str]
     errors: Counter[str]
     seeds: int
@@ -135,7 +135,7 @@ def summarise(
                 condition=dict(condition),
                 cells={one.name: _cell(one, own[one.name], pairs, seed) for one in metrics},
                 gaps={metric: gap for metric, gap in found.items() if gap is not None},
-                statuses=Counter(row["status"] for row in group),
+                outcomes=Counter(row["outcome"] for row in group),
                 actions=Counter(row["action"] for row in group if row["action"]),
                 errors=Counter(row["error"] for row in group if row["error"]),
                 seeds=len({row["seed"] for row in group}),

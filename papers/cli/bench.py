@@ -153,7 +153,7 @@ def _plain(outcome: "Outcome") -> dict[str, Any]:
                 "condition": line.condition,
                 "metrics": {name: cell and cell._asdict() for name, cell in line.cells.items()},
                 "differences": {name: gap._asdict() for name, gap in line.gaps.items()},
-                "statuses": dict(line.statuses),
+                "outcomes": dict(line.outcomes),
                 "actions": dict(line.actions),
                 "paper": line.variant.paper,
             }

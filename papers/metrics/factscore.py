@@ -21,7 +21,7 @@ from crag.errors import EvaluatorError
 from crag.papers.bench.corpus import read_texts
 from crag.papers.bench.examples import Example, TaskName
 from crag.papers.bench.verdicts import verdict
-from crag.papers.metrics.metric import Metric, Row
+from crag.papers.metrics.metric import Metric, Row, has_answer
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.text.marks import without_marks
@@ -84,7 +84,7 @@ def factscore_metrics(judge: FactJudge | None = None) -> tuple[Metric, Metric, M
     def of(field: str) -> Callable[[Example, Row], float | None]:
         def compute(example: Example, row: Row) -> float | None:
             key = topic, answer = str(example.extra.get("topic") or ""), str(row["answer"])
-            if judge is None or not topic or row["status"] != "answered":
+            if judge is None or not topic or not has_answer(row):
                 return None
             if key not in judged:
                 judged[key] = factscore(topic, answer, judge)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from crag.asking.evaluate import normalised_match
 from crag.papers.bench.examples import Example
-from crag.papers.metrics.metric import ALL, LONG, Metric, Row
+from crag.papers.metrics.metric import ALL, LONG, Metric, Row, has_answer
 
 _VERDICT = re.compile(r"\b(true|false|supports|supported|refutes|refuted)\b")
 _TRUE = {"true", "supports", "supported"}
@@ -63,14 +63,14 @@ def _official(example: Example, row: Row) -> float | None:
         return None
     prediction = official_verdict(str(row["answer"]))
     right = any(official_match(prediction, group) for group in example.answers)
-    return float(right and row["status"] == "answered")
+    return float(right and has_answer(row))
 
 
 def _normalised(example: Example, row: Row) -> float | None:
     if not example.answers:
         return None
     prediction, answers = str(row["answer"]), [one for group in example.answers for one in group]
-    if row["status"] != "answered":
+    if not has_answer(row):
         return 0.0
     match example.answer_kind:
         case "verdict":
@@ -83,15 +83,16 @@ def _normalised(example: Example, row: Row) -> float | None:
 
 
 def _answered(example: Example, row: Row) -> float | None:
-    return _official(example, row) if row["status"] == "answered" else None
+    return _official(example, row) if row["outcome"] == "answered" else None
 
 
 METRICS = (
     # Official accuracy. ARC's numeric answer keys are compared as published, so letters never match
-    # them. An abstention is always wrong.
+    # them. A likely answer counts, and an
+    # abstention is wrong.
     Metric(name="match", compute=_official, tasks=_TASKS),
     # Ours: case and punctuation ignored, the first verdict, the chosen option, numeric keys mapped.
     Metric(name="match_normalised", compute=_normalised, tasks=_TASKS),
-    # Official accuracy of the answered questions: how reliable an answer is.
+    # Official accuracy of the questions answered surely: how reliable an answer is.
     Metric(name="match_answered", compute=_answered, tasks=_TASKS),
 )

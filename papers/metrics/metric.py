@@ -17,6 +17,11 @@ LONG = frozenset(task for task in TASKS if answer_of(task) == "long")
 """Tasks whose answer is a long text."""
 
 
+def has_answer(row: Row) -> bool:
+    """Return whether a row has an answer, sure or likely."""
+    return row["outcome"] in {"answered", "likely"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Metric:
     """Measures rows, without network; a model that it needs is part of its function."""
@@ -52,4 +57,4 @@ class Metric:
         return sum(values) / len(values) if values else None
 
     def _applies(self, example: Example, row: Row) -> bool:
-        return example.task in self.tasks and (row["status"] != "failed" or self.of_failed)
+        return example.task in self.tasks and (row["outcome"] != "failed" or self.of_failed)

@@ -3,7 +3,7 @@
 from functools import partial
 
 from crag.papers.bench.examples import Example
-from crag.papers.metrics.metric import ALL, LABELLED, Metric, Row
+from crag.papers.metrics.metric import ALL, LABELLED, Metric, Row, has_answer
 
 MIDPOINT = 0.0
 """Scores above this mean relevant: labels are -1 and 1 (CRAG, Sec. 4.2), and a chat model's yes and
@@ -112,5 +112,5 @@ METRICS = (
     # The share of questions for which the model decided to retrieve (Self-RAG, Fig. 3c).
     Metric(name="retrieval_frequency", compute=_retrieved),
     # The share of questions without an answer, because no knowledge passed.
-    Metric(name="abstained", compute=lambda _, row: float(row["status"] == "abstained")),
+    Metric(name="abstained", compute=lambda _, row: float(not has_answer(row))),
 )

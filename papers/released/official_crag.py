@@ -198,7 +198,7 @@ def _our_mean(seed: int) -> str:
         _write_rows(Path(place) / "asked.jsonl", rows)
         examples = load_examples(Path(place) / "asked.jsonl", FOLDERS[name]).examples
     found = [
-        METRICS["match"].score(example, {"answer": reply, "status": "answered"})
+        METRICS["match"].score(example, {"answer": reply, "outcome": "answered"})
         for example, reply in zip(examples, replies, strict=True)
     ]
     return f"{sum(filter(None, found)) / len(found):.3f}"

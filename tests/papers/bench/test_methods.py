@@ -63,7 +63,7 @@ def test_each_method_answers_with_its_calls(
     calls: int, action: str,
 ) -> None:  # fmt: skip
     row = row_of(tmp_path, server.url, name, method, **settings)
-    assert row["status"] == "answered", row["error"]
+    assert row["outcome"] == "answered", row["error"]
     assert "It is red" in row["answer"]
     assert row["action"] == action
     assert row["usage"]["llm_calls"] == calls == len(server.prompts)
@@ -114,7 +114,7 @@ def test_a_model_that_fails_makes_a_failed_row(
 ) -> None:
     server.failing = "barn"
     row = row_of(tmp_path, server.url, "barn", method)
-    assert row["status"] == "failed"
+    assert row["outcome"] == "failed"
     assert "out of order" in row["error"]
     assert row["answer"] == ""
 
@@ -122,7 +122,7 @@ def test_a_model_that_fails_makes_a_failed_row(
 def test_a_search_that_fails_is_an_event_and_no_failure(tmp_path: Path, server: ChatServer) -> None:
     broken = FakeSearcher(error=SearchError("fake", "server", "down"))
     row = row_of(tmp_path, server.url, "gate", "crag", parts={"searcher": broken})
-    assert row["status"] == "answered"
+    assert row["outcome"] == "answered"
     assert "search_failed" in [event["kind"] for event in row["events"]]
 
 

@@ -57,10 +57,10 @@ bold where the interval excludes zero.
 
 ## What became of the questions
 
-| variant | rows | answered | abstained | failed | correct / ambiguous / incorrect |
-| --- | --- | --- | --- | --- | --- |
-| rag | 4 | 3 | 1 | 0 | - |
-| crag | 4 | 3 | 0 | 1 | 4 / 0 / 0 |
+| variant | rows | answered | likely | not found | failed | correct / ambiguous / incorrect |
+| --- | --- | --- | --- | --- | --- | --- |
+| rag | 4 | 3 | 0 | 1 | 0 | - |
+| crag | 4 | 3 | 0 | 0 | 1 | 4 / 0 / 0 |
 
 ## Not run
 
@@ -85,7 +85,7 @@ def row(variant_name: str, example: Example, answer: str, **changed: Any) -> Row
         "key": f"{variant_name} {example.id} {changed.get('seed', 0)} {changed.get('condition')}",
         "variant": variant_name, "condition": {}, "id": example.id, "task": "popqa",
         "method": variant_name, "settings": {}, "seed": 0, "model": "m", "evaluator": "e",
-        "status": "answered", "error": "", "answer": answer, "action": "", "scores": [],
+        "outcome": "answered", "error": "", "answer": answer, "action": "", "scores": [],
         "knowledge": "", "knowledge_words": 10, "documents_words": 10,
         "retrieved_holds_answer": None, "knowledge_holds_answer": None, "events": [], "usage": {},
         "seconds": 0.0, "reflection": None,
@@ -104,10 +104,10 @@ def compared(folder: Path, **fields: Any) -> tuple[Experiment, list[Example], di
     )  # fmt: skip
     rows = [
         row("rag", barn, "red"), row("rag", gate, "red"), row("rag", boat, "blue"),
-        row("rag", kite, "I do not know", status="abstained"),
+        row("rag", kite, "I do not know", outcome="not_found"),
         *(row("crag", one, one.answers[0][0], action="correct", knowledge_words=4)
           for one in (barn, gate, boat)),
-        row("crag", kite, "", status="failed", action="correct", knowledge_words=4,
+        row("crag", kite, "", outcome="failed", action="correct", knowledge_words=4,
             error="generate: the model is out of order"),
     ]  # fmt: skip
     return made, given, {one["key"]: one for one in rows}

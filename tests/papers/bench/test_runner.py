@@ -45,7 +45,7 @@ def test_every_unit_leaves_one_row(tmp_path: Path, server: ChatServer) -> None:
     ended = ran(tmp_path, answerer(server.url))
     assert (ended.units, ended.answered, ended.failed) == (12, 12, 0)
     assert "| crag | 75.0 % (25.0 to 100.0)" in table(tmp_path)
-    assert "| crag | 4 | 4 | 0 | 0 | 2 / 1 / 1 |" in table(tmp_path)
+    assert "| crag | 4 | 4 | 0 | 0 | 0 | 2 / 1 / 1 |" in table(tmp_path)
 
 
 def test_what_is_finished_is_not_asked_again(tmp_path: Path, server: ChatServer) -> None:

@@ -28,7 +28,7 @@ def row() -> Callable[..., dict[str, Any]]:
         fields: dict[str, Any] = {
             "id": "q1",
             "method": "crag",
-            "status": "answered",
+            "outcome": "answered",
             "answer": answer,
             "action": "correct",
             "scores": [],

@@ -86,7 +86,7 @@ def test_metrics_of_rows_that_say_what_they_cite(example: Make, row: Make) -> No
     assert (recall.score(example(), answered), precision.score(example(), answered)) == (0.5, 0.5)
     assert len(calls) == 2
     assert (
-        recall.score(example(), row("It is so [3].", citations=citations, status="failed")) is None
+        recall.score(example(), row("It is so [3].", citations=citations, outcome="failed")) is None
     )
 
 
@@ -187,7 +187,7 @@ def test_str_em_of_a_row(example: Make, row: Make) -> None:
     answer = "France [1], Brazil [2].\nPeru and Chad, but too late."
     assert METRICS["str_em"].score(item, row(answer)) == 0.5
     assert METRICS["str_em"].score(example(), row(answer)) is None
-    assert METRICS["str_em"].score(item, row(answer, status="failed")) is None
+    assert METRICS["str_em"].score(item, row(answer, outcome="failed")) is None
 
 
 def test_rouge_by_hand() -> None:
@@ -212,7 +212,7 @@ def test_mauve_has_no_value_of_a_row_nor_without_references(example: Make, row: 
     assert metric.score(item, row("France")) is None
     assert metric.summarise([]) is None
     assert metric.summarise([(example("asqa"), row("France"))]) is None
-    assert metric.summarise([(item, row("France", status="failed"))]) is None
+    assert metric.summarise([(item, row("France", outcome="failed"))]) is None
 
 
 def test_sentences_keep_their_citations_and_lose_surrounding_space() -> None:

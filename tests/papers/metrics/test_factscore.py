@@ -69,7 +69,7 @@ def test_metrics_judge_each_answer_once(example: Make, row: Make) -> None:
     assert judge.answers == ["true. false."]
     pairs = [(person, answered), (person, row("true.")), (person, row("Sorry, sorry."))]
     assert metrics[0].summarise(pairs[:2]) == 0.75
-    assert metrics[0].summarise([(person, row("", status="abstained"))]) is None
+    assert metrics[0].summarise([(person, row("", outcome="not_found"))]) is None
     assert metrics[0].score(example("biography"), answered) is None
     assert metrics[0].score(example(), answered) is None
 

@@ -98,8 +98,8 @@ def test_what_was_spent(example: Make, row: Make) -> None:
 def test_failed_rows_cost_too(example: Make, row: Make) -> None:
     pairs = [
         (example(), row(usage={"llm_calls": 2})),
-        (example(), row(usage={"llm_calls": 4}, status="failed")),
-        (example(), row(usage={"llm_calls": 0}, status="abstained")),
+        (example(), row(usage={"llm_calls": 4}, outcome="failed")),
+        (example(), row(usage={"llm_calls": 0}, outcome="not_found")),
     ]
     assert METRICS["llm_calls"].summarise(pairs) == 2.0
     assert METRICS["abstained"].summarise(pairs) == 0.5
@@ -169,13 +169,14 @@ def test_the_option_a_prediction_chooses(prediction: str, place: int | None) -> 
 
 @pytest.mark.parametrize(
     ("metric", "mean"),
-    [(MATCH, 1 / 3), (MATCH_NORMALISED, 1 / 3), (METRICS["match_answered"], 0.5)],
+    [(MATCH, 0.5), (MATCH_NORMALISED, 0.5), (METRICS["match_answered"], 0.5)],
 )
-def test_abstentions_are_wrong_or_left_out_and_failures_always_left_out(
+def test_likely_answers_count_over_all_alone_and_failures_nowhere(
     example: Make, row: Make, metric: Any, mean: float
 ) -> None:
-    rows = [row("a poet"), row("a cook"), row("no poet", status="abstained")]
-    pairs = [(example(), one) for one in [*rows, row("poet", status="failed")]]
+    rows = [row("a poet"), row("a cook"), row("no poet", outcome="not_found")]
+    rows.append(row("a poet, likely", outcome="likely"))
+    pairs = [(example(), one) for one in [*rows, row("poet", outcome="failed")]]
     assert metric.summarise(pairs) == pytest.approx(mean)
 
 
@@ -186,8 +187,8 @@ def test_every_metric_is_named_once_and_defined_for_some_task() -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_metric_takes_every_row(example: Make, row: Make, task: str) -> None:
-    for status in ("answered", "abstained", "failed"):
-        pairs = [(example(task), row("poet", status=status))]
+    for outcome in ("answered", "likely", "not_found", "failed"):
+        pairs = [(example(task), row("poet", outcome=outcome))]
         for metric in METRICS.values():
             value = metric.score(*pairs[0])
             assert value is None or isinstance(value, float)
