@@ -19,6 +19,9 @@ from crag.reading import Span
         ("What is the rate limit?", "The rate limit is kept low.", "rate limit", None),
         ("Which forms?", "Which forms do I need? Ask us.", "Which forms do", None),
         ("What is the limit?", "The limit is 3 or 4.", "", None),
+        ("Who has the key to the store?", "Gate: Ines\nCold store: Bea", "Ines", None),
+        ("Who has the key to the store?", "Gate: Ines\nCold store: Bea", "Bea", "Bea"),
+        ("On which shelf is the long level?", "article: Long level\nshelf: B2", "B2", "B2"),
     ],
 )  # fmt: skip
 def test_the_whole_is_set_off(question: str, text: str, found: str, shown: str | None) -> None:

@@ -180,7 +180,7 @@ def test_a_yes_or_no_leads_with_the_sentence_that_decides_and_nothing_is_set_off
 def test_what_is_superseded_does_not_lead_and_other_documents_that_disagree_are_marked() -> None:
     days = "You have {} days of holiday a year."
     documents = [
-        Document(days.format(24), metadata={"title": "Rules 2021 (superseded)", "source": "a"}),
+        Document(days.format(24), metadata={"title": "2021", "source": "a/superseded rules.md"}),
         Document(days.format(27), metadata={"title": "Rules", "source": "b"}),
         Document(days.format(30), metadata={"title": "Rules of Leeds", "source": "c"}),
     ]

@@ -60,7 +60,7 @@ _WHAT_IS = re.compile(
 _OLD = re.compile(
     r"\b(?:superseded|obsolete|outdated|withdrawn|expired|archived|old version)\b", re.IGNORECASE
 )
-"""What a title or heading says of what holds no longer."""
+"""What a title, the name of a file or a heading says of what holds no longer."""
 _NO_LONGER = re.compile(r"\b(?:superseded by|no longer (?:valid|in force))\b", re.IGNORECASE)
 _WHY = re.compile(r"\s*why\b|\bwhat (?:is|was) the reason\b", re.IGNORECASE)
 _BECAUSE = re.compile(
@@ -159,9 +159,9 @@ def _candidates(question: str, strips: Sequence[Strip]) -> list[_Candidate]:
     return [_candidate(i, strips[i], parsed[i], own, question) for i, own in named.items()]
 
 
-def _lost(question: str, headings: Sequence[str], said: str) -> float:
+def _lost(question: str, names: Sequence[str], said: str) -> float:
     """Return what a part loses that is old, or is not of the kind that was asked for."""
-    is_old = _OLD.search("\n".join(headings)) or _NO_LONGER.search(said)
+    is_old = _OLD.search("\n".join(names)) or _NO_LONGER.search(said)
     lost = SUPERSEDED if is_old and not _OLD.search(question) else 0.0
     if _WHY.match(question) and not _BECAUSE.search(said):
         return lost + REASON
@@ -176,7 +176,8 @@ def _candidate(
     index: int, strip: Strip, parsed: ParsedStrip, named: dict[int, float], question: str
 ) -> _Candidate:
     title = strip["source"]["title"]
-    lost = {at: _lost(question, [title, *parsed.headings[at]], parsed.said(at)) for at in named}
+    names = [title, strip["source"]["url"].rpartition("/")[2]]
+    lost = {at: _lost(question, [*names, *parsed.headings[at]], parsed.said(at)) for at in named}
     named = {at: odds - lost[at] for at, odds in named.items()}
     anchor, asked = _anchor(strip["reading"]) + parsed.own, frozenset(question_words(question))
     is_yes_no = _YES_NO.match(question) is not None
