@@ -14,7 +14,7 @@ from crag.runtime.node_adapter import as_node
 def build_rag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """Compile open_run → retrieve → pass_through → generate: the model gets every document."""
     graph = opened_graph("retrieve", parts)
-    graph.add_node("retrieve", as_node(Retrieve(parts.retriever, parts.reranker)))
+    graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
     graph.add_node("pass_through", as_node(PassThrough()))
     graph.add_node("generate", as_node(Generate.of(parts)))
     graph.add_edge("retrieve", "pass_through")

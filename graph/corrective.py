@@ -16,7 +16,7 @@ from crag.runtime.node_adapter import as_node
 
 def add_correction(graph: Builder, parts: Parts) -> None:
     """Add retrieve → grade, and the branches refine and web; what follows grade is not wired."""
-    graph.add_node("retrieve", as_node(Retrieve(parts.retriever, parts.reranker)))
+    graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
     graph.add_node("grade", as_node(Grade(parts.evaluator)))
     graph.add_node("refine", as_node(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))

@@ -25,7 +25,7 @@ def build_self_rag(
     backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
     graph.add_node("decide", as_node(Decide(backend, rules, grades=False)))
-    graph.add_node("retrieve", as_node(Retrieve(parts.retriever, parts.reranker)))
+    graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
     graph.add_node("prepare_passages", as_node(PreparePassages(prepared=False)))
     reflect = build_reflect(
         backend, parts.retriever, parts.attributor, quoter=parts.quoter, rules=rules

@@ -2,9 +2,9 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NotRequired
+from typing import NamedTuple, NotRequired
 
-from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from typing_extensions import TypedDict
 
@@ -44,13 +44,9 @@ class Retrieve:
 
     If the question has typing errors, by the words of what it found, documents are found again for
     the question without them, and all that follows is done for that.
-
-    A reranker orders `Settings.rerank_from` documents, of which the k best go on. If it fails,
-    the retriever's order stays.
     """
 
     retriever: BaseRetriever
-    reranker: BaseDocumentCompressor | None = None
 
     def run(self, state: State, settings: Settings) -> RetrieveUpdate:
         """Write the documents, best first."""
@@ -61,7 +57,7 @@ class Retrieve:
         return self._update(question, meant, found, again, settings)
 
     async def arun(self, state: State, settings: Settings) -> RetrieveUpdate:
-        """Do the same, awaiting retriever and reranker."""
+        """Do the same, awaiting the retriever."""
         question = state["question"]
         found = await self._afind(question, settings)
         # The model that tells languages is read from disk when it is first needed.
@@ -71,31 +67,17 @@ class Retrieve:
 
     def _find(self, question: str, settings: Settings) -> _Found:
         documents: list[Document] = []
-        with Attempt("retriever") as asked:
-            reply = self.retriever.invoke(question, **self._options(settings))
-            documents = plain_documents(reply, self._most(settings))
-        with Attempt("reranker") as ordered:
-            if self.reranker and documents:
-                documents = [*self.reranker.compress_documents(documents, question)]
-        return _Found(documents[: settings.k], _events(documents, asked, ordered))
+        with Attempt("retriever") as attempt:
+            reply = self.retriever.invoke(question, **options_of(self.retriever, settings))
+            documents = plain_documents(reply, settings.k)
+        return _Found(documents, _events(documents, attempt))
 
     async def _afind(self, question: str, settings: Settings) -> _Found:
         documents: list[Document] = []
-        with Attempt("retriever") as asked:
-            reply = await self.retriever.ainvoke(question, **self._options(settings))
-            documents = plain_documents(reply, self._most(settings))
-        with Attempt("reranker") as ordered:
-            if self.reranker and documents:
-                documents = [*await self.reranker.acompress_documents(documents, question)]
-        return _Found(documents[: settings.k], _events(documents, asked, ordered))
-
-    def _options(self, settings: Settings) -> dict[str, Any]:
-        options = options_of(self.retriever, settings)
-        return options | {"k": self._most(settings)} if "k" in options else options
-
-    def _most(self, settings: Settings) -> int:
-        """Return how many documents the retriever is asked for."""
-        return max(settings.k, settings.rerank_from) if self.reranker else settings.k
+        with Attempt("retriever") as attempt:
+            reply = await self.retriever.ainvoke(question, **options_of(self.retriever, settings))
+            documents = plain_documents(reply, settings.k)
+        return _Found(documents, _events(documents, attempt))
 
     def _update(
         self, question: str, meant: str, found: _Found, again: _Found, settings: Settings
@@ -122,12 +104,9 @@ def _respelled(question: str, found: _Found, settings: Settings) -> str:
     return respelled(question, texts) if settings.respell else question
 
 
-def _events(documents: list[Document], asked: Attempt, ordered: Attempt) -> list[Event]:
-    if asked.error is not None:
-        return [event("retrieval_failed", "retrieve", asked.error, _NOTHING)]
-    if ordered.error is not None:
-        kept = "keep the order of the retriever"
-        return [event("reranker_failed", "retrieve", ordered.error, kept)]
+def _events(documents: list[Document], attempt: Attempt) -> list[Event]:
+    if attempt.error is not None:
+        return [event("retrieval_failed", "retrieve", attempt.error, _NOTHING)]
     if not documents:
         return [event("nothing_retrieved", "retrieve", "the retriever found no document", _NOTHING)]
     return []

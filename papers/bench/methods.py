@@ -26,11 +26,10 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import ConfigDict
 
 from crag.answering.model_calls import Reply, aask, ask
-from crag.correction.provenance import kept_whole, strips_of_snippet, title_of, unscored
+from crag.correction.provenance import kept_whole, passage_of, strips_of_snippet, title_of, unscored
 from crag.correction.queries import cut, longest_query
 from crag.correction.scoring import with_title
 from crag.errors import CragError, EvaluatorError
-from crag.evaluators.reranker import EvaluatorReranker
 from crag.events import event
 from crag.graph import build_rag, build_self_rag
 from crag.graph.opening import opened_graph
@@ -46,8 +45,9 @@ from crag.papers.bench.corpus import HOST
 from crag.papers.bench.examples import Example
 from crag.papers.bench.verdicts import verdict
 from crag.papers.released.rules import ReleasedRules
-from crag.parts import ChatModel, Parts, WebSearcher
+from crag.parts import ChatModel, Evaluator, Parts, WebSearcher
 from crag.prompts import PACKAGED, Prompts
+from crag.runtime.evaluator_calls import scores_of
 from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
 from crag.state import Source, State, Strip, StripKind, Usage, add_usage, known_action
@@ -147,7 +147,8 @@ def build_self_rag_web(parts: Parts) -> Graph:
 
 def build_rag_reranked(parts: Parts) -> Graph:
     """Compile plain retrieval of the documents that the evaluator puts first."""
-    return build_rag(replace(parts, reranker=EvaluatorReranker(evaluator=parts.evaluator)))
+    best = BestFirst(base=parts.retriever, evaluator=parts.evaluator)
+    return build_rag(replace(parts, retriever=best))
 
 
 def _generate(parts: Parts) -> as_node:
@@ -268,6 +269,24 @@ class WithIntroductions(BaseRetriever):
             if text
         ]
         return [*documents[:DOCUMENTS], *found[:INTRODUCTIONS]]
+
+
+class BestFirst(BaseRetriever):
+    """The documents of another retriever, in the order of an evaluator's scores."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    base: BaseRetriever
+    evaluator: Evaluator
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        documents = self.base.invoke(query, config={"callbacks": run_manager.get_child()})
+        passages = [passage_of(document, "passage") for document in documents]
+        scores = scores_of(self.evaluator, query, passages)
+        best = sorted(range(len(scores)), key=lambda place: -scores[place])
+        return [documents[place] for place in best]
 
 
 MISSING: Mapping[Need, str] = MappingProxyType({

@@ -208,7 +208,7 @@ def open_documents(
         if location is not None:
             place = place.model_copy(update={"index": str(location)})
         parts = choose_parts(place, index_must_exist=retriever is None)
-        parts = parts if retriever is None else replace(parts, retriever=retriever, reranker=None)
+        parts = parts if retriever is None else replace(parts, retriever=retriever)
     return OpenDocuments(entry.build(parts), settings)
 
 

@@ -10,7 +10,7 @@ from crag.plain import said, shortened, without_credentials
 
 EventKind = Literal[
     "contextualize_failed", "contextualize_skipped",
-    "nothing_retrieved", "retrieval_failed", "reranker_failed", "filter_ignored",
+    "nothing_retrieved", "retrieval_failed", "filter_ignored",
     "question_respelled", "unread_language", "evaluator_failed",
     "action_replaced", "rewrite_failed", "rewrite_skipped",
     "search_unavailable", "search_failed", "search_empty", "hits_dropped", "search_refused",

@@ -6,7 +6,6 @@ from inspect import getattr_static
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
-from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
@@ -305,8 +304,6 @@ class Parts:
         default_factory=lambda: _packaged("crag.evaluators:load_evaluator")
     )
     """Scores documents and strips; the packaged one reads, and loads on first use."""
-    reranker: BaseDocumentCompressor | None = None
-    """Puts what was found in order before it is graded; any LangChain document compressor."""
     model: ChatModel | None = None
     """Rewrites queries and writes the answer; without one, answers are quoted."""
     quoter: Quoter | None = None
@@ -348,7 +345,6 @@ class Parts:
 _CALLED_BY: Mapping[str, tuple[str, str]] = {
     "retriever": ("invoke", "a LangChain retriever, of a vector store its `as_retriever()`"),
     "evaluator": ("score", "an object with `score`, such as load_evaluator()"),
-    "reranker": ("compress_documents", "a LangChain document compressor"),
     "model": ("invoke", "a LangChain chat model, such as init_chat_model(…)"),
     "quoter": ("quote", "an object with `quote`"),
     "attributor": ("support", "an object with `support`"),

@@ -38,8 +38,6 @@ class RetrievalSettings(_Group):
 
     k: int = Field(default=10, ge=1, le=1000)
     """Documents to retrieve and grade."""
-    rerank_from: int = Field(default=30, ge=1, le=1000)
-    """Documents to retrieve for a reranker, which keeps the best k. Without one it is ignored."""
     find_by: FindBy = "both"
     """How the index finds documents: by words and by meaning (both), or by one of them. Other
     retrievers ignore it."""

@@ -126,7 +126,7 @@ def test_what_a_server_of_models_does_wrong_is_named(
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("CRAG_SEARCH", "google"), ("CRAG_PROMPTS", "nowhere"), ("CRAG_RERANKER", "nobody")],
+    [("CRAG_SEARCH", "google"), ("CRAG_PROMPTS", "nowhere")],
 )
 def test_what_ask_refuses_is_broken_and_the_command_fails(name: str, value: str) -> None:
     asked = crag("ask", "How long does a kettle take?", environment={name: value})

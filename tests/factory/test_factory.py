@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from langchain_core.documents import Document
 
 from crag.errors import CragError
 from crag.evaluators import ReaderAttributor, ReaderEvaluator
@@ -20,11 +19,6 @@ NUMBER = 7
 
 
 def archive(query, limit): ...
-
-
-class Shortest(BaseDocumentCompressor):
-    def compress_documents(self, documents, query, callbacks=None):
-        return sorted(documents, key=lambda one: len(one.page_content))
 
 
 def strict():
@@ -173,13 +167,6 @@ def test_the_reader_attributes_the_sentences_of_a_model_whoever_grades() -> None
     assert supported == [[True, False], [False, False]]
 
 
-def test_an_evaluator_and_a_reranker_of_ones_own_are_named_by_their_module(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    own = {"CRAG_EVALUATOR": "own_search:strict", "CRAG_RERANKER": "own_search:Shortest"}
-    parts = choose_parts(environment(monkeypatch, **own))
+def test_an_evaluator_of_ones_own_is_named_by_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = choose_parts(environment(monkeypatch, CRAG_EVALUATOR="own_search:strict"))
     assert parts.evaluator.score("Why?", ["Because."]) == [0.25]
-    assert parts.reranker is not None
-    texts = [Document("Longer."), Document("Short.")]
-    found = parts.reranker.compress_documents(texts, "Why?")
-    assert [one.page_content for one in found] == ["Short.", "Longer."]

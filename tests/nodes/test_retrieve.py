@@ -1,10 +1,9 @@
 """Retrieval, and retrievers that fail."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
@@ -96,42 +95,6 @@ def test_a_question_in_a_language_that_is_not_read_is_recorded(documents: list[D
     assert "seems to be in German, and the embedding model reads English" in recorded["detail"]
     assert Retrieve(English(documents=documents)).run(ASKED, Settings())["events"] == []
     assert Retrieve(FakeRetriever(documents=documents)).run(german, Settings())["events"] == []
-
-
-class Backwards(BaseDocumentCompressor):
-    """Turn documents round, or raise."""
-
-    error: str = ""
-
-    def compress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Any = None
-    ) -> list[Document]:
-        del query, callbacks
-        if self.error:
-            raise ConnectionError(self.error)
-        return list(documents)[::-1]
-
-
-SHELF = [Document(f"page {number}") for number in range(9)]
-
-
-def test_a_reranker_chooses_among_more_documents() -> None:
-    node = Retrieve(FakeRetriever(documents=SHELF), Backwards())
-    update = node.run(ASKED, Settings(k=2, rerank_from=5))
-    assert [found.page_content for found in update["documents"]] == ["page 4", "page 3"]
-    assert list(update["events"]) == []
-
-
-def test_the_order_stays_where_a_reranker_fails() -> None:
-    node = Retrieve(FakeRetriever(documents=SHELF), Backwards(error="no route"))
-    update = node.run(ASKED, Settings(k=2))
-    assert [found.page_content for found in update["documents"]] == ["page 0", "page 1"]
-    (event,) = update["events"]
-    assert (event["kind"], event["fallback"]) == (
-        "reranker_failed",
-        "keep the order of the retriever",
-    )
-    assert "no route" in event["detail"]
 
 
 TYPED = "When was the harbuor dug?"

@@ -110,7 +110,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / "conf" / name).mkdir(parents=True)
     write(
         'index = "mine:shelf://./kept"\nevaluator = "grader"\nembedding_model = "openai:small"\n'
-        'prompts = "/var/prompts"\nreranker = "chat"\nreflection = "server"\nsearch = ""',
+        'prompts = "/var/prompts"\nreflection = "server"\nsearch = ""',
         "conf/crag.toml",
     )
     monkeypatch.setenv("CRAG_CONFIG", "conf/crag.toml")
@@ -119,7 +119,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert found.evaluator == str(tmp_path / "conf" / "grader")
     assert found.embedding_model == "openai:small"
     assert (found.prompts, found.search) == (Path("/var/prompts"), None)
-    assert (found.reranker, found.reflection) == ("chat", "server")
+    assert found.reflection == "server"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ REPORTED = ("question", "action", "answer", "outcome", "citations", "events", "u
 _INDIFFERENT = {"config", "contact", "read_megabytes", "read_seconds", "telemetry"}
 """Fields of the environment that change no answer."""
 _PART_FAILED: frozenset[EventKind] = frozenset({
-    "model_failed", "evaluator_failed", "retrieval_failed", "reranker_failed", "search_failed",
+    "model_failed", "evaluator_failed", "retrieval_failed", "search_failed",
 })  # fmt: skip
 """Events of parts that failed: with them, the same question may be answered better another time."""
 

@@ -94,7 +94,6 @@ def examine(place: "Environment", *, use: bool = True) -> Iterator[PartStatus]:
 
 def _checks(place: "Environment") -> Iterator[Check]:
     """Yield how each part is chosen and used; what is left out stands for its default."""
-    from langchain_core.documents import Document
     from langchain_core.messages import HumanMessage
 
     from crag.answering.model_calls import ask
@@ -124,9 +123,6 @@ def _checks(place: "Environment") -> Iterator[Check]:
     def evaluator() -> Any:
         return parts.choose_evaluator(place, model())
 
-    def reranker() -> Any:
-        return parts.choose_reranker(place, model(), parts.choose_prompts(place))
-
     def reflection() -> Any:
         quoter = ExtractiveAnswerer(evaluator())
         return parts.choose_reflection(place, evaluator(), quoter, model())
@@ -152,11 +148,6 @@ def _checks(place: "Environment") -> Iterator[Check]:
         "evaluator", place.evaluator, "CRAG_EVALUATOR",
         evaluator, lambda one: one.score(_QUESTION, [_PASSAGE]),
     )  # fmt: skip
-    if place.reranker:
-        yield (
-            "reranker", place.reranker, "CRAG_RERANKER",
-            reranker, lambda one: one.compress_documents([Document(_PASSAGE)], _QUESTION),
-        )  # fmt: skip
     yield (
         "web search", place.search or "by its key or address", "CRAG_SEARCH",
         lambda: parts.choose_searcher(place), lambda one: one.search(_QUESTION, 1),

@@ -6,10 +6,9 @@ from crag.evaluators.cross_encoder import CrossEncoderEvaluator
 from crag.evaluators.loading import NAMES, load_evaluator
 from crag.evaluators.reader import ReaderEvaluator, packaged_reader
 from crag.evaluators.rerank import RerankEvaluator
-from crag.evaluators.reranker import EvaluatorReranker
 from crag.evaluators.t5 import T5Evaluator
 
 __all__ = [
-    "NAMES", "ChatEvaluator", "CrossEncoderEvaluator", "EvaluatorReranker", "ReaderAttributor",
+    "NAMES", "ChatEvaluator", "CrossEncoderEvaluator", "ReaderAttributor",
     "ReaderEvaluator", "RerankEvaluator", "T5Evaluator", "load_evaluator", "packaged_reader",
 ]  # fmt: skip

@@ -2,17 +2,14 @@
 
 from typing import Any, cast
 
-from langchain_core.documents import BaseDocumentCompressor
-
 from crag.errors import SettingsError
 from crag.evaluators import (
-    EvaluatorReranker,
     ReaderAttributor,
     ReaderEvaluator,
     load_evaluator,
     packaged_reader,
 )
-from crag.extras import attribute_named, is_attribute, part_named
+from crag.extras import attribute_named, is_attribute
 from crag.factory.embeddings import choose_encoder
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
@@ -51,7 +48,6 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
     return Parts(
         retriever=IndexRetriever(index),
         evaluator=evaluator,
-        reranker=choose_reranker(environment, model, prompts),
         model=model,
         quoter=quoter,
         attributor=choose_attributor(evaluator, model),
@@ -103,24 +99,6 @@ def choose_evaluator(
     token = environment.evaluator_token
     key = token.get_secret_value() if token else None
     return load_evaluator(name or environment.evaluator, model=model, prompts=prompts, token=key)
-
-
-def choose_reranker(
-    environment: Environment, model: ChatModel | None, prompts: Prompts
-) -> BaseDocumentCompressor | None:
-    """Return the reranker that `CRAG_RERANKER` names, or None.
-
-    It is an evaluator by its name, or ``module:attribute``: a compressor, or what makes one.
-
-    Raises:
-        CragError: the named one cannot be used.
-    """
-    name = environment.reranker
-    if name is None:
-        return None
-    if is_attribute(name):
-        return part_named(name, "CRAG_RERANKER", BaseDocumentCompressor)  # type: ignore[type-abstract]
-    return EvaluatorReranker(evaluator=choose_evaluator(environment, model, prompts, name))
 
 
 def choose_attributor(evaluator: Evaluator, model: ChatModel | None) -> Attributor | None:

@@ -38,7 +38,7 @@ EVALUATORS, REFLECTIONS = ("default", "reader", "chat"), ("embedded", "prompted"
 """Names of evaluators and of back ends, which come before folders that are called so."""
 _PLACES = ("index", "prompts")
 """Values that are paths, unless they are addresses."""
-_MAYBE_PLACES = ("embedding_model", "evaluator", "reflection", "reranker")
+_MAYBE_PLACES = ("embedding_model", "evaluator", "reflection")
 """Values that are paths if there is such a file."""
 _SECRET = re.compile(r"(^|_)(key|token|password|secret)$", re.IGNORECASE)
 _WITH_PASSWORD = re.compile(r"\w+://[^/@\s]*:[^/@\s]*@")
@@ -64,9 +64,6 @@ class Environment(BaseSettings):
     address of a rerank API."""
     evaluator_token: SecretStr | None = None
     """CRAG_EVALUATOR_TOKEN: what a rerank API asks for."""
-    reranker: str | None = None
-    """CRAG_RERANKER: evaluator whose scores order what was found before it is graded, by name,
-    folder or address, or module:attribute of a document compressor; unset, the order stays."""
     embedding_model: str | None = None
     """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder, or provider:model, such as
     openai:NAME; unset, crag's own."""
