@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.wording import civil_reply, plainly_asked, question_in, with_subject
+from crag.wording import civil_reply, plainly_asked, with_subject
 
 
 @pytest.mark.parametrize(
@@ -61,24 +61,14 @@ def test_what_is_left_is_part_of_the_question(asked: str) -> None:
          "Is a VPN slow? no, I meant here"),
         ("Thanks! And in Rome?", ["What may a hotel cost?"], "What may a hotel cost? And in Rome?"),
         ("in German?", ["How is it set?", "Is a file read?"], "Is a file read? in German?"),
-        ("on Windows?", ["Is a file read?", "How is it set?"], "Is a file read? on Windows?"),
         ("How long?", ["Is sick leave paid?"], "Is sick leave paid? How long?"),
-        ("Can you tell me more?", ["Is leave paid?"], "Is leave paid? more?"),
         ("And in Rome?", ["May I fly?", "Ok, thanks!", "hi"], "May I fly? And in Rome?"),
-        ("And in Munich?", [f"{'We plan a journey. ' * 20}What may a hotel cost?"],
-         "What may a hotel cost? And in Munich?"),
         ("what about sick leave?", ["How much parental leave is paid?", "And annual leave?"],
          "How much sick leave is paid?"),
-        ("and medical leave then?", ["How do I request leave?"],
-         "How do I request medical leave?"),
         ("And the upper threshold?", ["What is the lower threshold?"],
          "What is the upper threshold?"),
         ("And the retries?", ["What is the timeout?"], "What is the timeout? And the retries?"),
         ("and in Rome?", ["What may a hotel in Munich cost?"], "What may a hotel in Rome cost?"),
-        ("for one request?", ["How do I set a timeout for a client?"],
-         "How do I set a timeout for one request?"),
-        ("in German?", ["How do I log in to the portal?"],
-         "How do I log in to the portal? in German?"),
         ("and for flights?", ["What do I ask for before a trip?"],
          "What do I ask for before a trip? and for flights?"),
         ("how about Windows", ["Where is the file on Linux?"], "Where is the file on Windows?"),
@@ -130,11 +120,9 @@ def test_a_change_of_subject_carries_nothing(question: str) -> None:
     ("message", "begins"),
     [
         ("Thank you very much!", "You are welcome."), ("ok, that was helpful, thanks 😊", "You"),
-        ("No, thanks.", "You are welcome."),
-        ("great, thanks! bye", "Goodbye."), ("That's all, thank you.", "Goodbye."),
-        ("hey, how are you?", "Hello."), ("Good morning", "Hello."),
-        ("Hello, who are you?", "I answer"), ("What can I ask?", "I answer"), ("help", "I answer"),
-        ("🤔", "What would"), ("?", "What would"), ("...", "What would"), ("ok", "What would"),
+        ("No, thanks.", "You are welcome."), ("great, thanks! bye", "You are welcome."),
+        ("hey, how are you?", "Ask me"), ("Good morning", "Ask me"), ("Hello, who are you?", "Ask"),
+        ("What can I ask?", "Ask me"), ("🤔", "Ask me"), ("...", "Ask me"), ("ok", "Ask me"),
     ],
 )  # fmt: skip
 def test_what_asks_nothing_gets_a_civil_reply(message: str, begins: str) -> None:
@@ -158,38 +146,3 @@ def test_what_says_anything_besides_is_a_question(message: str) -> None:
 def test_a_word_that_only_reacts_is_searched_for_where_nothing_was_said(keyword: str) -> None:
     assert civil_reply(keyword, follows=True)
     assert not civil_reply(keyword, follows=False)
-
-
-STORY = f"{'I came to the office in Munich two weeks ago and like it very much. ' * 3}\n\n"
-ERROR = (
-    'Traceback (most recent call last):\n  File "app.py", line 12, in <module>\n    run(main())\n'
-    '  File "client.py", line 500, in run\n    raise Lost(key, reason, place, user) from exc\n'
-    "The connection to the server of the index was lost.\n\n"
-)
-CODE = "```python\nasync with session.get(url) as resp:\n    print(resp.ok)\n```\n"
-
-
-@pytest.mark.parametrize(
-    ("message", "asked"),
-    [
-        (f"{STORY}How many months of\nparental leave may I take?",
-         "How many months of parental leave may I take?"),
-        (f"How long is sick leave paid?\n\n{STORY}", "How long is sick leave paid?"),
-        (f"Could anyone help me? {STORY}How do I hand in receipts?",
-         "Could anyone help me? How do I hand in receipts?"),
-        (f"{CODE}How do I pass parameters?", "How do I pass parameters?"),
-    ],
-)  # fmt: skip
-def test_a_long_message_is_what_it_asks(message: str, asked: str) -> None:
-    assert question_in(message) == asked
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        STORY, ERROR, CODE, f"{CODE}What does this do?", f"What does this do?\n{CODE}",
-        "I use Linux. How do I install it?", f"What can I do? {STORY}", f"{ERROR}What can I do?",
-    ],
-)  # fmt: skip
-def test_a_message_without_a_question_that_stands_alone_is_taken_whole(message: str) -> None:
-    assert question_in(message) == message

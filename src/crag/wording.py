@@ -78,19 +78,15 @@ def _bare(question: str) -> str:
     return left
 
 
-_IDLE: Final = "What would you like to know about the documents? Ask me a question."
-_CIVIL: Final = {
-    "I answer questions about the documents that were indexed, and cite where the answer stands. "
-    "Where they do not answer, I say so.": r"(?:who|what) are you|what can (?:you do|i ask)|help",
-    "Goodbye.": r"(?:good ?)?bye|good night|see you(?: later)?|that's (?:all|it)",
-    "You are welcome. Ask me anything else about the documents.": _THANKS,
-    "Hello. Ask me about the documents: I answer from what they say, and cite where.":
-        rf"{_GREETING}|how are you(?: today)?",
-}  # fmt: skip
-"""What is said to words that ask nothing; the first of several."""
+_ASK_ME: Final = "Ask me about the documents: I answer from what they say, and cite where."
+_WELCOME: Final = "You are welcome. Ask me anything else about the documents."
+_CIVIL = (
+    rf"{_GREETING}|{_THANKS}|how are you(?: today)?|(?:who|what) are you|help"
+    r"|what can (?:you do|i ask)|(?:good ?)?bye|good night|see you(?: later)?|that's (?:all|it)"
+)
+_REACTION = rf"{_HEARD}|yes|yeah|sure|no"
 _MARKS = re.compile(r"[\s.!?,;:…\U00002190-\U00002bff\ufe0f\u200d\U0001f000-\U0001faff()-]+")
 """Marks between words, emoticons and emoji."""
-_REACTION = rf"{_HEARD}|yes|yeah|sure|no"
 _LONGEST_CIVIL = 200
 
 
@@ -104,15 +100,10 @@ def civil_reply(message: str, *, follows: bool) -> str:
     if not 0 < len(message) <= _LONGEST_CIVIL:
         return ""
     said = " ".join(_MARKS.sub(" ", message).split())
-    known = "|".join([*_CIVIL.values(), *([_REACTION] if follows else [])])
+    known = f"{_CIVIL}|{_REACTION}" if follows else _CIVIL
     if said and not re.fullmatch(rf"(?:{known})(?: (?:{known}))*", said, re.IGNORECASE):
         return ""
-    found = (
-        reply
-        for reply, words in _CIVIL.items()
-        if re.search(rf"\b(?:{words})\b", said, re.IGNORECASE)
-    )
-    return next(found, _IDLE)
+    return _WELCOME if re.search(_THANKS, said, re.IGNORECASE) else _ASK_ME
 
 
 _OPENS = re.compile(
@@ -127,31 +118,12 @@ _PRONOUN = re.compile(
     re.IGNORECASE,
 )
 """Words that stand for what was said before."""
-_PREPOSITIONS = "in|for|with|without|on|at|by|from|to|until|since|before|after|per|during|under"
-_FRAGMENT = re.compile(
-    r"(?:why|how|when|where|who|which|what)(?: (?:long|much|many|often|exactly|else|so|not))?"
-    r"|(?:more|(?:more )?(?:details|examples)|go on|explain)"
-    rf"|(?:{_PREPOSITIONS})(?! (?:what|which|whose|whom|how)\b)(?: [^\s?]+){{1,4}}",
-    re.IGNORECASE,
-)
-"""What is no question without the one before: "why", "how long", "in German"."""
-_ASKING = re.compile(
-    r"\b(?:why|how|when|where|who|which|what|is|are|do|does|did|can|could|should|will|would|may"
-    r"|must|has|have)\b",
-    re.IGNORECASE,
-)
-_DETERMINER = re.compile(r"\A(?:the|(?-i:a)|an|my|our|your|any|some)\s", re.IGNORECASE)
-"""What begins a follow-up and is left out, as the question has its own; "A levels" are a name."""
 _NAME = re.compile(r"(?<=\s)(?!I\b)[A-Z][\w.+#-]*\b(?!['’])")
 """A word with a capital letter that does not begin the sentence."""
-_FUNCTION_WORDS = (
-    rf"{_PREPOSITIONS}|of|and|or|not|the|an?|any|some|each|every|all|my|our|your|their|his|her|its"
-    r"|this|that|many|much|more|what|which|who|how|when|where|why|is|are|was|were|be|do|does|did"
-    r"|has|have|can|could|should|will|would|may|must|i|we|you|he|she|it|they|there"
-)
-"""Words that describe no noun."""
-_ITEM = re.compile(r"(?:[A-Z]|\d+)[.:)]\s|[-*•]\s")
-"""How a line of a list begins, which belongs to the question above it."""
+_NAMED_ALONE = re.compile(r"(?:([a-z]+) )?([A-Z][\w.+#-]*)")
+_ARTICLE = re.compile(r"\A(?:the|(?-i:a)|an|my|our|your|any|some) ", re.IGNORECASE)
+"""Before a noun; "A levels" are a name."""
+_BEFORE_NOUN = "the|an?|my|our|your|any|some|of|for|on|in|with|much|many|is|are"
 _LONGEST_CARRIED = 300
 """Characters of an earlier question that a follow-up is completed by."""
 
@@ -160,28 +132,26 @@ def with_subject(question: str, before: Sequence[str]) -> str:
     """Complete a follow-up by the question that it leans on; any other comes back as it is.
 
     A follow-up begins with words such as "and" or "what about", has a pronoun in its first
-    sentence, or is a few words alone ("why?", "in German?"). `before` has the earlier questions of
-    the chat, the last one last; it leans on the last that stands alone. Where it only names
-    something ("and sick leave?"), that takes the place of what is alike there ("How much parental
-    leave do I get?"); else the question stands in front of it.
+    sentence, or is a word or two ("how long?"). `before` has the earlier questions of the chat, the
+    last one last; it leans on the last that stands alone. Where it only names something ("and sick
+    leave?"), that takes the place of what is alike there ("How much parental leave do I get?");
+    else the question stands in front.
     """
     asked = _bare(question) or question
     if not _leans(asked):
         return question
     asking = (one for one in reversed(before) if not civil_reply(one, follows=True))
-    earlier = (plainly_asked(" ".join(question_in(one).split())) for one in asking)
-    subject = next((one for one in earlier if not _leans(one)), "")
+    subject = next((one for one in map(plainly_asked, asking) if not _leans(one)), "")
     if not 0 < len(subject) <= _LONGEST_CARRIED:
         return question
-    return _asked_of(named_instead(question), subject) or f"{subject} {asked}"
+    return _asked_of(named_instead(asked), subject) or f"{subject} {asked}"
 
 
 def _leans(asked: str) -> bool:
     """Say whether a question of one line cannot be understood without the one before."""
     first, *_ = re.split(r"(?<=[.!?])\s+", asked)
-    fragment = _FRAGMENT.fullmatch(asked.strip(" .,;:!?…-"))
-    leans = _OPENS.match(asked) or _PRONOUN.search(first) or (fragment and "," not in asked)
-    return bool(leans) and "\n" not in asked
+    is_word = asked.endswith("?") and len(asked.split()) <= _FEWEST_WORDS
+    return "\n" not in asked and bool(is_word or _OPENS.match(asked) or _PRONOUN.search(first))
 
 
 def named_instead(follow_up: str) -> str:
@@ -189,64 +159,29 @@ def named_instead(follow_up: str) -> str:
 
     Empty for any other: one that asks something of its own, or names nothing.
     """
-    text = _bare(follow_up)
-    opening = _OPENS.match(text)
-    if not opening and not _FRAGMENT.fullmatch(text.rstrip("?")):
+    asked = _bare(follow_up)
+    opening = _OPENS.match(asked)
+    if opening is None or re.match(_ASKS, asked[opening.end() :], re.IGNORECASE):
         return ""
-    named = text[opening.end() :] if opening else text
-    named = re.sub(r"(?: (?:then|too|instead|as well))?[\s.,;!?…]*\Z", "", named).strip()
-    return "" if _ASKING.search(named) else named
+    named = asked[opening.end() :].rstrip(" .,;!?…")
+    return re.sub(r" (?:then|too|instead|as well)\Z", "", named).strip()
 
 
 def _asked_of(named: str, subject: str) -> str:
     """Return a question about what is named in place of what is alike; empty where nothing is.
 
-    Alike are what follows the same preposition, what ends with the same noun, and one name that is
-    the only one of the question.
+    Alike are a name that is the only one, after the same preposition if there is one, and what ends
+    with the same noun.
     """
-    first, *others = named.split() or [""]
-    if re.fullmatch(_PREPOSITIONS, first, re.IGNORECASE):
-        ends = r"[A-Z][\w-]*(?: [A-Z][\w-]*)*|(?:\w+ )?\w+(?=\W*\Z)"
-        places = re.finditer(rf"\b(?i:{first}) (?:{ends})", subject)
-    elif others:
-        named = _DETERMINER.sub("", named)
-        places = _modified(others[-1], len(named.split()) - 1).finditer(subject)
-    else:
+    place: tuple[int, int] | None = None
+    if alone := _NAMED_ALONE.fullmatch(named):
+        preposition, named = alone[1] or "", alone[2]
         names = list(_NAME.finditer(subject))
-        places = iter(names if _NAME.search(f" {named}") and len(names) == 1 else ())
-    *_, place = None, *places
-    return f"{subject[: place.start()]}{named}{subject[place.end() :]}" if place else ""
-
-
-def _modified(noun: str, most: int) -> re.Pattern[str]:
-    """Find a noun with at most `most` words before it that may describe it: no verb, no article."""
-    stem = re.escape(noun.removesuffix("s"))
-    describes = rf"(?<!\bto )(?<!\bI )(?<!\bwe )(?<!\byou )(?!(?:{_FUNCTION_WORDS})\b)[\w-]+ "
-    return re.compile(rf"\b(?:{describes}){{0,{most}}}{stem}s?\b(?!['’])", re.IGNORECASE)
-
-
-_CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
-_SHORT_MESSAGE = 30
-"""Most words of a message that is a question as a whole."""
-_SHORT_QUESTION = 4
-"""Most words of a question such as "What can I do?", which asks nothing without what is before."""
-
-
-def question_in(message: str) -> str:
-    """Return the questions of a message with code or of more than 30 words; any other as it is.
-
-    A retriever and a reader lose a question among much else, most of all at the end. Where its
-    questions are short, or have a pronoun for what the rest says, the message stays whole.
-    """
-    if len(message.split()) <= _SHORT_MESSAGE and not _CODE.search(message):
-        return message
-    text = re.sub(r"\n(?![ \t]*[a-z(])", "\n\n", _CODE.sub("\n\n", message))
-    asking: list[str] = []
-    goes_on = False
-    for piece in re.split(r"(?<=[^\d][.!?])\s+|\n\s*\n", text):
-        one = " ".join(piece.split())
-        is_asked = one.endswith("?") and len(_bare(one).split()) > 1
-        goes_on = is_asked or (goes_on and _ITEM.match(one) is not None)
-        asking += [one] if goes_on else []
-    asked = " ".join(asking)
-    return message if _leans(asked) or len(asked.split()) <= _SHORT_QUESTION else asked
+        if len(names) == 1 and subject[: names[0].start()].rstrip().endswith(preposition):
+            place = names[0].span()
+    elif named:
+        *describing, noun = (named := _ARTICLE.sub("", named)).split()
+        described = rf"(?:[\w-]+ ){{0,{len(describing)}}}{re.escape(noun.removesuffix('s'))}s?\b"
+        alike = re.search(rf"\b(?:{_BEFORE_NOUN}) ({described})", subject, re.IGNORECASE)
+        place = alike.span(1) if alike else None
+    return f"{subject[: place[0]]}{named}{subject[place[1] :]}" if place else ""

@@ -13,7 +13,6 @@ from crag.testing import FakeChatModel, FakeEvaluator
 
 OWN = """
 from crag.testing import FakeEvaluator
-from langchain_core.documents import BaseDocumentCompressor
 
 NUMBER = 7
 

@@ -34,7 +34,7 @@ from crag.text.untrusted import neutral
 from crag.text.urls import canonical
 from crag.text.words import question_words, words
 from crag.web.transcribe import transcribe
-from crag.wording import civil_reply, plainly_asked, question_in, with_subject
+from crag.wording import civil_reply, plainly_asked, with_subject
 from tests.repeating import times
 from tests.torture.shapes import shapes
 
@@ -63,7 +63,6 @@ def quote(text: str) -> object:
 READERS: dict[str, Callable[[str], Any]] = {
     "plainly_asked": plainly_asked,
     "with_subject": lambda text: (with_subject(text, ["Who?"]), with_subject("why?", [text])),
-    "question_in": question_in,
     "civil_reply": lambda text: civil_reply(text[:200], follows=True),
     "neutral": neutral,
     "neutral_knowledge": neutral_knowledge,
