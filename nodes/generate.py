@@ -91,13 +91,13 @@ class Generate:
         return await asyncio.to_thread(self._conclude, state, settings, plan, reply, second)
 
     def _plan(self, state: State, settings: Settings) -> _Plan:
-        strips = kept_strips(state, settings)
+        strips = kept_strips(state)
         if self.model is None or not (strips or self.own_knowledge or settings.allow_own_knowledge):
             return _Plan(strips)
         if settings.calls_left(state) <= 0:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model writes the answer"
             return _Plan(strips, events=[event("budget_exhausted", "generate", detail)])
-        knowledge = fenced(strips) if settings.cites else paper_format(state, settings)
+        knowledge = fenced(strips) if settings.cites else paper_format(state)
         values = _values(state, settings) | {"knowledge": knowledge, "not_found": NOT_FOUND}
         messages = self.prompts.render(self._wording(state, settings, strips), **values)
         return _Plan(strips, knowledge, messages)

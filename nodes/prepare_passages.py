@@ -76,8 +76,8 @@ def _grade(score: float, limits: Thresholds) -> Literal["high", "medium", "low"]
 
 
 def _knowledge(state: State, settings: Settings) -> list[OfferedPassage]:
-    internal = recompose(strips_of_kind(state, "document"), settings)
-    external = recompose(strips_of_kind(state, "web"), settings)
+    internal = recompose(strips_of_kind(state, "document"))
+    external = recompose(strips_of_kind(state, "web"))
     both = [*internal, *external]
     offers: list[tuple[KnowledgeLabel, list[Strip]]] = [
         ("correct", internal),

@@ -50,11 +50,10 @@ class ReadPages:
 
     def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
         """Write the paragraphs of the pages, and what came of each page."""
-        start, hits, variant = time.monotonic(), state.get("pages", []), settings.variant
-        given = {hit["url"]: page for hit in hits if variant.read_pages and (page := _given(hit))}
+        start, hits = time.monotonic(), state.get("pages", [])
+        given = {hit["url"]: page for hit in hits if (page := _given(hit))}
         unread = [hit["url"] for hit in hits if hit["url"] not in given]
-        is_read = self.reader is not None and variant.read_pages
-        urls = unread[: settings.max_pages] if is_read else []
+        urls = unread[: settings.max_pages] if self.reader else []
         read = self._read(urls, _limits(state, settings))
         update = ReadPagesUpdate(pages=[], strips=[], events=[], usage=Usage())
         for place, hit in enumerate(hits):
@@ -62,13 +61,13 @@ class ReadPages:
             page = page and _unless_another(state["question"], page, hit["snippet"])
             update["pages"].append(_record(hit, page, "given" if hit["url"] in given else "read"))
             if page is not None and page.problem is None:
-                update["strips"] += strips_of_page(hit, page, place, variant.titles)
+                update["strips"] += strips_of_page(hit, page, place, settings.variant.titles)
                 continue
             update["strips"] += strips_of_snippet(hit, place)
             if page is not None:
                 detail = f"{page.url}: {page.detail or page.problem}"
                 update["events"].append(event("page_failed", "read_pages", detail, _FALLBACK))
-        if is_read and (skipped := len(unread) - len(urls)):
+        if self.reader and (skipped := len(unread) - len(urls)):
             detail = f"max_pages is {settings.max_pages}; not read: {skipped}"
             skip = event("pages_skipped", "read_pages", detail, "their snippets are used")
             update["events"].append(skip)

@@ -43,14 +43,11 @@ class Refine:
             return StripsUpdate(strips=whole, events=[], usage=Usage())
         question, documents = state["question"], state["documents"]
         readings = [one.metadata["reading"] for one in documents if "reading" in one.metadata]
-        variant = settings.variant
-        is_in_context = variant.strip_scores == "in_context" and variant.cut is None
-        if is_in_context and len(readings) == len(documents) > 0:
+        if len(readings) == len(documents) > 0:
             in_context = strips_in_context(question, documents, readings, settings)
             return StripsUpdate(strips=without_readings(in_context), events=[], usage=Usage())
-        strips = _strips(state, settings)
         strips, events, usage = filter_strips(
-            self.evaluator, question, strips, settings, node="refine"
+            self.evaluator, question, _strips(state, settings), settings, node="refine"
         )
         return StripsUpdate(strips=strips, events=events, usage=usage)
 
@@ -65,15 +62,11 @@ def without_readings(strips: Sequence[Strip]) -> list[Strip]:
 
 def _strips(state: State, settings: Settings) -> list[Strip]:
     strips: list[Strip] = []
-    titles, cut = settings.variant.titles, settings.variant.cut
     for index, document in enumerate(state["documents"]):
         text, source = document.page_content, source_of(document, index)
-        if cut is None and titles != "passage":
+        if settings.variant.titles == "passage":  # Offsets would not be those of the document.
+            parts = decompose(with_title(title_of(document), text))
+            strips += [unscored(part, source) for part in parts]
+        else:
             strips += [strip_of(document, source, unit) for unit in units_of(text)]
-            continue
-        # Their white space, or words before them, are not those of the document.
-        if titles == "passage":
-            text = with_title(title_of(document), text)
-        parts = cut(text, index, len(state["documents"])) if cut else decompose(text)
-        strips += [unscored(part, source) for part in parts]
     return strips

@@ -13,13 +13,11 @@ from typing import Any
 import pytest
 
 from crag.correction.action import decide
-from crag.correction.strips import choose, recompose
+from crag.correction.strips import choose, recompose, score_of
 from crag.papers.metrics.citing import cited
 from crag.papers.released.reflection import ReleasedSettings, short_form_score
-from crag.papers.settings import PaperSettings
 from crag.parts import Candidate
 from crag.reflection_tokens import RELEVANCE, SUPPORT, UTILITY
-from crag.settings import Settings
 from crag.state import Source, Strip
 
 RUNS = 2000
@@ -60,8 +58,7 @@ def test_the_best_strips_of_the_official_code(count: int) -> None:
     def one(draw: random.Random) -> tuple[list[str], list[str]]:
         scores = [round(draw.uniform(-1, 1), 1) for _ in range(draw.randrange(1, 20))]
         ranked = sorted(range(len(scores)), key=lambda place: scores[place], reverse=True)
-        settings = PaperSettings(strip_order="score", strip_threshold=None)
-        found = recompose(strips_of(scores, count, None), settings)
+        found = sorted(recompose(strips_of(scores, count, None)), key=score_of, reverse=True)
         return [strip["text"] for strip in found], [str(place) for place in ranked[:count]]
 
     agree(f"best {count} by score", RUNS, one)
@@ -76,7 +73,7 @@ def test_the_best_strips_of_the_published_files() -> None:
         passing = sorted(passing, key=lambda place: -scores[place])[:5]
         if not passing:
             passing = [scores.index(max(scores))]
-        found = recompose(strips_of(scores, 5, -0.5), Settings())
+        found = recompose(strips_of(scores, 5, -0.5))
         return [strip["text"] for strip in found], [str(place) for place in sorted(passing)]
 
     agree("best 5 in order", RUNS, one)

@@ -133,7 +133,7 @@ class Answerer:
             _current(_SPENDING, _Spending()) as spent,
         ):
             asked, state = await ask(graph, question, settings)
-        return self._row(unit, asked, state, settings, spent.usage)  # type: ignore[arg-type]
+        return self._row(unit, asked, state, spent.usage)  # type: ignore[arg-type]
 
     def _graph(self, unit: Unit) -> Graph:
         name = unit.variant.method, unit.variant.evaluator
@@ -156,11 +156,10 @@ class Answerer:
         unit: Unit,
         asked: dict[str, Any],
         state: dict[str, Any],
-        settings: Settings,
         spent: dict[str, int],
     ) -> Row:
         variant, example = unit.variant, unit.example
-        knowledge = _knowledge(state, settings)
+        knowledge = _knowledge(state)
         documents = [one.page_content for one in state.get("documents") or []]
         error = asked["error"] or _failure(state)
         outcome: RowOutcome = "failed" if error else state.get("outcome") or "answered"
@@ -206,11 +205,11 @@ def holds_answer(text: str, example: Example, found: Sequence[str]) -> bool | No
     return any(answer in text for answer in answers)
 
 
-def _knowledge(state: dict[str, Any], settings: Settings) -> str:
+def _knowledge(state: dict[str, Any]) -> str:
     passages = reflected(state).get("passages")
     if passages is not None:
         return "\n\n".join(passage["text"] for passage in passages)
-    return "\n".join(strip["text"] for strip in kept_strips(state, settings))  # type: ignore[arg-type]
+    return "\n".join(strip["text"] for strip in kept_strips(state))  # type: ignore[arg-type]
 
 
 def _failure(state: dict[str, Any]) -> str:

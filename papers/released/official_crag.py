@@ -23,9 +23,8 @@ from langchain_core.documents import Document
 from crag.answering.context import paper_format
 from crag.correction.action import decide
 from crag.correction.scoring import with_title
-from crag.correction.strips import joint_text
+from crag.correction.strips import joint_text, score_of
 from crag.nodes.prepare_passages import PreparePassages
-from crag.nodes.refine import Refine
 from crag.papers.bench.experiments import Unit, Variant
 from crag.papers.bench.resources import Resources
 from crag.papers.bench.runner import Answerer, left_armed
@@ -120,10 +119,7 @@ def _retrieved(seed: int) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _refinement(mode: Decomposition) -> Case:
-    settings = PaperSettings(
-        task="popqa", decomposition=mode, strips_kept=KEPT[mode], strip_threshold=None,
-        strip_order="score", strip_scores="alone", titles="passage",
-    )  # fmt: skip
+    settings = PaperSettings(strips_kept=KEPT[mode], strip_threshold=None, titles="passage")
 
     def theirs(programs: "Released", seed: int) -> str | None:
         question, passages = _retrieved(seed)
@@ -138,10 +134,12 @@ def _refinement(mode: Decomposition) -> Case:
 
     def ours(seed: int) -> str:
         question, passages = _retrieved(seed)
-        documents = [Document(text, metadata={"title": title}) for title, text in passages]
-        state: Any = {"question": question, "documents": documents}
-        with left_armed():
-            return paper_format(Refine(evaluator()).run(state, settings), settings)  # type: ignore[arg-type]
+        strips = [
+            _strip(part, "document", title)
+            for title, text in passages
+            for part in decompose(with_title(title, text), mode)
+        ]
+        return _best(question, strips, settings)
 
     return Case(f"refinement, {mode}", 400, theirs, ours)
 
@@ -158,17 +156,19 @@ def _their_selection(programs: "Released", seed: int) -> str:
 
 
 def _our_selection(seed: int) -> str:
-    settings = PaperSettings(
-        strips_kept=5, strip_threshold=None, strip_order="score", titles="none"
-    )
-    strips = [_strip(text, "web") for text in _paragraphs(seed)]
+    settings = PaperSettings(strips_kept=5, strip_threshold=None, titles="none")
+    return _best("Who?", [_strip(text, "web") for text in _paragraphs(seed)], settings)
+
+
+def _best(question: str, strips: list[Strip], settings: PaperSettings) -> str:
+    """Keep the best strips, and write them in the order of their scores, as the official code."""
     with left_armed():
-        kept = filter_strips(evaluator(), "Who?", strips, settings, node="select").found
-        return paper_format({"strips": kept}, settings)
+        kept = filter_strips(evaluator(), question, strips, settings, node="refine").found
+        return paper_format({"strips": sorted(kept, key=score_of, reverse=True)})
 
 
-def _strip(text: str, kind: StripKind) -> Strip:
-    source = Source(id="", title="", url="", position="")
+def _strip(text: str, kind: StripKind, title: str = "") -> Strip:
+    source = Source(id="", title=title, url="", position="")
     return Strip(text=text, kind=kind, source=source, score=None, kept=True, reason="")
 
 

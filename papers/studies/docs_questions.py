@@ -182,7 +182,7 @@ def answered(reader: ReaderEvaluator, one: Asked) -> Outcome:
     )
     settings = Settings()
     state = cast("State", build_crag(parts).invoke({"question": one.question}, context=settings))
-    knowledge = "\n".join(strip["text"] for strip in kept_strips(state, settings))
+    knowledge = "\n".join(strip["text"] for strip in kept_strips(state))
     if state["action"] == "incorrect":  # Its documents are not refined.
         knowledge = read(reader, one).kept
     answer = state["answer"] if state["outcome"] == "answered" else ""

@@ -3,7 +3,7 @@
 `Settings` is the graphs' `context_schema`: Studio shows it as a form, the server validates it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -177,9 +177,7 @@ class Variant(_Group):
 
     without: Literal["nothing", Action] = "nothing"
     """Ablation: remove one action. Questions of a removed Correct or Incorrect get Ambiguous
-    knowledge; without Ambiguous a single threshold decides."""
-    single_threshold: float | None = Field(default=None, ge=-100, le=100)
-    """The threshold used without Ambiguous. Empty: the midpoint of upper and lower."""
+    knowledge; without Ambiguous the midpoint of upper and lower decides."""
     only: Action | None = None
     """Ablation: give every question this action."""
     refine: bool = True
@@ -187,15 +185,11 @@ class Variant(_Group):
     strip_scores: Literal["in_context", "alone"] = "in_context"
     """How strips are scored: by the reading of their whole document, if the evaluator reads; or
     each alone, as in the paper."""
-    strip_order: Literal["original", "score"] = "original"
-    """Order of the kept strips: as in the documents (paper), or best first (official code)."""
     titles: Literal["every_strip", "passage", "none"] = "every_strip"
     """Where a document's title is added for scoring: before each strip, once before the passage
     that is decomposed (official for three tasks), or nowhere (official for PopQA)."""
     rewrite: bool = True
     """Rewrite the question into search keywords. Off: the question is the query."""
-    read_pages: bool = True
-    """Read the pages that were found. Off: use their snippets."""
     select: bool = True
     """Filter web text with the evaluator. Off: use all of it."""
     self_crag_knowledge: Literal["routed", "assembled", "distributed"] = "routed"
@@ -208,14 +202,6 @@ class Variant(_Group):
     knowledge_title: Literal["best_strip", "first_document"] = "best_strip"
     """Self-CRAG: the title of combined knowledge: of its best strip, or of the first document
     (official)."""
-
-    @property
-    def cut(self) -> Callable[[str, int, int], list[str]] | None:
-        """What cuts a passage into strips, from its text, its place and the count of passages.
-
-        None stands for units of up to three sentences.
-        """
-        return None
 
 
 _OURS = Variant()

@@ -50,7 +50,6 @@ def test_equality_counts_as_reached_and_nothing_is_incorrect() -> None:
         (Settings(upper=-0.8), (-0.8, -0.8)),
         (Settings(lower=0.6), (0.6, 0.6)),
         (PaperSettings(without="ambiguous"), (0.0, 0.0)),
-        (PaperSettings(without="ambiguous", single_threshold=0.3), (0.3, 0.3)),
     ],
 )
 def test_limits_in_force(settings: Settings, expected: tuple[float, float]) -> None:

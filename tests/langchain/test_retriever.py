@@ -4,7 +4,7 @@ import asyncio
 import copy
 import logging
 import pickle
-from typing import Any, TypedDict, cast, get_args
+from typing import Any, TypedDict, cast
 
 import pytest
 from langchain_core.documents import Document
@@ -20,7 +20,6 @@ from crag.answering.context import kept_strips
 from crag.errors import SearchError, SettingsError
 from crag.graph import build_crag
 from crag.langchain import CorrectiveRetriever
-from crag.papers.decomposition import Decomposition
 from crag.papers.settings import PaperSettings
 from crag.parts import Hit
 from crag.settings import Settings
@@ -92,7 +91,7 @@ def test_it_keeps_what_the_graph_keeps_the_best_first(
         evaluator=FakeEvaluator(judge), model=FakeChatModel(replies=["first program"])
     )
     state = build_crag(parts).invoke({"question": QUESTION}, context=settings)
-    kept = kept_strips(cast("State", state), settings)
+    kept = kept_strips(cast("State", state))
     assert {document.page_content for document in found} == {strip["text"] for strip in kept}
     scores = [document.metadata["score"] for document in found]
     assert scores == sorted(scores, reverse=True)
@@ -121,8 +120,7 @@ def test_other_metadata_of_a_document_stay_with_its_strips(make: Any) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        *(PaperSettings(decomposition=mode) for mode in get_args(Decomposition)),
-        PaperSettings(titles="passage"), PaperSettings(strip_scores="alone"),
+        Settings(), PaperSettings(titles="passage"), PaperSettings(strip_scores="alone"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("place", [{}, {"position": "line 3", "lines": "3 4"}])

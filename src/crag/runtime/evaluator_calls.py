@@ -99,14 +99,8 @@ def filter_strips(
 
 
 def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluator]:
-    """Return whether strips of this run take their scores from readings of whole passages.
-
-    Strips of the official mode `excerption` cannot be located in their document, so they are
-    scored alone.
-    """
-    variant = settings.variant
-    in_context = variant.strip_scores == "in_context" and variant.cut is None
-    return in_context and is_reading(evaluator)
+    """Return whether strips of this run take their scores from readings of whole passages."""
+    return settings.variant.strip_scores == "in_context" and is_reading(evaluator)
 
 
 def _failed(node: str, problem: object) -> list[Event]:
