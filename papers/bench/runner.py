@@ -31,7 +31,6 @@ from crag.papers.bench.verdicts import STYLES
 from crag.papers.released.reflection import released_settings
 from crag.papers.tasks import lines_of
 from crag.parts import Parts
-from crag.settings import Settings
 from crag.state import Citation, Outcome, reflected
 from crag.text.untrusted import DISARMS
 
