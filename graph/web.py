@@ -30,8 +30,6 @@ class WebInput(TypedDict):
     documents: list[Document]
     thresholds: Thresholds | None
     action: Action | None
-    usage: Usage
-    """What was spent before, which leaves less to the branch; `rewrite` does not pass it on."""
 
 
 class WebOutput(TypedDict):
@@ -56,9 +54,7 @@ def build_web(
         State, context_schema=Settings, input_schema=WebInput, output_schema=WebOutput
     )
     searches, longest = parts.searcher is not None, longest_query(parts.searcher)
-    rewrite = Rewrite(
-        parts.model, parts.prompts, searches=searches, longest=longest, opens_branch=True
-    )
+    rewrite = Rewrite(parts.model, parts.prompts, searches=searches, longest=longest)
     graph.add_node("rewrite", as_node(rewrite))
     graph.add_node("search", as_node(Search(parts.searcher, parts.searcher_hint)))
     graph.add_node("read_pages", as_node(ReadPages(parts.reader)))

@@ -46,14 +46,12 @@ class Contextualize:
 
     def run(self, state: State, settings: Settings) -> ContextualizeUpdate:
         """Write the self-contained question."""
-        may_ask = self.model is not None and settings.max_llm_calls > 1
-        reply = ask(self.model, self._prompt(state)) if self.model and may_ask else None
+        reply = ask(self.model, self._prompt(state)) if self.model else None
         return _concluded(state, settings, reply)
 
     async def arun(self, state: State, settings: Settings) -> ContextualizeUpdate:
         """Do the same, awaiting the model."""
-        may_ask = self.model is not None and settings.max_llm_calls > 1
-        reply = await aask(self.model, self._prompt(state)) if self.model and may_ask else None
+        reply = await aask(self.model, self._prompt(state)) if self.model else None
         return _concluded(state, settings, reply)
 
     def _prompt(self, state: State) -> list[AnyMessage]:
@@ -78,8 +76,6 @@ def _concluded(state: State, settings: Settings, reply: Reply | None) -> Context
     problem: object = ""
     if reply is None:
         kind, problem = "contextualize_skipped", "no chat model is configured to complete questions"
-        if settings.max_llm_calls <= 1:
-            problem = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
     elif reply.problem is not None:
         problem = reply.detail
     else:

@@ -14,7 +14,6 @@ from crag.parts import Evaluator
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
 from crag.runtime.evaluator_calls import read_passages, reads, score_passages
-from crag.runtime.languages import unread
 from crag.settings import Settings
 from crag.state import Action, State, Thresholds, Usage
 
@@ -65,15 +64,12 @@ class Grade:
             events = [*events, event("evaluator_failed", "grade", attempt.error, fallback)]
         upper, lower = limits(own["upper"], own["lower"], settings)
         thresholds = Thresholds(upper=upper, lower=lower)
-        judged = decide(scores, **thresholds)
-        action = replaced(judged, settings)
-        texts = "\n".join(passage.text for passage in passages)
-        unread_texts = unread("grade", self.evaluator, question, texts)
+        action = replaced(decide(scores, **thresholds), settings)
         return GradeUpdate(
             documents=graded(state["documents"], scores, readings),
             thresholds=thresholds,
             action=action,
-            events=unread_texts + events + _replacement(judged, action),
+            events=events,
             usage=usage,
         )
 
@@ -90,10 +86,3 @@ def graded(
             metadata["reading"] = readings[place]
         graded.append(document.model_copy(update={"metadata": metadata}))
     return graded
-
-
-def _replacement(judged: Action, action: Action) -> list[Event]:
-    if judged == action:
-        return []
-    detail = f"the scores say {judged}; the ablation setting replaces it"
-    return [event("action_replaced", "grade", detail, action)]

@@ -10,10 +10,10 @@ from typing_extensions import TypedDict
 
 from crag.events import Event, event
 from crag.runtime.attempt import Attempt
-from crag.runtime.languages import unread
 from crag.runtime.retrievers import ignored_filters, options_of, plain_documents
 from crag.settings import Settings
 from crag.state import State
+from crag.text.language import languages_of, named, unread_language
 from crag.text.spelling import respelled
 
 _NOTHING = "continue as if nothing relevant was retrieved"
@@ -86,7 +86,7 @@ class Retrieve:
         is_respelled = meant != question and bool(again.documents)
         documents, problems = again if is_respelled else found
         question = meant if is_respelled else question
-        events = [*unread("retrieve", self.retriever, question), *problems]
+        events = [*_unread(self.retriever, question), *problems]
         if ignored := ignored_filters(self.retriever, settings):
             detail = f"the retriever {type(self.retriever).__name__} takes no {', '.join(ignored)}"
             events.insert(0, event("filter_ignored", "retrieve", detail, "search all documents"))
@@ -96,6 +96,17 @@ class Retrieve:
             events.append(event("question_respelled", "retrieve", detail))
             update["question"] = question
         return update
+
+
+def _unread(retriever: BaseRetriever, question: str) -> list[Event]:
+    """Return an event if it is clear that the embedding model does not read the question."""
+    if not (language := unread_language(retriever, question)):
+        return []
+    reads = f"the embedding model reads {named(languages_of(retriever))}"
+    advice = "name one that reads both (CRAG_EMBEDDING_MODEL), and index again"
+    detail = f"the question seems to be in {named([language])}, and {reads}: {advice}"
+    fallback = "find documents by shared words more than by meaning"
+    return [event("unread_language", "retrieve", detail, fallback)]
 
 
 def _respelled(question: str, found: _Found, settings: Settings) -> str:

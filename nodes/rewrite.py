@@ -3,7 +3,6 @@
 from dataclasses import KW_ONLY, dataclass
 
 from langchain_core.messages import AnyMessage
-from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from crag.answering.model_calls import Reply, aask, ask
@@ -22,7 +21,7 @@ class RewriteUpdate(TypedDict):
 
     query: str
     events: list[Event]
-    usage: Usage | Overwrite
+    usage: Usage
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,6 @@ class Rewrite:
     The question in the state does not change: strips are scored against it, and it is answered. If
     there is no searcher (`searches` is false), no model call is made. A query has at most `longest`
     characters, the searcher's limit.
-
-    With `opens_branch`, the counts in the state are those of the graph around: they bound the call,
-    and the branch then counts from zero, since the outer graph adds its counts.
     """
 
     model: ChatModel | None
@@ -42,52 +38,40 @@ class Rewrite:
     _: KW_ONLY
     searches: bool = True
     longest: int = LONGEST
-    opens_branch: bool = False
 
     def run(self, state: State, settings: Settings) -> RewriteUpdate:
         """Write the query."""
-        query, prompt = self._plan(state, settings)
+        query, prompt = self._plan(state["question"], settings)
         reply = ask(self.model, prompt) if self.model and prompt else None
-        return self._concluded(state, settings, query, reply)
+        return self._concluded(state["question"], query, reply)
 
     async def arun(self, state: State, settings: Settings) -> RewriteUpdate:
         """Do the same, awaiting the model."""
-        query, prompt = self._plan(state, settings)
+        query, prompt = self._plan(state["question"], settings)
         reply = await aask(self.model, prompt) if self.model and prompt else None
-        return self._concluded(state, settings, query, reply)
+        return self._concluded(state["question"], query, reply)
 
-    def _plan(self, state: State, settings: Settings) -> tuple[str | None, list[AnyMessage] | None]:
+    def _plan(self, question: str, settings: Settings) -> tuple[str, list[AnyMessage]]:
         """Return the query where no model is to write it, and else what a model is asked."""
-        question, profile = state["question"], settings.profile
+        profile = settings.profile
         if not (settings.variant.rewrite and self.searches and settings.max_searches):
-            return cut(" ".join(question.split()), self.longest), None
+            return cut(" ".join(question.split()), self.longest), []
         if profile.query is not None:
-            return cut(profile.query(question), self.longest), None
-        if settings.calls_left(state) <= 1:
-            return None, None
-        return None, self.prompts.render(profile.rewrite_prompt, question=question)
+            return cut(profile.query(question), self.longest), []
+        return "", self.prompts.render(profile.rewrite_prompt, question=question)
 
-    def _concluded(
-        self, state: State, settings: Settings, query: str | None, reply: Reply | None
-    ) -> RewriteUpdate:
-        events: list[Event] = []
-        if query is None and reply is not None and reply.problem is None:
-            query = read_query(reply.text, self.longest)
-        if query is None:
-            query = keywords(state["question"], self.longest)
-            events = [self._why_keywords(settings, reply)]
+    def _concluded(self, question: str, query: str, reply: Reply | None) -> RewriteUpdate:
         usage = Usage() if reply is None else reply.usage
-        spent = Overwrite(usage) if self.opens_branch else usage
-        return RewriteUpdate(query=query, events=events, usage=spent)
-
-    def _why_keywords(self, settings: Settings, reply: Reply | None) -> Event:
-        if self.model is None:
-            detail = "no chat model is configured to rewrite the question"
-            return event("rewrite_skipped", "rewrite", detail, _FALLBACK)
+        if reply is not None and reply.problem is None:
+            query = read_query(reply.text, self.longest) or ""
+        if query:
+            return RewriteUpdate(query=query, events=[], usage=usage)
         if reply is None:
-            detail = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
-            return event("budget_exhausted", "rewrite", detail, _FALLBACK)
-        failed: object = f"the model's reply is not a search query: {reply.text[:80]!r}"
-        return event(
-            "rewrite_failed", "rewrite", reply.detail if reply.problem else failed, _FALLBACK
-        )
+            detail: object = "no chat model is configured to rewrite the question"
+            skipped = event("rewrite_skipped", "rewrite", detail, _FALLBACK)
+        else:
+            unread = f"the model's reply is not a search query: {reply.text[:80]!r}"
+            detail = reply.detail if reply.problem else unread
+            skipped = event("rewrite_failed", "rewrite", detail, _FALLBACK)
+        query = keywords(question, self.longest)
+        return RewriteUpdate(query=query, events=[skipped], usage=usage)

@@ -43,7 +43,7 @@ class Search:
         if self.searcher is None:
             return _nothing("search_unavailable", f"no web search is configured: {self.hint}")
         if not settings.max_searches:
-            return _nothing("budget_exhausted", "no search of `max_searches` is left")
+            return _nothing("search_unavailable", "max_searches is 0")
         hits, pages = list[Hit](), list[WebPage]()
         query, limit = state["query"], _asked_for(settings)
         start = time.monotonic()

@@ -42,13 +42,8 @@ class Select:
         question = state["question"]
         chosen = shortlist(question, texts, MOST_JUDGED, pages)
         judged, events, usage = self._judged(question, [strips[i] for i in chosen], settings)
-        found = dict(zip(chosen, judged, strict=True))
-        web = [
-            found.get(at) or {**one, "reason": f"beyond the {MOST_JUDGED} that are judged"}
-            for at, one in enumerate(strips)
-        ]
         events += _skipped(len(strips) - len(chosen))
-        return StripsUpdate(strips=without_readings(web), events=events, usage=usage)
+        return StripsUpdate(strips=without_readings(judged), events=events, usage=usage)
 
     def _judged(self, question: str, strips: list[Strip], settings: Settings) -> Judged[Strip]:
         if not reads(self.evaluator, settings):

@@ -29,7 +29,6 @@ class PaperProfile(TaskProfile):
     cites: bool = False
     chats: bool = False
     correct_prompt: str = ""
-    doubtful_prompt: str = ""
     rewrite_prompt: str = "rewrite_default"
     split: Callable[[str], Posed] | None = None
     """Splits from a question what is not to be retrieved for; None: it is taken whole."""

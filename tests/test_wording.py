@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.wording import civil_reply, plainly_asked, with_subject
+from crag.wording import civil_reply, plainly_asked, question_in, with_subject
 
 
 @pytest.mark.parametrize(
@@ -146,3 +146,21 @@ def test_what_says_anything_besides_is_a_question(message: str) -> None:
 def test_a_word_that_only_reacts_is_searched_for_where_nothing_was_said(keyword: str) -> None:
     assert civil_reply(keyword, follows=True)
     assert not civil_reply(keyword, follows=False)
+
+
+STORY = f"{'I came to the office in Munich two weeks ago and like it very much. ' * 3}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "asked"),
+    [
+        (f"{STORY}How many months of\nparental leave may I take?",
+         "How many months of parental leave may I take?"),
+        (f"How long is sick leave paid?\n\n{STORY}", "How long is sick leave paid?"),
+        (STORY, STORY),
+        (f"What can I do? {STORY}", f"What can I do? {STORY}"),
+        ("I use Linux. How do I install the library?", "I use Linux. How do I install the library?"),
+    ],
+)  # fmt: skip
+def test_a_long_message_is_what_it_asks(message: str, asked: str) -> None:
+    assert question_in(message) == asked

@@ -21,7 +21,6 @@ from crag.errors import DataError
 from crag.parts import Evaluator, Hit, Passage, ReadingEvaluator, WebSearcher, is_reading
 from crag.reading import Reading
 from crag.runtime.evaluator_calls import as_many
-from crag.text.language import languages_of
 
 Item = TypeVar("Item", str, Passage)
 _PATIENCE = 60.0
@@ -116,7 +115,7 @@ class CachedEvaluator:
 
     def __init__(self, evaluator: Evaluator, cache: Cache, name: str) -> None:
         self._evaluator, self._cache, self._name = evaluator, cache, name
-        self.thresholds, self.languages = evaluator.thresholds, languages_of(evaluator)
+        self.thresholds = evaluator.thresholds
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, in order; new texts are scored in one call."""

@@ -330,9 +330,7 @@ METHODS: Mapping[str, Method] = MappingProxyType({
     "rag_web": Method(build_rag_web, settings={"select": False}),
     "crag_published": Method(build_crag_published, published=True),
     "self_rag_web": Method(build_self_rag_web, ("retriever", "reflection", "searcher")),
-    "binary_llm": Method(
-        build_binary_llm, ("retriever", "model"), settings={"max_llm_calls": 1000}
-    ),
+    "binary_llm": Method(build_binary_llm, ("retriever", "model")),
 })  # fmt: skip
 """The graphs, then what only experiments compare. `self_crag` is assembled or routed by its
 settings."""

@@ -27,11 +27,7 @@ class Passage(NamedTuple):
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """Judge how well texts serve a question; called from several threads at once.
-
-    It may name the languages that it reads, by ISO 639-1 code, in an attribute `languages`; the run
-    then records when a text is in another one. Retrievers may do the same.
-    """
+    """Judge how well texts serve a question; called from several threads at once."""
 
     @property
     def thresholds(self) -> Thresholds:

@@ -100,11 +100,6 @@ class WebSettings(_Group):
 class AnswerSettings(_Group):
     """How the answer is written."""
 
-    doubt: bool = False
-    """Ask the model more cautiously where no kept strip is well above the lower threshold, so that
-    it rather says that there is no answer. Over documentation, a model of 1.5 billion weights then
-    made up 2 answers instead of 5, and gave 54 right ones instead of 62. Off: it is asked so
-    nowhere, as in the paper."""
     quote_threshold: float | None = Field(default=None, ge=-100, le=100)
     """The score from which on a quotation is a sure answer; below it, it is likely to answer.
     Empty: the evaluator's own."""
@@ -115,9 +110,6 @@ class AnswerSettings(_Group):
     """Let the model answer from its own knowledge when no other knowledge is left. Off: abstain."""
     max_answer_tokens: int | None = Field(default=None, ge=1, le=100_000)
     """Longest answer, in tokens of the chat model. Empty: the model's own limit."""
-    max_llm_calls: int = Field(default=8, ge=0, le=1000)
-    """Most chat model calls for one question; the last one is reserved for the answer. Reflection
-    has its own budgets."""
 
 
 class CritiqueWeights(NamedTuple):
@@ -243,10 +235,6 @@ class Settings(
     def cites(self) -> bool:
         """Whether answers cite strips; the prompts of CRAG's tasks ask for no citations."""
         return self.profile.cites
-
-    def calls_left(self, state: Mapping[str, Any]) -> int:
-        """Return how many calls of the chat model the run of this state may still make."""
-        return self.max_llm_calls - int(state.get("usage", {}).get("llm_calls", 0))
 
     @field_validator("*", mode="before")
     @classmethod

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from crag.wording import plainly_asked
+from crag.wording import plainly_asked, question_in
 
 FindBy = Literal["both", "meaning", "words"]
 """How an index finds documents for a question: by words and by meaning, or by one of them."""
@@ -20,7 +20,8 @@ class Posed(TypedDict):
     """A question, and options below it, which only the generator sees."""
 
     question: str
-    """What is retrieved for, judged and searched for: the text without options and courtesies."""
+    """What is retrieved for, judged and searched for: the text without options and courtesies, and
+    of a long one what it asks."""
     options: dict[str, str]
     """By their labels as they were written; empty where there are none."""
 
@@ -39,8 +40,6 @@ class TaskProfile:
     correct_prompt: str = "answer_correct"
     """Asked in its place where the action is Correct, if attribution finds the citations that it
     does not ask for; it leaves no way to decline. Empty: none."""
-    doubtful_prompt: str = "answer_doubtful"
-    """Asked in its place where it is doubtful that the knowledge holds the answer; empty: none."""
     own_prompt: str = "answer_own_knowledge"
     """Asked where there is no knowledge; it states the task as `answer_prompt` does."""
     rewrite_prompt: str = "rewrite_turns"
@@ -48,8 +47,8 @@ class TaskProfile:
     """Makes the web query of a question instead of a model; None: `rewrite_prompt` asks one."""
 
     def split_apart(self, asked: str) -> Posed:
-        """Split off courtesies: see `crag.wording`."""
-        return Posed(question=plainly_asked(asked), options={})
+        """Split off courtesies, and what else a long message says: see `crag.wording`."""
+        return Posed(question=plainly_asked(question_in(asked)), options={})
 
     def posed(self, state: Mapping[str, Any]) -> Posed:
         """Return the question of a run's state as it is read, and the options below it.

@@ -185,3 +185,19 @@ def _asked_of(named: str, subject: str) -> str:
         alike = re.search(rf"\b(?:{_BEFORE_NOUN}) ({described})", subject, re.IGNORECASE)
         place = alike.span(1) if alike else None
     return f"{subject[: place[0]]}{named}{subject[place[1] :]}" if place else ""
+
+
+_SHORT_MESSAGE, _SHORT_QUESTION = 30, 4
+"""Most words of a message that is a question as a whole, and of "What can I do?", which is none."""
+
+
+def question_in(message: str) -> str:
+    """Return the questions of a message of more than 30 words; any other as it is.
+
+    A retriever and a reader lose a question among much else.
+    """
+    if len(message.split()) <= _SHORT_MESSAGE:
+        return message
+    pieces = re.split(r"(?<=[.!?])\s+|\n\s*\n", message)
+    asked = " ".join(" ".join(one for one in pieces if one.endswith("?")).split())
+    return message if _leans(asked) or len(asked.split()) <= _SHORT_QUESTION else asked

@@ -44,28 +44,12 @@ def test_a_follow_up_is_answered_as_a_whole_question(make_parts: Any, build: Any
     assert "assistant: Ada Lovelace did (1)." in asked
 
 
-@pytest.mark.parametrize("score", [0.0, -0.9])
-@pytest.mark.parametrize(("most", "skipped"), [(2, ["budget_exhausted"]), (3, [])])
-def test_the_call_that_completes_a_follow_up_leaves_the_last_one_to_the_answer(
-    make_parts: Any, score: float, most: int, skipped: list[str]
-) -> None:
-    queries = ["Lovelace birthplace"] * (most - 2)
-    model = FakeChatModel(replies=[WHOLE, *queries, "In London [1]."])
-    graph = build_crag(make_parts(score, model=model))
-    settings = PaperSettings(max_llm_calls=most, select=False)
-    state = graph.invoke({"messages": CHAT}, context=settings)
-    assert state["answer"] == "In London [1]."
-    assert state["usage"]["llm_calls"] == len(model.prompts) == most
-    assert [entry["kind"] for entry in state["events"]] == skipped
-
-
 @pytest.mark.parametrize(
     ("replies", "context", "kind"),
     [
         (["", "In London [1]."], {}, "contextualize_failed"),
         (["In London (1).", "In London [1]."], {}, "contextualize_failed"),
         (["x" * 100, "In London [1]."], {"max_question_characters": 50}, "contextualize_failed"),
-        (["In London [1]."], {"max_llm_calls": 1}, "contextualize_skipped"),
     ],
 )
 def test_after_what_goes_wrong_the_question_before_is_put_in_front_if_there_is_room(

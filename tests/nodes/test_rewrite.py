@@ -22,21 +22,20 @@ def test_the_reply_is_the_query_on_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "settings", "kind", "calls"),
+    ("model", "kind", "calls"),
     [
-        (None, Settings(), "rewrite_skipped", 0),
-        (FakeChatModel(error=TimeoutError()), Settings(), "rewrite_failed", 1),
-        (FakeChatModel(replies=[""]), Settings(), "rewrite_failed", 1),
-        (FakeChatModel(refusal="no"), Settings(), "rewrite_failed", 1),
-        (FakeChatModel(replies=["Well. " * 99]), Settings(), "rewrite_failed", 1),
-        (FakeChatModel(replies=["site:evil.org"]), Settings(), "rewrite_failed", 1),
-        (FakeChatModel(), Settings(max_llm_calls=1), "budget_exhausted", 0),
+        (None, "rewrite_skipped", 0),
+        (FakeChatModel(error=TimeoutError()), "rewrite_failed", 1),
+        (FakeChatModel(replies=[""]), "rewrite_failed", 1),
+        (FakeChatModel(refusal="no"), "rewrite_failed", 1),
+        (FakeChatModel(replies=["Well. " * 99]), "rewrite_failed", 1),
+        (FakeChatModel(replies=["site:evil.org"]), "rewrite_failed", 1),
     ],
 )
 def test_the_question_is_the_query_when_there_is_no_reply(
-    model: Any, settings: Settings, kind: str, calls: int
+    model: Any, kind: str, calls: int
 ) -> None:
-    update = Rewrite(model).run(STATE, settings)
+    update = Rewrite(model).run(STATE, Settings())
     assert update["query"] == "Ada Lovelace"
     assert [entry["kind"] for entry in update["events"]] == [kind]
     assert update["events"][0]["fallback"] == "search for the question's keywords"

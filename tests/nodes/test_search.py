@@ -88,7 +88,7 @@ def test_a_hit_without_an_address_cannot_be_cited() -> None:
         (FakeSearcher([]), {}, "search_empty"),
         (FakeSearcher([Hit("a", "", "b")]), {}, "search_empty"),
         (FakeSearcher([SPAM, FALSE]), {"wikipedia": "only"}, "search_empty"),
-        (FakeSearcher([SPAM]), {"max_searches": 0}, "budget_exhausted"),
+        (FakeSearcher([SPAM]), {"max_searches": 0}, "search_unavailable"),
         (FakeSearcher(error=TimeoutError("20 s")), {}, "search_failed"),
         (FakeSearcher(error=SearchError("Tavily", "quota", "used up")), {}, "search_failed"),
         (FakeSearcher(error=SearchError("Tavily", "key", "not valid")), {}, "search_unavailable"),

@@ -19,8 +19,6 @@ from crag.text.words import names_lacking
 
 MOST_LIKELY = 2
 """The most passages that are shown where none is sure to answer."""
-_GIVING_WAY: set[EventKind] = {"budget_exhausted", "uncited_answer"}
-"""Events after which no text of a model is shown, whatever is quoted instead."""
 _KINDS: dict[ModelProblem, EventKind] = {
     "refused": "model_refused",
     "empty": "model_empty",
@@ -40,7 +38,7 @@ def quoted_or_abstained(  # noqa: PLR0913, PLR0917 - what was tried before
     quotations, failures = quotations_of(state, settings, quoter, strips)
     fallback = "quote the strips" if quotations else "abstain"
     told = [
-        Event(**{**one, "fallback": fallback}) if one["kind"] in _GIVING_WAY else one
+        Event(**{**one, "fallback": fallback}) if one["kind"] == "uncited_answer" else one
         for one in events
     ]
     if reply is not None and reply.problem is not None:

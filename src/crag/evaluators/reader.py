@@ -28,9 +28,6 @@ class ReaderEvaluator:
     scores -1.0 without the model. Thread-safe.
     """
 
-    languages = frozenset({"en"})
-    """The languages that a reader reads, by ISO 639-1 code."""
-
     def __init__(self, model: ReaderModel, card: ModelCard) -> None:
         self.card = card
         self.model = model
