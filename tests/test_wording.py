@@ -159,7 +159,7 @@ STORY = f"{'I came to the office in Munich two weeks ago and like it very much. 
         (f"How long is sick leave paid?\n\n{STORY}", "How long is sick leave paid?"),
         (STORY, STORY),
         (f"What can I do? {STORY}", f"What can I do? {STORY}"),
-        ("I use Linux. How do I install the library?", "I use Linux. How do I install the library?"),
+        ("I use Linux. How do I install?", "I use Linux. How do I install?"),
     ],
 )  # fmt: skip
 def test_a_long_message_is_what_it_asks(message: str, asked: str) -> None:
