@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 from pypdf import PdfReader, PdfWriter
-from pypdf.generic import NameObject, StreamObject
 from reportlab.pdfgen.canvas import Canvas
 
 from crag.errors import ContentError
@@ -54,19 +53,6 @@ def test_words_cut_at_line_ends_are_whole_again(read: Read) -> None:
     assert "A waterwheel of A-" in said(read(written(["A water-\nwheel of A-\nB."])))
 
 
-def test_bullets_of_latex_are_bullets() -> None:
-    """Fonts of LaTeX, such as SFRM1000, have them at 136, and often do not tell what they are."""
-    writer = PdfWriter(PdfReader(io.BytesIO(written(["~ The mill\n~ The store"]))))
-    read_as, file = StreamObject(), io.BytesIO()
-    read_as.set_data(
-        b"1 begincodespacerange <00> <ff> endcodespacerange\n1 beginbfchar <7e> <0088> endbfchar"
-    )
-    for font in writer.pages[0]["/Resources"]["/Font"].values():  # type: ignore[index]
-        font.get_object()[NameObject("/ToUnicode")] = writer._add_object(read_as)  # noqa: SLF001
-    writer.write(file)
-    assert said(read_pdf(file.getvalue())) == "- The mill\n- The store"
-
-
 def test_all_of_it_or_its_beginning() -> None:
     file = written([f"Page {number}." for number in range(1, 121)])
     assert [block.first for block in read_pdf(file)[1]] == list(range(1, 121))
@@ -99,9 +85,9 @@ def without_heads(pages: list[str], feet: int = 0) -> list[str]:
 
 def test_what_most_pages_begin_or_end_with_is_no_text() -> None:
     numbers = range(1, 6)
-    pages = [f"The mill – Page {n}\nInvoice 41{n}\nPaid by {'x' * n}.\n{n}" for n in numbers]
+    pages = [f"The mill – Page {n}\nInvoice 4{n}1\nPaid by {'x' * n}.\n{n}" for n in numbers]
     assert without_heads(["Cover", *pages], 1) == [
-        "Cover", *(f"Invoice 41{n}\nPaid by {'x' * n}." for n in numbers)
+        "Cover", *(f"Invoice 4{n}1\nPaid by {'x' * n}." for n in numbers)
     ]  # fmt: skip
     short = [f"Page {n}" for n in numbers]
     assert without_heads(short) == short
@@ -110,17 +96,6 @@ def test_what_most_pages_begin_or_end_with_is_no_text() -> None:
     assert without_heads(feet, 1) == [f"Paid by {'x' * n}." for n in numbers]
     rows = ["\n".join([f"{n} ovens", *["brick"] * n, "needs a bund"]) for n in numbers]
     assert without_heads(rows)[-1].endswith("needs a bund")
-
-
-def test_book_and_chapter_by_turns_are_no_text() -> None:
-    heads = [
-        f"{at + 9} On Engines" if at % 2 else f"Chapter {1 + at // 6} {at + 9}" for at in range(12)
-    ]
-    texts = [f"It has {'x' * at} parts.\nFigure {at}{at}" for at in range(12)]
-    pages = [f"{head}\n{text}" for head, text in zip(heads, texts, strict=True)]
-    assert without_heads(pages) == texts
-    slides = [f"{at} Part {'x' * at}\nIt is {'y' * at}." for at in range(1, 9)]
-    assert without_heads(slides) == slides
 
 
 @READERS

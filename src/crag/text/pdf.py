@@ -58,16 +58,15 @@ def read_pdf(body: bytes) -> tuple[str, list[Block]]:
     except PdfiumError as error:
         encrypted = error.err_code == FPDF_ERR_PASSWORD
         raise ContentError(_ENCRYPTED if encrypted else _DAMAGED) from error
-    return title, list(going_on(_blocks(pages)))
+    return title, going_on(_blocks(pages))
 
 
 def _parts_of(page: Any, number: int) -> Iterator[_Page]:
     """Yield what stands on a page in each direction of writing."""
-    texts = seen_texts(page)
-    yield from ((number, seen) for seen in texts)
+    texts: Sequence[SeenText | str] = seen_texts(page)
     if not texts and has_ocr() and next(page.get_objects(max_depth=1), None) is not None:
-        picture = page.render(scale=LONGEST_SIDE / max(page.get_size())).to_numpy()
-        yield number, recognised(picture)
+        texts = [recognised(page.render(scale=LONGEST_SIDE / max(page.get_size())).to_numpy())]
+    yield from ((number, text) for text in texts)
     page.close()
 
 
@@ -91,33 +90,32 @@ def _blocks(pages: Sequence[_Page]) -> Iterator[Block]:
 
 
 def running_heads(pages: Sequence[Sequence[Segment]]) -> Iterator[tuple[int, int]]:
-    """Yield how many lines most pages begin and end with at one height, the page's number apart.
+    """Yield how many lines most pages begin and end with at one height.
 
-    Where most pages have that number, two are enough, since books name book and chapter by turns. A
+    With the page's number in them three are enough, since books name book and chapter by turns. A
     page of such lines alone has none.
     """
-    edges = [[*page[:_MOST_HEADS], *page[_MOST_HEADS:][-_MOST_HEADS:]] for page in pages]
-    offsets = Counter(
-        int(number) - at
-        for at, page in enumerate(edges)
-        for line in page
-        for number in _NUMBER.findall(line.text)
+
+    def forms(line: Segment, at: int) -> Iterator[str]:
+        height = f"{round(line.base / 3)}:"
+        yield height + line.text
+        for number in _NUMBER.finditer(line.text):  # It grows by one from page to page.
+            before, after = line.text[: number.start()], line.text[number.end() :]
+            yield f"{height}{before}#{int(number[0]) - at}{after}"
+
+    def ends(page: Sequence[Segment]) -> Sequence[Segment]:
+        return [*page[:_MOST_HEADS], *page[_MOST_HEADS:][-_MOST_HEADS:]]
+
+    counts = Counter(
+        form for at, page in enumerate(pages) for line in ends(page) for form in forms(line, at)
     )
-    offset = max(offsets, key=lambda one: offsets[one], default=0)
-
-    def head(line: Segment, at: int) -> str:
-        number = rf"(?<!\S){at + offset}(?!\S)"
-        return f"{round(line.base / 3)}:{re.sub(number, '#', line.text)}"
-
     most = max(_FEWEST_HEADS, len(pages) // 2 + 1)
-    heads = [[head(line, at) for line in page] for at, page in enumerate(edges)]
-    counts = Counter(one for page in heads for one in page)
-    are_numbered = sum(any("#" in one for one in page) for page in heads) >= most
-    running = {one for one in counts if counts[one] >= (2 if are_numbered and "#" in one else most)}
+    running = {form for form in counts if counts[form] >= (_FEWEST_HEADS if "#" in form else most)}
     for at, page in enumerate(pages):
+        are_heads = [not running.isdisjoint(forms(line, at)) for line in page]
         first, last = (
-            len(list(takewhile(lambda line, at=at: head(line, at) in running, ends)))  # type: ignore[misc]
-            for ends in (page[:_MOST_HEADS], page[::-1][:_MOST_HEADS])
+            len(list(takewhile(bool, heads[:_MOST_HEADS])))
+            for heads in (are_heads, are_heads[::-1])
         )
         yield (first, last) if first + last < len(page) else (0, 0)
 

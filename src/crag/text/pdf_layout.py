@@ -1,15 +1,15 @@
 """The order in which a page of a PDF is read: columns one after the other, and tables in rows.
 
 A PDF says where each word stands, and nothing of columns, tables or paragraphs; and words may be
-drawn in any order. So only the places count.
+drawn in any order. So only the places count. Lines with room between them from top to bottom are a
+grid: columns where each of them is prose, else a table.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import groupby, pairwise
+from itertools import pairwise
 from statistics import median
-from typing import NamedTuple
 
 from crag.text.blocks import Block, Item, Row, escaped
 from crag.text.pdf_page import Line, SeenText, Segment, joined, lines_of
@@ -22,8 +22,8 @@ _SENTENCE_END = re.compile(r"[.!?…:;。！？][\"'”’»)\]]*$")
 _TIGHT, _NEAR = 1.4, 3.2
 """Distance of two lines, in font sizes, up to which they may be one cell, or rows of one table."""
 _FLOWING, _WIDE = 0.25, 8
-"""Share of the lines of prose that begin with a small letter at least, and font sizes that they are
-wide where letters are not small or capital."""
+"""Share of the lines of prose that begin with a small letter at least, where letters are small or
+capital, and font sizes that they are wide."""
 LARGE = 1.15
 """Times the size of the text from which on a line is a heading."""
 _ALIKE = 0.3
@@ -42,35 +42,35 @@ def blocks_of_lines(
     """Yield the blocks of a page in reading order.
 
     `sizes` are those of the headings of its file, the largest one first, and that of its text.
-    Tables with rules are found first, since their cells may look like columns; then columns.
     """
-    segments = [one for line in lines for one in line]
-    tables = list(_tables(lines, seen))
-    table = next((one for one in tables if one.is_ruled), None)
-    gutter = None if table else _gutter(segments, seen)
-    if gutter is not None:
-        for band in _bands(segments, gutter):
-            sides = [[one for one in band if (one.right > gutter) == side] for side in (0, 1)]
-            for part in sides if _parts(band, gutter, seen) else [band]:
-                yield from blocks_of_lines(lines_of(part), seen, page, sizes)
-    elif table := table or next(iter(tables), None):
-        yield from blocks_of_lines(lines[: table.start], seen, page, sizes)
-        yield Block("table", page, page, rows=[Row(row, page, page) for row in table.rows])
-        yield from blocks_of_lines(lines[table.end :], seen, page, sizes)
-    else:
-        yield from _texts(list(map(joined, lines)), page, sizes)
+    lines = [_with_mark(line, sizes[-1]) for line in lines]
+    first = at = 0
+    while at < len(lines):
+        end, columns = _grid(lines, at)
+        sides = list(_sides(lines[at:end], columns))
+        if sides and not _is_ruled(lines[at:end], seen) and all(map(_is_prose, sides)):
+            yield from _texts(lines[first:at], page, sizes)
+            for side in sides:
+                yield from blocks_of_lines(side, seen, page, sizes)
+            first = at = end
+            continue
+        start, end = _table(lines, at, end, columns)
+        if rows := _rows(lines[start:end], seen):
+            yield from _texts(lines[first:start], page, sizes)
+            yield Block("table", page, page, rows=[Row(row, page, page) for row in rows])
+            first = at = end
+        else:
+            at += 1
+    yield from _texts(lines[first:], page, sizes)
 
 
-def going_on(blocks: Iterable[Block]) -> Iterator[Block]:
+def going_on(blocks: Iterable[Block]) -> list[Block]:
     """Join what goes on in the next column or on the next page."""
-    before: Block | None = None
+    joined_blocks: list[Block] = []
     for block in blocks:
-        if before is None or not _goes_on(before, block):
-            if before is not None:
-                yield before
-            before = block
-    if before is not None:
-        yield before
+        if not (joined_blocks and _goes_on(joined_blocks[-1], block)):
+            joined_blocks.append(block)
+    return joined_blocks
 
 
 def _goes_on(before: Block, block: Block) -> bool:
@@ -83,7 +83,7 @@ def _goes_on(before: Block, block: Block) -> bool:
         return False
     match block.kind:
         case "text" if block.text[:1].islower() and not _SENTENCE_END.search(before.text):
-            before.text = together(before.text, block.text)
+            before.text = _together(before.text, block.text)
         case "list":
             before.items += block.items
         case "table" if len(before.rows[0].cells) == len(block.rows[0].cells):
@@ -94,137 +94,39 @@ def _goes_on(before: Block, block: Block) -> bool:
     return True
 
 
-def together(text: str, more: str) -> str:
+def _together(text: str, more: str) -> str:
     """Join two lines; a word that was cut at the end of the first one is whole again."""
     if _HYPHENATED.search(text) and more[:1].islower():
         return text[:-1] + more
     return f"{text} {more}".strip()
 
 
-def _gutter(segments: Sequence[Segment], seen: SeenText) -> float | None:
-    """Return the right edge of a column beside which another one stands, if there is one."""
-    most, found = 0, None
-    for edge in sorted({round(one.right) + 1.0 for one in segments}):
-        beside = [one for one in segments if one.left >= edge]
-        # Nearer than that are words of one line, unless the next edge is the column's.
-        is_edge = beside and min(one.left for one in beside) - edge >= beside[0].size / 2
-        bands = _bands(segments, edge) if is_edge else ()
-        parted = sum(len(band) for band in bands if _parts(band, edge, seen))
-        if parted > most:
-            most, found = parted, edge
-    return found
-
-
-def _bands(segments: Sequence[Segment], gutter: float) -> Iterator[list[Segment]]:
-    """Yield what stands between the lines that cross a gutter, and these, from top to bottom."""
-    ordered = sorted(segments, key=lambda one: -one.middle)
-    for _, band in groupby(ordered, lambda one: one.left < gutter < one.right):
-        yield list(band)
-
-
-def _parts(band: Sequence[Segment], gutter: float, seen: SeenText) -> bool:
-    """Return whether a gutter parts columns of prose in a band, and not those of a table."""
-    left = lines_of(one for one in band if one.right <= gutter)
-    right = lines_of(one for one in band if one.left >= gutter)
-    lines = lines_of(band)
-    if min(len(left), len(right)) < _FEWEST or len(lines) <= _FEWEST or any(seen.rules(lines)):
-        return False
-    starts, other_starts = _starts(left), _starts(right)
-    near = band[0].size / 5
-    common = sum(any(abs(at - other) < near for other in other_starts) for at in starts)
-    are_rows = common > 1 and common > max(len(starts), len(other_starts)) / 2
-    return not are_rows and _is_prose(left, seen) and _is_prose(right, seen)
-
-
-def _is_prose(lines: Sequence[Line], seen: SeenText) -> bool:
-    if sum(map(len, lines)) > 1.25 * len(lines):
-        return _gutter([one for line in lines for one in line], seen) is not None
-    texts = list(map(joined, lines))
-    if any(one.text[0].lower() != one.text[0].upper() for one in texts[1:]):
-        small = sum(one.text[0].islower() for one in texts[1:])
-        return small >= _FLOWING * (len(texts) - 1)
-    return median(one.right - one.left for one in texts) > _WIDE * median(one.size for one in texts)
-
-
-def _starts(lines: Sequence[Line]) -> list[float]:
-    """Return the heights of lines above which there is more room than elsewhere."""
-    gaps = [above[0].base - below[0].base for above, below in pairwise(lines)]
-    usual = median(gaps) if gaps else 0
-    return [line[0].base for line, gap in zip(lines[1:], gaps, strict=True) if gap > 1.2 * usual]
-
-
-class _Table(NamedTuple):
-    """The lines that are a table, and what its cells say."""
-
-    start: int
-    end: int
-    rows: list[list[str]]
-    is_ruled: bool
-    """Whether rules part its rows, and not only its head from the rest."""
-
-
-def _tables(lines: Sequence[Line], seen: SeenText) -> Iterator[_Table]:
-    """Find cells beside each other, one row below the other."""
-    cells, last = list(map(_cells, lines)), 0
-    for at in range(len(lines)):
-        end = _end_of_table(lines, cells, at) if at >= last else at
-        if end <= at + 1:
-            continue
-        columns = _columns(cells[at:end])
-        start, is_ruled = at, sum(seen.rules(lines[at:end])) >= max(2, (end - at) / 4)
-        while (  # The first row may begin with one cell, above the others.
-            is_ruled
-            and start > last
-            and _distance(lines, start) < _TIGHT
-            and len(cells[start - 1]) == _width(cells[start - 1][0], columns) == 1
-            and not any(seen.rules(lines[start - 1 : start + 1]))
-        ):
-            start -= 1
-        rules = seen.rules(lines[start:end]) if is_ruled else None
-        if rows := _rows(cells[start:end], columns, rules):
-            yield _Table(start, end, rows, is_ruled)
-            last = end
-
-
-def _end_of_table(lines: Sequence[Line], cells: Sequence[Line], start: int) -> int:
-    """Return where lines end that may be a table: cells beside each other, one below the other."""
-    end = start + (len(cells[start]) > 1)
-    following = start + 1
-    while start < end and following < len(lines) and _distance(lines, following) < _NEAR:
-        if len(cells[following]) > 1:
-            end = following + 1
-        elif _width(cells[following][0], _columns(cells[start:end])) > 1:
-            break
-        following += 1
-    columns = _columns(cells[start:end])
-    if len(columns) < _FEWEST:
-        return start
-    while end < following and _distance(lines, end) < _TIGHT:  # The last cell may go on.
-        line = cells[end][0]
-        if line.left < columns[1][0] - 1 and not line.text[:1].islower():
-            break
-        end += 1
-    return end
-
-
-def _cells(line: Line) -> Line:
-    """Return the segments of a line, a mark of an item together with the item."""
-    if len(line) > 1 and _ITEM.fullmatch(f"{line[0].text} "):
+def _with_mark(line: Line, usual: float) -> Line:
+    """Join the mark of an item with the item, and the number of a heading with the heading."""
+    first = line[0]
+    is_numbered = first.size > LARGE * usual and not re.search(r"[^\W\d_]", first.text)
+    if len(line) > 1 and (is_numbered or _ITEM.fullmatch(f"{first.text} ")):
         return [joined(line[:2]), *line[2:]]
     return line
 
 
-def _distance(lines: Sequence[Line], at: int) -> float:
-    """Return how far a line stands below the one above it, in font sizes."""
-    return (lines[at - 1][0].base - lines[at][0].base) / lines[at][0].size
+def _grid(lines: Sequence[Line], start: int) -> tuple[int, list[_Column]]:
+    """Return where lines end that have columns, and the columns; no other line may cross them."""
+    end, columns = start + 1, _columns(lines[start : start + 1])
+    while end < len(lines) and (len(lines[end]) > 1 or len(_places(lines[end][0], columns)) == 1):
+        more = _columns(lines[start : end + 1])
+        if len(more) < _FEWEST:
+            break
+        end, columns = end + 1, more
+    return end, columns
 
 
-def _columns(rows: Sequence[Line]) -> list[_Column]:
+def _columns(lines: Sequence[Line]) -> list[_Column]:
     """Return left and right of each column; few cells may stand over more than one."""
-    cells = [one for row in rows if len(row) > 1 for one in row]
+    cells = [one for line in lines for one in line]
     edges = sorted([(one.left, 1) for one in cells] + [(one.right, -1) for one in cells])
     best: list[_Column] = []
-    for few in range(len(rows) // 5 + 1):
+    for few in range(len(lines) // 5 + 1):
         depth, start, columns = 0, 0.0, list[_Column]()
         for x, change in edges:  # More than few cells stand in a column.
             if depth <= few < depth + change:
@@ -232,13 +134,10 @@ def _columns(rows: Sequence[Line]) -> list[_Column]:
             elif depth > few >= depth + change:
                 columns.append((start, x))
             depth += change
-        if len(columns) > len(best) and _are_few_wide(cells, columns):
+        wide = sum(len(_places(cell, columns)) > 1 for cell in cells)
+        if len(columns) > len(best) and wide <= len(cells) / 6:
             best = columns
     return best
-
-
-def _are_few_wide(cells: Sequence[Segment], columns: Sequence[_Column]) -> bool:
-    return sum(_width(cell, columns) > 1 for cell in cells) <= len(cells) / 6
 
 
 def _places(cell: Segment, columns: Sequence[_Column]) -> list[int]:
@@ -254,16 +153,61 @@ def _places(cell: Segment, columns: Sequence[_Column]) -> list[int]:
     return over or [nearest]
 
 
-def _width(cell: Segment, columns: Sequence[_Column]) -> int:
-    return len(_places(cell, columns))
+def _sides(lines: Sequence[Line], columns: Sequence[_Column]) -> Iterator[list[Line]]:
+    """Yield the lines of each column, if there are several."""
+    for at in range(len(columns)) if len(columns) >= _FEWEST else ():
+        yield lines_of(one for line in lines for one in line if _places(one, columns)[0] == at)
 
 
-def _rows(
-    lines: Sequence[Line], columns: Sequence[_Column], rules: Sequence[bool] | None
-) -> list[list[str]]:
+def _is_prose(lines: Sequence[Line]) -> bool:
+    """Return whether lines are long, and often go on within a sentence."""
+    texts = list(map(joined, lines))
+    if len(texts) < _FEWEST:
+        return False
+    are_cased = any(one.text.lower() != one.text.upper() for one in texts)
+    small = sum(one.text[0].islower() for one in texts[1:])
+    widths = median((one.right - one.left) / one.size for one in texts)
+    return widths > _WIDE and (not are_cased or small >= _FLOWING * (len(texts) - 1))
+
+
+def _is_ruled(lines: Sequence[Line], seen: SeenText) -> bool:
+    """Return whether rules part the rows of a table, and not only its head from the rest."""
+    return sum(seen.rules(lines)) >= max(2, len(lines) / 4)
+
+
+def _distance(lines: Sequence[Line], at: int) -> float:
+    """Return how far a line stands below the one above it, in font sizes."""
+    return (lines[at - 1][0].base - lines[at][0].base) / lines[at][0].size
+
+
+def _table(
+    lines: Sequence[Line], start: int, end: int, columns: Sequence[_Column]
+) -> tuple[int, int]:
+    """Return first and last line of what may be a table in a grid: cells beside each other.
+
+    Lines above and below them, of one cell, belong to it where that cell is not in its first column
+    or begins with a small letter.
+    """
+    several = [at for at in range(start, end) if len(lines[at]) > 1]
+    if not several or len(columns) < _FEWEST:
+        return start, start
+    first, last = several[0], several[-1]
+    last = next((at - 1 for at in range(first + 1, last + 1) if _distance(lines, at) > _NEAR), last)
+
+    def is_part(at: int) -> bool:
+        return _places(lines[at][0], columns)[0] > 0 or lines[at][0].text[:1].islower()
+
+    while first > start and _distance(lines, first) < _TIGHT and is_part(first - 1):
+        first -= 1
+    while last + 1 < end and _distance(lines, last + 1) < _TIGHT and is_part(last + 1):
+        last += 1
+    return first, last + 1
+
+
+def _rows(lines: Sequence[Line], seen: SeenText) -> list[list[str]]:
     """Return the cells of a table, or nothing if it is none."""
-    if not _are_few_wide([one for line in lines for one in line], columns):
-        return []
+    columns = _columns(lines)
+    rules = seen.rules(lines) if len(lines) > 1 and _is_ruled(lines, seen) else None
     gaps = [above[0].base - line[0].base for above, line in pairwise(lines)]
     rows: list[list[list[Segment]]] = []
     for at, line in enumerate(lines):
@@ -271,15 +215,14 @@ def _rows(
         for one in line:
             for place in _places(one, columns):
                 cells[place].append(one)
-        goes_on = at and (not rules[at - 1] if rules else _continues(cells, gaps, at - 1))
-        if goes_on:
+        if at and (not rules[at - 1] if rules else _continues(cells, gaps, at - 1)):
             rows[-1] = [[*above, *more] for above, more in zip(rows[-1], cells, strict=True)]
         else:
             rows.append(cells)
     if sum(sum(map(bool, row)) > 1 for row in rows) < max(2, len(rows) / 2):
         return []
     said = ([[joined(one).text for one in lines_of(cell)] for cell in row] for row in rows)
-    return [[escaped(reduce(together, cell, "")) for cell in row] for row in said]
+    return [[escaped(reduce(_together, cell, "")) for cell in row] for row in said]
 
 
 def _continues(cells: Sequence[Line], gaps: Sequence[float], at: int) -> bool:
@@ -292,11 +235,11 @@ def _continues(cells: Sequence[Line], gaps: Sequence[float], at: int) -> bool:
     return not cells[0] and all(one.text[:1].islower() for one in firsts)
 
 
-def _texts(lines: Sequence[Segment], page: int, sizes: Sequence[float]) -> Iterator[Block]:
+def _texts(lines: Sequence[Line], page: int, sizes: Sequence[float]) -> Iterator[Block]:
     """Yield headings, paragraphs and lists of a column."""
     items: list[Item] = []
-    for paragraph in [*_paragraphs(lines), []]:
-        text = reduce(together, (line.text for line in paragraph), "")
+    for paragraph in [*_paragraphs(list(map(joined, lines))), []]:
+        text = reduce(_together, (line.text for line in paragraph), "")
         size = paragraph[0].size if paragraph else 0
         is_heading = size > LARGE * sizes[-1] and len(text) < _LONGEST_HEADING
         if (mark := _ITEM.match(text)) and not is_heading:

@@ -30,13 +30,12 @@ _SCAN = 0.6
 """Share of a page that is covered by pictures if it is a scan."""
 _MOST_DRAWN = 8
 """Times that the texts of a page are drawn; more texts at one place are looked at together."""
-_FAR, _APART = 1.0, 0.4
-"""Distance of two words of one line, in font sizes, from which on they are two segments; the second
-where they are not drawn one after the other, as those of two columns are not."""
+_FAR = 0.9
+"""Distance of two words of one line, in font sizes, from which on they are two segments."""
 _RULE = 0.6
 """Share of the width of lines that a rule between them has."""
-_READ_AS = {"\x02": "-", "\x88": "•"}
-"""What PDFium reads at the end of a line, and where a font of LaTeX does not tell of a bullet."""
+_HYPHEN = "\x02"
+"""What PDFium reads for one at the end of a line."""
 
 _Box = tuple[float, float, float, float]
 """Left, bottom, right and top."""
@@ -56,8 +55,6 @@ class Segment(NamedTuple):
     size: float
     is_spaced: bool = True
     """Whether a space is written before it."""
-    drawn: int = -1
-    """Of a word, its place in the order of drawing."""
 
     @property
     def middle(self) -> float:
@@ -101,7 +98,6 @@ class _Word(NamedTuple):
 
     object: int
     is_spaced: bool
-    drawn: int
     direction: int
     """Quarters of a turn that it is written at."""
     base: float
@@ -156,8 +152,7 @@ def _segments(words: Line) -> Iterator[Segment]:
     """Join the words of a line that stand near each other."""
     near = [words[0]]
     for word in words[1:]:
-        distance = _FAR if word.drawn == near[-1].drawn + 1 else _APART
-        if word.left - max(one.right for one in near) > distance * min(word.size, near[-1].size):
+        if word.left - max(one.right for one in near) > _FAR * min(word.size, near[-1].size):
             yield joined(near)
             near = []
         near.append(word)
@@ -172,8 +167,7 @@ def _words(page: Any) -> Iterator[_Word]:
     x, y = ctypes.c_double(), ctypes.c_double()
     word, is_spaced = None, True
     for at in range(text.count_chars()):
-        character = chr(raw.FPDFText_GetUnicode(text, at))
-        character = _READ_AS.get(character, character)
+        character = chr(raw.FPDFText_GetUnicode(text, at)).replace(_HYPHEN, "-")
         held = raw.FPDFText_GetTextObject(text, at)
         if not held or not character.isprintable() or character.isspace():
             is_spaced = True
@@ -186,8 +180,7 @@ def _words(page: Any) -> Iterator[_Word]:
             direction = -round(raw.FPDFText_GetCharAngle(text, at) / (math.pi / 2)) % 4
             base = _upright((x.value, y.value) * 2, direction)[1]  # pyright: ignore[reportArgumentType]
             size = raw.FPDFText_GetFontSize(text, at) * math.hypot(matrix.c, matrix.d)
-            drawn = 0 if word is None else word.drawn + 1
-            word = _Word(_address(held), is_spaced, drawn, direction, base, size, [], [])
+            word = _Word(_address(held), is_spaced, direction, base, size, [], [])
         word.letters.append(character)
         word.boxes.append(text.get_charbox(at))
         is_spaced = False
@@ -197,9 +190,8 @@ def _words(page: Any) -> Iterator[_Word]:
 
 def _segment_of(word: _Word) -> Segment:
     lefts, _, rights, _ = zip(*(_upright(box, word.direction) for box in word.boxes), strict=True)
-    text = "".join(word.letters)
     ends = min(lefts), max(rights)
-    return Segment(text, *ends, word.base, word.size, word.is_spaced, word.drawn)
+    return Segment("".join(word.letters), *ends, word.base, word.size, word.is_spaced)
 
 
 class _Canvas:
