@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from crag.text.blocks import HARD_BREAK, Block, Item, Row, escaped, placed, with_title
@@ -29,23 +29,12 @@ _MOST_WORDS_OF_CELL = 150
 """Words; a table with a cell of more serves the layout of a page."""
 _APART = ["nav", "form", "title"]
 """Elements that are not part of the text of a page."""
-_ROLES_APART = frozenset({"navigation", "search", "dialog", "alertdialog"})
-_BANNER = re.compile(r"\bcookie-?_?(?:banner|bar|consent|notice|popup)\b", re.IGNORECASE)
-_NAMES_APART = frozenset(
-    {"navheader", "navfooter", "docnav", "nav-panel", "toc", "toctree-wrapper", "indexdiv",
-     "indextable", "nosearch", "linenos", "linenodiv", "lineno"}
-)  # fmt: skip
-"""Classes and ids of what DocBook, Publican, Texinfo, AsciiDoc and Sphinx add to find pages by, and
-of what sites leave out of their own search."""
-_NOTE_MARKS = frozenset({"footnote", "footnoteref", "footnote-ref", "footnote-reference"})
-_FEWEST_LINKS = 3
-"""Links, and nothing else, that make a list one of contents or a menu."""
+_FEWEST_LINKS, _MOSTLY_LINKS = 3, 0.7
+"""Links in a list, and their share of its letters, that make it a menu, or one of contents."""
 _NOTES = frozenset({"note", "tip", "important", "caution", "warning", "admonition"})
 """Classes of notes, whose heading is none of the page's."""
 _BASE = re.compile(r"(?:[\d)\]]|\b[^\W_])\Z")
-_POWER = re.compile(r"[-+\N{MINUS SIGN}]?(?:\d+|[^\W\d_])(?:[-+*/]\w)*")
-_ORDINALS = frozenset("aeor")
-"""Letters that stand above the line after a number, as in 1er and 2e of French."""
+_POWER = re.compile(r"[-+\N{MINUS SIGN}]?\d+")
 _LEAST_MAIN = 0.25
 """Share of a page's characters above which a main element is what the page says; below it, the
 element is a frame, such as that of a search, and the text stands beside it."""
@@ -54,8 +43,7 @@ _FIELDS = {"author": "author", "article:author": "author", "dc.creator": "author
            "date": "date", "dc.date": "date", "dcterms.date": "date", "version": "version",
            "article:published_time": "date"}  # fmt: skip
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?)-([\w+#-]+)")
-_BREAK, _ALT, _END_OF_ALT = "\x02", "\x03", "\x04"
-_ALTERNATIVE = re.compile(f"{_ALT}([^{_END_OF_ALT}]*){_END_OF_ALT}")
+_BREAK = "\x02"
 _END_OF_PARAGRAPH = re.compile(rf"{_BREAK}\s*{_BREAK}|\n[ \t]*\n")
 
 
@@ -92,10 +80,11 @@ def read_page(text: str) -> HtmlPage:
         if name in _FIELDS and (value := " ".join(element.get("content", "").split())):
             fields.setdefault(_FIELDS[name], value)
     title = tree.find(".//title")
-    _leave_out(tree, _menus(tree))
+    _leave_out(tree)
     mains = [one for one in tree.iter() if one.tag == "main" or one.get("role") == "main"]
-    is_main = len(mains) == 1 and len(_text(mains[0])) > _LEAST_MAIN * len(_text(tree))
+    is_main = len(mains) == 1 and _letters(mains[0]) > _LEAST_MAIN * _letters(tree)
     main = mains[0] if is_main else tree
+    _leave_out_menus(main)
     blocks = _Reading().blocks(main)
     for number, block in enumerate(blocks, 1):
         placed([block], number)
@@ -113,16 +102,40 @@ def blocks_of_html(text: str) -> list[Block]:
     return _Reading().blocks(tree)
 
 
-def _leave_out(tree: "HtmlElement", menus: Iterable["HtmlElement"] = ()) -> None:
-    """Take out what serves to find or use a page."""
+def _leave_out(tree: "HtmlElement") -> None:
+    """Take out what serves to find or use a page, and marks of notes."""
     from lxml.etree import strip_elements
 
-    menus = list(menus)
     strip_elements(tree, *_APART, with_tail=False)
-    for element in [*filter(_is_apart, tree.iter()), *menus]:
-        if element.getparent() is not None:
+    for element in list(tree.iter("a", "button")):
+        if element.tag == "a":
+            is_note = "footnote" in element.get("class", "") or not _WORD.search(_text(element))
+            is_apart = is_note and element.get("href", "").startswith("#")
+        else:  # One in a heading opens a text.
+            is_apart = next(element.iterancestors("h1", "h2", "h3", "h4", "dt"), None) is None
+        if is_apart:
             element.drop_tree()
+    for picture in tree.iter("img"):
+        around = picture.getparent()
+        if around.tag == "td" or "".join(around.xpath("text()")).strip():  # Else it is none.
+            picture.text = picture.get("alt")
     _mark_powers(tree)
+    _leave_out_menus(tree, "#")
+
+
+def _leave_out_menus(tree: "HtmlElement", to: str = "") -> None:
+    """Take out what mostly is links: those within the page, others if they are not most of it."""
+    whole = _letters(tree)
+    for element in list(tree.iter("ul", "ol", "dl", "div", "table")):
+        links = list(element.iter("a"))
+        size = _letters(element) if len(links) >= _FEWEST_LINKS else 0
+        is_menu = sum(map(_letters, links)) > _MOSTLY_LINKS * size > 0 and (to or 2 * size < whole)
+        if is_menu and all(link.get("href", "").startswith(to) for link in links):
+            element.drop_tree()
+
+
+def _letters(element: "HtmlElement") -> int:
+    return sum(len("".join(text.split())) for text in element.itertext())
 
 
 class _Reading:
@@ -138,7 +151,7 @@ class _Reading:
         words = escaped(element.text or "")
         for child in element:
             tag = str(child.tag)
-            if _is_inline(child):
+            if all(str(one.tag) in _INLINE for one in child.iter()):
                 words += _inline(child)
             else:
                 found += _paragraphs(words, place)
@@ -237,10 +250,6 @@ class _Reading:
             return [*caption, Block("table", *place, rows=[one_head(heads), *body])]
         if not body:
             return caption
-        if are_named and {len(row.cells) for row in body} == {2}:
-            texts = [f"**{row.cells[0].strip('*: ')}:** {row.cells[1]}" for row in body]
-            values = [Block("text", *row[1:], text) for row, text in zip(body, texts, strict=True)]
-            return [*caption, Block("list", *place, items=[Item("-", [one]) for one in values])]
         head = [Row([""], body[0].first, body[0].first)] if are_named else []
         return [*caption, Block("table", *place, rows=[*head, *body])]
 
@@ -264,10 +273,6 @@ def _code(element: "HtmlElement", place: tuple[int, int]) -> list[Block]:
     return [Block("code", *place, text, info=language[1] if language else "")] if text else []
 
 
-def _is_inline(element: "HtmlElement") -> bool:
-    return all(str(one.tag) in _INLINE for one in element.iter())
-
-
 def _is_title_within(title: "HtmlElement", element: "HtmlElement") -> bool:
     """Return whether an element is the title of the note, or of the folded text, around it."""
     if title.tag == "summary" or title.get("class", "").endswith(
@@ -279,19 +284,15 @@ def _is_title_within(title: "HtmlElement", element: "HtmlElement") -> bool:
 
 
 def _paragraphs(words: str, place: tuple[int, int]) -> Iterator[Block]:
-    """Yield the paragraphs of a text; a picture alone is none."""
     for part in _END_OF_PARAGRAPH.split(words):
-        if _ALT in part and not _WORD.search(_ALTERNATIVE.sub("", part)):
-            continue
-        lines = (" ".join(line.split()) for line in _ALTERNATIVE.sub(r"\1", part).split(_BREAK))
+        lines = (" ".join(line.split()) for line in part.split(_BREAK))
         if text := HARD_BREAK.join(filter(None, lines)):
             yield Block("text", *place, text)
 
 
 def _line(element: "HtmlElement", *, marked: bool = True) -> str:
     """Write what stands within an element on one line; items begin with their marks."""
-    words = _ALTERNATIVE.sub(r"\1", _words(element, marked=marked))
-    return " ".join(words.replace(_BREAK, " ").split())
+    return " ".join(_words(element, marked=marked).replace(_BREAK, " ").split())
 
 
 def _words(element: "HtmlElement", *, marked: bool) -> str:
@@ -306,8 +307,6 @@ def _inline(element: "HtmlElement", *, marked: bool = True) -> str:  # noqa: PLR
     match tag:
         case "br":
             return _BREAK
-        case "img":
-            return f"{_ALT}{element.get('alt', '')}{_END_OF_ALT}"
         case "code" | "kbd" | "samp" | "tt":
             text = " ".join("".join(map(str, element.itertext())).split())
             ticks = "``" if "`" in text else "`"
@@ -317,8 +316,7 @@ def _inline(element: "HtmlElement", *, marked: bool = True) -> str:  # noqa: PLR
     if tag == "a":
         address = element.get("href", "")
         is_shown = address.startswith("http") and address.rstrip("/") not in core
-        has_label = _WORD.search(_ALTERNATIVE.sub("", core)) is not None
-        return f"{words.rstrip()} ({address})" if is_shown and has_label else words
+        return f"{words.rstrip()} ({address})" if is_shown and _WORD.search(core) else words
     if (mark := _MARKS.get(tag)) and marked and core and _BREAK not in core:
         start = words.index(core)
         return f"{words[:start]}{mark}{core}{mark}{words[start + len(core) :]}"
@@ -335,19 +333,13 @@ def _inline(element: "HtmlElement", *, marked: bool = True) -> str:  # noqa: PLR
 
 def _mark_powers(tree: "HtmlElement") -> None:
     """Write 2 to the power of 31 as 2^31: without its place above the line it would be 231."""
-    for element in tree.iter("sup", "sub"):
-        before, power = element.getprevious(), _text(element)
-        text = ((element.getparent().text if before is None else before.tail) or "").rstrip()
+    for element in tree.iter("sup"):
+        before = element.getprevious()
+        text = (element.getparent().text if before is None else before.tail) or ""
         is_note = next(element.iter("a"), None) is not None or element.getparent().tag == "a"
-        is_ordinal = power in _ORDINALS and text[-1:].isdigit()
-        if is_note or is_ordinal or not _BASE.search(text) or not _POWER.fullmatch(power):
-            continue
-        if element.tag == "sup":
-            is_short = power.lstrip("-+\N{MINUS SIGN}").isalnum()
-            element.text = f"^{power}" if is_short else f"^({power})"
+        if not is_note and _BASE.search(text.rstrip()) and _POWER.fullmatch(_text(element)):
+            element.text = f"^{_text(element)}"
             del element[:]
-        elif text[-1:].isdigit():
-            element.text = f"_{(element.text or '').lstrip()}"
 
 
 def _spanned(cell: "HtmlElement", name: str) -> int:
@@ -365,44 +357,6 @@ def _title(element: "HtmlElement | None", main: "HtmlElement") -> str:
     if len(headings) == 1 and _SEPARATOR.match(title.removeprefix(headings[0])):
         return headings[0]
     return title or next(iter(headings), "")
-
-
-def _is_apart(element: "HtmlElement") -> bool:
-    """Return whether an element serves to find or use what the page says, and says nothing."""
-    tag = str(element.tag)
-    if tag in {"html", "body", "main"}:
-        return False
-    names = f"{element.get('id', '')} {element.get('class', '')}"
-    if element.get("role") in _ROLES_APART or _BANNER.search(names):
-        return True
-    if not _NAMES_APART.isdisjoint(names.split()):
-        return _HEADING.fullmatch(tag) is None  # One that is listed in the contents.
-    if tag == "button":
-        holders = {str(one.tag) for one in element.iterancestors("h1", "h2", "h3", "h4", "dt")}
-        return not holders and element.get("aria-expanded") is None  # One that opens a text.
-    if tag == "a" and element.get("href", "").startswith("#"):
-        return not _WORD.search(_text(element)) or not _NOTE_MARKS.isdisjoint(names.split())
-    return tag in {"ul", "ol", "dl", "div"} and _holds_only_links(element, "#")
-
-
-def _holds_only_links(element: "HtmlElement", to: str = "") -> bool:
-    links = list(element.iter("a"))
-    leads_there = all(link.get("href", "").startswith(to) for link in links)
-    if len(links) < _FEWEST_LINKS or not leads_there:
-        return False
-    linked = "".join(text for link in links for text in link.itertext())
-    return "".join(linked.split()) == "".join("".join(element.itertext()).split())
-
-
-def _menus(tree: "HtmlElement") -> list["HtmlElement"]:
-    """Return the lists of links above the first heading: they lead to the rest of a site."""
-    lists: list[HtmlElement] = []
-    for element in tree.iter("ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6"):
-        if _HEADING.fullmatch(str(element.tag)):
-            return lists
-        if _holds_only_links(element):
-            lists.append(element)
-    return []  # Such as a page that is nothing but a list of pages.
 
 
 def read_html(text: str) -> tuple[str, list[str]]:
