@@ -63,7 +63,7 @@ def test_what_is_read_together_is_one_strip(text: str, strips: list[str]) -> Non
 
 ITEMS = "".join(f"- Part {n}: {'a word ' * 10}\n" for n in range(20))
 ROWS = "".join(f"| part {n} | {'a word ' * 10}|\n" for n in range(20))
-CODE = "\n".join(f"def part_{n}():\n    return {'word + ' * 10}1\n" for n in range(20))
+CODE = "\n".join(f"part_{n} = {'word + ' * 10}1" for n in range(20))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ CODE = "\n".join(f"def part_{n}():\n    return {'word + ' * 10}1\n" for n in ran
         (f"Yes. These:\n\n| a | b |\n| --- | --- |\n{ROWS}",
          "These:\n\n| a | b |\n| --- | --- |\n", "| part"),
         (f"| a | b |\n| --- | --- |\n{ROWS}", "| a | b |\n| --- | --- |\n", "| part"),
-        (f"So:\n\n```py\n{CODE}```", "So:\n\n```py\n", "def part"),
+        (f"So:\n\n```py\n{CODE}\n```", "So:\n\n```py\n", "part_"),
     ],
 )  # fmt: skip
 def test_a_long_block_is_cut_between_its_parts_which_know_what_they_need(

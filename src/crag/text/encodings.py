@@ -19,34 +19,29 @@ _META_WITHIN = 4_096
 """Bytes in which a meta element is looked for; browsers stop after 1,024."""
 _PLAIN = ("text/plain", "text/markdown", "text/x-markdown")
 _SUPERSETS = {
-    "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874",
-    "tis-620": "cp874", "shift_jis": "cp932", "gb2312": "gb18030", "gbk": "gb18030",
-    "euc_kr": "cp949",
+    "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "shift_jis": "cp932",
+    "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949",
 }  # fmt: skip
 """What browsers decode instead, because pages use characters that the named encoding lacks."""
 _FOR_TEXT = re.compile(
     r"utf-(8|16|32)|cp\d|iso(8859|2022)|koi8|mac-|big5|gb|euc_|shift_jis|hz|johab"
 )
-_TAG = re.compile(rb"<[^<>]{0,2000}>")
-_LAST_OF_ASCII = 127
 _NOT_LATIN = re.compile(rb"[\x80-\xff]{4,}")
 """Letters beyond ASCII stand alone in words of Latin letters, and together in other scripts."""
-_CYRILLIC = ("koi8-r", "cp866", "cp1251")
-_CENTRAL = frozenset("cs hr hu pl ro sk sl sq sr".split())  # noqa: SIM905
+_OTHERS = [
+    "cp1251", "koi8_r", "cp866", "cp1253", "cp1255", "cp1256", "cp874", "cp932", "euc_jp",
+    "gb18030", "big5", "cp949",
+]  # fmt: skip
+_CENTRAL = frozenset(["cs", "hr", "hu", "pl", "ro", "sk", "sl", "sq", "sr"])
 _LATIN = {
-    ("cp1252", "iso8859-15", "mac-roman", "cp850"): LANGUAGES.keys()
-    - _CENTRAL
-    - {"tr", "lt", "lv"},
+    ("cp1252",): LANGUAGES.keys() - _CENTRAL - {"tr", "lt", "lv"},
     ("cp1250", "iso8859-2"): _CENTRAL,
     ("cp1254",): {"tr"},
     ("cp1257",): {"lt", "lv"},
 }
-"""Encodings, the commonest one first, and their languages; the first ones if it is unclear."""
-_ODD = re.compile(
-    r"(?<=[^\W\d_])[^\w\s'’\x21-\x7e–—\xad](?=[^\W\d_])|[\x80-\x9f\ufffd]"
-    r"|(?<=[a-zß-öø-ÿ])[À-ÖØ-ÞĀĂĄĆČĎĐĒĖĘĚĢĪĶĹĽŁŃŅŇŐŔŘŚŠŞŢŤŪŮŰŹŻŽŸŒ]|(?<=[^\W\d_])[ªºµ¤¥§¶]"
-)
-"""What stands in no word: signs between letters, and capital letters after small ones."""
+"""Encodings of Latin letters and their languages; the first one if it is unclear."""
+_ODD = re.compile(r"(?<=[^\W\d_])[^\w\s'’\x21-\x7e–—\xad](?=[^\W\d_])|[\x80-\x9f\ufffd]")
+"""What stands in no word: signs between letters."""
 _SAMPLE = 20_000
 """Bytes from which an encoding is guessed: guessing takes time for each of them."""
 _MOST_BINARY = 0.05
@@ -67,36 +62,37 @@ def decoded(body: bytes, content_type: str) -> str:
     Raises:
         ContentError: the body is binary.
     """
-    text = _decoded(body, content_type)
+    candidates = [marked(body), *map(_known, _declared(body, content_type)), "utf-8"]
+    read = (body.decode(encoding, "replace") for encoding in filter(None, candidates))
+    text = next(filter(_fits, read), None)
+    text = body.decode(likeliest(body), "replace") if text is None else text
     if len(_BINARY.findall(text)) > _MOST_BINARY * len(text):
         raise ContentError("its content looks binary, not like a text")
     return text
 
 
 def storable(text: str) -> str:
-    """Replace what no database or tokenizer takes (lone surrogates, NUL), one for one."""
+    """Replace what neither stores nor the tokenizer takes (lone surrogates, NUL), one for one."""
     return text.encode("utf-8", errors="replace").decode().replace("\0", "\ufffd")
 
 
 def likeliest(body: bytes) -> str:
     """Guess the encoding of a text that is not UTF-8.
 
-    Most encodings can be read as most others, but few fit the language that the letters of ASCII
-    show already.
+    Of those of Latin letters most can be read as most others, but few fit the language that the
+    letters of ASCII show already.
     """
-    sample = _TAG.sub(b" ", body[: 10 * _SAMPLE])[:_SAMPLE]
-    foreign = sum(byte > _LAST_OF_ASCII for byte in sample)
-    letters = sum(map(str.isalpha, sample.decode("ascii", "ignore")))
-    if 2 * sum(map(len, _NOT_LATIN.findall(sample))) > foreign or foreign > 1.5 * letters + 5:
-        common, name = max((_common(sample.decode(one, "replace")), one) for one in _CYRILLIC)
-        return name if common > foreign / 3 else _unlike_latin(sample)
-    fitting = (
-        names
-        for names, languages in _LATIN.items()
-        if language_of(sample.decode(names[0], "replace")) in languages
-    )
-    candidates = next(fitting, next(iter(_LATIN)))
-    return min(candidates, key=lambda name: len(_ODD.findall(sample.decode(name, "replace"))))
+    sample = body[:_SAMPLE]
+    foreign = len(sample) - len(sample.decode("ascii", "ignore"))
+    if 2 * sum(map(len, _NOT_LATIN.findall(sample))) > foreign:
+        from charset_normalizer import from_bytes
+
+        best = from_bytes(sample, cp_isolation=_OTHERS).best()
+        return best.encoding if best else "cp1252"
+    for names, languages in _LATIN.items():
+        if language_of(sample.decode(names[0], "replace")) in languages:
+            return min(names, key=lambda name: len(_ODD.findall(sample.decode(name, "replace"))))
+    return "cp1252"
 
 
 def marked(body: bytes) -> str | None:
@@ -109,40 +105,15 @@ def marked(body: bytes) -> str | None:
     return next((encoding for mark, encoding in _MARKS if body.startswith(mark)), unmarked)
 
 
-def _unlike_latin(sample: bytes) -> str:
-    from charset_normalizer import from_bytes
-
-    best = from_bytes(sample).best()
-    return (_known(best.encoding) if best else None) or "cp1252"
-
-
-def _common(text: str) -> int:
-    """Count the commonest letters of Cyrillic: in the wrong encoding they are others."""
-    return sum(map(text.count, "оаеинтсв"))
-
-
-def _decoded(body: bytes, content_type: str) -> str:
-    if encoding := marked(body):
-        text = body.decode(encoding, "replace")
-        if encoding != "utf-8-sig" or _fits(text):
-            return text
-        body = body[len(codecs.BOM_UTF8) :]  # The mark is wrong: another encoding follows.
-    for encoding in filter(None, [*map(_known, _declared(body, content_type)), "utf-8"]):
-        text = body.decode(encoding, "replace")
-        if _fits(text):
-            return text
-    return body.decode(likeliest(body), "replace")
-
-
 def _declared(body: bytes, content_type: str) -> list[str]:
     header = _HEADER.search(content_type)
     # A meta element in a plain text, such as one about HTML, says nothing about that text.
     is_plain = content_type.lower().startswith(_PLAIN)
     meta = None if is_plain else _META.search(body[:_META_WITHIN])
-    names = [header[1]] if header else []
-    # A meta element that can be read byte by byte cannot be in UTF-16, whatever it says.
-    meta_name = meta[1].decode("ascii", "replace") if meta else ""
-    return [*names, "utf-8" if meta_name.lower().startswith("utf-16") else meta_name]
+    # One that can be read byte by byte cannot be in UTF-16, whatever it says.
+    name = meta[1].decode("ascii", "replace") if meta else ""
+    named = "utf-8" if name.lower().startswith("utf-16") else name
+    return [header[1] if header else "", named]
 
 
 def _known(name: str) -> str | None:

@@ -8,8 +8,8 @@ rows or stanzas, and each part knows what stands before it.
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby, pairwise
-from typing import Literal, NamedTuple
+from itertools import groupby
+from typing import Literal, NamedTuple, cast
 
 from crag.text.language import language_of
 from crag.text.sentences import split_sentences
@@ -27,14 +27,21 @@ with the one that it refers to."""
 _BELOW_ALL = 7
 """The level of a line that is bold as a whole, which is a heading to its readers."""
 PartKind = Literal["heading", "sentence", "item", "row", "code"]
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_HEADING = re.compile(r"(#{1,6})[ \t]+\S")
+_MARK = r"(?:[-*+•‣–]|\d{1,3}[.)])[ \t]+\S"
+_TEXT = rf"(?!\||#{{1,6}}[ \t]+\S|[ \t]*(?:`{{3}}|~{{3}}|{_MARK}))[^\n]*\S[^\n]*"
+"""A line of a paragraph, or of an item that goes on."""
+_PART = re.compile(
+    r"^(?:(?P<code>[ \t]*(?P<fence>`{3,}|~{3,}).*"
+    r"(?:\n(?![ \t]*(?P=fence)[`~]*[ \t]*$).*)*(?:\n.*)?)"
+    r"|(?P<heading>#{1,6}[ \t]+\S.*)|(?P<row>\|.*)"
+    rf"|(?P<item>(?P<margin>[ \t]*){_MARK}.*(?:\n(?:[ \t]*\n)*(?P=margin)[ \t]+\S.*|\n{_TEXT})*)"
+    rf"|(?P<sentence>{_TEXT}(?:\n{_TEXT})*))",
+    re.MULTILINE,
+)
+_LINE = re.compile(r".+(?:\n[ \t]*(?=\n|\Z))*\n?")
 _BOLD = re.compile(r"(\*\*|__)(?=[^\s*_])[^\n*_]{1,80}(?<!\s)\1:?\s*")
-_ITEM = re.compile(r"([ \t]*)(?:[-*+•‣–]|\d{1,3}[.)])[ \t]+\S")
 _RULE = re.compile(r"[|\-: \t]+")
-_WORD = re.compile(r"\S+")
-_STANZA = re.compile(r"\n(?:[ \t]*\n)+")
+_WORD = re.compile(r"\s*\S+\s*")
 _LEANS = re.compile(
     r"(?:it|its|this|that|these|those|they|them|their|he|she|such|then|otherwise|instead|however|"
     r"but|and|or|so|also|here|in (?:this|that|these|such) |for (?:example|instance)|therefore|thus|"
@@ -70,19 +77,24 @@ class Unit(NamedTuple):
 
 def parts_of(text: str) -> Iterator[Part]:
     """Yield the parts of a text, in order; only white space stands between them."""
-    lines = [(found[0], found.start()) for found in _LINE.finditer(text)]
-    language = language_of(text)
-    for block, (kind, spans) in enumerate(_blocks(lines)):
-        for first, after in spans:
-            line, start = lines[first]
-            end = lines[after - 1][1] + len(lines[after - 1][0].rstrip())
-            if kind != "sentence":
-                level = len(line) - len(line.lstrip("#")) if kind == "heading" else 0
-                yield Part(kind, start, end, block, level)
-            elif _BOLD.fullmatch(text, start, end):
-                yield Part("heading", start, end, block, _BELOW_ALL)
-            else:
-                yield from _sentences(text, start, end, block, language)
+    language, block, before = language_of(text), 0, ("", 0)
+    for found in _PART.finditer(text):
+        kind = cast("PartKind", found.lastgroup)
+        start, end = found.start(), found.start() + len(found[0].rstrip())
+        apart = text.count("\n", before[1], start) > 1
+        block += before[0] != kind or kind not in {"item", "row"} or (apart and kind == "row")
+        before = kind, end
+        if kind == "sentence" and _BOLD.fullmatch(text, start, end):
+            yield Part("heading", start, end, block, _BELOW_ALL)
+        elif kind == "sentence":
+            for sentence in split_sentences(text[start:end], language):
+                if said := sentence.strip():
+                    begin = start + sentence.index(said)
+                    yield Part("sentence", begin, begin + len(said), block)
+                start += len(sentence)
+        else:
+            level = len(found[0]) - len(found[0].lstrip("#")) if kind == "heading" else 0
+            yield Part(kind, start, end, block, level)
 
 
 def units_of(text: str) -> list[Unit]:
@@ -121,84 +133,6 @@ def leans(text: str, start: int = 0) -> bool:
 def is_rule(row: str) -> bool:
     """Return whether a row of a table only parts its head from the others."""
     return _RULE.fullmatch(row) is not None
-
-
-def _kind_of(line: str) -> PartKind | None:
-    if not line.strip():
-        return None
-    if line.startswith("|"):
-        return "row"
-    if _FENCE.match(line):
-        return "code"
-    if _HEADING.match(line):
-        return "heading"
-    return "item" if _ITEM.match(line) else "sentence"
-
-
-def _blocks(lines: Sequence[tuple[str, int]]) -> Iterator[tuple[PartKind, list[tuple[int, int]]]]:
-    """Yield the kind of each block, and which lines each part of it has; a paragraph is one."""
-    at = 0
-    while at < len(lines):
-        kind = _kind_of(lines[at][0])
-        after = at + 1
-        match kind:
-            case None | "heading":
-                spans = [(at, after)]
-            case "code":
-                spans = [(at, _after_code(lines, at))]
-            case "item":
-                spans = list(_items(lines, at))
-            case "row" | "sentence":
-                while after < len(lines) and _kind_of(lines[after][0]) == kind:
-                    after += 1
-                spans = (
-                    [(at, after)] if kind == "sentence" else list(pairwise(range(at, after + 1)))
-                )
-        if kind is not None:
-            yield kind, spans
-        at = spans[-1][1]
-
-
-def _after_code(lines: Sequence[tuple[str, int]], first: int) -> int:
-    """Return the number of the line after a fence closes, or after the last one."""
-    fence = _FENCE.match(lines[first][0])
-    ticks = fence[1] if fence else ""
-    for at in range(first + 1, len(lines)):
-        line = lines[at][0].strip()
-        if line.startswith(ticks) and not line.strip(ticks[0]):
-            return at + 1
-    return len(lines)
-
-
-def _items(lines: Sequence[tuple[str, int]], first: int) -> Iterator[tuple[int, int]]:
-    """Yield the first line of each item of a list, and the line after its last one."""
-    margin = _margin(lines[first][0])
-    begin = last = first
-    for at in range(first + 1, len(lines)):
-        line = lines[at][0]
-        kind = _kind_of(line)
-        is_deeper = _margin(line) > margin
-        if kind is None:
-            continue
-        if kind == "item" and not is_deeper:
-            yield begin, last + 1
-            begin = at
-        elif not (is_deeper or (kind == "sentence" and at == last + 1)):
-            break
-        last = at
-    yield begin, last + 1
-
-
-def _margin(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _sentences(text: str, start: int, end: int, block: int, language: str) -> Iterator[Part]:
-    for sentence in split_sentences(text[start:end], language):
-        if said := sentence.strip():
-            begin = start + sentence.index(said)
-            yield Part("sentence", begin, begin + len(said), block)
-        start += len(sentence)
 
 
 def _sections(parts: Iterator[Part]) -> Iterator[tuple[list[Part], list[Part]]]:
@@ -284,36 +218,24 @@ def _head_size(text: str, group: Sequence[Part]) -> int:
 
 
 def _short(text: str, part: Part) -> Iterator[Part]:
-    """Cut a part that is too long, code between stanzas, into pieces as long as there is room."""
+    """Cut a part that is too long into pieces as long as there is room."""
     if part.kind == "row" or _size(text, [part]) <= LONGEST:
         yield part
         return
-    cuts = _STANZA.finditer(text, part.start, part.end) if part.kind == "code" else ()
-    for bounds in pairwise([part.start, *(cut.end() for cut in cuts), part.end]):
-        begin = last = bounds[0]
-        for start, end in _pieces(text, *bounds):
-            if last > begin and word_count(text[begin:end]) > LONGEST:
-                yield part._replace(start=begin, end=last)
-                begin = start
-            if said := text[start:end].rstrip():
-                begin, last = (begin if last > begin else start), start + len(said)
-        if last > begin:
-            yield part._replace(start=begin, end=last)
+    begin = at = part.start
+    for piece in _pieces(text[part.start : part.end]):
+        if at > begin and word_count(text[begin : at + len(piece)]) > LONGEST:
+            yield part._replace(start=begin, end=begin + len(text[begin:at].rstrip()))
+            begin = at
+        at += len(piece)
+    yield part._replace(start=begin)
 
 
-def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield a span, or if it is too long its lines, of a long line its sentences or words."""
-    lines = [line.span() for line in _LINE.finditer(text, start, end)]
-    if word_count(text[start:end]) <= LONGEST:
-        yield start, end
-    elif len(lines) > 1:
-        yield from (piece for line in lines for piece in _pieces(text, *line))
-    else:
-        ends = accumulate(map(len, split_sentences(text[start:end])), initial=start)
-        for begin, after in pairwise(ends):
-            is_long = word_count(text[begin:after]) > LONGEST
-            words = (word.span() for word in _WORD.finditer(text, begin, after))
-            yield from words if is_long else [(begin, after)]
+def _pieces(text: str) -> Iterator[str]:
+    """Yield a text, or if it is too long its lines, of a long line its sentences or words."""
+    ways = (_LINE.findall, split_sentences, _WORD.findall) if word_count(text) > LONGEST else ()
+    pieces = next((found for way in ways if len(found := way(text)) > 1), [])
+    yield from (short for piece in pieces for short in _pieces(piece)) if pieces else [text]
 
 
 def _size(text: str, parts: Sequence[Part]) -> int:
