@@ -14,7 +14,6 @@ USES = {
     "torch": [
         "from crag.evaluators import T5Evaluator as Part; Part('folder')",
         "from crag.evaluators import CrossEncoderEvaluator as Part; Part('folder')",
-        "from crag.factory.embeddings import TorchEncoder as Part; Part('folder')",
         "from crag.reflection.backends.transformers import TransformersReflection as T; T('model')",
         "from crag.papers.metrics.citing import load_entailment; load_entailment('folder')",
     ],

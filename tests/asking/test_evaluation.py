@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from crag.asking.evaluate import evaluate, summarise
-from crag.asking.many import Question, Row, read_questions
+from crag.api import Graph
+from crag.asking.evaluate import judged, summarise
+from crag.asking.many import Question, Row, ask, read_questions
 from crag.errors import DataError
 from crag.graph import build_crag, build_self_rag
 from crag.parts import Parts
@@ -33,14 +34,17 @@ def write(folder: Path, *rows: object) -> Path:
     return path
 
 
+async def evaluated(graph: Graph, question: Question) -> Row:
+    return judged(question, *await ask(graph, question, Settings()))
+
+
 async def asked(question: Question, *, reply: str, score: float = 0.9) -> Row:
     parts = Parts(
         retriever=FakeRetriever(documents=[KETTLE, LID]),
         evaluator=FakeEvaluator({"kettle": score}, otherwise=-1.0),
         model=FakeChatModel(replies=[reply] * 3),
     )
-    (row,) = await evaluate(build_crag(parts), [question], Settings())
-    return row
+    return await evaluated(build_crag(parts), question)
 
 
 def how_long(**values: Any) -> Question:
@@ -95,7 +99,7 @@ async def test_what_reflection_read_was_kept_and_is_judged() -> None:
         model=FakeChatModel(),
         reflection=reflection,
     )
-    (row,) = await evaluate(build_self_rag(parts), [HOW_LONG], Settings())
+    row = await evaluated(build_self_rag(parts), HOW_LONG)
     assert (row["verdict"], row["kept"]) == ("right", True)
     assert [strip["text"] for strip in row["strips"]] == [KETTLE.page_content, LID.page_content]
 
@@ -103,7 +107,7 @@ async def test_what_reflection_read_was_kept_and_is_judged() -> None:
 async def test_a_row_tells_what_led_to_the_answer() -> None:
     row = await asked(HOW_LONG, reply="It takes three minutes [1].")
     assert row["action"] == "correct"
-    assert [(one["holds"], one["score"]) for one in row["documents"]] == [(True, 0.9), (False, -1)]
+    assert [one["score"] for one in row["documents"]] == [0.9, -1]
     assert [citation["source"]["url"] for citation in row["citations"]] == ["/data/docs/kettle.md"]
     assert (row["retrieved"], row["kept"]) == (True, True)
     assert row["usage"]["llm_calls"] == 1
@@ -112,19 +116,14 @@ async def test_a_row_tells_what_led_to_the_answer() -> None:
 async def test_evidence_counts_where_it_is_quoted() -> None:
     quoted = changed(evidence=("the LID must be closed",))
     row = await asked(quoted, reply="It takes three minutes [1].")
-    assert [one["holds"] for one in row["documents"]] == [False, True]
+    assert (row["retrieved"], row["kept"]) == (True, False)
     quoted = changed(evidence=("kettle boils",))
     assert (await asked(quoted, reply="No [1]."))["lost"] == "not answered"
 
 
 async def test_a_run_that_fails_is_a_row() -> None:
-    (row,) = await evaluate(
-        build_crag(
-            Parts(retriever=FakeRetriever(), evaluator=FakeEvaluator(), model=FakeChatModel())
-        ),
-        [changed(question="x" * 9000)],
-        Settings(),
-    )
+    parts = Parts(retriever=FakeRetriever(), evaluator=FakeEvaluator(), model=FakeChatModel())
+    row = await evaluated(build_crag(parts), changed(question="x" * 9000))
     assert row["verdict"] == "failed"
     assert "8,000" in row["error"]
     assert summarise([row])["retrieved"] is None, "nothing was looked for"
@@ -143,22 +142,17 @@ async def test_the_summary_counts() -> None:
     assert summary["lost"] == {"not answered": 1, "not kept": 1}
     assert summary["right"] == pytest.approx(1 / 3)
     assert (summary["retrieved"], summary["kept"]) == (1.0, pytest.approx(2 / 3))
-    assert summary["right_interval"] == pytest.approx([0.0615, 0.7923], abs=0.001)
     assert summarise([])["right"] is None
-    alone = summarise(rows[:1])["right_interval"]
-    assert alone == pytest.approx([0.2065, 1], abs=0.001), "one question proves little"
 
 
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("{", "line 2: it is no JSON"),
-        ("[]", "line 2: the line: Input should be a valid dictionary"),
+        ("{", "line 2: the line: Invalid JSON"),
+        ("[]", "line 2: the line: Input should be an object"),
         ({"answers": ["a"]}, "question: Field required"),
         ({"question": " "}, "question: String should have at least 1 character"),
-        ({"question": "Why?", "answers": 7}, "answers: Input should be a valid tuple"),
-        ({"question": "Why?", "id": ["a"]}, "id: Input should be a valid string"),
-        ({"question": "Why?", "answerable": "perhaps"}, "answerable: Input should be a valid bool"),
+        ({"question": "Why?", "answers": 7}, "answers: Input should be a valid array"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, row: object, words: str) -> None:
@@ -166,30 +160,17 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, row: object, words:
         read_questions(write(tmp_path, {"question": "Who?"}, row))
 
 
-def test_lines_are_read_by_both_names(tmp_path: Path) -> None:
-    path = write(
-        tmp_path,
-        {"question": " Why? ", "answer": "because", "file": "a.md"},
-        "",
-        {"id": "b", "question": "Who?", "answers": ["she"], "answerable": False},
-    )
-    assert read_questions(path) == [
-        Question(id="1", question="Why?", answers=("because",), files=("a.md",)),
-        Question(id="b", question="Who?", answers=("she",), answerable=False),
-    ]
-    assert len(read_questions(path, limit=1)) == 1
-    with pytest.raises(DataError, match="it holds no question"):
-        read_questions(write(tmp_path, ""))
-
-
-def test_lines_end_at_line_feeds_only_and_hold_whole_characters(tmp_path: Path) -> None:
+def test_lines_end_at_line_feeds_and_are_numbered(tmp_path: Path) -> None:
     path = tmp_path / "questions.jsonl"
-    rows = ['{"question": "Why\u2028so?", "id": null}', '{"question": "Half \\ud83d?"}']
+    rows = ['{"question": " Why\u2028so? ", "files": ["a.md"]}', "",
+            '{"id": 7, "question": "Who?", "answers": ["she"]}']  # fmt: skip
     path.write_text("\r\n".join(rows), "utf-8-sig", newline="")
     assert read_questions(path) == [
-        Question(id="1", question="Why\u2028so?"),
-        Question(id="2", question="Half \ufffd?"),
+        Question(id="1", question="Why\u2028so?", files=("a.md",)),
+        Question(id="7", question="Who?", answers=("she",)),
     ]
+    with pytest.raises(DataError, match="it holds no question"):
+        read_questions(write(tmp_path, ""))
 
 
 def test_questions_that_say_nothing_of_what_is_right_are_told(tmp_path: Path) -> None:
@@ -218,14 +199,14 @@ def test_the_command_writes_rows_and_tells_where_failures_were_lost(tmp_path: Pa
     assert [json.loads(row)["verdict"] for row in rows] == ["right", "abstained", "failed"]
     shown = crag("evaluate", "questions.jsonl", "--output", "runs/two.jsonl", folder=tmp_path)
     assert "abstained, not retrieved: Who won the chess championship of 1972? (2)" in shown.stdout
-    assert "50%" in shown.stdout
-    assert shown.stdout.splitlines()[-1] == "rows: runs/two.jsonl"
+    assert "right: 0.3333" in shown.stdout
+    assert shown.stdout.splitlines()[-1] == "output: runs/two.jsonl"
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"questions\.jsonl.*cannot be read: No such file"):
+    with pytest.raises(DataError, match=r"questions\.jsonl.*cannot be read: .*No such file"):
         read_questions(tmp_path / "questions.jsonl")
     path = tmp_path / "latin.jsonl"
     path.write_bytes('{"question": "Où est-il ?"}'.encode("latin-1"))
-    with pytest.raises(DataError, match="it is not in UTF-8: save it as UTF-8"):
+    with pytest.raises(DataError, match="it cannot be read: 'utf-8' codec"):
         read_questions(path)

@@ -32,16 +32,18 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> str:
 @METHODS
 @FORMS
 def test_the_answer_comes_with_its_critique(index: str, method: str, form: str) -> None:
-    told = crag("ask", QUESTION, "--method", method, "--set", f"form={form}", "--index", index)
+    told = crag(
+        "ask", QUESTION, "--trace", "--method", method, "--set", f"form={form}", "--index", index
+    )
     assert "documents are discarded" in told
     assert "docs/method/" in told.rsplit("[1]", maxsplit=1)[-1]
-    assert "retrieve   1.000 is above 0.2" in told
-    assert all(name in told for name in ("IsRel", "IsSup", "IsUse", "approximation"))
+    assert "segment 1: retrieve, 1.000 is above 0.2" in told
+    assert all(name in told for name in ("relevance", "support", "utility", "approximation"))
 
 
 def test_the_posters_rule_needs_grades(index: str) -> None:
     poster = ("--set", "form=poster", "--index", index)
-    assert "(high)" in crag("ask", QUESTION, "--method", "self-crag", *poster)
+    assert "documents are discarded" in crag("ask", QUESTION, "--method", "self-crag", *poster)
     done = commands.crag("ask", QUESTION, "--method", "self-rag", *poster, folder=ROOT)
     assert done.returncode == 2
     assert "setting 'form' cannot be 'poster'" in done.stderr

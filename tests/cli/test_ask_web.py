@@ -51,7 +51,7 @@ def crag(
 ) -> Done:
     """Run the command in `folder` with these variables and no others of ours."""
     done = commands.crag(
-        *arguments, folder=folder, environment={"COLUMNS": "100"} | variables, answer=answer
+        *arguments, folder=folder, environment={"COLUMNS": "400"} | variables, answer=answer
     )
     assert done.returncode == code, done.stderr
     return done
@@ -68,19 +68,16 @@ def configured(server: Loopback) -> dict[str, str]:
 def test_the_terminal_shows_what_was_found_read_kept_and_cited(
     folder: Path, site: Website, tavily: Loopback
 ) -> None:
-    shown = crag(folder, configured(tavily), "ask", QUESTION).stdout
+    shown = crag(folder, configured(tavily), "ask", QUESTION, "--trace").stdout
     for expected in (
-        "grade     incorrect",
-        f"rewrite   {KEYWORDS}\n",
-        "search    3 hits",
-        f"  Cape Merrow {site.at('/article')}\n",
-        "read_pages 3 pages, 11 paragraphs",
-        f"  read   {site.at('/article')} (9 paragraphs)",
-        f"  failed {site.at('/404')} (the server answered with status 404)",
+        "grade  action: incorrect, upper 0.",
+        f"rewrite  query: {KEYWORDS}\n",
+        f"  found {site.at('/article')} ",
+        f"  read {site.at('/article')} 9 paragraphs\n",
+        f"  failed {site.at('/404')} the server answered with status 404\n",
         "page_failed: ",
         "→ its snippet is used",
-        " of 12 strips kept",
-        " dropped: below the strip threshold -0.5",
+        " (below the strip threshold -0.5)",
         "It was designed by the engineer Edith Halloran and first lit on 3 March 1874",
         f"\n  [1] {site.at('/article')}, paragraph 1\n",
     ):

@@ -37,7 +37,7 @@ def test_a_follow_up_carries_the_question_before_it_and_answers_have_sources(fol
     assert "kettle.md, line" in first
     assert second.startswith(f"{ASKED} and how often?\n")
     assert "once a month" in second
-    assert "grade" not in done.stdout
+    assert "strip" not in done.stdout
 
 
 def test_a_question_that_cannot_be_asked_does_not_end_the_chat(folder: Path) -> None:

@@ -57,11 +57,11 @@ def ask(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
 
 
 def chat(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
-    words = ("chat", "--verbose", "--method", graph.replace("_", "-"))
+    words = ("chat", "--method", graph.replace("_", "-"))
     done = commands.crag(
         *words, folder=place.folder, environment=place.environment, answer=QUESTION
     )
-    return done.stdout, {"llm_calls": done.stdout.count("\ntokens ")}
+    return done.stdout, {"llm_calls": done.stdout.count(" model call")}
 
 
 def evaluate(place: Place, graph: str) -> tuple[str, dict[str, Any]]:

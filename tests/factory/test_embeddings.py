@@ -5,16 +5,17 @@ import sys
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
+from langchain_core.embeddings import Embeddings
 
-from crag.errors import EncoderError, MissingPackageError
-from crag.factory.embeddings import TorchEncoder, load_embeddings
+from crag.errors import CragError, EncoderError, MissingPackageError
+from crag.factory.embeddings import choose_encoder
 from crag.models.encoder import DEFAULT_MODEL, SentenceEncoder, packaged_encoder
+from crag.runtime.environment import Environment
 from crag.text.language import languages_of
 from tests.loopback import Loopback, serving
-from tests.trained import tiny_bert
 
 
 @pytest.fixture
@@ -25,8 +26,12 @@ def server() -> Iterator[Loopback]:
         yield running
 
 
+def load(name: str, url: str | None = None, **variables: Any) -> Embeddings:
+    return choose_encoder(Environment(embedding_model=name, OPENAI_BASE_URL=url, **variables))
+
+
 def test_a_server_of_ones_own_gets_texts_and_needs_no_key(server: Loopback) -> None:
-    embeddings = load_embeddings("openai:bge-m3", base_url=f"{server.url}/v1")
+    embeddings = load("openai:bge-m3", f"{server.url}/v1")
     assert embeddings.embed_documents(["eins", "zwei"]) == [[0.0, 1.0], [1.0, 1.0]]
     assert embeddings.embed_query("drei") == [0.0, 1.0]
     assert [request["input"] for request in server.requests] == [["eins", "zwei"], ["drei"]]
@@ -37,66 +42,49 @@ def test_a_server_of_ones_own_gets_texts_and_needs_no_key(server: Loopback) -> N
 
 
 def test_the_key_is_sent(server: Loopback) -> None:
-    load_embeddings("openai:m", base_url=server.url, api_key="sk-one").embed_query("a")
+    load("openai:m", server.url, OPENAI_API_KEY="sk-one").embed_query("a")
     assert server.requests[0]["authorization"] == "Bearer sk-one"
 
 
 def test_a_server_that_fails_is_named(server: Loopback) -> None:
     server.statuses = [401]
     with pytest.raises(EncoderError, match=r"encoder openai:m: its server failed: .*401"):
-        load_embeddings("openai:m", base_url=server.url).embed_query("a")
+        load("openai:m", server.url).embed_query("a")
 
 
-def test_openai_needs_a_key() -> None:
-    with pytest.raises(EncoderError, match="openai:m: set OPENAI_API_KEY, or OPENAI_BASE_URL"):
-        load_embeddings("openai:m")
-
-
-def test_a_provider_needs_its_package() -> None:
-    with pytest.raises(MissingPackageError, match="needs the package 'langchain-cohere'"):
-        load_embeddings("cohere:embed")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("openai:m", "openai:m: set OPENAI_API_KEY, or OPENAI_BASE_URL"),
+        ("cohere:embed", "needs the package 'langchain-cohere'"),
+        ("intfloat/e5", "allowed are a folder of crag train encoder, provider:name and module:"),
+        ("no_such_module:mine", "'CRAG_EMBEDDING_MODEL' cannot be .*: it cannot be imported"),
+        ("json:dumps", "it cannot be made"),
+    ],
+)
+def test_what_cannot_be_loaded_is_refused_with_the_fix(name: str, words: str) -> None:
+    with pytest.raises(CragError, match=words):
+        load(name)
 
 
 def test_a_provider_of_langchain_embeds(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving({"embeddings": [[0.25, 0.5]]}) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.url)
-        embeddings = load_embeddings("ollama:tiny")
+        embeddings = load("ollama:tiny")
         assert embeddings.embed_query("eins") == [0.25, 0.5]
         assert getattr(embeddings, "name", None) == "ollama:tiny"
 
 
-def test_a_name_and_a_folder_are_models_of_this_machine(tmp_path: Path) -> None:
-    folder = tmp_path / "a:b"
-    folder.mkdir()
-    assert isinstance(load_embeddings(str(folder)), TorchEncoder)
-    assert isinstance(load_embeddings("intfloat/multilingual-e5"), TorchEncoder)
-    assert load_embeddings(DEFAULT_MODEL) is packaged_encoder()
+def test_a_folder_and_a_module_name_models_of_this_machine(tmp_path: Path) -> None:
     packaged = Path(str(files("crag.models").joinpath("crag_minilm_l6_v2")))
-    mine = load_embeddings(str(shutil.copytree(packaged, tmp_path / "mine")))
+    mine = load(str(shutil.copytree(packaged, tmp_path / "mine")))
     assert isinstance(mine, SentenceEncoder)
     assert languages_of(mine) == {"en"}
-    assert languages_of(load_embeddings(str(folder))) == frozenset()
+    assert load(DEFAULT_MODEL) is packaged_encoder()
+    assert load("crag.models.encoder:packaged_encoder") is packaged_encoder()
 
 
 def test_a_provider_needs_langchain_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langchain.embeddings", None)
     with pytest.raises(MissingPackageError, match="the embedding model 'ollama:x' needs"):
-        load_embeddings("ollama:x")
-
-
-def test_any_other_model_is_embedded_by_torch(tmp_path: Path) -> None:
-    encoder = TorchEncoder(str(tiny_bert(tmp_path)))
-    vectors = np.asarray(encoder.embed_documents(["how old", "the violin"]))
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
-    assert encoder.embed_query("how old") == pytest.approx(vectors[0], abs=1e-5)
-    assert encoder.embed_documents([]) == []
-    assert encoder.name == str(tmp_path)
-    encoder.verify()
-
-
-def test_a_model_that_cannot_be_had(tmp_path: Path) -> None:
-    with pytest.raises(EncoderError, match="there are no weights"):
-        TorchEncoder(str(tmp_path)).verify()
-    for name in (str(tmp_path), "nobody/no-such-model"):
-        with pytest.raises(EncoderError, match="not to be had from the Hugging Face hub"):
-            TorchEncoder(name).embed_query("a")
+        load("ollama:x")

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatResult
 from pydantic import Field
 
-from crag.answering.outcome import NOT_FOUND, from_quotations, more_passages
+from crag.answering.outcome import NOT_FOUND, from_quotations
 from crag.answering.support import WordAttributor
 from crag.events import event
 from crag.nodes.contextualize import WITH_SUBJECT
@@ -163,7 +163,7 @@ def test_what_could_be_quoted_besides_is_kept_as_it_would_be_shown() -> None:
     ]
     update = from_quotations(quotations, list(map(strip, ("Ada wrote it.", written))), [])
     assert "| a" not in update["answer"]
-    (further,) = more_passages(update)
+    (further,) = update["messages"][-1].additional_kwargs["more"]
     assert [one["text"] for one in further["quotes"]] == ["| a | b |\n|---|---|\n| 3 | map |"]
 
 

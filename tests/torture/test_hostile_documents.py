@@ -98,10 +98,8 @@ def test_nothing_of_them_acts_in_a_prompt(folder: Path) -> None:
 def test_nothing_of_them_acts_on_the_terminal(folder: Path, tmp_path: Path) -> None:
     index = tmp_path / "index"
     small = [path for path in folder.iterdir() if path.stat().st_size < 10_000]
-    done = crag("index", *small, "--index", index, "--verbose")
-    asked = crag(
-        "ask", "Who designed the lighthouse of Cape Merrow?", "--index", index, "--verbose"
-    )
+    done = crag("index", *small, "--index", index)
+    asked = crag("ask", "Who designed the lighthouse of Cape Merrow?", "--index", index, "--trace")
     assert (done.returncode, asked.returncode) == (0, 0)
     assert "Edith Halloran" in asked.stdout
     for shown in (done.stdout, done.stderr, asked.stdout, asked.stderr):

@@ -137,7 +137,7 @@ def test_keys_of_the_environment_are_not_shown(documents: Path, tmp_path: Path) 
     assert crag("index", documents, "--index", index).returncode == 0
     for arguments in (
         ("ask", QUESTION, "--json"),
-        ("ask", QUESTION, "--verbose"),
+        ("ask", QUESTION, "--trace"),
         ("doctor",),
         ("doctor", "--json"),
     ):

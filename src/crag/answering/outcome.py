@@ -1,7 +1,6 @@
 """Turn a model's reply, quotations, or neither into the final update of the state."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage
 from typing_extensions import TypedDict
@@ -227,11 +226,3 @@ def answer_message(
     """
     beside = {"citations": list(citations), "more": list(more)}
     return AIMessage(answer, id=message_id, additional_kwargs=beside)
-
-
-def more_passages(state: Mapping[str, Any]) -> list[Citation]:
-    """Return what could be quoted besides the answer."""
-    messages = state.get("messages") or []
-    last = messages[-1] if messages else None
-    found: list[Citation] = last.additional_kwargs.get("more", []) if last else []
-    return found

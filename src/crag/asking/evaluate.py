@@ -1,4 +1,4 @@
-"""Ask your own questions of your own index, and judge what came: `crag evaluate`.
+"""Judge what came of questions: `crag evaluate`.
 
 A question says what is right by its answers, or by the files that hold the answer, or by being
 marked as unanswerable. Answers are compared as in SQuAD: without case, punctuation and articles.
@@ -7,18 +7,15 @@ marked as unanswerable. Answers are compared as in SQuAD: without case, punctuat
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from statistics import NormalDist
+from collections.abc import Sequence
 from typing import Any, Literal
 from urllib.parse import unquote
 
 from crag.answering.citations import strips_of
 from crag.answering.context import kept_strips
-from crag.api import Graph
-from crag.asking.many import Question, Row, ask_all
+from crag.asking.many import Question, Row, State
 from crag.correction.provenance import source_of
-from crag.settings import Settings
-from crag.state import Source, reflected
+from crag.state import reflected
 
 Verdict = Literal["right", "wrong", "abstained", "unjudged", "failed"]
 """Unjudged: it was answered, and the file does not say what is right."""
@@ -32,45 +29,28 @@ _TYPOGRAPHIC = re.compile(r"[^\w\s!-~]")
 """Quotation marks and dashes that `string.punctuation` does not include."""
 
 
-async def evaluate(
-    graph: Graph,
-    questions: Sequence[Question],
-    settings: Settings,
-    *,
-    concurrency: int = 4,
-    ready: Callable[[Row], object] = lambda _: None,
-) -> list[Row]:
-    """Answer the questions, `concurrency` at a time; return a row for each, in order.
+def judged(question: Question, row: Row, state: State) -> Row:
+    """Return the row of an answer with what is right about it.
 
-    A run that fails gives a row that says so. A row has, besides what `crag.asking.many` gives it:
-    `verdict` and `lost`; `documents`, each with its place, text and score and whether it `holds`
-    the evidence; `strips`, the kept ones first; `retrieved` and `kept`, whether a document and a
-    kept strip hold the evidence (None if nobody knows).
+    It has, besides what `crag.asking.many` gives it: `verdict` and `lost`; `documents`, each with
+    its place, text and score; `strips`, the kept ones first; `retrieved` and `kept`, whether a
+    document and a kept strip hold the evidence (None if nobody knows).
     """
-    found = await ask_all(graph, questions, settings, concurrency=concurrency, ready=ready)
-    return [_judged(question, *pair) for question, pair in zip(questions, found, strict=True)]
-
-
-def _judged(question: Question, row: Row, state: Mapping[str, Any]) -> Row:
-    texts = state.get("documents") or []
-    is_graded = state.get("thresholds") is not None  # Plain retrieval grades nothing.
     documents = []
-    for place, document in enumerate(texts):
-        source, text = source_of(document, place), document.page_content
-        score = document.metadata["score"] if is_graded else None
-        holds = _holds(question, source, text)
-        documents.append({**source, "text": text, "score": score, "holds": holds})
+    for place, document in enumerate(state.get("documents") or []):
+        score, text = document.metadata.get("score"), document.page_content
+        documents.append({**source_of(document, place), "text": text, "score": score})
     kept = kept_strips(state) if state else []  # type: ignore[arg-type]
     if not kept:  # Self-RAG reads whole passages.
         kept = [strip for one in reflected(state).get("passages", []) for strip in strips_of(one)]
-    strips = state.get("strips") or []
-    known = bool(state and (question.evidence or question.answers or question.files))
-    retrieved = any(one["holds"] for one in documents) if known else None
-    held = any(_holds(question, one["source"], one["text"]) for one in kept) if known else None
+    wanted = question.evidence or question.answers
+    retrieved = held = None
+    if state and (wanted or question.files):
+        retrieved = any(_holds(question, one["url"], one["text"]) for one in documents)
+        held = any(_holds(question, one["source"]["url"], one["text"]) for one in kept)
     verdict = _verdict(question, row)
     lost: Lost = ""
-    if verdict in {"wrong", "abstained"} and question.answerable and known:
-        wanted = question.evidence or question.answers
+    if verdict in {"wrong", "abstained"} and question.answerable and retrieved is not None:
         shown = row["outcome"] == "likely" and normalised_match(row["answer"], wanted)
         lost = "not kept" if retrieved else "not retrieved"
         if held:  # By a strip from the web, too.
@@ -81,7 +61,7 @@ def _judged(question: Question, row: Row, state: Mapping[str, Any]) -> Row:
         "verdict": verdict,
         "lost": lost,
         "documents": documents,
-        "strips": [*kept, *(one for one in strips if not one["kept"])],
+        "strips": [*kept, *(one for one in state.get("strips") or [] if not one["kept"])],
         "retrieved": retrieved,
         "kept": held,
     }
@@ -104,10 +84,10 @@ def _verdict(question: Question, row: Row) -> Verdict:
     return "right" if right else "wrong" if is_sure else "abstained"
 
 
-def _holds(question: Question, source: Source, text: str) -> bool:
+def _holds(question: Question, url: str, text: str) -> bool:
     if wanted := question.evidence or question.answers:
         return normalised_match(text, wanted)
-    return _is_of(source["url"], question.files)
+    return _is_of(url, question.files)
 
 
 def _is_of(url: str, files: Sequence[str]) -> bool:
@@ -135,9 +115,8 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
     """Return counts, and rates as shares from 0 to 1, None without anything to count.
 
     `right` is of those that are judged; an abstention is right only for an unanswerable question.
-    `right_interval` is the 95 % score interval (Wilson, 1927), which has a width also where all are
-    right. `kept` is of those whose documents held the evidence. `llm_calls`, `tokens` and
-    `seconds` are the means of a question.
+    `kept` is of those whose documents held the evidence. `llm_calls`, `tokens` and `seconds` are
+    the means of a question.
     """
     judged = [row["verdict"] == "right" for row in rows if row["verdict"] != "unjudged"]
     used = [row["usage"] or {} for row in rows]
@@ -148,7 +127,6 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
             name: dict(Counter(row[key] for row in rows if row[key])) for name, key in names.items()
         },
         "right": _mean(judged),
-        "right_interval": _score_interval(sum(judged), len(judged)) if judged else None,
         "retrieved": _mean([row["retrieved"] for row in rows]),
         "kept": _mean([row["kept"] for row in rows if row["retrieved"]]),
         "llm_calls": _mean([one.get("llm_calls", 0) for one in used]),
@@ -160,10 +138,3 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
 def _mean(values: Sequence[float | None]) -> float | None:
     given = [float(value) for value in values if value is not None]
     return sum(given) / len(given) if given else None
-
-
-def _score_interval(right: int, judged: int) -> list[float]:
-    z = NormalDist().inv_cdf(0.975)
-    middle = (right + z**2 / 2) / (judged + z**2)
-    half = z / (judged + z**2) * (right * (judged - right) / judged + z**2 / 4) ** 0.5
-    return [max(0.0, middle - half), min(1.0, middle + half)]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,16 +15,7 @@ from crag.cli.options import (
     RayOption,
     SettingsOption,
 )
-from crag.cli.terminal import (
-    SOME_FAILED,
-    assigned,
-    environment,
-    print_json,
-    progress_bar,
-    refuse_overwriting,
-    safe,
-    say,
-)
+from crag.cli.terminal import SOME_FAILED, assigned, environment, print_summary, progress_bar
 
 
 @app.command(
@@ -36,55 +27,39 @@ from crag.cli.terminal import (
 def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     questions: Annotated[Path, typer.Argument(help="JSON Lines: question, perhaps with an id.")],
     output: Annotated[
-        Path, typer.Option(help="JSON Lines to write; what is in it is not asked again.")
+        Path, typer.Option(help="JSON Lines to write; what is answered in it is not asked again.")
     ],
     location: IndexOption = None,
     method: MethodOption = "crag",
     settings: SettingsOption = None,
     concurrency: ConcurrencyOption = 4,
     ray: RayOption = None,
-    again: Annotated[
-        bool,
-        typer.Option(
-            "--again", help="Ask again what failed, or was answered without a part that failed."
-        ),
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Answer many questions into a file; run the same command again to go on where it ended.
 
-    The exit code is 1 where questions have failed.
+    What failed, or was answered without a part that failed, is then asked again. The exit code is 1
+    where questions have failed.
     """
-    from crag.asking.many import AnswerFile, Batch, answer_all, part_failed, read_questions
+    from crag.asking.many import Batch, answer_all, part_failed, read_questions
 
-    refuse_overwriting(output, questions)
     asked = read_questions(questions)
-    told = Batch(environment(location).shared(), method, tuple(assigned(settings).items()))
-    told.chosen()  # Wrong settings are told before anything starts.
-    with AnswerFile(output, told.run) as answers, progress_bar("asking", quiet=as_json) as advance:
-        new = answer_all(
-            asked, told, answers, concurrency=concurrency, ray=ray, again=again, progress=advance
+    chosen = Batch(environment(location).shared(), method, tuple(assigned(settings).items()))
+    with progress_bar("asking", quiet=as_json) as advance:
+        rows, before = answer_all(
+            asked, chosen, output, concurrency=concurrency, ray=ray, progress=advance
         )
-        rows = [answers.rows[one.id] for one in asked]
     usage: Counter[str] = Counter()
-    for row in new:
+    for row in rows:
         usage.update(row["usage"] or {})
-    ended: dict[str, Any] = {
+    summary = {
         "questions": len(rows),
-        "answered_before": len(rows) - len(new),
+        "answered_before": before,
         "outcomes": dict(Counter(row["outcome"] or "failed" for row in rows)),
         "part_failed": sum(map(part_failed, rows)),
-        "usage": usage,
+        "usage": dict(usage),
         "output": str(output),
     }
-    if as_json:
-        print_json(ended)
-    else:
-        counts = [f"{number:,} {name}" for name, number in ended["outcomes"].items()]
-        counts += [f"{ended['part_failed']:,} without a part that failed"]
-        read, written = (usage[f"{way}_tokens"] for way in ("input", "output"))
-        say(f"{', '.join(counts)}; {ended['answered_before']:,} were there")
-        say(f"{usage['llm_calls']:,} model calls, {read:,} tokens read, {written:,} written")
-        say(f"answers: {safe(output)}")
+    print_summary(summary, as_json=as_json)
     if any(row["error"] for row in rows):
         raise typer.Exit(SOME_FAILED)

@@ -3,12 +3,16 @@
 import re
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any, Final
-
-import typer
+from typing import Any, Final
 
 from crag.cli.app import app, examples
-from crag.cli.options import FolderOption, IndexOption, MethodOption, SettingsOption
+from crag.cli.options import (
+    FolderOption,
+    IndexOption,
+    MethodOption,
+    SettingsOption,
+    TraceOption,
+)
 from crag.cli.terminal import print_error, safe, say
 from crag.errors import CragError
 
@@ -25,16 +29,14 @@ _COMMAND: Final = re.compile(r"(/[\w-]+)(?:\s[^?]*)?")
 
 
 @app.command(
-    epilog=examples("crag chat", "crag chat --in handbook", "crag chat --method self-crag -v")
+    epilog=examples("crag chat", "crag chat --in handbook", "crag chat --method self-crag --trace")
 )
 def chat(
     location: IndexOption = None,
     method: MethodOption = "crag",
     settings: SettingsOption = None,
     folder: FolderOption = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show how each answer came about.")
-    ] = False,
+    trace: TraceOption = False,
 ) -> None:
     """Ask one question after the other; a follow-up may lean on what was said before.
 
@@ -42,28 +44,22 @@ def chat(
     an answer; where a question is expected, it ends the chat too.
     """
     from langchain_core.messages import HumanMessage
-    from langgraph.checkpoint.memory import InMemorySaver
 
     from crag.cli.run import Asking
-    from crag.cli.show import Trace, sources_of
-    from crag.graph_registry import graph_named
+    from crag.cli.show import show, show_sources
 
     state: dict[str, Any] = {}
-    with Asking(location, settings, folder) as asking:
-        asking.checkpointer = InMemorySaver()
+    with Asking(location, settings, folder, method) as asking:
         for line in _lines():
             command = _COMMAND.fullmatch(line)
             try:
                 if not command:
-                    trace = Trace(verbose=verbose, brief=not verbose)
-                    given = {"messages": [HumanMessage(line)]}
-                    state = asking.answered(graph_named(method), given, trace)
-                    if verbose:
-                        trace.spent()
+                    state = asking.ask({"messages": [HumanMessage(line)]})
+                    show(state, asking.steps if trace else ())
                 elif command[1].lower() == "/help":
                     say(_HELP)
                 elif command[1].lower() == "/sources":
-                    say("\n\n".join(sources_of(state)) or "Nothing was cited yet.")
+                    show_sources(state)
                 else:
                     told = f"There is no command {safe(command[1])}: /help shows what can be typed"
                     say(told, stderr=True)

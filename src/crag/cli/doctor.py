@@ -94,9 +94,6 @@ def examine(place: "Environment", *, use: bool = True) -> Iterator[PartStatus]:
 
 def _checks(place: "Environment") -> Iterator[Check]:
     """Yield how each part is chosen and used; what is left out stands for its default."""
-    from langchain_core.messages import HumanMessage
-
-    from crag.answering.model_calls import ask
     from crag.factory import parts
     from crag.factory.embeddings import choose_encoder
     from crag.generation import ExtractiveAnswerer
@@ -104,16 +101,6 @@ def _checks(place: "Environment") -> Iterator[Check]:
     from crag.index import DocumentIndex
     from crag.models.encoder import DEFAULT_MODEL as ENCODER
     from crag.parts import Prefix
-    from crag.telemetry import is_wanted
-
-    def asked(model: Any) -> None:
-        reply = ask(model, [HumanMessage("Reply with one word: ready")])
-        if reply.cut:
-            raise CragError(f"every reply is cut off ({reply.cut}): {_LIMIT}")
-        if reply.problem:
-            raise CragError(
-                f"{reply.detail}: {_SILENT}" if reply.problem == "empty" else str(reply.detail)
-            )
 
     def model() -> Any:
         with suppress(CragError):  # Which is told once, of the answers.
@@ -140,7 +127,7 @@ def _checks(place: "Environment") -> Iterator[Check]:
     )  # fmt: skip
     yield (
         "answers", place.model or DEFAULT_MODEL, place.openai_base_url or "CRAG_MODEL",
-        lambda: parts.choose_model(place), asked,
+        lambda: parts.choose_model(place), _asked,
     )  # fmt: skip
     prompts = str(place.prompts or "packaged")
     yield "prompts", prompts, "CRAG_PROMPTS", lambda: parts.choose_prompts(place), id
@@ -157,4 +144,21 @@ def _checks(place: "Environment") -> Iterator[Check]:
         "CRAG_REFLECTION, for --method self-rag and self-crag",
         reflection, lambda one: one.decide([Prefix(_QUESTION)]),
     )  # fmt: skip
-    yield "telemetry", place.telemetry, "CRAG_TELEMETRY", lambda: is_wanted(place.telemetry), id
+
+
+def _asked(model: Any) -> None:
+    """Ask a chat model for a word.
+
+    Raises:
+        CragError: it fails, or its replies come cut off or empty.
+    """
+    from langchain_core.messages import HumanMessage
+
+    from crag.answering.model_calls import ask
+
+    reply = ask(model, [HumanMessage("Reply with one word: ready")])
+    if reply.cut:
+        raise CragError(f"every reply is cut off ({reply.cut}): {_LIMIT}")
+    if reply.problem:
+        detail = f"{reply.detail}: {_SILENT}" if reply.problem == "empty" else str(reply.detail)
+        raise CragError(detail)

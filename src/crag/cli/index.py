@@ -10,8 +10,8 @@ from crag.cli.app import app, examples
 from crag.cli.options import IndexOption, JsonOption, RayOption
 from crag.cli.terminal import (
     environment,
+    from_here,
     import_from_here,
-    on_one_line,
     print_json,
     progress_bar,
     safe,
@@ -54,18 +54,11 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
             help="Read files, or those of a suffix, with a loader of LangChain; may be repeated.",
         ),
     ] = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Name every file that was not indexed.")
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Index documents; run it again to update changed, added and removed ones."""
     if ray is not None and remove:
         raise typer.BadParameter("--ray is for indexing: leave out --remove")
-    if pages := [path for path in paths if path.parts[:1] in {("http:",), ("https:",)}]:
-        url = str(pages[0]).replace(":/", "://", 1)
-        raise typer.BadParameter(f"{url} is a page, not a file: save it, and index the file")
-
     from crag.documents.named_loaders import loaders_with
     from crag.factory.embeddings import choose_encoder, choose_limits
     from crag.index import DocumentIndex, index_paths
@@ -93,11 +86,11 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     else:
         # A folder is shown as it was given, a URL without its password.
         place = target.location if "://" in chosen.index else chosen.index
-        _report(report, place, shown=None if verbose else _SKIPPED_SHOWN)
+        _report(report, place)
 
 
-def _report(report: "IndexReport", place: str, *, shown: int | None) -> None:
-    """Print what was indexed, and at most `shown` of the files that were not."""
+def _report(report: "IndexReport", place: str) -> None:
+    """Print what was indexed, and the first files that were not; --json has all."""
     from crag.documents.loaders import reason_unread
 
     say(
@@ -105,17 +98,13 @@ def _report(report: "IndexReport", place: str, *, shown: int | None) -> None:
         f"{report.unchanged} unchanged, {report.removed} removed "
         f"({counted(report.chunks, 'chunk')} in {report.seconds:.1f} s)"
     )
-    for source, reason in report.skipped[:shown]:
-        say(f"  [yellow]skipped[/] {safe(on_one_line(source))}: {safe(on_one_line(reason))}")
-    if hidden := len(report.skipped[shown or len(report.skipped) :]):
-        say(f"  … and {hidden} more (--verbose shows all)")
-    unread = [Path(name) for name in report.unsupported]
-    kinds = Counter(
-        (file.suffix.lower() or "without suffix", reason_unread(file)) for file in unread
-    )
+    for source, reason in report.skipped[:_SKIPPED_SHOWN]:
+        say(f"  [yellow]skipped[/] {safe(from_here(source))}: {safe(from_here(reason))}")
+    if hidden := len(report.skipped[_SKIPPED_SHOWN:]):
+        say(f"  … and {hidden} more (--json names all)")
+    unread = map(Path, report.unsupported)
+    kinds = Counter((file.suffix.lower() or "no suffix", reason_unread(file)) for file in unread)
     for (suffix, reason), number in kinds.most_common():
         say(f"  [dim]not read: {number} {safe(suffix)} ({reason})[/]")
-    for file in unread if shown is None else ():
-        say(f"  [dim]not read: {safe(on_one_line(str(file)))}[/]")
     if report.language_warning:
         say(f"[bold yellow]Warning:[/] {safe(report.language_warning)}")

@@ -2,7 +2,7 @@
 
 from crag.cli.app import app, examples
 from crag.cli.options import IndexOption, JsonOption
-from crag.cli.terminal import environment, from_here, on_one_line, print_json, safe, say
+from crag.cli.terminal import environment, from_here, print_json, safe, say
 from crag.plain import counted
 
 
@@ -19,7 +19,7 @@ def list_documents(location: IndexOption = None, as_json: JsonOption = False) ->
         print_json(files)
         return
     for file in files:
-        title = f"  [dim]{safe(on_one_line(file['title']))}[/]" if file["title"] else ""
+        title = f"  [dim]{safe(from_here(file['title']))}[/]" if file["title"] else ""
         say(f"{file['chunks']:>6,}  {file['modified']:<10}  {safe(from_here(file['path']))}{title}")
     chunks = sum(file["chunks"] for file in files)
     say(f"{counted(len(files), 'file')}, {counted(chunks, 'chunk')}")

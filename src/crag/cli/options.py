@@ -44,6 +44,9 @@ FolderOption = Annotated[
     str | None,
     typer.Option("--in", metavar="PATH", help="Search only this folder or file of the index."),
 ]
+TraceOption = Annotated[
+    bool, typer.Option("--trace", help="Show what each step brought: scores, strips, pages.")
+]
 RayOption = Annotated[
     str | None,
     typer.Option(

@@ -1,4 +1,4 @@
-"""Run graphs for somebody at a terminal: show them, and ask where they interrupt."""
+"""Run a graph for somebody at a terminal, and ask where it interrupts."""
 
 import sys
 from asyncio import Runner
@@ -7,47 +7,44 @@ from pathlib import Path
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Checkpointer, Command
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from rich.console import Console
+from rich.live import Live
+from rich.markdown import Markdown
 
-from crag.api import INTERRUPT, MODES, Graph, Streamed, Token
-from crag.cli.show import Trace
+from crag.api import INTERRUPT, MODES, Step, Streamed
 from crag.cli.terminal import assigned, environment, safe, say
-from crag.errors import SettingsError
 from crag.factory.parts import choose_parts
-from crag.graph_registry import GraphEntry
-from crag.runtime.attempt import Attempt
+from crag.graph_registry import graph_named
 from crag.settings import Settings
 from crag.telemetry import start
+from crag.text.untrusted import without_controls
 
 _ANSWERS = {"": "approve", "y": "approve", "yes": "approve", "n": "refuse", "no": "refuse"}
 
 
 class Asking:
-    """The parts and settings of a command that asks; telemetry watches it from here on.
+    """A graph with the parts and settings of a command; telemetry watches it from here on.
 
     Raises:
-        CragError: a setting, a part or the folder cannot be used, or there is no index.
+        CragError: a setting or a part cannot be used, or there is no index.
     """
 
     def __init__(
-        self, location: str | None, settings: Sequence[str] | None, folder: str | None
+        self, location: str | None, settings: Sequence[str] | None, folder: str | None, method: str
     ) -> None:
         given = assigned(settings)
-        if folder is not None:
-            folder = str(Path(folder).resolve()) if Path(folder).exists() else folder
-            given["folder"] = folder
-        self.settings = Settings.model_validate(given)
-        self.checkpointer: Checkpointer = None
+        if folder is not None:  # One that is there is named from wherever it is asked.
+            given["folder"] = str(Path(folder).resolve()) if Path(folder).exists() else folder
+        self._settings = Settings.model_validate(given)
         place = environment(location)
         start(place.telemetry)
-        self._parts = choose_parts(place, index_must_exist=True)
-        self._graphs: dict[str, Graph] = {}
+        parts = choose_parts(place, index_must_exist=True)
+        self._graph = graph_named(method).build(parts, checkpointer=InMemorySaver())
         self._runner = Runner()
-        found = None
-        with Attempt("retriever"):  # What fails here fails in the run too, which says so.
-            found = folder and self._parts.retriever.invoke(folder, k=1, folder=folder)
-        if found == []:
-            raise SettingsError("--in", folder, "the index has nothing of it: see crag list")
+        self.steps: list[Step] = []
+        """What the nodes wrote for the last question."""
 
     def __enter__(self) -> Self:
         """Ask until the end of the block."""
@@ -57,43 +54,35 @@ class Asking:
         """End what still runs."""
         self._runner.close()
 
-    def answered(
-        self, entry: GraphEntry, given: Mapping[str, Any], trace: Trace | None
-    ) -> dict[str, Any]:
-        """Run a graph to its end and return the state; `trace` shows what its nodes do.
+    def ask(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the graph to its end and return the state.
 
         Raises:
             KeyboardInterrupt: Ctrl-C; the calls that the graph waited for are cancelled.
         """
-        if entry.builder not in self._graphs:
-            graph = entry.build(self._parts, checkpointer=self.checkpointer)
-            self._graphs[entry.builder] = graph
-        following: Any = given
-        try:
-            while True:
-                run = self._streamed(self._graphs[entry.builder], following, trace)
-                state = self._runner.run(run)
-                if INTERRUPT not in state:
-                    return state
-                following = Command(resume=_confirmed(state[INTERRUPT][0].value))
-        finally:
-            if trace is not None:
-                trace.withdraw()
+        self.steps, following = [], given
+        while True:
+            state = self._runner.run(self._streamed(following))
+            if INTERRUPT not in state:
+                return state
+            following = Command(resume=_confirmed(state[INTERRUPT][0].value))  # type: ignore[assignment]
 
-    async def _streamed(self, graph: Graph, given: Any, trace: Trace | None) -> dict[str, Any]:
-        """Run until the graph ends or interrupts, and return the state with any interrupt."""
-        run = Streamed()
+    async def _streamed(self, given: Any) -> dict[str, Any]:
+        """Run until the graph ends or interrupts; a draft of the answer shows until then."""
+        run, draft, reply = Streamed(), "", None
         config = RunnableConfig(configurable={"thread_id": "terminal"})
-        async for item in graph.astream(
-            given, config, context=self.settings, stream_mode=MODES, subgraphs=True
-        ):
-            for piece in run.read(*item):
-                if trace is None:
-                    continue
-                if isinstance(piece, Token):
-                    trace.token(piece.text, piece.reply)
-                else:
-                    trace.update(piece.node, piece.update)
+        console = Console(stderr=True, quiet=not sys.stderr.isatty())
+        with Live(console=console, transient=True, redirect_stdout=False) as live:
+            async for item in self._graph.astream(
+                given, config, context=self._settings, stream_mode=MODES, subgraphs=True
+            ):
+                for piece in run.read(*item):
+                    if isinstance(piece, Step):
+                        self.steps.append(piece)
+                        continue
+                    draft = draft * (piece.reply == reply) + piece.text
+                    reply = piece.reply
+                    live.update(Markdown(without_controls(draft), hyperlinks=False))
         return run.state
 
 

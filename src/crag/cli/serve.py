@@ -2,7 +2,6 @@
 
 import secrets
 import socket
-import webbrowser
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,13 +19,12 @@ _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a server that
 """Hosts that stand for all addresses of this machine, with one of them."""
 
 
-@app.command(epilog=examples("crag serve --open", "crag serve --host 0.0.0.0 --port 3000"))
-def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
+@app.command(epilog=examples("crag serve", "crag serve --host 0.0.0.0 --port 3000"))
+def serve(
     location: IndexOption = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 2024,
     token: Annotated[bool, typer.Option(help="Ask clients for the printed token.")] = True,
-    opens: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
     database: Annotated[
         str | None, typer.Option(metavar="URL", help="PostgreSQL that keeps the conversations.")
     ] = None,
@@ -53,7 +51,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
-                _announce(host, port, settings, opens=opens)
+                _announce(host, port, settings)
 
     config = uvicorn.Config(
         create(chosen, settings, built(parts)), host=host, port=port, log_level="warning",
@@ -88,7 +86,7 @@ def _is_loopback(host: str) -> bool:
     return all(ip_address(place[0]).is_loopback for *_, place in found)
 
 
-def _announce(host: str, port: int, settings: "ServeSettings", *, opens: bool) -> None:
+def _announce(host: str, port: int, settings: "ServeSettings") -> None:
     shown = _ANY.get(host, host)
     url = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
     token = settings.token.get_secret_value() if settings.token else ""
@@ -100,5 +98,3 @@ def _announce(host: str, port: int, settings: "ServeSettings", *, opens: bool) -
     if not _is_loopback(host):
         lines.append("Whoever has a key and reaches this machine can use it; nothing is encrypted.")
     typer.echo("\n".join([*lines, "Ctrl-C ends it."]))
-    if opens:
-        webbrowser.open(page)

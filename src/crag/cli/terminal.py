@@ -1,13 +1,12 @@
 """What the commands share: the environment, settings, and safe output on the terminal."""
 
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from crag.errors import CragError, DataError, SettingsError
+from crag.errors import CragError, SettingsError
 
 if TYPE_CHECKING:
     from rich.table import Column
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
 
 SOME_FAILED = 1
 """Exit code of a command that asks many questions, where some of them have failed."""
-_NOTHING = {"", "none", "null"}
-_LABEL = 40
-_BREAK = re.compile(r"[\t\n\v\f\r]")
 
 
 def import_from_here(names: Iterable[str]) -> None:
@@ -50,18 +46,8 @@ def assigned(assignments: Sequence[str] | None) -> dict[str, object]:
         name, separator, value = (part.strip() for part in assignment.partition("="))
         if not (name and separator):
             raise SettingsError(name, value, "write it as name=value")
-        values[name] = None if value.lower() in _NOTHING else value
+        values[name] = None if value.lower() in {"", "none", "null"} else value
     return values
-
-
-def refuse_overwriting(written: Path, read: Path) -> None:
-    """Check that a command does not write the file that it reads, by whatever names.
-
-    Raises:
-        DataError: it would.
-    """
-    if written.is_file() and read.is_file() and written.samefile(read):
-        raise DataError(written, f"writing it would overwrite {read}, which is read")
 
 
 def print_json(value: object) -> None:
@@ -70,6 +56,19 @@ def print_json(value: object) -> None:
 
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
     sys.stdout.flush()
+
+
+def print_summary(summary: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print what many questions came to: counts, and shares from 0 to 1."""
+    if as_json:
+        return print_json(summary)
+    for name, value in summary.items():
+        shown = f"{value:.4g}" if isinstance(value, float) else value
+        if isinstance(value, dict):
+            shown = ", ".join(f"{number:,} {key}" for key, number in value.items())
+        if shown not in {"", None}:
+            say(f"{name.replace('_', ' ')}: {safe(shown)}")
+    return None
 
 
 def print_error(error: CragError, *, as_json: bool) -> None:
@@ -100,32 +99,25 @@ def from_here(path: str) -> str:
     """Return a path as somebody in this folder would write it, on one line."""
     here = Path.cwd()
     shown = Path(path).relative_to(here) if path and Path(path).is_relative_to(here) else path
-    return on_one_line(str(shown))
-
-
-def on_one_line(text: str) -> str:
-    """Return a name with a space for each line break or tab, which names of files may hold."""
-    return _BREAK.sub(" ", text)
-
-
-Advance = Callable[..., None]
-"""Moves a progress bar: takes the number done, perhaps the total, and another label."""
+    return " ".join(str(shown).splitlines())
 
 
 @contextmanager
-def progress_bar(task: str, total: int | None = None, *, quiet: bool) -> Iterator[Advance]:
-    """Show a progress bar on standard error, and yield what moves it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
+def progress_bar(
+    task: str, total: int | None = None, *, quiet: bool
+) -> Iterator[Callable[..., None]]:
+    """Show a progress bar on standard error, and yield what moves it.
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
-    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as progress:
+    That takes the number done, perhaps the total, and another label.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True, quiet=quiet), transient=True) as progress:
         bar = progress.add_task(task, total=total)
 
         def advance(done: int, total: int | None = total, label: str = "", /) -> None:
-            shown = safe((label or task)[:_LABEL])
-            progress.update(bar, completed=done, total=total, description=shown)
+            progress.update(bar, completed=done, total=total, description=safe(label[:40] or task))
 
         yield advance
 

@@ -1,6 +1,7 @@
-"""Choose the parts of a graph from the environment."""
+"""Choose the parts of a graph from the environment.
 
-from typing import Any, cast
+Each function raises a `CragError` where what the environment names cannot be used.
+"""
 
 from crag.errors import SettingsError
 from crag.evaluators import (
@@ -33,13 +34,8 @@ SEARCHER_HINT = "set TAVILY_API_KEY or SEARXNG_URL, or CRAG_SEARCH=wikipedia"
 
 
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
-    """Return all parts; the index opens on first use, or now if it must exist.
-
-    Raises:
-        CragError: a named part cannot be used, or the index is missing or empty.
-    """
-    encoder = choose_encoder(environment)
-    index = DocumentIndex(environment.index, encoder)
+    """Return all parts; the index opens on first use, or now if it must exist."""
+    index = DocumentIndex(environment.index, choose_encoder(environment))
     if index_must_exist:
         index.open()
     model, prompts = choose_model(environment), choose_prompts(environment)
@@ -60,11 +56,7 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
 
 
 def choose_model(environment: Environment) -> ChatModel | None:
-    """Return the chat model, or None if none is configured.
-
-    Raises:
-        CragError: the named model lacks a key or a package.
-    """
+    """Return the chat model, or None if none is configured."""
     if environment.model is None and environment.openai_api_key is None:
         return None
     return load_chat_model(
@@ -76,13 +68,8 @@ def choose_model(environment: Environment) -> ChatModel | None:
 
 
 def choose_prompts(environment: Environment) -> Prompts:
-    """Return the prompts: those of the folder that `CRAG_PROMPTS` names, otherwise the packaged.
-
-    Raises:
-        PromptError: a prompt of the folder cannot be used.
-    """
-    folder = environment.prompts
-    return PACKAGED if folder is None else Prompts.from_folder(folder)
+    """Return the prompts of the folder that `CRAG_PROMPTS` names, otherwise the packaged ones."""
+    return Prompts.from_folder(environment.prompts) if environment.prompts else PACKAGED
 
 
 def choose_evaluator(
@@ -91,11 +78,7 @@ def choose_evaluator(
     prompts: Prompts = PACKAGED,
     name: str = "",
 ) -> Evaluator:
-    """Return the evaluator of the environment, or that of a name.
-
-    Raises:
-        CragError: it cannot be used.
-    """
+    """Return the evaluator of the environment, or that of a name."""
     token = environment.evaluator_token
     key = token.get_secret_value() if token else None
     return load_evaluator(name or environment.evaluator, model=model, prompts=prompts, token=key)
@@ -107,59 +90,44 @@ def choose_attributor(evaluator: Evaluator, model: ChatModel | None) -> Attribut
     None without a model, whose sentences it would be. The packaged one keeps its own thresholds,
     since those that `crag calibrate` fits to an index say nothing of single sentences.
     """
-    if model is None:
-        return None
     packaged = packaged_reader()
-    if isinstance(evaluator, ReaderEvaluator) and evaluator.model is not packaged.model:
-        return ReaderAttributor(evaluator)
-    return ReaderAttributor(packaged)
+    is_own = isinstance(evaluator, ReaderEvaluator) and evaluator.model is not packaged.model
+    return ReaderAttributor(evaluator if is_own else packaged) if model else None  # type: ignore[arg-type]
 
 
 def choose_searcher(environment: Environment) -> WebSearcher | None:
     """Return the web searcher, or None if none is configured.
 
     Nothing leaves the machine unless configured: Wikipedia needs no key, so it must be named.
-
-    Raises:
-        CragError: `CRAG_SEARCH` is not a known name, or the service's key or address is missing or
-            wrong.
     """
-    by_key = "tavily" if environment.tavily_api_key else "searxng"
-    default = by_key if environment.tavily_api_key or environment.searxng_url else "none"
-    name = environment.search or default
+    from crag import web
+
+    key, place = environment.tavily_api_key, environment.searxng_url
+    name = environment.search or ("tavily" if key else "searxng" if place else "none")
+    problem = "allowed are tavily, wikipedia, searxng, none and module:function"
     match name if is_attribute(name) else name.lower():
         case "none":
             return None
         case "tavily":
-            from crag.web import TavilySearcher
-
-            if (key := environment.tavily_api_key) is None:
-                raise SettingsError("CRAG_SEARCH", name, "it needs a key: set TAVILY_API_KEY")
-            return TavilySearcher(key.get_secret_value(), base_url=environment.tavily_base_url)
+            if key:
+                base_url = environment.tavily_base_url
+                return web.TavilySearcher(key.get_secret_value(), base_url=base_url)
+            problem = "it needs a key: set TAVILY_API_KEY"
         case "searxng":
-            from crag.web import SearxngSearcher
-
-            if environment.searxng_url is None:
-                raise SettingsError("CRAG_SEARCH", name, "it needs a server: set SEARXNG_URL")
-            return SearxngSearcher(environment.searxng_url)
+            if place:
+                return web.SearxngSearcher(place)
+            problem = "it needs a server: set SEARXNG_URL"
         case "wikipedia":
-            from crag.web import WikipediaSearcher
-
-            return WikipediaSearcher(
+            return web.WikipediaSearcher(
                 language=environment.wikipedia_language, base_url=environment.wikipedia_url,
                 contact=environment.contact,
             )  # fmt: skip
         case _ if is_attribute(name):
-            from crag.web.searchers import FunctionSearcher
-
-            function: Any = attribute_named(name, "CRAG_SEARCH")
-            if not callable(function):
-                allowed = "it must be a function search(query, limit)"
-                raise SettingsError("CRAG_SEARCH", name, allowed)
-            return cast("WebSearcher", FunctionSearcher(cast("Any", function)))
-        case _:
-            allowed = "allowed are tavily, wikipedia, searxng, none and module:function"
-            raise SettingsError("CRAG_SEARCH", name, allowed)
+            function = attribute_named(name, "CRAG_SEARCH")
+            if callable(function):
+                return web.FunctionSearcher(function)
+            problem = "it must be a function search(query, limit)"
+    raise SettingsError("CRAG_SEARCH", name, problem)
 
 
 def choose_reader(environment: Environment) -> PageReader:
@@ -179,9 +147,6 @@ def choose_reflection(
     """Return the reflection back end: by default the chat model, or without one the evaluator.
 
     Models load and servers are called on first use.
-
-    Raises:
-        CragError: something it needs is not set, or not installed.
     """
     required = environment.reflection_tokens == "required"
     name = environment.reflection or ("embedded" if model is None else "prompted")
@@ -193,21 +158,18 @@ def choose_reflection(
         case "prompted":
             from crag.reflection.backends.prompted import PromptedReflection
 
-            if model is None:
-                allowed = "it asks a model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
-                raise SettingsError("CRAG_REFLECTION", name, allowed)
-            return PromptedReflection(model, prompts=prompts)
+            if model is not None:
+                return PromptedReflection(model, prompts=prompts)
+            allowed = "it asks a model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
         case "server":
             from crag.reflection.backends.completions import CompletionsReflection
 
-            url = environment.reflection_url or environment.openai_base_url
-            if url is None:
-                allowed = "it needs a completions server such as vLLM: set CRAG_REFLECTION_URL"
-                raise SettingsError("CRAG_REFLECTION", name, allowed)
-            model_name, key = environment.reflection_model, environment.key
-            return CompletionsReflection(
-                model_name, base_url=url, api_key=key, tokens_required=required
-            )
+            if url := environment.reflection_url or environment.openai_base_url:
+                return CompletionsReflection(
+                    environment.reflection_model, base_url=url, api_key=environment.key,
+                    tokens_required=required,
+                )  # fmt: skip
+            allowed = "it needs a completions server such as vLLM: set CRAG_REFLECTION_URL"
         case place:
             from crag.reflection.backends.transformers import TransformersReflection
 
@@ -215,3 +177,4 @@ def choose_reflection(
             return TransformersReflection(
                 place, device=device, dtype=dtype, tokens_required=required
             )
+    raise SettingsError("CRAG_REFLECTION", name, allowed)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from crag.errors import TrainingError
 from crag.evaluators import load_evaluator
-from crag.factory.embeddings import load_embeddings
+from crag.factory.embeddings import choose_encoder
 from crag.models.encoder import SentenceEncoder, packaged_encoder
 from crag.models.model_card import CARD, ModelCard, read_card
 from crag.papers.cli import app
@@ -17,6 +17,7 @@ from crag.papers.evaluator.pairs import Pair
 from crag.papers.loading.records import file_digest, read_records, write_records
 from crag.papers.reader.rows import ReadingRow
 from crag.papers.training import WORK
+from crag.runtime.environment import Environment
 from tests.papers.reader.test_encoder import PAIRS
 from tests.papers.reader.test_encoder import RECIPE as ENCODER
 from tests.papers.reader.test_reader import ROWS as READING
@@ -143,7 +144,7 @@ def test_rows_become_an_encoder_that_the_product_loads(tmp_path: Path) -> None:
     assert [(one.name, one.pairs) for one in card.data] == [
         ("asked.jsonl", 32), ("reading.jsonl", 16)
     ]  # fmt: skip
-    mine = load_embeddings(str(output))
+    mine = choose_encoder(Environment(embedding_model=str(output)))
     assert isinstance(mine, SentenceEncoder)
     mine.verify()
     assert mine.embed_query("a") != packaged_encoder().embed_query("a")
