@@ -12,10 +12,7 @@ from crag.graph.routes import by_form, by_search
 from crag.nodes.finish_reflection import FinishReflection
 from crag.nodes.reflect import Reflect
 from crag.parts import Attributor, Quoter, ReflectionBackend
-from crag.reflection.beam import beam_round
-from crag.reflection.graded_loop import graded_loop
-from crag.reflection.rules import OURS, Rules
-from crag.reflection.short_form import short_form
+from crag.reflection.algorithms import OURS, Algorithms
 from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
 from crag.state import Action, Reflection, State, Usage, merge_reflection
@@ -44,7 +41,7 @@ def build_reflect(
     attributor: Attributor | None = None,
     *,
     quoter: Quoter | None = None,
-    rules: Rules = OURS,
+    algorithms: Algorithms = OURS,
 ) -> CompiledStateGraph[State, Settings, ReflectInput, ReflectOutput]:
     """Compile the algorithms (short form, long form, the poster's rule) → finish_reflection.
 
@@ -52,8 +49,8 @@ def build_reflect(
     `crag.correction.provenance.offered_document` turns a Document into a passage. The `retriever`
     is used for dynamic retrieval, a search for each segment of the long form; the `attributor`
     judges the sentences of the answer, and the `quoter` answers in the place of a model whose text
-    no passage supports. `max_depth` bounds the cycle of `beam_step`. `rules` may decide, search
-    and score as another program does.
+    no passage supports. `max_depth` bounds the cycle of `beam_step`. The `algorithms` may be
+    those of another program.
     """
     graph = StateGraph(
         State,
@@ -61,11 +58,10 @@ def build_reflect(
         input_schema=ReflectInput,
         output_schema=ReflectOutput,
     )
-    algorithms = {"short_form": short_form, "beam_step": beam_round, "graded_loop": graded_loop}
-    for name, algorithm in algorithms.items():
-        node = Reflect(algorithm, backend, retriever, rules, name=name)
+    for name in ("short_form", "beam_step", "graded_loop"):
+        node = Reflect(getattr(algorithms, name), backend, retriever, name=name)
         graph.add_node(name, as_node(node))
-    graph.add_node("finish_reflection", as_node(FinishReflection(attributor, quoter, rules)))
+    graph.add_node("finish_reflection", as_node(FinishReflection(attributor, quoter)))
 
     graph.add_conditional_edges(START, by_form)
     graph.add_edge("short_form", "finish_reflection")

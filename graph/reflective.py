@@ -11,24 +11,24 @@ from crag.nodes.decide import Decide
 from crag.nodes.prepare_passages import PreparePassages
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
-from crag.reflection.rules import OURS, Rules
+from crag.reflection.algorithms import OURS, Algorithms
 from crag.runtime.node_adapter import as_node
 
 
 def build_self_rag(
-    parts: Parts, *, checkpointer: Checkpointer = None, rules: Rules = OURS
+    parts: Parts, *, checkpointer: Checkpointer = None, algorithms: Algorithms = OURS
 ) -> Graph:
     """Compile open_run → decide → retrieve → prepare_passages → reflect: Self-RAG.
 
-    `decide` may go to `reflect` at once. `rules` may be those of another program.
+    `decide` may go to `reflect` at once. The `algorithms` may be those of another program.
     """
     backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
-    graph.add_node("decide", as_node(Decide(backend, rules, grades=False)))
+    graph.add_node("decide", as_node(Decide(backend, algorithms, grades=False)))
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
     graph.add_node("prepare_passages", as_node(PreparePassages(prepared=False)))
     reflect = build_reflect(
-        backend, parts.retriever, parts.attributor, quoter=parts.quoter, rules=rules
+        backend, parts.retriever, parts.attributor, quoter=parts.quoter, algorithms=algorithms
     )
     graph.add_node("reflect", reflect)
     graph.add_conditional_edges("decide", by_choice)
@@ -39,20 +39,22 @@ def build_self_rag(
 
 
 def build_self_crag(
-    parts: Parts, *, checkpointer: Checkpointer = None, rules: Rules = OURS
+    parts: Parts, *, checkpointer: Checkpointer = None, algorithms: Algorithms = OURS
 ) -> Graph:
     """Compile open_run → decide → retrieve → grade → … → prepare_passages → reflect.
 
     Between are refine and/or web: the knowledge that CRAG prepares replaces the documents. If the
-    model decides that a question needs no retrieval, it answers directly. `rules` may be those of
-    another program.
+    model decides that a question needs no retrieval, it answers directly. The `algorithms` may be
+    those of another program.
     """
     backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
-    graph.add_node("decide", as_node(Decide(backend, rules, grades=True)))
+    graph.add_node("decide", as_node(Decide(backend, algorithms, grades=True)))
     add_correction(graph, parts)
     graph.add_node("prepare_passages", as_node(PreparePassages(prepared=True)), defer=True)
-    reflect = build_reflect(backend, attributor=parts.attributor, quoter=parts.quoter, rules=rules)
+    reflect = build_reflect(
+        backend, attributor=parts.attributor, quoter=parts.quoter, algorithms=algorithms
+    )
     graph.add_node("reflect", reflect)
     graph.add_conditional_edges("decide", by_choice)
     graph.add_conditional_edges("grade", by_knowledge, ["refine", "web", "prepare_passages"])

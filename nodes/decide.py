@@ -5,9 +5,9 @@ from dataclasses import KW_ONLY, dataclass
 from crag.errors import ModelError, SettingsError
 from crag.events import event
 from crag.parts import ReflectionBackend
+from crag.reflection.algorithms import OURS, Algorithms
 from crag.reflection.driver import Driver, ReflectUpdate, asked_of
-from crag.reflection.retrieval_decision import chosen, first_choice
-from crag.reflection.rules import OURS, Rules
+from crag.reflection.retrieval_decision import chosen
 from crag.reflection.spending import counting, total
 from crag.settings import Settings
 from crag.state import Reflection, State
@@ -24,7 +24,7 @@ class Decide:
     """
 
     backend: ReflectionBackend
-    rules: Rules = OURS
+    algorithms: Algorithms = OURS
     _: KW_ONLY
     grades: bool
 
@@ -33,11 +33,10 @@ class Decide:
         if settings.form == "poster" and not self.grades:
             allowed = "the poster's rule grades documents, so it needs Self-CRAG"
             raise SettingsError("form", settings.form, allowed)
-        driver, events = Driver(self.backend, settings, rules=self.rules), []
-        prefix = asked_of(state, settings).prefix()
+        driver, events = Driver(self.backend, settings), []
         with counting() as spent:
             try:
-                choice = first_choice(prefix, driver, short=settings.form != "long")
+                choice = self.algorithms.decide(asked_of(state, settings).prefix(), driver)
             except ModelError as error:
                 choice = chosen("retrieve", "the model could not be asked")
                 events = [event("model_failed", "decide", error, "retrieve")]

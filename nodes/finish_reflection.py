@@ -20,33 +20,20 @@ from crag.correction.naming import lacking
 from crag.events import Event, EventKind, event
 from crag.parts import Attributor, Quoter
 from crag.reflection.graded_loop import ALONE
-from crag.reflection.rules import OURS, Rules
-from crag.reflection.scoring import doubt_of
 from crag.reflection_tokens import IRRELEVANT
 from crag.settings import Settings
-from crag.state import (
-    AnswerSentence,
-    Citation,
-    Critique,
-    Flag,
-    State,
-    Strip,
-    reflected,
-)
+from crag.state import AnswerSentence, Citation, Critique, Flag, State, Strip, reflected
 from crag.text.untrusted import neutral
 
 _NODE = "finish_reflection"
 _SHORTENED = "the best answer so far is given"
+_UNSUPPORTED = "the model called every candidate unsupported"
 _EVENTS: dict[Flag, tuple[EventKind, str, str]] = {
     "model_failed": ("model_failed", "the model failed before the answer was complete", _SHORTENED),
     "depth_limit": ("reflection_limited", "max_depth segments did not end the answer", _SHORTENED),
     "time_limit": ("reflection_limited", "max_reflection_seconds is over", _SHORTENED),
     "cut": ("reflection_limited", "the text reached max_new_tokens", _SHORTENED),
-    "constraint_fallback": (
-        "constraints_waived",
-        "the model called every candidate unsupported",
-        "the scores decide",
-    ),
+    "constraint_fallback": ("constraints_waived", _UNSUPPORTED, "the scores decide"),
 }
 
 
@@ -58,40 +45,38 @@ class FinishReflection:
     Text that the model judged irrelevant or unsupported gets an event instead of a citation. Where
     nothing is sure, which only a back end that quotes says, the outcome is likely. Text
     of a model that says nothing, that it doubts itself, or that no passage supports, gives way to
-    what the `quoter` finds in the passages.
+    what the `quoter` finds in the passages. Tasks without citations keep what was written.
     """
 
     attributor: Attributor | None = None
     quoter: Quoter | None = None
-    rules: Rules = OURS
 
     def run(self, state: State, settings: Settings) -> AnswerUpdate:
         """Write the answer, or the reason why there is none."""
         reflection, question = reflected(state), settings.profile.posed(state)["question"]
-        events = [_event(flag) for flag in reflection.get("flags", []) if flag in _EVENTS]
+        told = [_EVENTS[flag] for flag in reflection.get("flags", []) if flag in _EVENTS]
+        events = [event(kind, _NODE, detail, fallback) for kind, detail, fallback in told]
         chosen = [critique for critique in reflection.get("critiques", []) if critique["chosen"]]
         if nothing := _why_nothing(state, chosen, settings):
             events.append(event("abstained", _NODE, nothing, "no answer is given"))
             return {**_update(NOT_FOUND, [], events), "outcome": "not_found"}
-        keeps_numbers = not settings.cites or self.rules.cites_as_written(settings)
-        answer, citations, links = _cited(state, chosen, settings, keeps_numbers=keeps_numbers)
+        answer, citations, links = _cited(state, chosen, settings)
         events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
-        checks = settings.cites and self.rules.checks(settings)
         update = _update(answer, citations, events)
-        if checks and chosen and not any(_is_sure(one, settings) for one in chosen):
-            return {**update, "outcome": "likely"}
-        if keeps_numbers:
+        if not settings.cites:
             return update
+        if chosen and all("unsure" in one["flags"] for one in chosen):
+            return {**update, "outcome": "likely"}
         # The passages support what cites nothing, too.
         available, last = [*citations], max((one["number"] for one in citations), default=0)
         for passage in numbered_passages(reflection["passages"]):
             passage["number"] += last
             available.append(passage)
         judged = attribute(question, answer, available, self.attributor, node=_NODE, add=False)
-        events = update["events"] = [*update["events"], *judged.events]
+        update["events"] = events = [*events, *judged.events]
         is_judged = self.attributor is not None and not judged.events
         sentences = judged.sentences if is_judged else []
-        if checks and settings.require_citations and self.quoter is not None:
+        if settings.require_citations and self.quoter is not None:
             problem = _problem(state, question, answer, chosen, sentences)
             if problem:
                 detail = f"{problem}: {reflection['answer']}"
@@ -119,11 +104,11 @@ def _problem(
     sentences: Sequence[AnswerSentence],
 ) -> str:
     """Return what is wrong with text that a model wrote about passages; empty if nothing is."""
-    if any(one["passage"] is None or "quotation_score" in one for one in chosen):
+    if any(one["passage"] is None or one["quoted"] for one in chosen):
         return ""
     if nothing := why_empty(answer):
         return f"the model {nothing}"
-    doubted = [_doubted(one) for one in chosen]
+    doubted = [_doubted(state, one) for one in chosen]
     if doubted and all(doubted):
         return f"the model called {doubted[0]}"
     unsupported = [one for one in sentences if one["status"] == "unsupported"]
@@ -136,16 +121,16 @@ def _problem(
 
 
 def _cited(
-    state: State, chosen: Sequence[Critique], settings: Settings, *, keeps_numbers: bool
+    state: State, chosen: Sequence[Critique], settings: Settings
 ) -> tuple[str, list[Citation], list[str]]:
     """Return the answer with its numbers, their citations, and the links that were removed."""
     reflection = reflected(state)
     answer, places = reflection["answer"], reflection["cited"]
     if settings.form != "long":  # The long form cites nothing doubtful.
-        doubted = {critique["passage"] for critique in chosen if doubt_of(critique)}
+        doubted = {critique["passage"] for critique in chosen if critique["doubts"]}
         places = [place for place in places if place not in doubted]
     passages = [reflection["passages"][place] for place in places]
-    if keeps_numbers:
+    if not settings.cites:
         citations = numbered_passages(passages)
         answer, links = without_links(answer, citations)
         return answer, citations, links
@@ -156,27 +141,21 @@ def _cited(
     return checked.answer, citations, checked.links
 
 
-def _doubted(critique: Critique) -> str:
+def _doubted(state: State, critique: Critique) -> str:
     """Return the model's objection to a candidate; empty if there is none."""
-    doubt = doubt_of(critique)
-    if doubt == IRRELEVANT:
-        return f"the passage {critique['title']!r} irrelevant"
-    return f"its text not supported by {critique['title']!r}" if doubt else ""
-
-
-def _is_sure(critique: Critique, settings: Settings) -> bool:
-    """Say whether a candidate is an answer; one that a model wrote always is."""
-    score = critique.get("quotation_score")
-    if score is None or settings.quote_threshold is None:
-        return "unsure" not in critique["flags"]
-    return score >= settings.quote_threshold
+    if critique["passage"] is None or not critique["doubts"]:
+        return ""
+    title = reflected(state)["passages"][critique["passage"]]["title"]
+    if IRRELEVANT in critique["doubts"]:
+        return f"the passage {title!r} irrelevant"
+    return f"its text not supported by {title!r}"
 
 
 def _doubts(state: State, chosen: Sequence[Critique]) -> list[Event]:
     """Record what the model objects to, and that it wrote without a passage, with the reason."""
     doubts = [
         event("unsupported_answer", _NODE, f"the model called {doubt}", "no citation")
-        for doubt in dict.fromkeys(map(_doubted, chosen))
+        for doubt in dict.fromkeys(_doubted(state, one) for one in chosen)
         if doubt
     ]
     alone = [critique for critique in chosen if critique["passage"] is None]
@@ -192,11 +171,6 @@ def _doubts(state: State, chosen: Sequence[Critique]) -> list[Event]:
     otherwise = "no passage was of use" if len(alone) == len(chosen) else of_part
     why = [*choices, alone[0]["why"].partition(ALONE)[2]][0] or otherwise
     return [*doubts, event("own_knowledge", _NODE, f"written without a passage: {why}")]
-
-
-def _event(flag: Flag) -> Event:
-    kind, detail, fallback = _EVENTS[flag]
-    return event(kind, _NODE, detail, fallback)
 
 
 def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -> str:

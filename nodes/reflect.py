@@ -6,7 +6,6 @@ from langchain_core.retrievers import BaseRetriever
 
 from crag.parts import ReflectionBackend
 from crag.reflection.driver import Algorithm, Driver, ReflectUpdate
-from crag.reflection.rules import OURS, Rules
 from crag.settings import Settings
 from crag.state import State
 
@@ -21,7 +20,6 @@ class Reflect:
     algorithm: Algorithm
     backend: ReflectionBackend
     retriever: BaseRetriever | None = None
-    rules: Rules = OURS
     _: KW_ONLY
     name: str
 
@@ -29,7 +27,5 @@ class Reflect:
         """Write the record of reflection, with the answer if the algorithm is over."""
         if self.retriever is None:
             settings = settings.model_copy(update={"segment_retrieval": "static"})
-        driver = Driver(
-            self.backend, settings, retriever=self.retriever, rules=self.rules, node=self.name
-        )
+        driver = Driver(self.backend, settings, retriever=self.retriever, node=self.name)
         return driver.answer(state, self.algorithm)

@@ -15,9 +15,10 @@ import pytest
 from crag.correction.action import decide
 from crag.correction.strips import choose, recompose, score_of
 from crag.papers.metrics.citing import cited
-from crag.papers.released.reflection import ReleasedSettings, short_form_score
 from crag.parts import Candidate
+from crag.reflection.scoring import critique_of
 from crag.reflection_tokens import RELEVANCE, SUPPORT, UTILITY
+from crag.settings import Settings
 from crag.state import Source, Strip
 
 RUNS = 2000
@@ -79,9 +80,8 @@ def test_the_best_strips_of_the_published_files() -> None:
     agree("best 5 in order", RUNS, one)
 
 
-@pytest.mark.parametrize("form", ["graded", "desired only"])
-def test_equations_3_and_4_of_self_rag(form: str) -> None:
-    compat: Any = frozenset({"desired_token_only"} if form != "graded" else ())
+def test_the_graded_scores_of_self_rag() -> None:
+    """Equation 3 with the grades of Appendix A.3."""
 
     def share(seen: Any, token: str) -> float:
         mass = sum((seen or {}).values())
@@ -90,23 +90,17 @@ def test_equations_3_and_4_of_self_rag(form: str) -> None:
     def one(draw: random.Random) -> tuple[float, float]:
         candidate = judged(draw)
         weights = [draw.choice([0.0, 0.5, 1.0, 2.0]) for _ in range(3)]
-        options = ReleasedSettings(
-            weight_relevance=weights[0], weight_support=weights[1], weight_utility=weights[2],
-            compat=compat,
-        )  # fmt: skip
+        named = ("weight_relevance", "weight_support", "weight_utility")
+        settings = Settings.model_validate(dict(zip(named, weights, strict=True)))
         rel = share(candidate.relevance, "[Relevant]")
-        sup = share(candidate.support, SUPPORT[0])
-        use = share(candidate.utility, "[Utility:5]")
-        if form == "graded":
-            sup += 0.5 * share(candidate.support, SUPPORT[1])
-            grades = zip((-1, -0.5, 0, 0.5), UTILITY, strict=False)
-            use += sum(grade * share(candidate.utility, token) for grade, token in grades)
+        sup = share(candidate.support, SUPPORT[0]) + 0.5 * share(candidate.support, SUPPORT[1])
+        grades = zip((-1, -0.5, 0, 0.5, 1), UTILITY, strict=True)
+        use = sum(grade * share(candidate.utility, token) for grade, token in grades)
         total = math.exp(candidate.mean_log_probability)
         total += weights[0] * rel + weights[1] * sup + weights[2] * use
-        scored = short_form_score(candidate, options, has_passage=True)
-        return round(scored.total, 9), round(total, 9)
+        return round(critique_of(candidate, 0, settings)["total"], 9), round(total, 9)
 
-    agree(f"Equations 3 and 4, {form}", RUNS, one)
+    agree("scores of Self-RAG", RUNS, one)
 
 
 def judged(draw: random.Random) -> Candidate:

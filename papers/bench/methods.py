@@ -44,7 +44,7 @@ from crag.nodes.search import Search
 from crag.papers.bench.corpus import HOST
 from crag.papers.bench.examples import Example
 from crag.papers.bench.verdicts import verdict
-from crag.papers.released.rules import ReleasedRules
+from crag.papers.released.long_form import RELEASED
 from crag.parts import ChatModel, Evaluator, Parts, WebSearcher
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.evaluator_calls import scores_of
@@ -142,7 +142,7 @@ def build_self_rag_web(parts: Parts) -> Graph:
     if parts.searcher is None:
         raise CragError("self_rag_web searches Wikipedia: give Parts(searcher=…)")
     both = WithIntroductions(base=parts.retriever, searcher=parts.searcher)
-    return build_self_rag(replace(parts, retriever=both), rules=ReleasedRules())
+    return build_self_rag(replace(parts, retriever=both), algorithms=RELEASED)
 
 
 def build_rag_reranked(parts: Parts) -> Graph:
@@ -321,7 +321,7 @@ def _released(entry: GraphEntry) -> Method:
     """Return the method of a graph; one that reflects follows the settings of the papers."""
     if "reflection" not in entry.needs:
         return Method(entry.build, entry.needs)
-    return Method(partial(resolve_name(entry.builder), rules=ReleasedRules()), entry.needs)
+    return Method(partial(resolve_name(entry.builder), algorithms=RELEASED), entry.needs)
 
 
 METHODS: Mapping[str, Method] = MappingProxyType({

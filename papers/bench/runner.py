@@ -40,7 +40,7 @@ PART_FAILED: frozenset[EventKind] = frozenset(
 )
 """Events of parts that failed: a row with one no longer measures its method."""
 RowOutcome = Outcome | Literal["failed"]
-_CRITIQUED = ("cited", "score", "flags", "tokens", "raw")
+_CRITIQUED = ("cited", "score", "flags", "raw")
 
 
 class Row(TypedDict):

@@ -13,14 +13,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 from unittest import mock
 
+from crag.papers.released.long_form import released_long_form
 from crag.papers.released.official import Case, program, run_main, stand_in, stand_ins
-from crag.papers.released.reflection import (
-    RELEASED_LONG,
-    RELEASED_SHORT,
-    Compat,
-    ReleasedSettings,
-)
-from crag.papers.released.rules import ReleasedRules
+from crag.papers.released.reflection import released_settings, released_short_form
 from crag.papers.released.scripted_model import (
     ScriptedModel,
     ScriptedReflection,
@@ -30,9 +25,7 @@ from crag.papers.released.scripted_model import (
 )
 from crag.papers.tasks import profile_of
 from crag.parts import Passage
-from crag.reflection.beam import long_form
 from crag.reflection.driver import Asked, Driver
-from crag.reflection.short_form import short_form
 from crag.settings import Mode
 from crag.state import OfferedPassage
 
@@ -105,31 +98,23 @@ class Limits(NamedTuple):
         return cls(delta, (2, 1, 3)[seed % 3], (5, 2, 4, 3, 6, 5, 7)[seed % 7])
 
 
-def ours(case: Asking, seed: int, without: Compat | None = None) -> Answer:
-    """Return what crag answers with the options that restore the released behaviour.
-
-    `without` is one of them that is left out.
-    """
-    released: frozenset[Compat] = RELEASED_SHORT if case.is_short else RELEASED_LONG
-    if case.program == "biography":
-        biography: frozenset[Compat] = frozenset({"released_biography"})
-        released = released - {"released_citations"} | biography
-    if without is not None:
-        released -= {without}
-    settings = ReleasedSettings(
-        retrieval_mode=case.mode, accumulation="product", max_new_tokens=40,
-        ignore_no_support=case.ignore_no_support, compat=released, **Limits.of(seed)._asdict(),
-    )  # fmt: skip
-    task = {"asqa": "asqa", "closed": "pubhealth"}.get(case.program, "popqa")
-    instruction = profile_of(task).instruction_for(QUESTION)
+def ours(case: Asking, seed: int) -> Answer:
+    """Return what crag answers as the released program."""
+    task = {"open": "popqa", "closed": "pubhealth"}.get(case.program, case.program)
+    settings = released_settings({
+        "task": task, "form": "short" if case.is_short else "long", "released": True,
+        "log_ratio": case.is_short, "retrieval_mode": case.mode, "max_new_tokens": 40,
+        "ignore_no_support": case.ignore_no_support, **Limits.of(seed)._asdict(),
+    })  # fmt: skip
+    asked_as = "popqa" if task == "biography" else task
     passages = tuple(
         OfferedPassage(title=one.title, text=one.text, label="document", grade="", strips=[])
         for one in PASSAGES
     )
+    instruction = profile_of(asked_as).instruction_for(QUESTION)
     asked = Asked(instruction, QUESTION, closed=case.program == "closed", passages=passages)
-    backend = ScriptedReflection(ScriptedModel(seed, case.style), case.style)
-    driver = Driver(backend, settings, rules=ReleasedRules())
-    record = short_form(asked, driver) if case.is_short else long_form(asked, driver)
+    driver = Driver(ScriptedReflection(ScriptedModel(seed, case.style), case.style), settings)
+    record = (released_short_form if case.is_short else released_long_form)(asked, driver)
     cited = [record["passages"][place]["title"] for place in record["cited"]]
     return record["answer"], cited if case.program == "asqa" else []
 

@@ -12,7 +12,6 @@ from collections.abc import Collection, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from crag.parts import Passage, Prefix
 from crag.reflection.backends.candidates import Position, Row, TokenReflection
 from crag.reflection_tokens import CLOSE, END, GROUPS, RETRIEVE, TOKENS
 
@@ -147,13 +146,6 @@ class ScriptedReflection(TokenReflection):
     def approximation(self) -> str:
         """Nothing, whatever tokens it lacks."""
         return ""
-
-    def load(self) -> None:
-        """Do nothing."""
-
-    def _fits(self, prefix: Prefix, passage: Passage, most: int) -> bool:
-        del prefix, passage, most
-        return True
 
     def _generated(self, prompts: Sequence[str], most: int, stops: Collection[str]) -> list[Row]:
         return [self._row(self._model.write(prompt, most), {END, *stops}) for prompt in prompts]

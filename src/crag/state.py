@@ -174,10 +174,7 @@ class Choice(TypedDict):
     """Place in the beam, from 0."""
     action: RetrievalAction
     ratio: float | None
-    """What was compared with delta; None if the mode alone decided, or if it is infinite."""
-    emitted: str
-    probabilities: dict[str, float]
-    """Of the Retrieve tokens that were seen, not normalised."""
+    """What was compared with delta; None if the mode alone decided."""
     why: str
 
 
@@ -189,11 +186,8 @@ class Critique(TypedDict):
     """Place in the beam of the hypothesis that it continues."""
     passage: int | None
     """Index into the passages of the run; None without a passage."""
-    title: str
     text: str
     """As generated, with tokens."""
-    probabilities: dict[str, dict[str, float]]
-    """Normalised, by group; groups that were not seen are absent."""
     relevance: float | None
     support: float | None
     """0 to 1; None without passage, or where nothing was generated."""
@@ -202,6 +196,10 @@ class Critique(TypedDict):
     sequence: float
     """0 to 1."""
     total: float
+    doubts: list[str]
+    """The tokens by which the model objects to passage or text."""
+    quoted: bool
+    """It is a quotation from a passage that has the question's names."""
     kept: bool
     """Long form: it stayed in the beam. Short form: the same as `chosen`. Poster's rule: it was a
     candidate for the answer."""
@@ -209,9 +207,6 @@ class Critique(TypedDict):
     """It is part of the answer, or has the same text as one that is."""
     why: str
     flags: list[Flag]
-    quotation_score: NotRequired[float]
-    """Of its best quotation, on the evaluator's scale, where the passage has the question's
-    names."""
 
 
 class OfferedPassage(TypedDict):
@@ -246,16 +241,11 @@ class Beam(TypedDict):
     """Rounds so far."""
     pool: list[Hypothesis]
     """Best first."""
-    static: list[int] | None
-    """Indices of the passages that serve for every segment; None: not retrieved yet."""
     prepared: list[OfferedPassage] | None
-    """Passages to use at the first retrieval instead of a search."""
+    """Passages to use at the first retrieval, or at all of them; None: not retrieved yet."""
     flags: list[Flag]
-    tokens: int
     seconds: float
     """Spent so far."""
-    ended: Flag | None
-    """What ended the search before its depth."""
 
 
 class Reflection(TypedDict, total=False):
@@ -279,8 +269,6 @@ class Reflection(TypedDict, total=False):
     """``[n]`` refers to ``passages[cited[n - 1]]``."""
     score: float
     flags: list[Flag]
-    tokens: int
-    """Tokens generated, for all candidates together."""
 
 
 def add_chat(chat: Any, new: Any) -> Any:

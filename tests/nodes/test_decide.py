@@ -6,10 +6,9 @@ import pytest
 
 from crag.errors import SettingsError
 from crag.nodes.decide import Decide
+from crag.papers.released.long_form import RELEASED
 from crag.papers.released.reflection import released_settings
-from crag.papers.released.rules import ReleasedRules
 from crag.reflection.testing import FakeReflection, fake_decision
-from crag.reflection_tokens import NO_RETRIEVAL, RETRIEVAL
 from crag.settings import Settings
 
 ASKED: Any = {"question": "Who wrote it?"}
@@ -24,8 +23,7 @@ def test_it_writes_the_decision() -> None:
     update = decided(backend)
     assert update["reflection"]["approximation"] == "by rule"
     (choice,) = update["reflection"]["choices"]
-    assert (choice["action"], choice["ratio"], choice["emitted"]) == ("retrieve", 0.3, NO_RETRIEVAL)
-    assert choice["probabilities"] == {RETRIEVAL: 0.3, NO_RETRIEVAL: 0.7}
+    assert (choice["action"], choice["ratio"]) == ("retrieve", 0.3)
     assert choice["why"] == "0.300 is above 0.2"
     assert [prefix.instruction for prefix in backend.decided] == ["Who wrote it?"]
     assert update["usage"] == {"llm_calls": 1}
@@ -40,13 +38,11 @@ def test_a_mode_that_decides_alone_asks_nothing(mode: str, action: str) -> None:
     assert (backend.decided, update["usage"]) == ([], {})
 
 
-def test_rules_of_another_program_may_decide_and_the_short_form_apart() -> None:
-    settings = {"compat": "released_ratio"}
-    for form, action in (("short", "no_retrieve"), ("long", "retrieve")):
-        backend = FakeReflection({}, otherwise=fake_decision(0.9))
-        node = Decide(backend, ReleasedRules(), grades=True)
-        update = node.run(ASKED, released_settings({**settings, "form": form}))
-        assert update["reflection"]["choices"][0]["action"] == action
+@pytest.mark.parametrize(("released", "action"), [(True, "no_retrieve"), (False, "retrieve")])
+def test_another_program_may_decide(released: bool, action: str) -> None:
+    node = Decide(FakeReflection({}, otherwise=fake_decision(0.9)), RELEASED, grades=True)
+    settings = released_settings({"released": released, "log_ratio": released})
+    assert node.run(ASKED, settings)["reflection"]["choices"][0]["action"] == action
 
 
 def test_a_task_is_asked_in_its_own_words() -> None:

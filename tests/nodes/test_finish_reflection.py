@@ -9,12 +9,10 @@ from crag.answering.support import WordAttributor
 from crag.correction.provenance import unscored
 from crag.nodes.finish_reflection import FinishReflection
 from crag.papers.released.reflection import released_settings
-from crag.papers.released.rules import ReleasedRules
 from crag.papers.settings import PaperSettings
-from crag.parts import Passage
-from crag.reflection.scoring import critique_of, score
+from crag.reflection.scoring import critique_of
 from crag.reflection.testing import fake_candidate
-from crag.settings import CritiqueWeights, Settings
+from crag.settings import Settings
 from crag.state import Choice, Critique, OfferedPassage, Reflection, Source
 from crag.testing import FakeQuoter
 
@@ -31,22 +29,17 @@ def critique(
     place: int | None = 0, *, segment: int = 0, sure: bool = True, **shares: Any
 ) -> Critique:
     candidate = fake_candidate("It was Ada.", **shares)._replace(sure=sure)
-    scored = score(candidate, CritiqueWeights(), has_passage=place is not None)
-    shown = None if place is None else (place, Passage("T", "text"))
-    made = critique_of(candidate, scored, shown, segment=segment)
+    made = critique_of(candidate, place, Settings(), segment=segment)
     made["chosen"] = True
     return made
 
 
 def choice(action: Any = "retrieve", segment: int = 0, why: str = "it is so") -> Choice:
-    return Choice(segment=segment, hypothesis=0, action=action, ratio=None, emitted="",
-                  probabilities={}, why=why )  # fmt: skip
+    return Choice(segment=segment, hypothesis=0, action=action, ratio=None, why=why)
 
 
 def reflection(answer: str, cited: tuple[int, ...] = (0,), flags: Any = ()) -> Reflection:
-    return Reflection(
-        answer=answer, raw=answer, cited=[*cited], score=1.0, flags=[*flags], tokens=3
-    )
+    return Reflection(answer=answer, raw=answer, cited=[*cited], score=1.0, flags=[*flags])
 
 
 def state(answer: str = "It was Ada.", **replaced: Any) -> Any:
@@ -140,13 +133,13 @@ def test_text_that_no_passage_bears_out_gives_way_to_a_quotation(
 @pytest.mark.parametrize(("replaced", "problem"), GIVES_WAY)
 @pytest.mark.parametrize(
     "settings",
-    [{"require_citations": False}, {"task": "popqa"}, {"compat": "released_citations"}],
+    [{"require_citations": False}, {"task": "popqa"}, {"released": True}],
 )
 def test_as_released_or_unchecked_the_text_of_the_model_stays(
     replaced: dict[str, Any], problem: str, settings: Any
 ) -> None:
     given = state(**replaced)
-    node = FinishReflection(WordAttributor(), FakeQuoter(), ReleasedRules())
+    node = FinishReflection(WordAttributor(), FakeQuoter())
     update = node.run(given, released_settings(settings))
     assert "uncited_answer" not in kinds(update), problem
     assert given["reflection"]["answer"].rstrip(".") in update["answer"], problem
@@ -157,7 +150,7 @@ def test_text_without_a_passage_and_quotations_of_a_back_end_do_not_give_way() -
     alone = state("The kettle boils.", critiques=[critique(None)])
     assert kinds(node.run(alone, Settings())) == ["own_knowledge"]
     quoted = state("The kettle boils.")
-    quoted["reflection"]["critiques"][0]["quotation_score"] = 0.9
+    quoted["reflection"]["critiques"][0]["quoted"] = True
     assert node.run(quoted, Settings())["answer"] == "The kettle boils [1]."
 
 
@@ -235,9 +228,9 @@ def test_it_abstains_and_says_why(replaced: Any, why: str) -> None:
     assert (update["events"][-1]["kind"], update["events"][-1]["detail"]) == ("abstained", why)
 
 
-@pytest.mark.parametrize("as_published", [{"task": "popqa"}, {"compat": "released_ratio"}])
+@pytest.mark.parametrize("as_published", [{"task": "popqa"}, {"released": True}])
 def test_papers_and_released_programs_take_what_is_unsure_as_an_answer(as_published: Any) -> None:
-    given, node = state(critiques=[critique(sure=False)]), FinishReflection(rules=ReleasedRules())
+    given, node = state(critiques=[critique(sure=False)]), FinishReflection()
     update = node.run(given, released_settings(as_published))
     assert update["outcome"] == "answered"
     assert update["answer"].startswith("It was Ada")

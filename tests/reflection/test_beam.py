@@ -13,9 +13,9 @@ from crag.errors import ModelError
 from crag.parts import Candidate, Decision, Passage, Prefix
 from crag.reflection.beam import joined, long_form
 from crag.reflection.driver import Driver
-from crag.reflection.scoring import CritiqueScores, critique_of, score
+from crag.reflection.scoring import critique_of
 from crag.reflection.testing import FakeReflection, Table, fake_candidate
-from crag.settings import CritiqueWeights
+from crag.settings import Settings
 from crag.state import Critique, Reflection
 from tests.reflection.scripted import (
     ASKED,
@@ -169,8 +169,7 @@ def critique(text: str, at: int | None = 0, *, relevant: bool = True, said: str 
     shares = {} if at is None else {"[Relevant]": float(relevant), "[Irrelevant]": 1 - relevant}
     support = {said: 1.0} if said else None
     candidate = Candidate(text, shares, support, None, 0.0, 1, "end")
-    scored = CritiqueScores(None, None, 0.0, 0.0, 1.0)
-    return critique_of(candidate, scored, None if at is None else (at, Passage("T", "t")))
+    return critique_of(candidate, at, Settings())
 
 
 TEXTS = st.sampled_from(["One.", "Two!", "[3] said", "[Relevant]", "x [1] y.", "[Retrieval]"])
@@ -220,7 +219,7 @@ def children(tree: Tree, path: Path, count: int) -> list[tuple[Path, bool]]:
     grown = []
     for one in PASSAGES[:count]:
         candidate = tree(prefix, Passage(one["title"], one["text"]))
-        total = score(candidate, CritiqueWeights(), has_passage=True).total
+        total = critique_of(candidate, 0, Settings())["total"]
         longer = ((*path[0], candidate.text), (*path[1], total))
         grown.append((longer, candidate.ending == "end"))
     return grown

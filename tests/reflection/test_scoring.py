@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.parts import Candidate
-from crag.reflection.scoring import graded, retrieve_ratio, score
+from crag.reflection.scoring import critique_of, graded, retrieve_ratio
 from crag.reflection_tokens import TOKENS, UTILITY
-from crag.settings import CritiqueWeights
+from crag.settings import Settings
 
 YES, NO, MORE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
 RELEVANCE = {"[Relevant]": 0.6, "[Irrelevant]": 0.2}
@@ -61,20 +61,24 @@ def test_the_ratio_is_of_yes_and_no(table: dict[str, float], ratio: float) -> No
     assert retrieve_ratio(table) == pytest.approx(ratio, abs=1e-6)
 
 
+def total(candidate: Candidate, passage: int | None = 0, **settings: Any) -> float:
+    return critique_of(candidate, passage, Settings(**settings))["total"]
+
+
 def test_the_total_is_sequence_plus_weighted_critiques() -> None:
-    scored = score(CANDIDATE, CritiqueWeights(), has_passage=True)
-    assert scored[:4] == pytest.approx((REL, SUP, UTIL, 0.5))
-    assert scored.total == pytest.approx(0.5 + REL + SUP + 0.5 * UTIL)
-    weights = CritiqueWeights(relevance=2, support=3, utility=0, sequence=0)
-    other = score(CANDIDATE, weights, has_passage=True)
-    assert other.total == pytest.approx(2 * REL + 3 * SUP)
-    alone = score(CANDIDATE, CritiqueWeights(), has_passage=False)
-    assert (alone.relevance, alone.support) == (None, None)
-    assert alone.total == pytest.approx(0.5 + 0.5 * UTIL)
+    critique = critique_of(CANDIDATE, 0, Settings())
+    parts = critique["relevance"], critique["support"], critique["utility"], critique["sequence"]
+    assert parts == pytest.approx((REL, SUP, UTIL, 0.5))
+    assert critique["total"] == pytest.approx(0.5 + REL + SUP + 0.5 * UTIL)
+    weights = {"weight_relevance": 2, "weight_support": 3, "weight_utility": 0}
+    assert total(CANDIDATE, **weights) == pytest.approx(0.5 + 2 * REL + 3 * SUP)
+    alone = critique_of(CANDIDATE, None, Settings())
+    assert (alone["relevance"], alone["support"]) == (None, None)
+    assert alone["total"] == pytest.approx(0.5 + 0.5 * UTIL)
 
 
 @pytest.mark.parametrize(
-    ("replaced", "total"),
+    ("replaced", "expected"),
     [
         ({"support": None, "utility": None}, 0.5 + REL),
         ({"relevance": None}, 0.5 + SUP + 0.5 * UTIL),
@@ -84,10 +88,28 @@ def test_the_total_is_sequence_plus_weighted_critiques() -> None:
     ],
 )
 def test_what_was_not_written_or_is_no_number_counts_nothing(
-    replaced: dict[str, Any], total: float
+    replaced: dict[str, Any], expected: float
 ) -> None:
-    candidate = CANDIDATE._replace(**replaced)
-    assert score(candidate, CritiqueWeights(), has_passage=True).total == pytest.approx(total)
+    assert total(CANDIDATE._replace(**replaced)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("sure", "score", "limit", "is_sure"),
+    [
+        (True, None, 0.5, True),
+        (False, 0.9, None, False),
+        (False, 0.9, 0.5, True),
+        (True, 0.4, 0.5, False),
+        (False, None, 0.5, False),
+    ],
+)
+def test_a_quotation_is_sure_by_itself_or_by_the_setting(
+    sure: bool, score: float | None, limit: float | None, is_sure: bool
+) -> None:
+    candidate = CANDIDATE._replace(sure=sure, quotation_score=score)
+    critique = critique_of(candidate, 0, Settings(quote_threshold=limit))
+    assert ("unsure" not in critique["flags"]) == is_sure
+    assert critique["quoted"] == (score is not None)
 
 
 @given(TABLES)
@@ -107,4 +129,4 @@ def test_the_total_is_finite_and_bounded(
     has_passage: bool,
 ) -> None:
     candidate = Candidate("x", relevance, support, utility, mean, 1, "end")
-    assert -0.5 <= score(candidate, CritiqueWeights(), has_passage=has_passage).total <= 3.5
+    assert -0.5 <= total(candidate, 0 if has_passage else None) <= 3.5

@@ -28,7 +28,6 @@ from crag.parts import (
     SegmentLimits,
 )
 from crag.plain import said
-from crag.reflection.rules import OURS, Rules
 from crag.reflection.spending import counting, total
 from crag.runtime.attempt import Attempt
 from crag.runtime.evaluator_calls import as_many
@@ -61,7 +60,23 @@ class Asked(NamedTuple):
         return Prefix(self.instruction, answered, passage, bare)
 
 
-Algorithm = Callable[[Asked, "Driver"], Reflection]
+def asked_of(state: State, settings: Settings) -> Asked:
+    """Return what an algorithm is to answer, with the passages and the decision in `state`.
+
+    A record with an answer is of an earlier question on the thread.
+    """
+    profile, known = settings.profile, reflected(state)
+    if "answer" in known:
+        known = Reflection()
+    posed, passages, choices = profile.posed(state), known.get("passages"), known.get("choices")
+    return Asked(
+        instruction=profile.instruction_for(posed["question"], posed["options"]),
+        query=posed["question"],
+        closed=profile.closed,
+        passages=None if passages is None else tuple(passages),
+        decided=choices[0] if choices else None,
+        record=known,
+    )
 
 
 class ReflectUpdate(TypedDict):
@@ -79,27 +94,25 @@ class Driver:
     retriever is asked for `Settings.k`. `clock` returns seconds.
     """
 
-    def __init__(  # noqa: PLR0913 - what a run of any algorithm depends on
+    def __init__(
         self,
         backend: ReflectionBackend,
         settings: Settings,
         *,
         retriever: BaseRetriever | None = None,
-        rules: Rules = OURS,
         node: str = "reflect",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._backend, self._retriever, self._node = backend, retriever, node
-        self.settings, self.rules, self.clock = settings, rules, clock
+        self.settings, self.clock = settings, clock
         self.events: list[Event] = []
 
-    def answer(self, state: State, algorithm: Algorithm) -> ReflectUpdate:
+    def answer(self, state: State, algorithm: "Algorithm") -> ReflectUpdate:
         """Run an algorithm; if the back end fails, its answer is empty."""
-        known = reflected(state)
-        record = Reflection(
-            choices=known.get("choices", []), passages=known.get("passages", []), critiques=[],
-            beam=None, answer="", flags=[],
-        )  # fmt: skip
+        record: Reflection = {
+            "choices": [], "passages": [], **reflected(state),
+            "critiques": [], "beam": None, "answer": "", "flags": [],
+        }  # fmt: skip
         with counting() as spent, Attempt("reflection") as attempt:
             record = algorithm(asked_of(state, self.settings), self)
         if attempt.error is not None:
@@ -140,6 +153,9 @@ class Driver:
         return [offered_document(document, place) for place, document in enumerate(kept)]
 
 
+Algorithm = Callable[[Asked, Driver], Reflection]
+
+
 def _replies(ask: Callable[..., list[Reply]], asked: Sequence[Any], *more: Any) -> list[Reply]:
     """Ask a back end; whatever it raises is a `ModelError`, which algorithms can handle."""
     with Attempt("reflection") as attempt:
@@ -148,25 +164,6 @@ def _replies(ask: Callable[..., list[Reply]], asked: Sequence[Any], *more: Any) 
         raise attempt.error
     detail = f"{type(attempt.error).__name__}: {said(attempt.error)}"
     raise ModelError("reflection", "failed", detail) from None
-
-
-def asked_of(state: State, settings: Settings) -> Asked:
-    """Return what an algorithm is to answer, with the passages and the decision in `state`.
-
-    A record with an answer is of an earlier question on the thread.
-    """
-    profile, known = settings.profile, reflected(state)
-    if "answer" in known:
-        known = Reflection()
-    posed, passages, choices = profile.posed(state), known.get("passages"), known.get("choices")
-    return Asked(
-        instruction=profile.instruction_for(posed["question"], posed["options"]),
-        query=posed["question"],
-        closed=profile.closed,
-        passages=None if passages is None else tuple(passages),
-        decided=choices[0] if choices else None,
-        record=known,
-    )
 
 
 class Offered:
@@ -190,11 +187,6 @@ class Offered:
                 self.records.append(passage)
             places[self._places[key]] = None
         return list(places)
-
-    def numbered(self, index: int | None) -> tuple[int, Passage] | None:
-        """Return a passage with its index."""
-        passage = self[index]
-        return None if index is None or passage is None else (index, passage)
 
     def __getitem__(self, index: int | None) -> Passage | None:
         """Return a passage as a model reads it."""

@@ -23,7 +23,7 @@ from crag.parts import Candidate, SegmentLimits, continuations
 from crag.reflection.cleaning import cleaned, short_answer
 from crag.reflection.driver import Asked, Driver, Offered
 from crag.reflection.retrieval_decision import opening_choice
-from crag.reflection.scoring import CritiqueScores, argmax, critique_of, objection
+from crag.reflection.scoring import argmax, critique_of, objection
 from crag.reflection_tokens import (
     FULLY,
     NO_RETRIEVAL,
@@ -38,7 +38,6 @@ from crag.state import Critique, Flag, Reflection
 ALONE = "the answer without a passage: "
 """Comes before the reason in the critique of a draft that is the whole answer."""
 _NOTHING = Candidate("", None, None, None, 0.0, 0, "end")
-_UNSCORED = CritiqueScores(None, None, 0.0, 0.0, 0.0)
 
 
 def graded_loop(asked: Asked, driver: Driver) -> Reflection:
@@ -62,10 +61,9 @@ class _GradedLoop:
         """From the passages that were of use."""
         self._draft: Critique | None = None
         self._flags: list[Flag] = []
-        self._tokens = 0
 
     def run(self) -> Reflection:
-        choice = opening_choice(self._asked, self._driver, short=True)
+        choice = opening_choice(self._asked, self._driver)
         if choice["action"] == "no_retrieve":
             final, why = self._drafted(), choice["why"]
         else:
@@ -86,7 +84,7 @@ class _GradedLoop:
             raw=_before(final[:-1]) + "".join(part["text"] for part in final[-1:]),
             cited=[part["passage"] for part in final if part["passage"] is not None],
             score=final[-1]["total"] if final else 0.0,
-            flags=list(dict.fromkeys(self._flags)), tokens=self._tokens,
+            flags=list(dict.fromkeys(self._flags)),
         )  # fmt: skip
 
     def _read(self) -> list[Critique]:
@@ -113,7 +111,7 @@ class _GradedLoop:
                     raise
                 self._flags.append("model_failed")
                 ended = "the model failed"
-            unread = critique_of(_NOTHING, _UNSCORED, self._offered.numbered(place))
+            unread = critique_of(_NOTHING, place, self._settings)
             unread["flags"], unread["why"] = [], "its grade is low" if grade == "low" else ended
             self._critiques.append(unread)
         return final
@@ -122,7 +120,7 @@ class _GradedLoop:
         """Generate with a passage and judge it; return the answer if it ends the loop."""
         draft = self._drafted() if grade == "medium" else []
         candidate, critique = self._written(draft, place)
-        critique["why"] = why = self._refusal(candidate, grade)
+        critique["why"] = why = self._refusal(candidate, critique, grade)
         if why:
             return []
         use = "of full use"
@@ -139,15 +137,15 @@ class _GradedLoop:
         critique["why"] += "; it is factual and complete"
         return answer
 
-    def _refusal(self, candidate: Candidate, grade: str) -> str:
+    def _refusal(self, candidate: Candidate, critique: Critique, grade: str) -> str:
         """Return why an answer is of no use, in a few words; empty if it is of use."""
         if argmax("relevance", candidate.relevance) != RELEVANT:
             return f"it does not say {RELEVANT}"
-        if not short_answer(candidate.text):
+        if "empty" in critique["flags"]:
             return "it is empty"
         if grade == "high" and argmax("support", candidate.support) not in (FULLY, PARTIALLY):
             return f"it says neither {FULLY} nor {PARTIALLY}"
-        undesired = objection(candidate, self._settings)
+        undesired = objection(critique, self._settings)
         return f"it says {undesired}" if undesired else ""
 
     def _drafted(self) -> list[Critique]:
@@ -166,13 +164,10 @@ class _GradedLoop:
         asked = continuations(self._asked.prefix(_before(draft)), [self._offered[place]])
         limits = SegmentLimits(self._settings.max_new_tokens, whole_answer=True)
         [candidate] = self._driver.candidates(asked, limits)
-        self._tokens += candidate.tokens
-        text, has_passage = candidate.text, place is not None
-        if not has_passage:
+        text = candidate.text
+        if place is None:
             text = text.partition(RETRIEVAL)[0].partition(OPEN)[0]
-        scored = self._driver.rules.scored(candidate, self._settings, has_passage=has_passage)
-        passage = self._offered.numbered(place)
-        critique = critique_of(candidate, scored, passage, text=text, segment=len(draft))
+        critique = critique_of(candidate, place, self._settings, text=text, segment=len(draft))
         self._critiques.append(critique)
         return candidate, critique
 

@@ -18,10 +18,10 @@ from crag.parts import (
 )
 from crag.reflection.backends.embedded import EmbeddedReflection, spread
 from crag.reflection.cleaning import cleaned
-from crag.reflection.scoring import argmax, graded, score
+from crag.reflection.scoring import argmax, critique_of, graded
 from crag.reflection.spending import counting, total
 from crag.reflection_tokens import RELEVANCE, SUPPORT, UTILITY
-from crag.settings import CritiqueWeights
+from crag.settings import Settings
 from crag.state import Strip
 from crag.testing import FakeEvaluator, FakeQuoter
 
@@ -86,7 +86,7 @@ def test_the_packaged_evaluator_finds_the_answer_and_the_passage(
     assert found[1].text.startswith("[Relevant]")
     assert "It was completed in 1889 for the World's Fair." in found[1].text
     assert found[1].text.endswith("[Fully supported][Utility:5]")
-    totals = [score(c, CritiqueWeights(), has_passage=True).total for c in found]
+    totals = [critique_of(c, 0, Settings())["total"] for c in found]
     assert max(totals) == totals[1] > 3
     assert found[2].text == "[Irrelevant][Utility:1]"
     assert found[2].support is None

@@ -1,6 +1,5 @@
 """Reflection by a model with the tokens in this process: its numbers, its limits, its files."""
 
-import logging
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,15 +64,9 @@ def test_a_plain_forward_pass_gives_the_same_numbers(backend: TransformersReflec
     assert candidate.support == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_passage_beyond_the_context_is_cut(
-    backend: TransformersReflection, caplog: pytest.LogCaptureFixture
-) -> None:
-    long = Passage("Kettle", "The kettle is red. " * 200)
-    with caplog.at_level(logging.WARNING, "crag"):
-        candidate = one(backend, question("kettle"), long, SHORT)
-    assert "is cut to" in caplog.text
-    assert candidate.relevance is not None
-    assert candidate.tokens > 0
+def test_a_prompt_beyond_the_context_is_an_error(backend: TransformersReflection) -> None:
+    with pytest.raises(ModelError, match="exceed its context of 192"):
+        one(backend, Prefix("Say on. " * 200), None, SHORT)
 
 
 @pytest.mark.parametrize(

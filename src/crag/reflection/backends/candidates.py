@@ -2,13 +2,9 @@
 
 import logging
 import math
-import re
 from abc import ABC, abstractmethod
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
-
-from langchain_core.messages import BaseMessage
 
 from crag.errors import ModelError
 from crag.parts import (
@@ -35,9 +31,10 @@ from crag.reflection_tokens import (
 from crag.state import Ending
 from crag.text.untrusted import neutral
 
+LONGEST_PASSAGE = 6000
+"""Characters; about 1,500 tokens of English, of the 4,096 that Llama 2 reads."""
 NO_LOG_PROBABILITY = 0.0
-"""For text without a language model, or from a server without log-probabilities: the sequence score
-is 1 for every text, which changes no ranking."""
+"""For text without log-probabilities: the sequence score is 1, which changes no ranking."""
 _ENDINGS: Mapping[str, Ending] = {
     RETRIEVAL: "retrieve",
     NO_RETRIEVAL: "no_retrieve",
@@ -45,8 +42,6 @@ _ENDINGS: Mapping[str, Ending] = {
     END: "end",
 }
 _logger = logging.getLogger(__name__)
-_LETTERS = re.compile(r"\w+")
-_TEXT = re.compile(r'"text"\s*:\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
 
 
 # Of models that write the tokens.
@@ -80,38 +75,23 @@ class Row(NamedTuple):
 class TokenReflection(ABC):
     """Reflect with a model that writes reflection tokens; a subclass generates.
 
-    A passage that does not fit is cut at its end, between words; the question never is. A model
-    that lacks reflection tokens runs too: its critiques are neutral, and the sequence score
-    decides.
+    A long passage is cut at its end; the question never is. A model that lacks reflection tokens
+    runs too: its critiques are neutral, and the sequence score decides.
     """
 
     _names: Mapping[int, str] | None = None
     """The reflection token of each number, and `END` for the one that ends texts, once known."""
 
     @abstractmethod
-    def load(self) -> None:
-        """Get ready now, so that errors show before a run.
-
-        Raises:
-            ModelError: the model cannot be had, or lacks a reflection token that it needs.
-        """
-
-    @abstractmethod
     def _generated(self, prompts: Sequence[str], most: int, stops: Collection[str]) -> list[Row]:
         """Return a row for each prompt, greedily, of at most so many tokens; counts as one call."""
-
-    @abstractmethod
-    def _fits(self, prefix: Prefix, passage: Passage, most: int) -> bool:
-        """Return whether a passage can be read, with so many tokens generated after it."""
 
     @property
     def approximation(self) -> str:
         """Empty for a model with the tokens; otherwise that its critiques are neutral."""
-        missing = set(TOKENS) - set((self._names or {}).values()) if self._names is not None else ()
-        if not missing:
-            return ""
-        lack = f"lacks {len(missing)} of {len(TOKENS)} reflection tokens"
-        return f"the model {lack}: critiques are neutral"
+        missing = 0 if self._names is None else len({*TOKENS} - {*self._names.values()})
+        lack = f"the model lacks {missing} of {len(TOKENS)} reflection tokens"
+        return f"{lack}: critiques are neutral" if missing else ""
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Return the distribution of Retrieve tokens after each prefix, in order, by one call.
@@ -120,7 +100,8 @@ class TokenReflection(ABC):
             ModelError: the model failed, or its reply cannot be used.
         """
         decisions: list[Decision] = []
-        for positions, text, _ in self._rows(list(map(decision_prompt, prefixes)), 1, ()):
+        prompts = list(map(decision_prompt, prefixes))
+        for positions, text, _ in self._generated(prompts, 1, ()) if prompts else ():
             if not positions:
                 raise ModelError("reflection", "empty", "the reply has no token to decide by")
             emitted = text or positions[0].token
@@ -135,31 +116,16 @@ class TokenReflection(ABC):
         Raises:
             ModelError: the model failed, or its reply cannot be used.
         """
-        if continuations:
-            self.load()
         stops = () if limits.whole_answer else RETRIEVE
         prompts = [
-            candidate_prompt(prefix, self._shown(prefix, passage, limits), is_draft=limits.is_draft)
+            candidate_prompt(prefix, _cut(passage), is_draft=limits.is_draft)
             for prefix, passage in continuations
         ]
-        rows = self._rows(prompts, limits.max_tokens, stops)
+        rows = self._generated(prompts, limits.max_tokens, stops) if prompts else []
         return [
             _candidate(row, has_passage=passage is not None, stops=stops)
             for row, (_, passage) in zip(rows, continuations, strict=True)
         ]
-
-    def _rows(self, prompts: Sequence[str], most: int, stops: Collection[str]) -> list[Row]:
-        return self._generated(prompts, most, stops) if prompts else []
-
-    def _shown(
-        self, prefix: Prefix, passage: Passage | None, limits: SegmentLimits
-    ) -> Passage | None:
-        most = limits.max_tokens
-        if passage is None or self._fits(prefix, passage, most):
-            return passage
-        cut = shortest_cut(passage, lambda shown: self._fits(prefix, shown, most))
-        _logger.warning("the passage %r is cut to %d characters", passage.title, len(cut.text))
-        return cut
 
 
 def _candidate(row: Row, *, has_passage: bool, stops: Collection[str]) -> Candidate:
@@ -185,16 +151,13 @@ def _candidate(row: Row, *, has_passage: bool, stops: Collection[str]) -> Candid
     )
 
 
-def shortest_cut(passage: Passage, fits: Callable[[Passage], bool]) -> Passage:
-    """Return the passage with the longest beginning of its text that fits, cut between words.
-
-    The text is empty where not even its first character fits.
-    """
-    text, ends = passage.text, range(1, len(passage.text) + 1)
-    most = bisect_left(ends, True, key=lambda end: not fits(passage._replace(text=text[:end])))  # noqa: FBT003 - the key's
-    kept = text[:most]
-    is_torn = most < len(text) and not text[most].isspace() and len(kept.split()) > 1
-    return passage._replace(text=(kept.rsplit(maxsplit=1)[0] if is_torn else kept).rstrip())
+def _cut(passage: Passage | None) -> Passage | None:
+    """Return a passage without what is beyond `LONGEST_PASSAGE`, cut between words."""
+    if passage is None or len(passage.text) <= LONGEST_PASSAGE:
+        return passage
+    text = passage.text[:LONGEST_PASSAGE].rsplit(maxsplit=1)[0]
+    _logger.warning("the passage %r is cut to %d characters", passage.title, len(text))
+    return passage._replace(text=text)
 
 
 # In place of such a model.
@@ -214,94 +177,29 @@ def shortened(text: str, limits: SegmentLimits) -> tuple[str, bool]:
     return " ".join(words[: limits.max_tokens]), len(words) > limits.max_tokens
 
 
-def written(
+def candidate_of(  # noqa: PLR0913 - what a model with the tokens says by them
     text: str,
     *,
     relevance: Probabilities | None,
     support: Probabilities | None,
     utility: Probabilities | None,
-) -> str:
-    """Return ``[Relevant]text[Fully supported][Utility:5]`` with the likeliest token of each."""
+    ending: Ending,
+    sure: bool = True,
+    mean_log_probability: float = NO_LOG_PROBABILITY,
+    quotation_score: float | None = None,
+) -> Candidate:
+    """Return a candidate that reads ``[Relevant]text[Fully supported][Utility:5]``.
+
+    The tokens are the likeliest of each group.
+    """
     after = argmax("support", support) + argmax("utility", utility)
-    return argmax("relevance", relevance) + text + after
+    return Candidate(
+        argmax("relevance", relevance) + text + after, relevance, support, utility,
+        mean_log_probability, len(text.split()), ending, sure=sure,
+        quotation_score=quotation_score,
+    )  # fmt: skip
 
 
 def nothing(relevance: Probabilities | None) -> Candidate:
     """Return a candidate without text; its sequence score is 0."""
     return Candidate("", relevance, None, None, NO_LOG_PROBABILITY, 0, "end")
-
-
-# Of chat models that reply in JSON, and whose server lists log-probabilities.
-
-
-class Token(NamedTuple):
-    """One token of a reply."""
-
-    text: str
-    log_probability: float
-    others: Mapping[str, float]
-    """Log-probabilities of the likeliest tokens at this position, mostly with this one."""
-    start: int
-    """Where it stands in the reply."""
-
-
-def tokens_of(message: BaseMessage | None) -> list[Token]:
-    """Return the tokens of a reply; none if the server sent none, or in an unknown form.
-
-    What OpenAI's protocol calls ``logprobs`` arrives in the message's metadata.
-    """
-    metadata = message.response_metadata.get("logprobs") if message is not None else None
-    entries = metadata.get("content") if isinstance(metadata, Mapping) else None
-    tokens: list[Token] = []
-    start = 0
-    try:
-        for entry in entries or ():
-            text, listed = str(entry["token"]), [entry, *(entry.get("top_logprobs") or ())]
-            others = {one["token"]: float(one["logprob"]) for one in listed}
-            if any(map(math.isnan, others.values())):
-                return []
-            tokens.append(Token(text, others[text], others, start))
-            start += len(text)
-    except (KeyError, TypeError, ValueError):
-        return []
-    return tokens
-
-
-def of_labels(
-    tokens: Sequence[Token], field: str, labels: Mapping[str, str]
-) -> dict[str, float] | None:
-    """Return the probability of each label of a field, as far as it was seen, or None.
-
-    `labels` maps a label, as written in the JSON, to its name in the result. A label is known by
-    the first token of its value, so no two may begin alike. Quotation marks within a text are
-    escaped there, so that it cannot hold a field.
-    """
-    reply = "".join(token.text for token in tokens)
-    place = max((one.end() for one in re.finditer(rf'"{field}"\s*:\s*"?', reply)), default=-1)
-    shares: dict[str, float] = {}
-    for token in tokens:
-        before = token.text[: max(0, place - token.start)]
-        if not token.start <= place < token.start + len(token.text):
-            continue
-        for text, log_probability in token.others.items():
-            rest = text.removeprefix(before) if text.startswith(before) else ""
-            letters = _LETTERS.match(rest.lstrip(' "'))
-            beginning = letters[0].casefold() if letters else None
-            fitting = [
-                name for label, name in labels.items() if beginning and label.startswith(beginning)
-            ]
-            if len(fitting) == 1:
-                shares[fitting[0]] = shares.get(fitting[0], 0.0) + math.exp(log_probability)
-    return {name: min(1.0, share) for name, share in shares.items()} or None
-
-
-def of_text(tokens: Sequence[Token]) -> tuple[float, int] | None:
-    """Return the mean log-probability of the tokens of the field ``text``, and their number."""
-    *_, field = (None, *_TEXT.finditer("".join(token.text for token in tokens)))
-    first, last = field.span(1) if field else (0, 0)
-    inside = [
-        token.log_probability
-        for token in tokens
-        if token.start < last and token.start + len(token.text) > first
-    ]
-    return (min(0.0, math.fsum(inside) / len(inside)), len(inside)) if inside else None

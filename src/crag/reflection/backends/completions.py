@@ -3,7 +3,7 @@
 import os
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
@@ -12,7 +12,6 @@ from langgraph.constants import TAG_NOSTREAM
 from crag.answering.model_calls import reason_of
 from crag.errors import ModelError, ModelProblem
 from crag.events import redact
-from crag.parts import Passage, Prefix
 from crag.plain import said, shortened
 from crag.reflection.backends.candidates import Position, Row, TokenReflection
 from crag.reflection.spending import spend
@@ -20,13 +19,10 @@ from crag.reflection_tokens import END, GROUPS, TOKENS, tokens_missing
 from crag.state import Usage
 
 if TYPE_CHECKING:
-    from langchain_core.outputs import LLMResult
     from langchain_openai import OpenAI
 
 TOP = 20
 """Log-probabilities asked for at each position: vLLM's default limit."""
-LONGEST_PASSAGE = 6000
-"""Characters; about 1,500 tokens of English, of the 4,096 that Llama 2 reads."""
 AS_ID = "token_id:"
 """What vLLM puts before the number of a token that it was asked to name by number."""
 _LARGEST_GROUP = max(map(len, GROUPS.values()))
@@ -42,15 +38,13 @@ _ALL = 1_000_000
 _LONGEST = 300
 """Characters of the server's own words."""
 _KEY: tuple[ModelProblem, str] = "key", "refused the key. Check OPENAI_API_KEY or `api_key`"
-_UNKNOWN: tuple[ModelProblem, str] = (
-    "unknown", "does not serve it under this name, or not at this URL: /v1/completions, /tokenize",
-)  # fmt: skip
-_TOO_MUCH: tuple[ModelProblem, str] = (
-    "failed", "refused the request. Raise --max-logprobs, or lower `longest_passage`",
-)  # fmt: skip
+_UNKNOWN = "does not serve it under this name, or not at this URL: /v1/completions, /tokenize"
 _ADVICE: Mapping[int | None, tuple[ModelProblem, str]] = {
-    400: _TOO_MUCH, 401: _KEY, 403: _KEY, 404: _UNKNOWN,
-}  # fmt: skip
+    400: ("failed", "refused the request. Raise --max-logprobs, or shorten the question"),
+    401: _KEY,
+    403: _KEY,
+    404: ("unknown", _UNKNOWN),
+}
 """The kind of a failure, and what the server did and what to do, by the status of its reply."""
 _OTHERWISE: tuple[ModelProblem, str] = (
     "failed", "failed, or did not reply in time. Check `base_url`, that it runs, and its log",
@@ -69,7 +63,6 @@ class CompletionsReflection(TokenReflection):
     asked for the number of each token. llama.cpp's server cannot stop at Retrieve tokens: the text
     that follows them is cut off here.
 
-    A passage has at most `longest_passage` characters, since the server's context is not known.
     Without `api_key` it is taken from OPENAI_API_KEY; servers of one's own need none. Without
     `tokens_required` a model may lack reflection tokens.
 
@@ -84,7 +77,6 @@ class CompletionsReflection(TokenReflection):
         base_url: str,
         api_key: str | None = None,
         top: int = TOP,
-        longest_passage: int = LONGEST_PASSAGE,
         timeout: float = 60.0,
         retries: int = 2,
         tokens_required: bool = True,
@@ -94,7 +86,7 @@ class CompletionsReflection(TokenReflection):
         """The server's name, without what a URL may hold beside it."""
         self._key = api_key or os.environ.get("OPENAI_API_KEY", "")
         self._top, self._timeout, self._retries = top, timeout, retries
-        self._tokens_required, self._longest_passage = tokens_required, longest_passage
+        self._tokens_required = tokens_required
 
     def __repr__(self) -> str:
         return f"CompletionsReflection({self._model!r}, {self._host!r})"
@@ -107,10 +99,6 @@ class CompletionsReflection(TokenReflection):
         """
         if self._names is None:
             self._names = self._asked_names()
-
-    def _fits(self, prefix: Prefix, passage: Passage, most: int) -> bool:
-        del prefix, most
-        return len(passage.text) <= self._longest_passage
 
     def _generated(self, prompts: Sequence[str], most: int, stops: Collection[str]) -> list[Row]:
         from openai import OpenAIError
@@ -126,9 +114,10 @@ class CompletionsReflection(TokenReflection):
         except (OpenAIError, ValueError, TypeError, KeyError, AttributeError) as error:
             # A malformed reply raises any of these; the cause may spell out the key.
             raise self._error(error) from None
-        spend(_usage(result))
-        if len(rows) != len(prompts):
-            raise self._unusable(f"{len(rows)} completions for {len(prompts)} prompts")
+        counted = (result.llm_output or {}).get("token_usage") or {}
+        names = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
+        tokens = {ours: int(counted.get(one) or 0) for ours, one in names.items() if counted}
+        spend(cast("Usage", {"llm_calls": 1, **tokens}))
         return rows
 
     def _read(self, text: str, information: Mapping[str, Any], stops: Collection[str]) -> Row:
@@ -139,14 +128,10 @@ class CompletionsReflection(TokenReflection):
         listed, names = _listed(logs), self._names or {}
         most = max((len(top) for _, _, top in listed), default=_LARGEST_GROUP)
         if most < _LARGEST_GROUP:
-            raise self._unusable(
-                f"{most} log-probabilities for each token, but a group of reflection tokens has "
-                f"{_LARGEST_GROUP}. Allow more (vLLM: --max-logprobs 20)"
-            )
+            few = f"{most} log-probabilities for each token, fewer than a group of tokens has"
+            raise self._unusable(f"{few}. Allow more (vLLM: --max-logprobs 20)")
         positions: list[Position] = []
         for token, own, top in listed:
-            if not token.startswith(AS_ID):
-                raise self._unusable("tokens that are not named by number")
             numbered = {int(name.removeprefix(AS_ID)): p for name, p in top.items()}
             seen = {names[number]: p for number, p in numbered.items() if number in names}
             name = names.get(int(token.removeprefix(AS_ID)), "")
@@ -223,12 +208,3 @@ def _listed(logs: Any) -> list[tuple[str, float | None, Mapping[str, float]]]:
         )
         for token in logs["content"]
     ]
-
-
-def _usage(result: "LLMResult") -> Usage:
-    counted = (result.llm_output or {}).get("token_usage") or {}
-    usage = Usage(llm_calls=1)
-    if counted:
-        usage["input_tokens"] = int(counted.get("prompt_tokens") or 0)
-        usage["output_tokens"] = int(counted.get("completion_tokens") or 0)
-    return usage

@@ -27,7 +27,7 @@ from crag.parts import (
     Quoter,
     SegmentLimits,
 )
-from crag.reflection.backends.candidates import nothing, prose, shortened, written
+from crag.reflection.backends.candidates import candidate_of, nothing, prose, shortened
 from crag.reflection.spending import spend
 from crag.reflection_tokens import RELEVANCE, RETRIEVAL, RETRIEVE, SUPPORT, UTILITY, without_tokens
 from crag.runtime.evaluator_calls import score_passages
@@ -49,7 +49,7 @@ class _Reading(NamedTuple):
 
     passage: Passage
     score: float
-    quotations: tuple[Quotation, ...]
+    quotations: list[Quotation]
 
 
 class EmbeddedReflection:
@@ -93,35 +93,26 @@ class EmbeddedReflection:
         made: dict[Continuation, Candidate] = {}
         for prefix in dict.fromkeys(continuation.prefix for continuation in continuations):
             passages = [p for other, p in continuations if other == prefix and p is not None]
-            made |= self._after(prefix, tuple(dict.fromkeys(passages)), limits)
+            said = Passage("", without_tokens(prefix.answered))
+            readings = [
+                reading._replace(
+                    quotations=[q for q in reading.quotations if not is_quoted(q.text, said)]
+                )
+                for reading in self._remembered(prefix.question, tuple(dict.fromkeys(passages)))
+            ]
+            every = [quotation.text for reading in readings for quotation in reading.quotations]
+            for reading in readings:
+                candidate = self._candidate(reading, every, prefix.question, limits)
+                made[Continuation(prefix, reading.passage)] = candidate
         return [made.get(continuation) or nothing(None) for continuation in continuations]
-
-    def _after(
-        self, prefix: Prefix, passages: tuple[Passage, ...], limits: SegmentLimits
-    ) -> dict[Continuation, Candidate]:
-        said = Passage("", without_tokens(prefix.answered))
-        readings = [
-            reading._replace(
-                quotations=tuple(one for one in reading.quotations if not is_quoted(one.text, said))
-            )
-            for reading in self._remembered(prefix.question, passages)
-        ]
-        every = [quotation for reading in readings for quotation in reading.quotations]
-        return {
-            Continuation(prefix, reading.passage): self._candidate(
-                reading, every, prefix.question, limits
-            )
-            for reading in readings
-        }
 
     def _readings(self, question: str, passages: Sequence[Passage]) -> list[_Reading]:
         scores = self._scores(question, passages)
-        return [
-            _Reading(passage, score, tuple(self._quoter.quote(question, _strips(passage, score))))
-            if passage.text.strip()
-            else _Reading(passage, score, ())
+        quoted = [
+            self._quoter.quote(question, _strips(passage, score)) if passage.text.strip() else []
             for passage, score in zip(passages, scores, strict=True)
         ]
+        return list(map(_Reading, passages, scores, quoted))
 
     def _scores(self, question: str, passages: Sequence[Passage]) -> list[float]:
         scored = score_passages(self._evaluator, question, passages, node="reflect")
@@ -133,7 +124,7 @@ class EmbeddedReflection:
         return scored.found
 
     def _candidate(
-        self, reading: _Reading, every: Sequence[Quotation], question: str, limits: SegmentLimits
+        self, reading: _Reading, every: Sequence[str], question: str, limits: SegmentLimits
     ) -> Candidate:
         """Quote the best, and in short form as many of the next best as fit, and judge that."""
         passage, thresholds = reading.passage, self._evaluator.thresholds
@@ -148,26 +139,20 @@ class EmbeddedReflection:
         ending: Ending = "length" if is_cut else "end"
         if text and not is_cut and not limits.whole_answer:
             given = Passage("", text)
-            is_more_left = any(not is_quoted(quotation.text, given) for quotation in every)
-            ending = "retrieve" if is_more_left else "end"
+            ending = "end" if all(is_quoted(other, given) for other in every) else "retrieve"
         best = max((quotation.score for quotation in taken), default=LOWEST)
-        sure = any(quotation.sure for quotation in taken) or not taken
         useful = degree_of(best, thresholds) if text else 0.0
-        relevance = spread(RELEVANCE, degree_of(reading.score, thresholds))
-        # The grades of IsSup are listed the best first.
-        support = spread(SUPPORT[::-1], self._supported(text, passage)) if text else None
-        # A model with the tokens writes IsUse once, where its answer ends.
-        utility = spread(UTILITY, useful) if ending == "end" else None
         is_named = not names_lacking(question, f"{passage.title} {passage.section} {passage.text}")
-        return Candidate(
-            text=written(text, relevance=relevance, support=support, utility=utility),
-            relevance=relevance,
-            support=support,
-            utility=utility,
+        return candidate_of(
+            text,
+            relevance=spread(RELEVANCE, degree_of(reading.score, thresholds)),
+            # The grades of IsSup are listed the best first.
+            support=spread(SUPPORT[::-1], self._supported(text, passage)) if text else None,
+            # A model with the tokens writes IsUse once, where its answer ends.
+            utility=spread(UTILITY, useful) if ending == "end" else None,
             mean_log_probability=math.log(max(useful, _LEAST)),
-            tokens=len(text.split()),
             ending=ending,
-            sure=sure and is_named,
+            sure=is_named and (not taken or any(quotation.sure for quotation in taken)),
             quotation_score=best if is_named else None,
         )
 

@@ -25,18 +25,8 @@ from crag.parts import (
 )
 from crag.plain import said
 from crag.prompts import PACKAGED, Prompts
-from crag.reflection.backends.candidates import (
-    NO_LOG_PROBABILITY,
-    nothing,
-    of_labels,
-    of_text,
-    prose,
-    shortened,
-    tokens_of,
-    written,
-)
+from crag.reflection.backends.candidates import candidate_of, nothing, prose, shortened
 from crag.reflection.cleaning import cleaned
-from crag.reflection.scoring import argmax
 from crag.reflection.spending import spend
 from crag.reflection_tokens import (
     CONTINUE,
@@ -112,15 +102,13 @@ class Said(NamedTuple):
 class PromptedReflection:
     """Ask a chat model for text and critiques together, in one call for each continuation.
 
-    The critiques are those of Self-RAG's critic. Each is a field of JSON in the reply.
-    Probabilities are those that the server sends for its tokens
-    (``ChatOpenAI(logprobs=True, top_logprobs=5)``), and without them 1 and 0; the mean
-    log-probability is then 0.
+    The critiques are those of Self-RAG's critic. Each is a field of JSON in the reply, whose label
+    has the probability 1; the mean log-probability is 0.
 
     A passage judged irrelevant has no IsSup. IsUse is given where a text ends the answer, as a
     model with the tokens does. A text of more words than the segment may have tokens is cut; the
     model itself is not limited, since half a form cannot be read. All calls of a round run at the
-    same time, whatever their prefixes, and equal ones are made once.
+    same time, whatever their prefixes.
     """
 
     approximation = "a chat model without reflection tokens was asked for IsRel, IsSup and IsUse"
@@ -134,16 +122,16 @@ class PromptedReflection:
         Raises:
             ModelError: a call failed, or its reply is malformed.
         """
-        asked = [
-            ("reflect_next" if one.answered else "reflect_retrieve", one, one.passage)
+        calls = [
+            self._call("reflect_next" if one.answered else "reflect_retrieve", one, one.passage)
             for one in prefixes
         ]
         decisions: list[Decision] = []
-        for reply in self._said(asked):
+        for reply in self._asker.ask_all(calls):
             if reply.form is None:
                 raise self._asker.failure(reply)
-            shares = _probabilities(reply, "retrieval")
-            decisions.append(Decision(shares, argmax("retrieve", shares)))
+            emitted = _TOKENS["retrieval"][reply.form.retrieval]
+            decisions.append(Decision(_probabilities(reply.form, "retrieval"), emitted))
         return decisions
 
     def candidates(
@@ -158,64 +146,47 @@ class PromptedReflection:
             ModelError: this happened to every call.
         """
         kind = "reflect_answer" if limits.whole_answer else "reflect_segment"
-        asked = [
-            (kind if passage else f"{kind}_alone", prefix, passage)
+        calls = [
+            self._call(kind if passage else f"{kind}_alone", prefix, passage)
             for prefix, passage in continuations
         ]
         return [
             _candidate(reply, limits, has_passage=continuation.passage is not None)
-            for reply, continuation in zip(self._said(asked), continuations, strict=True)
+            for reply, continuation in zip(self._asker.ask_all(calls), continuations, strict=True)
         ]
 
-    def _said(self, asked: Sequence[tuple[str, Prefix, Passage | None]]) -> list[Said]:
-        """Return the reply to each form, named by its prompt; equal ones are asked for once."""
-        keys = [
-            (name, neutral(prefix.instruction), _material(prefix, passage))
-            for name, prefix, passage in asked
-        ]
-        distinct = list(dict.fromkeys(keys))
-        calls = [
-            Call(FORMS[name], self._prompts.render(name, question=question, knowledge=material))
-            for name, question, material in distinct
-        ]
-        replies = dict(zip(distinct, self._asker.ask_all(calls), strict=True))
-        return [replies[key] for key in keys]
+    def _call(self, name: str, prefix: Prefix, passage: Passage | None) -> Call:
+        """Fence what was written so far and the passage; neither can close its tags."""
+        before = cleaned(prefix.answered).replace("<", "‹")
+        parts = [f"<written>\n{before}\n</written>"] if before else []
+        if passage is not None:
+            text = neutral(f"{passage.title}\n{passage.text[:LONGEST_PASSAGE]}").strip()
+            parts.append(f"<passage>\n{text}\n</passage>")
+        values = {"question": neutral(prefix.instruction), "knowledge": "\n\n".join(parts)}
+        return Call(FORMS[name], self._prompts.render(name, **values))
 
 
-def _material(prefix: Prefix, passage: Passage | None) -> str:
-    """Fence what was written so far and the passage; neither can close its tags."""
-    before = cleaned(prefix.answered).replace("<", "‹")
-    parts = [f"<written>\n{before}\n</written>"] if before else []
-    if passage is not None:
-        text = neutral(f"{passage.title}\n{passage.text[:LONGEST_PASSAGE]}").strip()
-        parts.append(f"<passage>\n{text}\n</passage>")
-    return "\n\n".join(parts)
-
-
-def _candidate(reply: Said, limits: SegmentLimits, *, has_passage: bool) -> Candidate:
-    form = reply.form
+def _candidate(said: Said, limits: SegmentLimits, *, has_passage: bool) -> Candidate:
+    form = said.form
     if form is None:
         return nothing({} if has_passage else None)
     text, is_cut = shortened(prose(without_marks(in_our_format(form.text, {1}))), limits)
     ending: Ending = "length" if is_cut else getattr(form, "next", "end")
-    relevance = _probabilities(reply, "relevance") if has_passage else None
     is_judged = has_passage and text and form.relevance == "relevant"
-    support = _probabilities(reply, "support") if is_judged else None
-    utility = _probabilities(reply, "utility") if ending == "end" else None
-    sent = of_text(tokens_of(reply.reply.message)) if text else None
-    mean, tokens = sent or (NO_LOG_PROBABILITY, len(text.split()))
-    whole = written(text, relevance=relevance, support=support, utility=utility)
-    sure = not reply.reply.cut
-    return Candidate(whole, relevance, support, utility, mean, tokens, ending, sure=sure)
+    return candidate_of(
+        text,
+        relevance=_probabilities(form, "relevance") if has_passage else None,
+        support=_probabilities(form, "support") if is_judged else None,
+        utility=_probabilities(form, "utility") if ending == "end" else None,
+        ending=ending,
+        sure=not said.reply.cut,
+    )
 
 
-def _probabilities(reply: Said, field: str) -> Probabilities:
-    """Return the probabilities that the server sent for a field, or else 1 for its label."""
-    names, label = _TOKENS[field], getattr(reply.form, field)
-    sent = of_labels(tokens_of(reply.reply.message), field, names)
-    if sent and names[label] in sent:
-        return sent
-    return {token: float(token == names[label]) for token in names.values()}
+def _probabilities(form: Any, field: str) -> Probabilities:
+    """Return the probability 1 for the label of a field."""
+    labels = _TOKENS[field]
+    return {token: float(token == labels[getattr(form, field)]) for token in labels.values()}
 
 
 class FormAsker:

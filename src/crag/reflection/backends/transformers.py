@@ -10,12 +10,10 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-from crag.errors import ModelError, SettingsError
+from crag.errors import ModelError
 from crag.extras import require
-from crag.parts import Passage, Prefix
 from crag.plain import first_line
 from crag.reflection.backends.candidates import Position, Row, TokenReflection
-from crag.reflection.prompt_format import candidate_prompt
 from crag.reflection.spending import spend
 from crag.reflection_tokens import END, token_ids
 from crag.state import Usage
@@ -32,7 +30,7 @@ class TransformersReflection(TokenReflection):
     `model` is a folder as transformers saves it, or an id on the Hugging Face hub. `device` is a
     name such as "cuda:0"; without it CUDA is used where there is one. `dtype` "auto" is the type
     the weights were saved in. All prompts of a call, whatever their prefixes, go through the model
-    together, padded on the left; more than `batch_size` go in several turns, those of like length
+    together, padded on the left; more than 32 go in several turns, those of like length
     together, so that memory stays bounded. In float32 a candidate is the same in any batch, while
     half precision rounds differently in each.
 
@@ -40,7 +38,6 @@ class TransformersReflection(TokenReflection):
     Threads share it, one after the other.
 
     Raises:
-        SettingsError: `batch_size` is less than 1.
         ModelError: on use, if the model cannot be loaded, and the next use tries again.
     """
 
@@ -50,14 +47,11 @@ class TransformersReflection(TokenReflection):
         *,
         device: str | None = None,
         dtype: Dtype = "auto",
-        batch_size: int = BATCH_SIZE,
         tokens_required: bool = True,
     ) -> None:
-        if batch_size < 1:
-            raise SettingsError("batch_size", batch_size, "at least 1")
         require("torch", f"the reflecting model {model}", "torch", "transformers")
         self._place = str(Path(model).expanduser())
-        self._device, self._dtype, self._batch_size = device, dtype, batch_size
+        self._device, self._dtype = device, dtype
         self._tokens_required = tokens_required
         self._lock = threading.RLock()
         self._model: Any = None
@@ -77,7 +71,7 @@ class TransformersReflection(TokenReflection):
                 return
             place = self._place
             where = find_device(self._device, partial(ModelError, place, "unknown"))
-            tokenizer = load_tokenizer(place)
+            tokenizer = _load_tokenizer(place)
             # Before the weights, which take longer.
             numbers = token_ids(tokenizer, required=self._tokens_required)
             names = {number: token for token, number in numbers.items()}
@@ -94,33 +88,20 @@ class TransformersReflection(TokenReflection):
                 raise ModelError(place, "unknown", problem)
             self._tokenizer, self._names, self._model = tokenizer, names, model
 
-    def _ids(self, prompt: str) -> list[int]:
-        with self._lock:  # Tokenizers are not made for threads.
-            ids: list[int] = self._tokenizer(prompt).input_ids
-        return ids
-
-    @property
-    def _context(self) -> float:
-        """Tokens that prompt and answer may have together."""
-        of_text = self._model.config.get_text_config()
-        return getattr(of_text, "max_position_embeddings", None) or math.inf
-
-    def _fits(self, prefix: Prefix, passage: Passage, most: int) -> bool:
-        return len(self._ids(candidate_prompt(prefix, passage))) + most <= self._context
-
     def _generated(self, prompts: Sequence[str], most: int, stops: Collection[str]) -> list[Row]:
         with self._lock:
             self.load()
-            asked = [self._ids(prompt) for prompt in prompts]
-            longest = max(map(len, asked))
-            if longest + most > self._context:
+            asked: list[list[int]] = self._tokenizer(list(prompts)).input_ids
+            of_text, longest = self._model.config.get_text_config(), max(map(len, asked))
+            context = getattr(of_text, "max_position_embeddings", None) or math.inf
+            if longest + most > context:
                 problem = (
-                    f"question and answer so far have {longest} tokens, which with {most} to "
-                    f"generate exceed its context of {self._context}. Shorten the question"
+                    f"the prompt has {longest} tokens, which with {most} to generate exceed its "
+                    f"context of {context}. Shorten the question or the documents"
                 )
                 raise ModelError(self._place, "failed", problem)
             rows: dict[int, Row] = {}
-            for batch in length_sorted_batches(list(map(len, asked)), self._batch_size):
+            for batch in length_sorted_batches(list(map(len, asked)), BATCH_SIZE):
                 made = self._batch([asked[place] for place in batch], most, {END, *stops})
                 rows |= zip(batch, made, strict=True)
         written = sum(len(row.positions) for row in rows.values())
@@ -193,12 +174,7 @@ class TransformersReflection(TokenReflection):
         return str(whole).removeprefix(known)
 
 
-def load_tokenizer(place: str) -> Any:
-    """Return the tokenizer of a folder or a model on the hub.
-
-    Raises:
-        ModelError: there is none that can be read.
-    """
+def _load_tokenizer(place: str) -> Any:
     from transformers import AutoTokenizer
 
     with _failing(place, "its tokenizer cannot be loaded. Check the name, the folder, the network"):

@@ -40,9 +40,9 @@ function table(all, passages, label) {
   return element("div.scrolls", { role: "region", "aria-label": label, tabindex: "0" }, made);
 }
 
-function row({ segment = 0, passage, title, text = "", relevance, support, utility, total, chosen, kept, why }, passages) {
+function row({ segment = 0, passage, text = "", relevance, support, utility, total, chosen, kept, why }, passages) {
   const outcome = chosen ? "chosen" : kept ? "kept in the beam" : "dropped";
-  const about = Number.isInteger(passage) ? nameOf(passages[passage] ?? { title }, passage) : "none";
+  const about = Number.isInteger(passage) ? nameOf(passages[passage], passage) : "none";
   return element(
     chosen ? "tr.chosen" : "tr",
     element("td", element("strong", outcome), why && element("span.why", why)),
@@ -57,7 +57,7 @@ function row({ segment = 0, passage, title, text = "", relevance, support, utili
 }
 
 /** Knowledge that was prepared is named for its action, a document by its title. */
-const nameOf = ({ title, label }, at = 0) => sentence((label !== "document" && label) || title || `passage ${at + 1}`);
+const nameOf = ({ title, label } = {}, at = 0) => sentence((label !== "document" && label) || title || `passage ${at + 1}`);
 
 /** A number from 0 to 1, with a bar behind it. */
 function share(number) {
