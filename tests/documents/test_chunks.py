@@ -237,3 +237,12 @@ def assert_sentences_stand_on_their_lines(folder: Path) -> None:
 
 def letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
+
+
+def test_chunks_of_other_alphabets_are_as_long_as_those_of_english() -> None:
+    russian = texts_of(
+        "Срок расторжения договора составляет четыре недели после уведомления. " * 60
+    )
+    chinese = texts_of("合同解除的期限为四周。" * 200)
+    assert 700 < max(map(len, russian)) <= CHUNK_SIZE
+    assert 200 < max(map(len, chinese)) <= CHUNK_SIZE // 4

@@ -3,7 +3,6 @@
 import zipfile
 from collections.abc import Callable
 from copy import deepcopy
-from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
@@ -189,20 +188,6 @@ def test_notebook_with_megabytes_of_output(folder: Path) -> None:
     assert chunk.metadata["position"] == "cell 1"
 
 
-@pytest.mark.parametrize("subtype", ["plain", "html"])
-def test_mail(folder: Path, subtype: str) -> None:
-    message = EmailMessage()
-    message["Subject"], message["From"] = "The mill", "ada@example.org"
-    message["To"] = "max@example.org"
-    text = "It grinds again, dès demain."
-    message.set_content(f"<p>{text}</p>" if subtype == "html" else text, subtype=subtype)
-    message.add_attachment(b"\0\1", maintype="application", subtype="zip", filename="a.zip")
-    (folder / "a.eml").write_bytes(bytes(message))
-    loaded = only(folder / "a.eml")
-    assert loaded.title == "The mill"
-    assert loaded.text == f"From: ada@example.org  \nTo: max@example.org\n\n{text}"
-
-
 def truncated_pdf(path: Path) -> None:
     data = make_pdf(path, ["A page."] * 5).read_bytes()
     path.write_bytes(data[: len(data) // 3])
@@ -243,7 +228,6 @@ def torn_epub(path: Path) -> None:
         ("a.ipynb", b'{"cells": [{}]}', "not a Jupyter notebook"),
         ("a.epub", lambda path: write_epub(path, [""], rights=""), "protected against copying"),
         ("a.epub", torn_epub, "not an EPUB file, or damaged"),
-        ("a.eml", b'From: "\r\nTo: >\n\nIt grinds.', "not a mail message, or damaged"),
         ("a.djvu", b"x", "unknown format"),
     ],
 )  # fmt: skip

@@ -24,18 +24,6 @@ def test_files_are_found_in_order_without_hidden_ones(folder: Path) -> None:
     assert found.unsupported == [folder / "z.exe"]
 
 
-def test_what_the_pages_of_sphinx_are_made_of_is_not_read_a_second_time(folder: Path) -> None:
-    for name in ("html/a.html", "html/searchindex.js", "html/_sources/a.rst.txt"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text("x")
-    named = folder / "html/_sources"
-    assert folder / "html/a.html" in (found := find_files([folder]).files)
-    assert named / "a.rst.txt" not in found
-    assert list(find_files([named]).files) == [named / "a.rst.txt"]
-    (folder / "html/searchindex.js").unlink()
-    assert named / "a.rst.txt" in find_files([folder]).files
-
-
 def test_links_in_a_circle_are_followed_once(folder: Path) -> None:
     (folder / "sub").mkdir()
     (folder / "sub/a.txt").write_text("x")

@@ -1,6 +1,5 @@
 """Merged cells: each row of a table has all its labels, whatever the format."""
 
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,38 +93,8 @@ def write_html(path: Path) -> None:
     path.write_text(f"<p>Prices.</p><table>{table}</table>")
 
 
-def write_ods(path: Path) -> None:
-    names = " ".join(
-        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
-        for name in ("office", "table", "text")
-    )
-    rows = [
-        "".join(
-            f'<table:table-cell table:number-columns-spanned="{wide}" '
-            f'table:number-rows-spanned="{high}"><text:p>{text}</text:p></table:table-cell>'
-            + "<table:covered-table-cell/>"
-            * (wide - 1)
-            for text, wide, high in row
-        )
-        for row in spans()
-    ]
-    table = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows)
-    rest = (
-        '<table:table-row table:number-rows-repeated="9999"><table:table-cell/></table:table-row>'
-    )
-    content = (
-        f"<office:document-content {names}><office:body><office:spreadsheet>"
-        f'<table:table table:name="Tariffs">{table}{rest}</table:table>'
-        "</office:spreadsheet></office:body></office:document-content>"
-    )
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-        archive.writestr("content.xml", content)
-
-
 WRITERS: dict[str, Callable[[Path], None]] = {
     "docx": write_docx, "pptx": write_pptx, "xlsx": write_xlsx, "html": write_html,
-    "ods": write_ods,
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ class Pages(BaseLoader):
 
     def lazy_load(self) -> Iterator[Document]:
         for number, line in enumerate(self._file.read_text("utf-8").splitlines()):
-            yield Document(line, metadata={"page": number, "title": "Leaves", "url": "ftp://no"})
+            yield Document(line, metadata={"page": number, "title": "Leaves"})
 
 
 class Rows(Pages):
@@ -55,24 +55,23 @@ def test_one_without_a_suffix_reads_every_file_and_one_with_it_only_those(folder
     path.write_text("Herons nest early.")
     (found,) = loaded(path, own("Pages"))
     assert isinstance(found, SourceText)
-    assert (found.title, found.text, found.unit) == ("Leaves", "Herons nest early.", "paragraph")
+    assert (found.title, found.text, found.unit) == ("Leaves", "Herons nest early.", "page")
     assert loaders_with([own("Pages")]).keys() == {""}
     assert loaders_with([f".OWN={own('Pages')}"]).keys() == {*LOADERS, ".own"}
 
 
-def test_documents_with_pages_are_one_document_and_others_are_records(folder: Path) -> None:
+def test_what_it_returns_are_pages_or_parts_of_one_document(folder: Path) -> None:
     path = folder / "leaves.own"
     path.write_text("First leaf.\nSecond leaf.")
-    (whole,) = loaded(path, own("Pages"))
-    assert isinstance(whole, SourceText)
-    assert (whole.title, whole.unit, whole.url) == ("Leaves", "page", "")
-    pages = [(one.first, one.text) for one in whole.blocks]
-    assert pages == [(1, "First leaf."), (2, "Second leaf.")]
-    rows = loaded(path, own("Rows"))
-    assert [(one.source, one.title, one.url) for one in rows if isinstance(one, SourceText)] == [
-        (f"{path}#1", "leaves", "https://example.org/rows"),
-        (f"{path}#2", "leaves", "https://example.org/rows"),
-    ]
+    for name, title, unit, url in (
+        ("Pages", "Leaves", "page", ""),
+        ("Rows", "leaves", "part", "https://example.org/rows"),
+    ):
+        (whole,) = loaded(path, own(name))
+        assert isinstance(whole, SourceText)
+        assert (whole.title, whole.unit, whole.url) == (title, unit, url)
+        parts = [(one.first, one.text) for one in whole.blocks]
+        assert parts == [(1, "First leaf."), (2, "Second leaf.")]
 
 
 @pytest.mark.parametrize(

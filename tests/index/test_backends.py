@@ -18,12 +18,12 @@ from langchain_core.documents import Document
 from crag.errors import DocumentIndexError, IndexNotFoundError
 from crag.index import DocumentIndex, IndexRetriever, index_paths
 from crag.index.backends import STORES, open_backend
+from crag.index.backends.sql import Index
 from crag.index.contract import (
     EVERYTHING,
     SCHEMA,
     Change,
     Filter,
-    Index,
     Stamp,
     alike,
     text_key,

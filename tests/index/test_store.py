@@ -63,7 +63,7 @@ def truncate(file: Path) -> None:
 def write_other_database(file: Path) -> None:
     file.unlink()
     with closing(sqlite3.connect(file)) as database:
-        database.execute("CREATE TABLE stamp (other TEXT)")
+        database.execute("CREATE TABLE crag_index (other TEXT)")
         database.commit()
 
 

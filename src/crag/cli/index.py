@@ -39,7 +39,7 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         list[Path],
         typer.Argument(
             help="Files and folders: text, Markdown, reStructuredText, HTML, PDF, office files, "
-            "EPUB, notebooks, mail, source code, CSV, JSONL."
+            "EPUB, notebooks, source code, CSV, JSONL."
         ),
     ],
     location: IndexOption = None,
@@ -91,8 +91,6 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 def _report(report: "IndexReport", place: str) -> None:
     """Print what was indexed, and the first files that were not; --json has all."""
-    from crag.documents.loaders import reason_unread
-
     say(
         f"{safe(place)}: {report.added} added, {report.changed} changed, "
         f"{report.unchanged} unchanged, {report.removed} removed "
@@ -102,9 +100,6 @@ def _report(report: "IndexReport", place: str) -> None:
         say(f"  [yellow]skipped[/] {safe(from_here(source))}: {safe(from_here(reason))}")
     if hidden := len(report.skipped[_SKIPPED_SHOWN:]):
         say(f"  … and {hidden} more (--json names all)")
-    unread = map(Path, report.unsupported)
-    kinds = Counter((file.suffix.lower() or "no suffix", reason_unread(file)) for file in unread)
-    for (suffix, reason), number in kinds.most_common():
-        say(f"  [dim]not read: {number} {safe(suffix)} ({reason})[/]")
-    if report.language_warning:
-        say(f"[bold yellow]Warning:[/] {safe(report.language_warning)}")
+    kinds = Counter(Path(name).suffix.lower() or "no suffix" for name in report.unsupported)
+    for suffix, number in kinds.most_common():
+        say(f"  [dim]not read: {number} {safe(suffix)} (unknown format)[/]")

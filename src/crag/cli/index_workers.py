@@ -13,8 +13,8 @@ from crag.documents.isolated import IsolatedReader
 from crag.documents.loaders import Found
 from crag.documents.sources import Loader, SourceText
 from crag.factory.embeddings import choose_encoder, choose_limits
-from crag.index.update import FromFile, Held, Made, Reader
-from crag.index.writer import embedded_parts
+from crag.index.store import embedded
+from crag.index.update import FromFile, Held, Reader
 from crag.runtime.environment import Environment, Shared
 from crag.runtime.ray_cluster import spread
 
@@ -49,12 +49,11 @@ def worker(
         with IsolatedReader(limits) as isolated:
             for file, root in files:
                 for loaded in isolated.read(file, loaders=loaders):
-                    made = None
-                    is_held = isinstance(loaded, SourceText) and (
-                        loaded.content_hash in held.get(loaded.source, ())
-                    )
-                    if isinstance(loaded, SourceText) and not is_held:
-                        [made] = embedded_parts([split(loaded, root)], encoder)
-                    yield FromFile(file, root, loaded, made and Made(*made))
+                    one = FromFile(file, root, loaded)
+                    is_text = isinstance(loaded, SourceText)
+                    if is_text and held.get(loaded.source) != loaded.content_hash:
+                        chunks = split(loaded, root)
+                        one = one._replace(chunks=chunks, vectors=embedded(chunks, encoder))
+                    yield one
 
     return read

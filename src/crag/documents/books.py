@@ -1,26 +1,22 @@
-"""Loaders of notebooks, electronic books and mail."""
+"""Loaders of notebooks and electronic books."""
 
 import json
 import posixpath
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from email import message_from_bytes, policy
-from email.message import EmailMessage
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from crag.documents.markdown import read_markdown
-from crag.documents.sources import SourceText, in_units, of_blocks
+from crag.documents.sources import SourceText, in_units
 from crag.documents.texts import check_archive, read_bytes, reading, xml_of
 from crag.errors import SourceError
-from crag.text.blocks import Block, placed
+from crag.text.blocks import Block
 from crag.text.encodings import decoded
 from crag.text.html import read_page
-from crag.text.paragraphs import blocks_of_text
 
 _OF_BOOK = {"title": "title", "creator": "author", "publisher": "publisher", "date": "date"}
-_SHOWN = ("From", "To", "Cc", "Date")
 
 
 def load_notebook(path: Path) -> Iterator[SourceText]:
@@ -58,18 +54,6 @@ def load_epub(path: Path) -> Iterator[SourceText]:
     yield in_units(path, title, files, "part", fields=said)
 
 
-def load_mail(path: Path) -> Iterator[SourceText]:
-    """Load a message: sender, receivers, date and text; attachments are left out."""
-    message = message_from_bytes(read_bytes(path), policy=policy.default)
-    try:
-        blocks = _body(message)
-        said = {name: " ".join(str(message[name]).split()) for name in _SHOWN if message[name]}
-        title = " ".join(str(message["Subject"] or "").split())
-    except (AttributeError, LookupError, ValueError) as error:
-        raise SourceError(str(path), f"not a mail message, or damaged ({error})") from error
-    yield of_blocks(path, title or path.stem, blocks, "paragraph", fields=said)
-
-
 def _cell(cell: Mapping[str, Any], language: str) -> list[Block]:
     source = cell.get("source", "")
     text = (source if isinstance(source, str) else "".join(source)).strip("\n")
@@ -91,17 +75,3 @@ def _book(archive: zipfile.ZipFile) -> tuple[str, dict[str, str], list[list[Bloc
     held = [[*read_page(decoded(one, "text/html")).blocks] for one in pages]
     title = said.pop("title")
     return title, {_OF_BOOK[name]: text for name, text in said.items() if text}, held
-
-
-def _body(message: EmailMessage) -> Sequence[Block]:
-    part = message.get_body(("plain", "html"))
-    if part is None:
-        return []
-    payload = part.get_payload(decode=True)
-    body = payload if isinstance(payload, bytes) else b""
-    kind = part.get_content_type()
-    text = decoded(body, f"{kind}; charset={part.get_content_charset() or ''}")
-    if kind == "text/html":
-        return read_page(text).blocks
-    blocks = blocks_of_text(text.replace("\r\n", "\n"))
-    return [one for number, block in enumerate(blocks, 1) for one in placed([block], number)]

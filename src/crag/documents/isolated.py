@@ -38,7 +38,7 @@ HARMLESS = 40_000
 """Bytes of plain text, source code or Markdown up to which no other process is needed: no native
 code reads them, and the tests show that as many of any shape take less than two seconds."""
 _TO_START, _GRACE = 60.0, 5.0
-"""Seconds to start, and those after which a process ends whose caller did not end it in time."""
+"""Seconds to start, and those after which its caller ends a process that has not ended itself."""
 _MOST_OUTPUT, _GROWTH, _GROWTH_OF_RECORDS = 30_000_000, 6, 32
 """Bytes of JSON that any file may become, and those for each of its bytes that come on top; a row
 repeats the names of its columns."""
@@ -68,7 +68,6 @@ class IsolatedReader:
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self._process: subprocess.Popen[bytes] | None = None
-        self._late = False
 
     def __enter__(self) -> Self:
         return self
@@ -89,9 +88,8 @@ class IsolatedReader:
             for loaded in load(path, loaders):
                 yield renamed(loaded, path, name)
             return
-        request = {"path": str(path), "name": str(name)}
         try:
-            with closing(self._answers(request, path)) as answers:
+            with closing(self._answers({"path": str(path), "name": str(name)}, path)) as answers:
                 yield from map(_restored, answers)
         except _LostError as lost:
             yield Unusable(str(name), str(lost))
@@ -124,16 +122,16 @@ class IsolatedReader:
         try:
             growth = _GROWTH_OF_RECORDS if loader_of(path) in OF_RECORDS else _GROWTH
             room = _MOST_OUTPUT + growth * path.stat().st_size
+            seconds = self.limits.seconds + _GRACE
             if self._process is None:
-                self._process = _started(self.limits)
-                self._line(self._process, room, _TO_START)
+                self._process, seconds = _started(self.limits), seconds + _TO_START
             process = self._process
             with suppress(BrokenPipeError):  # How it ended is told when its answer is missing.
                 requests = cast("IO[bytes]", process.stdin)
                 requests.write(json.dumps(request).encode() + b"\n")
                 requests.flush()
             while True:
-                line = self._line(process, room, self.limits.seconds)
+                line = self._line(process, room, seconds)
                 room -= len(line)
                 answer = json.loads(line)
                 if "ends" in answer:
@@ -142,9 +140,8 @@ class IsolatedReader:
                 yield answer
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise _LostError(
-                f"it, or the process to read it, cannot be opened: {reason}"
-            ) from error
+            problem = f"it, or the process to read it, cannot be opened: {reason}"
+            raise _LostError(problem) from error
         except ValueError as error:
             raise _LostError("the process that read it gave no answer: damaged?") from error
         finally:
@@ -152,33 +149,27 @@ class IsolatedReader:
                 self.close()
 
     def _line(self, process: "subprocess.Popen[bytes]", room: int, seconds: float) -> bytes:
-        self._late = False
-        timer = threading.Timer(seconds, self._end, (process,))
+        timer = threading.Timer(seconds, process.kill)
         timer.daemon = True
         timer.start()
-        try:
-            line = cast("IO[bytes]", process.stdout).readline(max(room, 1))
-        finally:
-            timer.cancel()
-            timer.join()
+        line = cast("IO[bytes]", process.stdout).readline(max(room, 1))
+        is_late = not timer.is_alive()
+        timer.cancel()
         if line.endswith(b"\n"):
             return line
         if line:
             raise _LostError("it says too much for its size: split it into smaller files")
-        raise _LostError(self._how_it_ended(process))
-
-    def _end(self, process: "subprocess.Popen[bytes]") -> None:
-        self._late = True
-        process.kill()
-
-    def _how_it_ended(self, process: "subprocess.Popen[bytes]") -> str:
         code = process.wait()
-        if self._late:
+        if is_late or -code == getattr(signal, "SIGALRM", None):
             most = f"{self.limits.seconds:g} seconds"
-            return f"reading it takes more than {most}: split it, or raise CRAG_READ_SECONDS"
+            raise _LostError(
+                f"reading it takes more than {most}: split it, or raise CRAG_READ_SECONDS"
+            )
         how = signal.Signals(-code).name if code < 0 else f"code {code}"
         most = f"{self.limits.megabytes:,} MB (CRAG_READ_MEGABYTES)"
-        return f"what reads it ended by {how}: it is damaged, or needs more memory than {most}"
+        raise _LostError(
+            f"what reads it ended by {how}: it is damaged, or needs more memory than {most}"
+        )
 
 
 class _LostError(Exception):
@@ -189,7 +180,7 @@ def _started(limits: Limits) -> "subprocess.Popen[bytes]":
     """Start the process; `-P` keeps modules of the folder that it is started in out of it."""
     kept = {key: value for key, value in os.environ.items() if key.startswith(_KEPT_VARIABLES)}
     return subprocess.Popen(  # noqa: S603 - a program of our own
-        [sys.executable, "-P", "-m", __name__, str(limits.megabytes), str(limits.seconds + _GRACE)],
+        [sys.executable, "-P", "-m", __name__, str(limits.megabytes), str(limits.seconds)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -232,7 +223,6 @@ def main() -> None:
         output.flush()
         _alarm(seconds)
 
-    send({"ready": True})
     ends = False
     while not ends:
         _alarm(0)

@@ -3,12 +3,11 @@
 import json
 import logging
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from crag.documents.books import load_epub, load_mail, load_notebook
+from crag.documents.books import load_epub, load_notebook
 from crag.documents.office import load_docx, load_pptx, load_workbook
 from crag.documents.pages import (
     load_code,
@@ -18,7 +17,7 @@ from crag.documents.pages import (
     load_rst,
     load_text,
 )
-from crag.documents.records import NO_RECORDS, count_lines, load_csv, load_json, load_jsonl
+from crag.documents.records import load_csv, load_json, load_jsonl
 from crag.documents.sources import Loaded, Loader, Skipped, SourceText, Unusable
 from crag.documents.texts import reason_of
 from crag.errors import ContentError, DocumentIndexError, MissingPackageError, SourceError
@@ -45,7 +44,6 @@ _SUFFIXES: Mapping[Loader, str] = {
     load_pptx: ".pptx",
     load_workbook: ".xlsx .xlsm .xls .ods",
     load_epub: ".epub",
-    load_mail: ".eml",
     load_notebook: ".ipynb",
     load_csv: ".csv .tsv",
     load_jsonl: ".jsonl .ndjson",
@@ -67,8 +65,6 @@ TOO_MUCH_MEMORY = (
 
 _LONGEST_TITLE = 500
 """Characters: each chunk repeats it."""
-_OF_SPHINX = "searchindex.js"
-"""A file in each folder of pages that Sphinx made."""
 
 
 @dataclass
@@ -85,11 +81,6 @@ class Found:
     """Named files that no loader reads, folders that cannot be opened, links out of a folder, and
     names that are not UTF-8."""
 
-    def documents(self) -> int:
-        """Estimate the number of documents; cells with line breaks count more than once."""
-        readers = ((file, loader_of(file, self.loaders)) for file in self.files)
-        return sum(count_lines(file) if one in OF_RECORDS else 1 for file, one in readers)
-
 
 def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -> Found:
     """Find the files under absolute `paths`, sorted by name within each folder.
@@ -104,13 +95,20 @@ def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -
     for path in paths:
         if not path.exists():
             raise DocumentIndexError(str(path), "there is no such file or folder to index")
-        if path.is_dir():
-            _sort_in(path, found)
-        elif loader_of(path, loaders):
-            found.files.setdefault(path, path)
-        else:
-            reason = f"unsupported format {path.suffix or 'without suffix'}: {supported()}"
-            found.refused.append(Skipped(str(path), reason))
+        if not path.is_dir():
+            if loader_of(path, loaders):
+                found.files.setdefault(path, path)
+            else:
+                reason = f"unsupported format {path.suffix or 'without suffix'}: {supported()}"
+                found.refused.append(Skipped(str(path), reason))
+            continue
+        files = list(_walk(path, found.refused))
+        read = [file for file in files if loader_of(file, loaders)]
+        if not read:
+            problem = f"nothing to index in this folder of {len(files)} files: {supported()}"
+            raise DocumentIndexError(str(path), problem)
+        found.files |= {file: path for file in read if file not in found.files}
+        found.unsupported += [file for file in files if not loader_of(file, loaders)]
     return found
 
 
@@ -119,31 +117,10 @@ def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded
 
     Documents without text are skipped, and so is the rest of a file that becomes unreadable.
     """
-    loader = loader_of(path, loaders)
+    loader, holds_nothing = loader_of(path, loaders), True
     if loader is None:
-        yield Unusable(str(path), reason_unread(path))
-    else:
-        yield from _loaded(path, loader)
-
-
-def loader_of(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Loader | None:
-    """Return what reads a file, by its suffix."""
-    return loaders.get(path.suffix.lower()) or loaders.get("")
-
-
-def reason_unread(path: Path) -> str:
-    """Say why no loader reads a file."""
-    return NO_RECORDS if path.suffix.lower() == ".json" else "unknown format"
-
-
-def supported() -> str:
-    """Return a sentence that lists the supported formats."""
-    named = [suffix for suffix, loader in LOADERS.items() if loader is not load_code]
-    return f"the supported formats are {' '.join(named)} and source code"
-
-
-def _loaded(path: Path, loader: Loader) -> Iterator[Loaded]:
-    holds_nothing = True
+        yield Unusable(str(path), "unknown format")
+        return
     try:
         for loaded in loader(path):
             holds_nothing = False
@@ -168,6 +145,17 @@ def _loaded(path: Path, loader: Loader) -> Iterator[Loaded]:
         yield Unusable(str(path), f"damaged, or not what it seems ({name})")
 
 
+def loader_of(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Loader | None:
+    """Return what reads a file, by its suffix."""
+    return loaders.get(path.suffix.lower()) or loaders.get("")
+
+
+def supported() -> str:
+    """Return a sentence that lists the supported formats."""
+    named = [suffix for suffix, loader in LOADERS.items() if loader is not load_code]
+    return f"the supported formats are {' '.join(named)} and source code"
+
+
 def _storable(loaded: SourceText) -> SourceText:
     """Replace what no database takes, which is rare."""
     title = storable(loaded.title[:_LONGEST_TITLE])
@@ -179,45 +167,25 @@ def _storable(loaded: SourceText) -> SourceText:
     return replace(loaded, title=title, url=url, fields=fields, blocks=JSON.validate_python(blocks))
 
 
-def _sort_in(root: Path, found: Found) -> None:
-    empty, before = True, len(found.unsupported)
-    for file in _walk(root, found.refused):
-        if loader_of(file, found.loaders):
-            found.files.setdefault(file, root)
-            empty = False
-        else:
-            found.unsupported.append(file)
-    if empty:
-        kinds = Counter(one.suffix or "without suffix" for one in found.unsupported[before:])
-        held = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common(5))
-        problem = f"nothing to index in this folder (it holds {held or 'no files'}): {supported()}"
-        raise DocumentIndexError(str(root), problem)
-
-
 def _walk(root: Path, refused: list[Skipped]) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
         refused.append(Skipped(storable(str(error.filename)), reason_of(error)))
 
     def accepted(path: Path) -> bool:
+        if path.name.startswith("."):
+            return False
         if reason := _obstacle(path, root):
             refused.append(Skipped(storable(str(path)), reason))
         return not reason
 
     entered: set[str] = set()
     for folder, names, files in os.walk(root, followlinks=True, onerror=refuse):
-        real = os.path.realpath(folder)
-        if real in entered:
+        if (real := os.path.realpath(folder)) in entered:
             names.clear()
             continue
         entered.add(real)
-        shown = (name for name in sorted(names) if not name.startswith("."))
-        if _OF_SPHINX in files:  # It copies what its pages are made of to a folder beside them.
-            shown = (name for name in shown if name != "_sources")
-        names[:] = [name for name in shown if accepted(Path(folder, name))]
-        for name in sorted(files):
-            path = Path(folder, name)
-            if not name.startswith(".") and accepted(path):
-                yield path
+        names[:] = [name for name in sorted(names) if accepted(Path(folder, name))]
+        yield from filter(accepted, (Path(folder, name) for name in sorted(files)))
 
 
 def _obstacle(path: Path, root: Path) -> str:

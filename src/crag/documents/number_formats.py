@@ -12,18 +12,12 @@ from typing import Any
 
 from crag.documents.texts import attribute, xml_of
 
-_BUILT_IN = {
-    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 17: "mmm-yy", 37: "#,##0",
-    38: "#,##0", 39: "#,##0.00", 40: "#,##0.00", 45: "mm:ss",
-}  # fmt: skip
-"""Those that read alike in each country."""
-_LEFT_OUT = re.compile(r"_.|\*.|\[(?!\$|[hms]+\])[^\]]*\]", re.IGNORECASE)
-"""Room, fillings, colours and conditions."""
-_PART = re.compile(
-    r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]'
-    r"|(?P<digits>[#0?][#0?,]*(?:\.[#0?]*)?)|(?P<other>.)"
-)
-_OF_MINUTES = re.compile(r"\[?m+\]?:s", re.IGNORECASE)
+_BUILT_IN = {"1": "0", "2": "0.00", "3": "#,##0", "4": "#,##0.00", "9": "0%", "10": "0.00%"}
+_LEFT_OUT = re.compile(r"_.|\*.|\[(?!\$)[^\]]*\]|;.*")
+"""Room, fillings, colours, conditions, and what negative numbers have of their own."""
+_NUMBER = re.compile(r'([^#0?"]*|[^#0?]*")([#0?][#0?,]*)(?:\.([#0?]+))?([^#0?/]*)')
+"""What stands before the digits, those before and after the point, and what stands behind."""
+_CURRENCY = re.compile(r"\[\$([^\]-]*)[^\]]*\]")
 
 Formats = Mapping[tuple[int, int], str]
 """From row and column, counted from 0, to the format of a cell."""
@@ -32,16 +26,11 @@ Formats = Mapping[tuple[int, int], str]
 def formats_of(archive: zipfile.ZipFile) -> dict[str, Formats]:
     """Return the formats of the cells of each sheet, by its name."""
     styles = xml_of(archive, "xl/styles.xml")
-    named = {
+    named = _BUILT_IN | {
         attribute(one, "numFmtId"): attribute(one, "formatCode") for one in styles.iter("{*}numFmt")
     }
-    codes = dict[int, str]()
-    for form in styles.iter("{*}cellXfs"):
-        for number, style in enumerate(form):
-            key = attribute(style, "numFmtId") or "0"
-            code = named.get(key) or _BUILT_IN.get(int(key), "")
-            if code and code not in {"General", "@"}:
-                codes[number] = code
+    forms = [attribute(one, "numFmtId") for form in styles.iter("{*}cellXfs") for one in form]
+    codes = {str(n): named[one] for n, one in enumerate(forms) if one in named}
     relations = {
         attribute(one, "Id"): attribute(one, "Target")
         for one in xml_of(archive, "xl/_rels/workbook.xml.rels")
@@ -54,7 +43,7 @@ def formats_of(archive: zipfile.ZipFile) -> dict[str, Formats]:
 
 
 def _formats(
-    archive: zipfile.ZipFile, target: str, codes: Mapping[int, str]
+    archive: zipfile.ZipFile, target: str, codes: Mapping[str, str]
 ) -> Iterator[tuple[tuple[int, int], str]]:
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
@@ -63,7 +52,7 @@ def _formats(
     with archive.open(path) as file:
         for _, row in etree.iterparse(file, tag="{*}row", **options):
             for cell in row:
-                if code := codes.get(int(cell.get("s", 0))):
+                if code := codes.get(cell.get("s", "0")):
                     column = 0
                     for letter in cell.get("r", "").rstrip("0123456789"):
                         column = column * 26 + ord(letter) - 64
@@ -71,59 +60,32 @@ def _formats(
             row.clear()
 
 
-def shown(value: Any, code: str = "") -> str:  # noqa: PLR0911 - one for each kind of value
-    """Write the value of a cell: a number as its format says, dates as ISO 8601 does.
-
-    A date whose format shows a month and no day is a month.
-    """
-    code, *others = _LEFT_OUT.sub("", code).split(";")
+def shown(value: Any, code: str = "") -> str:
+    """Write the value of a cell: a number as its format says, dates as ISO 8601 does."""
     match value:
         case dt.timedelta():
-            return _duration(round(value.total_seconds()), code)
-        case dt.time() if _OF_MINUTES.match(code):
-            return _duration(60 * value.minute + value.second, code)
+            minutes, seconds = divmod(round(value.total_seconds()), 60)
+            return f"{minutes // 60}:{minutes % 60:02}" + f":{seconds:02}" * bool(seconds)
         case dt.datetime() | dt.time():
             text = value.isoformat(timespec="seconds" if value.second else "minutes")
             return text.replace("T", " ")
-        case dt.date():
-            is_month = "m" in code.lower() and "d" not in code.lower()
-            return value.isoformat()[: -3 if is_month else None]
-        case float() if value < 0 and others:
-            return _number(-value, others[0]) or str(value)
         case float():
-            sign = "-" if value < 0 else ""
             plain = str(int(value)) if value.is_integer() else str(value)
-            return f"{sign}{_number(abs(value), code)}" if _number(1, code) else plain
+            return _number(value, _LEFT_OUT.sub("", code)) or plain
         case _:
             return " ".join(str(value).split())
 
 
-def _duration(seconds: int, code: str) -> str:
-    minutes, rest = divmod(seconds, 60)
-    if _OF_MINUTES.match(code):
-        return f"{minutes:02}:{rest:02}"
-    return f"{minutes // 60}:{minutes % 60:02}" + f":{rest:02}" * bool(rest)
-
-
 def _number(value: float, code: str) -> str:
     """Write a number; nothing where its format is none of digits, such as that of a fraction."""
-    parts = [(one.lastgroup, one[one.lastgroup or 0]) for one in _PART.finditer(code)]
-    groups = [text for kind, text in parts if kind == "digits"]
-    others = {text for kind, text in parts if kind == "other"}
-    if not groups or others & {"E", "/", "@"}:
+    found = _NUMBER.fullmatch(_CURRENCY.sub(r"\1", code))
+    if found is None or "E" in found[4]:
         return ""
-    fraction = groups[-1].partition(".")[2]
-    digits = f"{value * (100 if '%' in others else 1):{',' * (',' in code)}.{len(fraction)}f}"
-    for _ in re.findall(r"#(?=#*$)", fraction):
-        digits = digits.removesuffix("0").removesuffix(".")
-    wanted = sum(one.partition(".")[0].count("0") for one in groups)
-    digits = "0" * (wanted - len(digits.partition(".")[0])) + digits
-    written = ""
-    for kind, text in reversed(parts):
-        if kind == "digits":  # Of several groups, as in 000-00, each takes as many as it is long.
-            groups.pop()
-            here = len(text) if groups else len(digits)
-            written, digits = digits[-here:] + written, digits[:-here]
-        else:
-            written = text + written
-    return " ".join(written.split())
+    before, whole, fraction, after = (part or "" for part in found.groups())
+    share = 100 if "%" in before + after else 1
+    digits = f"{abs(value) * share:{',' * (',' in whole)}.{len(fraction)}f}"
+    digits = digits.zfill(whole.count("0") + len(fraction) + bool(fraction))
+    if fraction.endswith("#"):
+        digits = digits.rstrip("0").rstrip(".")
+    written = f"{'-' * (value < 0)}{before}{digits}{after}"
+    return " ".join(re.sub(r'["\\]', "", written).split())

@@ -17,13 +17,11 @@ from crag.errors import SourceError
 from crag.extras import require
 from crag.text.blocks import Block, Row, escaped, placed
 from crag.text.html import blocks_of_html
-from crag.text.tables import Cell, one_head, spread
+from crag.text.tables import one_head
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet
 
-_MOST_REPEATED = 1000
-"""Times that an ODS repeats a cell or a row with content; more are the rest of an empty sheet."""
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _DOCX_TEXT = re.compile(r"word/(?:document|footnotes|endnotes)\d*\.xml")
 _DOCX_STYLES = """
@@ -93,8 +91,7 @@ def load_workbook(path: Path) -> Iterator[SourceText]:
     from python_calamine import CalamineError
 
     with _office_errors(path, "workbook", CalamineError, LxmlError):
-        sheets = _ods_sheets(path) if path.suffix.lower() == ".ods" else _sheets(path)
-        parts = [list(_sheet(name, grid)) if grid else [] for name, grid in sheets]
+        parts = [list(_sheet(name, grid)) if grid else [] for name, grid in _sheets(path)]
     yield in_units(path, "", parts, "sheet")
 
 
@@ -132,8 +129,9 @@ def _without_hidden(archive: zipfile.ZipFile) -> io.BytesIO:
                 root = xml_of(archive, name)
                 for run in list(root.iter(f"{_WORD}r")):
                     properties = run.find(f"{_WORD}rPr")
-                    named = [] if properties is None else properties.findall(f"{_WORD}rStyle")
-                    named += run.xpath("ancestor::*[1]/*/*[local-name()='pStyle']")
+                    named = run.xpath(
+                        "*/*[local-name()='rStyle'] | ancestor::*[1]/*/*[local-name()='pStyle']"
+                    )
                     if _vanishes(properties) or any(
                         attribute(one, "val") in hiding for one in named
                     ):
@@ -168,17 +166,15 @@ def _with_notes_near(page: str) -> str:
 
 
 def _sheets(path: Path) -> Iterator[tuple[str, Grid]]:
-    """Yield the sheets of a workbook of Excel with their names; hidden ones are empty."""
+    """Yield the sheets of a workbook with their names; hidden ones are empty."""
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
     formats: dict[str, Formats] = {}
-    with path.open("rb") as file:
-        if zipfile.is_zipfile(file):
-            check_archive(path, trees=False)
-            with zipfile.ZipFile(path) as archive:
-                formats = formats_of(archive) if "xl/styles.xml" in archive.namelist() else {}
-        file.seek(0)
-        workbook = CalamineWorkbook.from_filelike(file)
+    if zipfile.is_zipfile(path):
+        check_archive(path, trees=False)
+        with zipfile.ZipFile(path) as archive:
+            formats = formats_of(archive) if "xl/styles.xml" in archive.namelist() else {}
+    with CalamineWorkbook.from_path(path) as workbook:
         for sheet in workbook.sheets_metadata:
             is_visible = sheet.visible == SheetVisibleEnum.Visible
             found = workbook.get_sheet_by_name(sheet.name) if is_visible else None
@@ -200,37 +196,6 @@ def _grid(sheet: "CalamineSheet", formats: Formats) -> Grid:
             for row in cells[first[0] - top : last[0] - top + 1]:
                 row[first[1] - left : last[1] - left + 1] = [text] * (last[1] - first[1] + 1)
     return cells
-
-
-def _ods_sheets(path: Path) -> Iterator[tuple[str, Grid]]:
-    """Yield the sheets of an OpenDocument, which says what cells show; hidden ones are empty."""
-    check_archive(path)
-    with zipfile.ZipFile(path) as archive:
-        root = xml_of(archive, "content.xml")
-    hidden = {
-        attribute(one.getparent(), "name")
-        for one in root.iter("{*}table-properties")
-        if attribute(one, "display") == "false"
-    }
-    for table in root.iter("{*}table"):
-        rows = list[list[Cell]]()
-        for row in [] if attribute(table, "style-name") in hidden else table.iter("{*}table-row"):
-            cells = list[Cell]()
-            for one in row.iterchildren("{*}table-cell"):
-                text = " ".join(" ".join(line.itertext()) for line in one.iterchildren("{*}p"))
-                cell = Cell(
-                    " ".join(text.split()),
-                    _count(one, "number-columns-spanned"),
-                    _count(one, "number-rows-spanned"),
-                )
-                cells += [cell] * _count(one, "number-columns-repeated")
-            is_filled = any(cell.text for cell in cells)
-            rows += [cells] * (_count(row, "number-rows-repeated") if is_filled else 1)
-        yield attribute(table, "name"), list(spread(rows))
-
-
-def _count(element: Any, name: str) -> int:
-    return min(int(attribute(element, name) or 1), _MOST_REPEATED)
 
 
 def _sheet(name: str, grid: Grid) -> Iterator[Block]:

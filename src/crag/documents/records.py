@@ -1,7 +1,7 @@
-"""Loaders of files with many documents: JSONL and CSV, read row by row, and JSON."""
+"""Loaders of files with many documents: JSONL, JSON and CSV."""
 
-import codecs
 import csv
+import io
 import json
 import re
 from collections import Counter
@@ -9,15 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from statistics import median
-from typing import Any, TextIO
+from typing import Any
 
 from crag.documents.sources import Loaded, SourceText, Unit, Unusable, record_source
-from crag.documents.texts import encoding_of, read_bytes, reading
+from crag.documents.texts import read_bytes, read_text, reading
 from crag.errors import SourceError
 from crag.text.blocks import HARD_BREAK, Block, escaped
 
 TEXT_FIELDS = ("text", "content", "page_content")
-NO_RECORDS = "no list of objects"
 _SEPARATOR = re.compile(r"\ufeff?\"?sep=(.)\"?\s*$", re.IGNORECASE)
 """A first line that tells spreadsheet programs the delimiter."""
 _DELIMITERS = ",;\t|"
@@ -27,7 +26,6 @@ _DATUM = re.compile(r"[-+]?[\d.,:/\s%€$-]*\d[\d.,:/\s%€$-]*|\S+@\S+\.\S+|htt
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _FULL = 0.6
 """Share of the usual number of filled cells that a header has at least."""
-_BLOCK = 1 << 20
 _LONGEST_CELL = 4_000_000
 """Characters; a longer one is the rest of a file behind a quotation mark that nothing closes."""
 csv.field_size_limit(_LONGEST_CELL)  # For the whole process, whose default is 131,072.
@@ -42,33 +40,33 @@ def load_jsonl(path: Path) -> Iterator[Loaded]:
     Raises:
         SourceError: the file cannot be read.
     """
-    names = _Names(path, "record")
+    records = _Records(path, "record")
     with reading(path), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
-                yield _json_record(line, number, names)
+                try:
+                    record = json.loads(line.decode("utf-8-sig"))
+                except (ValueError, RecursionError):
+                    yield records.unusable(number, "not JSON in UTF-8")
+                else:
+                    yield records.of_json(record, number)
 
 
 def load_json(path: Path) -> Iterator[Loaded]:
     """Load one document per object of a list, with the fields of a line of JSONL.
 
-    A file with anything else, and no such object, holds settings or the like: no loader reads it.
-
     Raises:
-        SourceError: the file cannot be read.
+        SourceError: the file cannot be read, or is no list.
     """
-    names, content = _Names(path, "record"), read_bytes(path)
+    records = _Records(path, "record")
     try:
-        records = json.loads(content)
-    except (ValueError, RecursionError):
-        is_list = content.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
-        yield Unusable(str(path), "not JSON" if is_list else NO_RECORDS, foreign=not is_list)
-        return
-    if not isinstance(records, list) or (records and not any(map(bool, map(_fields, records)))):
-        yield Unusable(str(path), NO_RECORDS, foreign=True)
-        return
-    for number, record in enumerate(records, start=1):
-        yield _object_record(record, number, f"record {number}", names)
+        found = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise SourceError(str(path), "not JSON") from error
+    if not isinstance(found, list):
+        raise SourceError(str(path), "no list of objects")
+    for number, record in enumerate(found, start=1):
+        yield records.of_json(record, number)
 
 
 def load_csv(path: Path) -> Iterator[Loaded]:
@@ -82,66 +80,73 @@ def load_csv(path: Path) -> Iterator[Loaded]:
     Raises:
         SourceError: the file cannot be read or parsed, or has a cell of over 4,000,000 characters.
     """
-    names, encoding = _Names(path, "row"), encoding_of(path)
+    records = _Records(path, "row")
     try:
-        with reading(path), path.open(encoding=encoding, errors="replace", newline="") as file:
-            rows = enumerate(_rows(file), start=1)
-            sample = list(islice(rows, _SAMPLE))
-            above, header = _header([row for _, row in sample])
-            if above:
-                text = "\n".join(" ".join(filter(None, row)) for _, row in sample[:above])
-                yield _document([("text", text)], 1, "row 1", names)
-            for number, row in chain(sample[above + bool(header) :], rows):
-                if any(row):
-                    labels = [*header, *[""] * (len(row) - len(header))]
-                    fields = zip(labels, row, strict=False)
-                    yield _document(fields, number, f"row {number}", names)
+        rows = enumerate(_rows(read_text(path)), start=1)
+        sample = list(islice(rows, _SAMPLE))
+        above, header = _header([row for _, row in sample])
+        if above:
+            text = "\n".join(" ".join(filter(None, row)) for _, row in sample[:above])
+            yield records.document([("text", text)], 1)
+        for number, row in chain(sample[above + bool(header) :], rows):
+            if any(row):
+                labels = [*header, *[""] * (len(row) - len(header))]
+                yield records.document(zip(labels, row, strict=False), number)
     except csv.Error as error:
         raise SourceError(str(path), f"not a CSV file: {error}") from error
 
 
-def count_lines(path: Path) -> int:
-    """Count lines, an estimate of the documents in a file of records."""
-    try:
-        with path.open("rb") as file:
-            return sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK), b""))
-    except OSError:
-        return 1
-
-
-class _Names:
-    """Name the records of one file: by id, or by number if the id is missing or taken."""
+class _Records:
+    """Makes the documents of one file, named by id, or by number if the id is missing or taken."""
 
     def __init__(self, path: Path, unit: Unit) -> None:
         self._path = path
-        self.unit: Unit = unit
+        self._unit: Unit = unit
         self._taken: set[str] = set()
 
-    def of(self, key: str, number: int) -> str:
+    def unusable(self, number: int, problem: str, key: str = "") -> Unusable:
+        """Return a record that cannot be read, or is empty."""
+        place = f"{self._unit} {number}: {problem}"
+        return Unusable(self._source(key, number), place, empty=problem == "empty")
+
+    def of_json(self, record: Any, number: int) -> Loaded:
+        """Return a record of JSON."""
+        if not isinstance(record, dict):
+            return self.unusable(number, "not a JSON object")
+        return self.document(((name, _written(value)) for name, value in record.items()), number)
+
+    def document(self, fields: Iterable[tuple[str, str]], number: int) -> Loaded:
+        """Return a record: its text first, and its other fields as lines."""
+        values: dict[str, list[str]] = {}
+        for name, value in fields:
+            if value:
+                values.setdefault(name, []).append(value)
+        by_name = {name.strip().lower(): name for name in reversed(values)}
+        text = next((by_name[name] for name in TEXT_FIELDS if name in by_name), None)
+        texts = [] if text is None else values.pop(text)
+        key = title = url = ""
+        if text is not None or self._unit == "record":
+            described = (values.get(by_name.get(name, ""), [""]) for name in ("id", "title", "url"))
+            key, title, url = (" ".join(held.pop(0).split()) for held in described)
+        lines = [
+            f"{name}: {'; '.join(held)}" if name else "; ".join(held)
+            for name, held in values.items()
+            if held
+        ]
+        blocks = _blocks([*texts, "\n".join(" ".join(line.split()) for line in lines)], number)
+        if not blocks:
+            return self.unusable(number, "empty", key)
+        return SourceText(
+            source=self._source(key, number), title=title, blocks=blocks, url=url,
+            unit=self._unit, number=number,
+        )  # fmt: skip
+
+    def _source(self, key: str, number: int) -> str:
         name = record_source(self._path, key or str(number))
         while name in self._taken:  # By the same id, or by one that looks like this.
             name += f"@{number}"
         self._taken.add(name)
         return name
-
-
-def _json_record(line: bytes, number: int, names: _Names) -> Loaded:
-    try:
-        record = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        return Unusable(names.of("", number), f"line {number}: not JSON in UTF-8")
-    return _object_record(record, number, f"line {number}", names)
-
-
-def _object_record(record: Any, number: int, place: str, names: _Names) -> Loaded:
-    if not isinstance(record, dict):
-        return Unusable(names.of("", number), f"{place}: not a JSON object")
-    return _document(_fields(record), number, place, names)
-
-
-def _fields(record: Any) -> list[tuple[str, str]]:
-    known = record.items() if isinstance(record, dict) else ()
-    return [(name, text) for name, value in known if (text := _written(value))]
 
 
 def _written(value: object) -> str:
@@ -159,35 +164,24 @@ def _written(value: object) -> str:
             return json.dumps(value)
 
 
-def _rows(file: TextIO) -> Iterator[list[str]]:
+def _rows(text: str) -> Iterator[list[str]]:
     """Yield the cells of each row, without white space around them."""
-    start = file.readline()
-    lines = [start, *islice(file, _SAMPLE)]
-    file.seek(0)
-    if told := _SEPARATOR.match(start):
-        file.readline()
+    file = io.StringIO(text)
+    if told := _SEPARATOR.match(file.readline()):
         delimiter = told[1]
     else:
-        delimiter = max(_DELIMITERS, key=lambda one: _most_of_a_width(lines, one))
-    # Where quotation marks are part of the text, each line is a row only without them.
-    plain, quoted = (_widths(lines, delimiter, one) for one in (csv.QUOTE_NONE, csv.QUOTE_MINIMAL))
-    is_plain = len(plain) == 1 and plain.total() > quoted.total()
-    quoting: Any = csv.QUOTE_NONE if is_plain else csv.QUOTE_MINIMAL
-    for row in csv.reader(file, delimiter=delimiter, quoting=quoting, skipinitialspace=True):
+        file.seek(0)
+        sample = list(islice(file, _SAMPLE))
+        file.seek(0)
+        delimiter = max(_DELIMITERS, key=lambda one: _most_of_a_width(sample, one))
+    for row in csv.reader(file, delimiter=delimiter, skipinitialspace=True):
         yield [cell.strip() for cell in row]
 
 
 def _most_of_a_width(lines: Sequence[str], delimiter: str) -> int:
     """Return how many rows have the commonest number of cells, of those that have several."""
-    widths = _widths(lines, delimiter, csv.QUOTE_MINIMAL)
+    widths = Counter(map(len, csv.reader(lines, delimiter=delimiter, skipinitialspace=True)))
     return max((count for width, count in widths.items() if width > 1), default=0)
-
-
-def _widths(lines: Sequence[str], delimiter: str, quoting: Any) -> Counter[int]:
-    """Count the rows of each number of cells."""
-    return Counter(
-        map(len, csv.reader(lines, delimiter=delimiter, quoting=quoting, skipinitialspace=True))
-    )
 
 
 def _header(rows: Sequence[Sequence[str]]) -> tuple[int, Sequence[str]]:
@@ -208,33 +202,6 @@ def _header(rows: Sequence[Sequence[str]]) -> tuple[int, Sequence[str]]:
         if is_datum and below and all(map(_DATUM.fullmatch, below)):
             return above, ()
     return above, [header[0].lstrip("# "), *header[1:]]
-
-
-def _document(fields: Iterable[tuple[str, str]], number: int, place: str, names: _Names) -> Loaded:
-    """Return a record: its text first, and its other fields as lines."""
-    values: dict[str, list[str]] = {}
-    for name, value in fields:
-        if value:
-            values.setdefault(name, []).append(value)
-    by_name = {name.strip().lower(): name for name in reversed(values)}
-    text = next((by_name[name] for name in TEXT_FIELDS if name in by_name), None)
-    texts = [] if text is None else values.pop(text)
-    key = title = url = ""
-    if text is not None or names.unit == "record":
-        described = (values.get(by_name.get(name, ""), [""]) for name in ("id", "title", "url"))
-        key, title, url = (" ".join(held.pop(0).split()) for held in described)
-    lines = [
-        f"{name}: {'; '.join(held)}" if name else "; ".join(held)
-        for name, held in values.items()
-        if held
-    ]
-    source = names.of(key, number)
-    blocks = _blocks([*texts, "\n".join(" ".join(line.split()) for line in lines)], number)
-    if not blocks:
-        return Unusable(source, f"{place}: empty", empty=True)
-    return SourceText(
-        source=source, title=title, blocks=blocks, url=url, unit=names.unit, number=number
-    )
 
 
 def _blocks(texts: Iterable[str], number: int) -> list[Block]:

@@ -107,8 +107,6 @@ class Unusable:
     reason: str
     empty: bool = False
     """Whether it is readable but empty, so that its chunks are removed from the index."""
-    foreign: bool = False
-    """Whether it is no document: then it counts as a file that no loader reads."""
 
 
 Loaded = SourceText | Unusable

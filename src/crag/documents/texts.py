@@ -1,6 +1,5 @@
 """Files to text."""
 
-import codecs
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from crag.errors import SourceError
-from crag.text.encodings import decoded, likeliest, marked
+from crag.text.encodings import decoded
 
 MOST_BYTES = 100_000_000
-"""Larger files are read only where they hold records, one after the other."""
-_BLOCK = 1 << 20
-_SAMPLE = 256 * 1024
+"""Larger files are read only where they hold records of JSON, one after the other."""
 _MOST_UNPACKED = 1_000_000_000
 _LARGEST_TREES = 40_000_000
 """Bytes of all parts that are read as a whole: as a tree each takes some thirty times as much."""
@@ -101,26 +98,6 @@ def read_text(path: Path) -> str:
     """
     text = decoded(read_bytes(path), "text/plain")
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def encoding_of(path: Path) -> str:
-    """Find the encoding of a file that is too large to hold, reading it once.
-
-    Raises:
-        SourceError: the operating system refuses, or it looks binary.
-    """
-    with reading(path), path.open("rb") as file:
-        sample = file.read(_SAMPLE)
-        if encoding := marked(sample):
-            return encoding
-        file.seek(0)
-        try:
-            for text in codecs.iterdecode(iter(lambda: file.read(_BLOCK), b""), "utf-8"):
-                if "\0" in text:
-                    raise SourceError(str(path), "looks binary: it holds NUL bytes")
-        except UnicodeDecodeError:
-            return likeliest(sample)
-    return "utf-8"
 
 
 def reason_of(error: OSError) -> str:

@@ -1,11 +1,10 @@
-"""What stores and finds chunks: the Protocol of a back end, and filters by metadata."""
+"""What an index is asked and told: filters, hits, changes, and what tells texts apart."""
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SCHEMA = 200 + VERSION
+SCHEMA = 300 + VERSION
 """Version of the stored format, and of the words in it."""
 MOST_PLACES = 20
 """Other places of a text that are told."""
@@ -157,77 +156,3 @@ class Change(NamedTuple):
     """Ids; unknown ones are ignored."""
     amended: Sequence[tuple[str, Mapping[str, Any]]] = ()
     """Ids, with the metadata that changes."""
-
-
-class Index(Protocol):
-    """Stores chunks and the texts that they have, and finds texts by vector and by words.
-
-    Chunks of one `text_key` share a text, with its words and its vector. An instance belongs to one
-    location. It opens on first use, and again after `close`. A killed process leaves an index that
-    opens, with all of a write or nothing of it. Methods that read are called from several threads
-    at once, and see what other processes have written.
-
-    Raises:
-        DocumentIndexError: from every method, if the index cannot be used.
-    """
-
-    @property
-    def location(self) -> str:
-        """The location as it may be shown: without secrets."""
-        ...
-
-    def stamp(self) -> Stamp | None:
-        """Return what the index was created with, or None if there is none; creates nothing."""
-        ...
-
-    def create(self, stamp: Stamp) -> None:
-        """Create the index; only called within `writing`, when there is none."""
-        ...
-
-    def count(self) -> int:
-        """Return the number of chunks."""
-        ...
-
-    def stored(self, where: Filter = EVERYTHING) -> Iterator[Document]:
-        """Return the chunks that pass, in the order in which they were stored."""
-        ...
-
-    def vectors(self, keys: Sequence[str]) -> "Mapping[str, NDArray[np.float32]]":
-        """Return the vectors of those texts that are stored, by `text_key`."""
-        ...
-
-    def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[Hit]:
-        """Return the `k` texts nearest by cosine, nearest first."""
-        ...
-
-    def by_words(self, terms: Sequence[Term], k: int, where: Filter = EVERYTHING) -> list[Hit]:
-        """Return the `k` texts that have most of the terms, rare ones most, best first."""
-        ...
-
-    def holders(self, terms: Sequence[Term]) -> tuple[int, list[int]]:
-        """Return the number of texts, and how many have each of the terms."""
-        ...
-
-    def passages(self, numbers: Sequence[int], vector: Sequence[float]) -> list[Passage]:
-        """Return texts by number, in any order; without a vector, each cosine is 0."""
-        ...
-
-    def documents(self, numbers: Sequence[int], where: Filter = EVERYTHING) -> list[Document]:
-        """Return a chunk that passes for each text, in order, with its other places as `placed`."""
-        ...
-
-    def writing(self) -> AbstractContextManager[None]:
-        """Keep other runs from writing, repair what a killed one left, and save at the end.
-
-        Raises:
-            DocumentIndexError: another run is writing.
-        """
-        ...
-
-    def write(self, change: Change) -> None:
-        """Write a change, all of it or nothing; it is durable when the method returns."""
-        ...
-
-    def close(self) -> None:
-        """Close the index; it reopens on use."""
-        ...

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from langchain_core.documents import Document
 
-from crag.index.contract import Filter, Hit, Index, Passage, Term, placed
+from crag.index.backends.sql import Index
+from crag.index.contract import Filter, Hit, Passage, Term, placed
 from crag.tasks import FindBy
 from crag.text.words import exact_names, names_in, question_words, words
 

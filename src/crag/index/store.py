@@ -1,7 +1,9 @@
 """The index of the user's documents: find by words and by meaning, and open for writing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -16,13 +18,15 @@ from crag.errors import (
     IndexNotFoundError,
 )
 from crag.index.backends import open_backend
-from crag.index.contract import EVERYTHING, SCHEMA, Filter, Index, Stamp
+from crag.index.backends.sql import Index
+from crag.index.contract import EVERYTHING, SCHEMA, Change, Filter, Stamp, text_key
 from crag.index.ranking import Asked, find
 from crag.tasks import FindBy
 from crag.text.language import unread_language
 
 if TYPE_CHECKING:
-    from crag.index.writer import IndexWriter
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class IndexedFile(TypedDict):
@@ -35,6 +39,17 @@ class IndexedFile(TypedDict):
     chunks: int
     modified: str
     """The day of its last change; empty if unknown."""
+
+
+@dataclass
+class Entry:
+    """The content of the index from one source."""
+
+    position: str
+    """Metadata of its first chunk, as what follows."""
+    content_hash: str
+    modified: str = ""
+    ids: list[str] = field(default_factory=list)
 
 
 class DocumentIndex:
@@ -130,17 +145,64 @@ class DocumentIndex:
         return find(self._index, asked, k, where)
 
     @contextmanager
-    def writing(self) -> Iterator["IndexWriter"]:
+    def writing(self) -> Iterator["DocumentIndex"]:
         """Open for writing; whoever has it open for reading sees each write.
 
         Raises:
             DocumentIndexError: another run is writing.
         """
-        from crag.index.writer import IndexWriter
+        writer = DocumentIndex(self._given, self.embeddings)
+        with writer._index.writing():
+            yield writer
 
-        index = open_backend(self._given)
-        with index.writing():
-            yield IndexWriter(index, self.embeddings)
+    def entries(self, paths: Iterable[Path]) -> dict[str, Entry]:
+        """Read what the index has of files and folders, by source."""
+        found: dict[str, Entry] = {}
+        stored = chain(*(self.stored(Filter(folder=str(path))) for path in paths))
+        for identifier, known in {one.id: one.metadata for one in stored}.items():
+            new = Entry(known["position"], known["content_hash"], known.get("modified", ""))
+            found.setdefault(known["source"], new).ids.append(str(identifier))
+        return found
+
+    def write(self, change: Change) -> None:
+        """Write a change in one transaction, embedding its chunks unless it has vectors for all.
+
+        Texts that the index has are not embedded again. Only called within `writing`.
+        """
+        stamp = check_stamp(self._index, self.embeddings)
+        if change.chunks:
+            if len(change.vectors) != len(change.chunks):
+                known = self._vectors(change.chunks, is_new=stamp is None)
+                change = change._replace(vectors=[known[text_key(one)] for one in change.chunks])
+            name, dimension = embedding_name(self.embeddings), len(change.vectors[0])
+            if stamp is None:
+                self._index.create(Stamp(SCHEMA, name, dimension))
+            elif stamp.dimension != dimension:
+                sizes = (f"{name} of {n} dimensions" for n in (stamp.dimension, dimension))
+                raise EmbeddingMismatchError(self.location, *sizes)
+        if change.chunks or change.removed or change.amended:
+            self._index.write(change)
+
+    def _vectors(
+        self, chunks: Sequence[Document], *, is_new: bool
+    ) -> "dict[str, NDArray[np.float32]]":
+        texts = {text_key(chunk): chunk for chunk in chunks}
+        known = {} if is_new else self._index.vectors(list(texts))
+        new = {key: chunk for key, chunk in texts.items() if key not in known}
+        return known | dict(zip(new, embedded(list(new.values()), self.embeddings), strict=True))
+
+
+def embedded(chunks: Sequence[Document], embeddings: Embeddings) -> "Sequence[NDArray[np.float32]]":
+    """Return vectors in the order of `chunks`."""
+    import numpy as np
+
+    from crag.documents.chunks import text_to_embed
+
+    if not chunks:
+        return ()
+    return list(
+        np.asarray(embeddings.embed_documents(list(map(text_to_embed, chunks))), np.float32)
+    )
 
 
 def check_stamp(index: Index, embeddings: Embeddings) -> Stamp | None:

@@ -105,7 +105,7 @@ class Library:
             raise HTTPException(422, str(error)) from error
         finally:
             await run_in_threadpool(shutil.rmtree, staged.parent, ignore_errors=True)
-        return {"path": str(file), "chunks": report.chunks, "warning": report.language_warning}
+        return {"path": str(file), "chunks": report.chunks}
 
     async def remove(self, path: str) -> None:
         """Remove a file from the index, and delete it if it was uploaded."""

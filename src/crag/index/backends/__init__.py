@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from crag.errors import DocumentIndexError
 
 if TYPE_CHECKING:
-    from crag.index.contract import Index
+    from crag.index.backends.sql import Index
 
 _VECTORS = "crag.index.backends.vector_store"
 STORES = {
@@ -17,8 +17,7 @@ STORES = {
 }
 """From an address as users write it to what opens it, which takes the location.
 
-A function of the user's returns a `VectorStore` of LangChain; or a class is named in its place that
-implements `crag.index.contract.Index`."""
+A function of the user's returns a `VectorStore` of LangChain."""
 
 
 def open_backend(location: str) -> "Index":

@@ -11,29 +11,14 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from langchain_core.documents import Document
+from typing import TYPE_CHECKING, NamedTuple
 
 from crag.errors import DocumentIndexError
-from crag.index.contract import (
-    EVERYTHING,
-    MOST_PLACES,
-    Change,
-    Filter,
-    Hit,
-    Passage,
-    Stamp,
-    Term,
-    alike,
-    heading_of,
-    placed,
-    text_key,
-    unit,
-)  # fmt: skip
+from crag.index.backends.sql import DECIMALS, PAGE, Index, Run, among
+from crag.index.contract import EVERYTHING, Change, Filter, Hit, Stamp, Term, alike, unit
 from crag.text.words import words
 
 if TYPE_CHECKING:
@@ -43,64 +28,42 @@ if TYPE_CHECKING:
     from crag.index.backends.vector_store import StoreOfVectors
 
 FILE = "index.sqlite3"
-_BLOCK = 10_000
 _AT_ONCE = 500
 """Texts that the store of vectors is given at once."""
 _REACH = 10
 """How many times more than asked for the store's graph finds, before exact vectors are compared."""
-_DECIMALS = 6
-"""Cosines are rounded, so that equal vectors are in the order of their numbers."""
 TOKENIZER = """ "ascii tokenchars '-_.:/@+#$'" """
 """Takes each of `crag.text.words` as one token."""
 _TABLES = f"""
-CREATE TABLE stamp (
+CREATE TABLE crag_index (
     schema INTEGER NOT NULL, embeddings TEXT NOT NULL, dimension INTEGER NOT NULL,
     change INTEGER NOT NULL DEFAULT 0
 );
-CREATE TABLE texts (
+CREATE TABLE crag_texts (
     number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, heading TEXT NOT NULL,
     text TEXT NOT NULL
 );
 CREATE TABLE vectors (number INTEGER PRIMARY KEY, alike INTEGER NOT NULL, vector BLOB NOT NULL);
-CREATE TABLE chunks (
+CREATE TABLE crag_chunks (
     place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, number INTEGER NOT NULL,
     metadata TEXT NOT NULL,
     source TEXT GENERATED ALWAYS AS (json_extract(metadata, '$.source')) STORED,
     kind TEXT GENERATED ALWAYS AS (json_extract(metadata, '$.kind')) STORED,
     modified TEXT GENERATED ALWAYS AS (json_extract(metadata, '$.modified')) STORED
 );
-CREATE INDEX chunks_of_text ON chunks (number);
-CREATE INDEX chunks_of_source ON chunks (source, modified);
+CREATE INDEX chunks_of_text ON crag_chunks (number);
+CREATE INDEX chunks_of_source ON crag_chunks (source, modified);
 CREATE TABLE waiting (key TEXT PRIMARY KEY);
 CREATE VIRTUAL TABLE words USING fts5(heading, text, content = '', tokenize = {TOKENIZER})
 """
-_ADD_WORDS = "INSERT INTO words (rowid, heading, text) VALUES (?, ?, ?)"
-_REMOVE_WORDS = "INSERT INTO words (words, rowid, heading, text) VALUES ('delete', ?, ?, ?)"
-_NUMBERS = "SELECT DISTINCT number FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
-_REMOVE = """
-DELETE FROM texts WHERE number IN (SELECT value FROM json_each(?))
-AND NOT EXISTS (SELECT 1 FROM chunks WHERE chunks.number = texts.number)
-RETURNING number, key, heading, text
+_ADD_TEXT = """
+INSERT INTO crag_texts (key, heading, text) VALUES (:key, :heading, :text) RETURNING number
 """
-_WAIT = "INSERT OR IGNORE INTO waiting VALUES (?)"
-_BY_WORDS = """
-SELECT number, alike FROM (
-    SELECT rowid AS number, bm25(words, 1.0, 1.0) AS score FROM words
-    WHERE words MATCH ? AND {condition} ORDER BY score, rowid LIMIT ?
-) JOIN vectors USING (number) ORDER BY score, number
+_ADD_WORDS = "INSERT INTO words (rowid, heading, text) VALUES (:number, :heading, :text)"
+_REMOVE_WORDS = """
+INSERT INTO words (words, rowid, heading, text) VALUES ('delete', :number, :heading, :text)
 """
-_PASSAGES = """
-SELECT number, heading, text, alike, vector FROM texts JOIN vectors USING (number)
-WHERE number IN (SELECT value FROM json_each(?))
-"""
-_DOCUMENTS = """
-SELECT id, text, metadata FROM chunks JOIN texts USING (number) WHERE number = ?
-ORDER BY NOT ({condition}), place LIMIT {most}
-"""
-_VECTORS = """
-SELECT key, vector FROM texts JOIN vectors USING (number)
-WHERE key IN (SELECT value FROM json_each(?))
-"""
+_WAIT = "INSERT OR IGNORE INTO waiting VALUES (:key)"
 
 
 class _Vectors(NamedTuple):
@@ -111,12 +74,26 @@ class _Vectors(NamedTuple):
     values: "NDArray[np.float32]"
 
 
-class FileIndex:
+class FileIndex(Index):
     """An index in the file `index.sqlite3` of a folder, with the `store` of its vectors.
 
     One process writes at a time; any number reads meanwhile, and sees each write.
     """
 
+    dialect = {  # noqa: RUF012 - not changed
+        "each": "json_each(:values)",
+        "texts": "crag_texts JOIN vectors USING (number)",
+        "matches": "words WHERE words MATCH :terms",
+        "vector": "vector",
+        "new": ":new",
+        "amended": "json_patch(metadata, :new)",
+    }
+    by_words_query = """
+        SELECT number, alike FROM (
+            SELECT rowid AS number, bm25(words, 1.0, 1.0) AS score FROM {matches} AND {numbers}
+            ORDER BY score, number LIMIT :k
+        ) JOIN vectors USING (number) ORDER BY score, number
+    """
     most_held = 2 * 2**30
     """Bytes of vectors that are held in memory: 1.4 million of 384 dimensions."""
 
@@ -136,10 +113,10 @@ class FileIndex:
         """Return what the index was created with."""
         if self._folder.exists() and not self._folder.is_dir():
             raise DocumentIndexError(self.location, "this is a file; an index is a folder")
-        is_there = self._file.is_file()
-        if not is_there or not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'stamp'"):
+        made = "SELECT 1 FROM sqlite_master WHERE name = 'crag_index'"
+        if not self._file.is_file() or not self.rows(made):
             return None
-        return Stamp(*self._rows("SELECT schema, embeddings, dimension FROM stamp")[0])
+        return Stamp(*self.rows("SELECT schema, embeddings, dimension FROM crag_index")[0])
 
     def create(self, stamp: Stamp) -> None:
         """Create the file; the store of vectors is opened first, to see whether it answers."""
@@ -147,34 +124,11 @@ class FileIndex:
             self._store.clear()
             self._store.open(stamp.dimension)
         self._file.touch()
-        with self._transaction() as database:
+        with self.transaction(writes=True) as run:
             for statement in _TABLES.split(";\n"):
-                database.execute(statement)
-            row = "INSERT INTO stamp (schema, embeddings, dimension) VALUES (?, ?, ?)"
-            database.execute(row, stamp)
-
-    def count(self) -> int:
-        """Return the number of chunks."""
-        return int(self._rows("SELECT count(*) FROM chunks")[0][0])
-
-    def stored(self, where: Filter = EVERYTHING) -> Iterator[Document]:
-        """Return chunks, a page at a time."""
-        condition, values = _condition(where)
-        query = f"""
-            SELECT id, text, metadata, place FROM chunks JOIN texts USING (number)
-            WHERE place > ? AND {condition} ORDER BY place LIMIT {_BLOCK}
-        """  # noqa: S608 - of constants
-        last = 0
-        while rows := self._rows(query, last, *values):
-            last = rows[-1][3]
-            yield from map(_chunk, rows)
-
-    def vectors(self, keys: Sequence[str]) -> "Mapping[str, NDArray[np.float32]]":
-        """Return the vectors of texts by key."""
-        import numpy as np
-
-        rows = self._rows(_VECTORS, json.dumps(keys))
-        return {key: np.frombuffer(vector, np.float32) for key, vector in rows}
+                run(statement)
+            row = "INSERT INTO crag_index VALUES (:schema, :embeddings, :dimension, 0)"
+            run(row, **stamp._asdict())
 
     def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[Hit]:
         """Return the nearest texts, exactly, unless there are too many to compare them all."""
@@ -183,57 +137,21 @@ class FileIndex:
         asked = unit(np.asarray(vector, np.float32))
         passing = None
         if where != EVERYTHING:
-            condition, values = _condition(where)
-            query = f"SELECT DISTINCT number FROM chunks WHERE {condition}"  # noqa: S608 - of constants
-            passing = [number for (number,) in self._rows(query, *values)]
-        ((size,),) = self._rows("SELECT 4 * dimension * (SELECT count(*) FROM texts) FROM stamp")
-        is_large = size > self.most_held
+            numbers, values = among(where)
+            query = f"SELECT number FROM crag_texts WHERE {numbers}"  # noqa: S608 - of constants
+            passing = [number for (number,) in self.rows(query, **values)]
+        query = "SELECT 4 * dimension * (SELECT count(*) FROM crag_texts) FROM crag_index"
+        is_large = self.rows(query)[0][0] > self.most_held
         if is_large and passing is None:
             passing = self._near_in_store(asked, _REACH * k)
         held = self._vectors_held() if passing is None or not is_large else self._read(passing)
-        cosines = np.round(held.values @ asked, _DECIMALS)
+        cosines = np.round(held.values @ asked, DECIMALS)
         if passing is not None:
             cosines[~np.isin(held.numbers, passing)] = -np.inf
         least = np.partition(cosines, -k)[-k] if len(cosines) > k else -np.inf
         (chosen,) = np.nonzero((cosines >= least) & np.isfinite(cosines))
         order = chosen[np.argsort(-cosines[chosen], kind="stable")][:k]
         return list(map(Hit, held.numbers[order].tolist(), held.alike[order].tolist()))
-
-    def by_words(self, terms: Sequence[Term], k: int, where: Filter = EVERYTHING) -> list[Hit]:
-        """Return the texts with the highest BM25 (k1 1.2, b 0.75)."""
-        if not terms:
-            return []
-        condition, values = _condition(where)
-        if where != EVERYTHING:
-            condition = f"rowid IN (SELECT number FROM chunks WHERE {condition})"  # noqa: S608 - of constants
-        query = _BY_WORDS.format(condition=condition)
-        rows = self._rows(query, " OR ".join(map(_quoted, terms)), *values, k)
-        return [Hit(*row) for row in rows]
-
-    def holders(self, terms: Sequence[Term]) -> tuple[int, list[int]]:
-        """Return the number of texts, and how many have each of the terms."""
-        query = "SELECT count(*) FROM words WHERE words MATCH ?"
-        total = self._rows("SELECT count(*) FROM texts")[0][0]
-        return total, [self._rows(query, _quoted(term))[0][0] for term in terms]
-
-    def passages(self, numbers: Sequence[int], vector: Sequence[float]) -> list[Passage]:
-        """Return texts by number."""
-        import numpy as np
-
-        rows = self._rows(_PASSAGES, json.dumps(list(numbers)))
-        if not rows or not len(vector):
-            return [Passage(*row[:4]) for row in rows]
-        cosines = _matrix([row[4] for row in rows]) @ unit(np.asarray(vector, np.float32))
-        rounded = np.round(cosines, _DECIMALS).tolist()
-        found = zip(rows, rounded, strict=True)
-        return [Passage(*row[:4])._replace(cosine=cosine) for row, cosine in found]
-
-    def documents(self, numbers: Sequence[int], where: Filter = EVERYTHING) -> list[Document]:
-        """Return a chunk for each text, of those that pass the one stored first."""
-        condition, values = _condition(where)
-        query = _DOCUMENTS.format(condition=condition, most=MOST_PLACES + 1)
-        found = (self._rows(query, number, *values) for number in numbers)
-        return [placed([_chunk(row) for row in rows]) for rows in found if rows]
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -247,26 +165,38 @@ class FileIndex:
                 self.close()
 
     def write(self, change: Change) -> None:
-        """Write a change in one transaction."""
+        """Write a change, and tell the store of vectors where many texts wait."""
+        super().write(change)
+        if self.rows("SELECT count(*) FROM waiting")[0][0] >= PAGE:
+            self._fill_store()
+
+    def add_text(
+        self, run: Run, key: str, heading: str, text: str, vector: "NDArray[np.float32]"
+    ) -> None:
+        """Store a text, its words and its vector, and have the store wait for it."""
+        ((number,),) = run(_ADD_TEXT, key=key, heading=heading, text=text)
+        values = {"number": number, "alike": alike(text), "vector": vector.tobytes()}
+        run("INSERT INTO vectors VALUES (:number, :alike, :vector)", **values)
+        run(_ADD_WORDS, number=number, heading=_spelled(heading), text=_spelled(text))
+        run(_WAIT, key=key)
+
+    def removed_text(self, run: Run, number: int, key: str, heading: str, text: str) -> None:
+        """Remove the words and the vector of a text."""
+        run("DELETE FROM vectors WHERE number = :number", number=number)
+        run(_REMOVE_WORDS, number=number, heading=_spelled(heading), text=_spelled(text))
+        run(_WAIT, key=key)
+
+    @staticmethod
+    def vector_of(stored: bytes) -> "NDArray[np.float32]":
+        """Return a vector from its bytes."""
         import numpy as np
 
-        replaced = [*change.removed, *(str(chunk.id) for chunk in change.chunks)]
-        with self._transaction() as database:
-            touched = database.execute(_NUMBERS, (json.dumps(replaced),)).fetchall()
-            for identifier in replaced:
-                database.execute("DELETE FROM chunks WHERE id = ?", (identifier,))
-            units = unit(np.asarray(change.vectors, np.float32)) if change.chunks else ()
-            for chunk, vector in zip(change.chunks, units, strict=True):
-                number = _number(database, chunk, vector)
-                query = "INSERT INTO chunks (id, number, metadata) VALUES (?, ?, ?)"
-                database.execute(query, (chunk.id, number, json.dumps(chunk.metadata)))
-            for identifier, amended in change.amended:
-                query = "UPDATE chunks SET metadata = json_patch(metadata, ?) WHERE id = ?"
-                database.execute(query, (json.dumps(amended), identifier))
-            _remove_unused(database, [number for (number,) in touched])
-            database.execute("UPDATE stamp SET change = change + 1")
-        if self._rows("SELECT count(*) FROM waiting")[0][0] >= _BLOCK:
-            self._fill_store()
+        return np.frombuffer(stored, np.float32)
+
+    @staticmethod
+    def matching(terms: Sequence[Term]) -> str:
+        """Return an expression of FTS5."""
+        return " OR ".join(f'"{" ".join(term)}"' for term in terms)
 
     def close(self) -> None:
         """Close file and store, and forget the vectors; they reopen on use."""
@@ -280,7 +210,7 @@ class FileIndex:
     def _vectors_held(self) -> _Vectors:
         """Return all vectors, which are read again after each write."""
         with self._lock:
-            ((change,),) = self._rows("SELECT change FROM stamp")
+            ((change,),) = self.rows("SELECT change FROM crag_index")
             if self._held is None or self._held_of != change:
                 self._held = None
                 self._held, self._held_of = self._read(None), change
@@ -290,30 +220,33 @@ class FileIndex:
         """Return the vectors of these texts, or of all."""
         import numpy as np
 
-        among = "" if numbers is None else "WHERE number IN (SELECT value FROM json_each(?))"
-        values = () if numbers is None else (json.dumps(numbers),)
-        query = f"FROM vectors {among} ORDER BY number"
-        with self._transaction("DEFERRED") as database:
-            (dimension,) = database.execute("SELECT dimension FROM stamp").fetchone()
-            (count,) = database.execute(f"SELECT count(*) {query}", values).fetchone()
+        among = "" if numbers is None else "AND number IN (SELECT value FROM json_each(:values))"
+        condition = f"FROM vectors WHERE number > :last {among}"
+        asked = {"values": json.dumps(numbers), "last": 0}
+        with self.transaction() as run:
+            ((count, dimension),) = run(
+                f"SELECT count(*), (SELECT dimension FROM crag_index) {condition}",  # noqa: S608 - of constants
+                **asked,
+            )
             found = _Vectors(
                 np.empty(count, np.int64),
                 np.empty(count, np.int64),
                 np.empty((count, dimension), np.float32),
             )
-            rows = database.execute(f"SELECT number, alike, vector {query}", values)
-            for start in range(0, count, _BLOCK):
-                part = slice(start, start + _BLOCK)
+            page = f"SELECT number, alike, vector {condition} ORDER BY number LIMIT {PAGE}"
+            for start in range(0, count, PAGE):
+                part = slice(start, start + PAGE)
                 found.numbers[part], found.alike[part], vectors = zip(
-                    *rows.fetchmany(_BLOCK), strict=True
+                    *run(page, **asked), strict=True
                 )
                 found.values[part] = _matrix(vectors)
+                asked["last"] = int(found.numbers[part][-1])
         return found
 
     def _near_in_store(self, asked: "NDArray[np.float32]", k: int) -> list[int] | None:
         """Return the numbers of near texts, or None if the store does not know all."""
-        query = "SELECT change, dimension, EXISTS (SELECT 1 FROM waiting) FROM stamp"
-        change, dimension, is_behind = self._rows(query)[0]
+        query = "SELECT change, dimension, EXISTS (SELECT 1 FROM waiting) FROM crag_index"
+        change, dimension, is_behind = self.rows(query)[0]
         if is_behind:
             return None
         with self._lock, self._store.errors(self.location):
@@ -322,9 +255,9 @@ class FileIndex:
                 self._store.open(dimension)
                 self._store_is_of = change
             keys = self._store.near(asked, k)
-        query = "SELECT number FROM texts WHERE key IN (SELECT value FROM json_each(?))"
-        found = [number for (number,) in self._rows(query, json.dumps(keys))]
-        ((total,),) = self._rows("SELECT count(*) FROM texts")
+        query = "SELECT number FROM crag_texts WHERE key IN (SELECT value FROM {each})"
+        found = [number for (number,) in self.rows(query, values=json.dumps(keys))]
+        ((total,),) = self.rows("SELECT count(*) FROM crag_texts")
         return found if len(found) >= min(k, total) // 2 else None
 
     def _fill_store(self, *, anew: bool = False) -> None:
@@ -332,35 +265,32 @@ class FileIndex:
 
         What waits `anew` was left by a killed process, and the state of the store is not known.
         """
-        if self.stamp() is None:
-            return
-        if not self._rows("SELECT 1 FROM waiting LIMIT 1"):
+        if self.stamp() is None or not self.rows("SELECT 1 FROM waiting LIMIT 1"):
             return
         with self._lock, self._store.errors(self.location):
             is_empty = anew and self._store.clear()
-            self._store.open(self._rows("SELECT dimension FROM stamp")[0][0])
-            query = "SELECT key FROM waiting UNION SELECT key FROM texts WHERE ?"
-            keys = [key for (key,) in self._rows(query, is_empty)]
+            self._store.open(self.rows("SELECT dimension FROM crag_index")[0][0])
+            query = "SELECT key FROM waiting UNION SELECT key FROM crag_texts WHERE :all"
+            keys = [key for (key,) in self.rows(query, all=is_empty)]
             for start in range(0, len(keys), _AT_ONCE):
                 part = keys[start : start + _AT_ONCE]
-                there = dict(self._rows(_VECTORS, json.dumps(part)))
+                there = self.vectors(part)
                 self._store.remove([key for key in part if anew or key not in there])
                 if there:
-                    self._store.add(list(there), _matrix(list(there.values())))
-            with self._transaction() as database:
-                database.execute("DELETE FROM waiting")
-                database.execute("UPDATE stamp SET change = change + 1")
-
-    def _rows(self, query: str, *values: Any) -> list[Any]:
-        with self._opened() as database:
-            return database.execute(query, values).fetchall()
+                    self._store.add(there)
+            with self.transaction(writes=True) as run:
+                run("DELETE FROM waiting")
+                run("UPDATE crag_index SET change = change + 1")
 
     @contextmanager
-    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
+    def transaction(self, *, writes: bool = False) -> Iterator[Run]:
+        """Give what runs queries within a transaction; one that writes begins as the only one."""
         with self._opened() as database:
-            database.execute(f"BEGIN {kind}")
+            database.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             try:
-                yield database
+                yield lambda query, **values: database.execute(
+                    query.format(**self.dialect), values
+                ).fetchall()
                 database.execute("COMMIT")
             except BaseException:
                 if database.in_transaction:
@@ -426,51 +356,11 @@ def _sole_writer(folder: Path, location: str) -> Iterator[None]:
         yield
 
 
-def _number(database: sqlite3.Connection, chunk: Document, vector: "NDArray[np.float32]") -> int:
-    """Return the number of a chunk's text, which is stored if it is new."""
-    key, heading, text = text_key(chunk), heading_of(chunk), chunk.page_content
-    known = database.execute("SELECT number FROM texts WHERE key = ?", (key,)).fetchone()
-    if known:
-        return int(known[0])
-    query = "INSERT INTO texts (key, heading, text) VALUES (?, ?, ?) RETURNING number"
-    ((number,),) = database.execute(query, (key, heading, text)).fetchall()
-    row = (number, alike(text), vector.tobytes())
-    database.execute("INSERT INTO vectors VALUES (?, ?, ?)", row)
-    database.execute(_ADD_WORDS, (number, *_spelled(heading, text)))
-    database.execute(_WAIT, (key,))
-    return int(number)
-
-
-def _remove_unused(database: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Remove those of the texts that no chunk has any more."""
-    for number, key, *text in database.execute(_REMOVE, (json.dumps(numbers),)).fetchall():
-        database.execute("DELETE FROM vectors WHERE number = ?", (number,))
-        database.execute(_REMOVE_WORDS, (number, *_spelled(*text)))
-        database.execute(_WAIT, (key,))
-
-
 def _matrix(vectors: Sequence[bytes]) -> "NDArray[np.float32]":
     import numpy as np
 
     return np.frombuffer(b"".join(vectors), np.float32).reshape(len(vectors), -1)
 
 
-def _chunk(row: Sequence[Any]) -> Document:
-    return Document(row[1], id=row[0], metadata=json.loads(row[2]))
-
-
-def _spelled(*texts: str) -> list[str]:
-    return [" ".join(words(text)) for text in texts]
-
-
-def _quoted(term: Term) -> str:
-    return f'"{" ".join(term)}"'
-
-
-def _condition(where: Filter) -> tuple[str, list[str]]:
-    """Return a condition on the table of chunks, made of constants, and its parameters."""
-    patterns = where.patterns() if where.folder else ()
-    sources = " OR ".join([r"source LIKE ? ESCAPE '\'"] * len(patterns))
-    compared = where.comparisons()
-    conditions = [f"({sources or 1})", *(f"{column} {sign} ?" for column, sign, _ in compared)]
-    return " AND ".join(conditions), [*patterns, *(value for *_, value in compared)]
+def _spelled(text: str) -> str:
+    return " ".join(words(text))

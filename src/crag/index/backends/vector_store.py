@@ -6,7 +6,7 @@ list what it holds, so that `FileIndex` tells it what to add, and when to begin 
 
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from langchain_core.vectorstores import VectorStore
 
 from crag.errors import CragError, DocumentIndexError
 from crag.index.backends.sqlite_file import FileIndex
-from crag.index.contract import Index, sentence_of
+from crag.index.contract import sentence_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,11 +110,11 @@ class StoreOfVectors:
             shutil.rmtree(self._folder, ignore_errors=True)
         return self._folder is not None
 
-    def add(self, keys: Sequence[str], vectors: "NDArray[np.float32]") -> None:
-        """Add texts that the store does not have."""
-        self._vectors.waiting = vectors.tolist()
-        entries = [Document(key, metadata={"key": key}) for key in keys]
-        self._opened().add_documents(entries, ids=list(map(_point, keys)))
+    def add(self, vectors: "Mapping[str, NDArray[np.float32]]") -> None:
+        """Add texts that the store does not have, by their keys."""
+        self._vectors.waiting = [vector.tolist() for vector in vectors.values()]
+        entries = [Document(key, metadata={"key": key}) for key in vectors]
+        self._opened().add_documents(entries, ids=list(map(_point, vectors)))
 
     def remove(self, keys: Sequence[str]) -> None:
         """Remove texts; some stores raise where they do not have one."""
@@ -131,7 +131,7 @@ class StoreOfVectors:
         return cast("VectorStore", self._store)
 
 
-def chroma_folder(location: str) -> Index:
+def chroma_folder(location: str) -> FileIndex:
     """Return an index in a folder, whose vectors are in Chroma too."""
     folder = Path(location).expanduser().resolve()
     inner = folder / "chroma"
@@ -152,11 +152,10 @@ def _chroma(folder: Path, embeddings: Embeddings) -> Iterator[VectorStore]:
         client.close()
 
 
-def of_function(location: str) -> Index:
+def of_function(location: str) -> FileIndex:
     """Return an index in the store that a function makes: ``module:function://FOLDER``.
 
-    The function is a `Build`; or it is a class that implements `crag.index.contract.Index`, which
-    takes what stands after ``://``.
+    The function is a `Build`.
 
     Raises:
         DocumentIndexError: there is no such function, or no folder is named.
@@ -169,8 +168,6 @@ def of_function(location: str) -> Index:
     except (ImportError, ValueError, AttributeError) as error:
         problem = f"the function {name} cannot be imported: {error}"
         raise DocumentIndexError(location, problem) from error
-    if hasattr(made, "by_vector"):
-        return cast("Index", made(place))
     folder = Path(place).expanduser().resolve()
     return FileIndex(folder, StoreOfVectors(made), f"{name}://{folder}")
 
