@@ -30,11 +30,11 @@ REFUSED = {
     "cut.pdf": "damaged PDF",
     "deep.html": "nest deeper",
     "deep.ipynb": "not a Jupyter notebook",
-    "deep.jsonl": "line 1: not JSON",
+    "deep.jsonl": "record 1: not JSON",
     "entities.docx": "not a DOCX file",
     "long.csv": "field larger than field limit",
     "loop.pdf": "damaged PDF",
-    "nul.csv": "NUL bytes",
+    "nul.csv": "looks binary",
     "stream.pdf": "no text in it",
 }
 """Files without any text that can be used, with words of the reason."""

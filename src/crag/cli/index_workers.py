@@ -50,8 +50,8 @@ def worker(
             for file, root in files:
                 for loaded in isolated.read(file, loaders=loaders):
                     one = FromFile(file, root, loaded)
-                    is_text = isinstance(loaded, SourceText)
-                    if is_text and held.get(loaded.source) != loaded.content_hash:
+                    is_held = held.get(loaded.source) == getattr(loaded, "content_hash", "")
+                    if isinstance(loaded, SourceText) and not is_held:
                         chunks = split(loaded, root)
                         one = one._replace(chunks=chunks, vectors=embedded(chunks, encoder))
                     yield one

@@ -170,7 +170,8 @@ class Index(ABC):
             np.asarray(vector, np.float32)
         )
         rounded = np.round(cosines, DECIMALS).tolist()
-        return [Passage(*row[:4], cosine) for row, cosine in zip(rows, rounded, strict=True)]
+        found = zip(rows, rounded, strict=True)
+        return [Passage(*row[:4])._replace(cosine=cosine) for row, cosine in found]
 
     def documents(self, numbers: Sequence[int], where: Filter = EVERYTHING) -> list[Document]:
         """Return a chunk that passes for each text, in order, with its other places as `placed`."""
