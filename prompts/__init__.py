@@ -9,13 +9,14 @@ Values are filled in last and never read as templates themselves.
 
 import hashlib
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Self
 
-from crag.errors import PromptError, did_you_mean
+from crag.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
@@ -30,60 +31,42 @@ _OPTIONAL = {
 
 
 class Prompts:
-    """All prompts: the packaged ones, or those of a folder in their place."""
+    """All prompts: the packaged ones, or texts by their names in their place."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+    def __init__(self, replaced: Mapping[str, str] | None = None) -> None:
+        self._replaced = dict(replaced or {})
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> Self:
         """Take ``NAME.md`` of a folder for each prompt to replace; the others stay packaged.
 
         Raises:
-            PromptError: there is no prompt in the folder, or one is none: it has another name, no
-                sections, or lacks a placeholder. The message names the file.
+            DataError: there is no prompt in the folder, or one is none: it has another name, no
+                sections, lacks a placeholder or has an unknown one. The message names the file.
         """
         folder = Path(folder)
         paths = [path for path in sorted(folder.glob("*.md")) if path.stem.lower() != "readme"]
         if not paths:
-            raise PromptError(folder, f"there is no prompt, such as {', '.join(sorted(known()))}")
-        for path in paths:
-            _check(path)
-        return cls(folder)
+            raise DataError(folder, f"there is no prompt, such as {', '.join(sorted(known()))}")
+        return cls({path.stem: _checked(path) for path in paths})
 
     def render(self, name: str, **values: str) -> "list[AnyMessage]":
-        """Fill in the prompt `name`, read anew, and return its messages.
-
-        Raises:
-            PromptError: there is no such prompt, or it has a placeholder that no value fills.
-        """
+        """Fill in the prompt `name` and return its messages."""
         from langchain_core.messages import convert_to_messages
 
-        own = self._folder / f"{name}.md" if self._folder and self.replaces(name) else None
-        place = own or known().get(f"{name}.md")
-        if place is None:
-            raise PromptError(Path(f"{name}.md"), f"there is none; {did_you_mean(name, known())}")
-        try:
-            messages = [
-                (role, Template(text).substitute(values)) for role, text in _sections(place)
-            ]
-        except (KeyError, ValueError) as error:
-            filled = ", ".join(f"${one}" for one in values)
-            problem = f"it cannot be filled in: {error}; there are {filled}, and $$ for $"
-            raise PromptError(Path(str(place)), problem) from None
-        return convert_to_messages(messages)  # type: ignore[return-value]
+        text = self._replaced.get(name) or _text(known()[f"{name}.md"])
+        parts = [(role, Template(part).safe_substitute(values)) for role, part in _sections(text)]
+        return convert_to_messages(parts)  # type: ignore[return-value]
 
     def replaces(self, name: str) -> bool:
         """Say whether a prompt stands in the place of the packaged one of this name."""
-        return self._folder is not None and (self._folder / f"{name}.md").is_file()
+        return name in self._replaced
 
     @property
     def identity(self) -> str:
         """Twelve hexadecimal digits that change with any replaced prompt; empty if none is."""
-        if self._folder is None:
-            return ""
-        told = [(path.name, path.read_bytes()) for path in sorted(self._folder.glob("*.md"))]
-        return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
+        told = repr(sorted(self._replaced.items())).encode()
+        return hashlib.sha256(told).hexdigest()[:12] if self._replaced else ""
 
 
 def known() -> dict[str, Traversable]:
@@ -92,9 +75,12 @@ def known() -> dict[str, Traversable]:
     return {place.name: place for place in places if place.name.endswith(".md")}
 
 
-def _sections(place: Traversable) -> list[tuple[str, str]]:
+def _text(place: Traversable) -> str:
+    return place.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n")
+
+
+def _sections(text: str) -> list[tuple[str, str]]:
     """Return role and text of each message of a prompt."""
-    text = place.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n")
     head, *parts = _MARK.split(text)
     if head.strip() or not parts or parts[-2] != "user":
         problem = "it must begin with one of [system], [user], [assistant] and end with a [user]"
@@ -103,21 +89,26 @@ def _sections(place: Traversable) -> list[tuple[str, str]]:
     return [*((role, body.removesuffix("\n").removesuffix("\n")) for role, body in others), last]
 
 
-def _check(path: Path) -> None:
-    """Refuse a file that cannot replace a prompt."""
+def _checked(path: Path) -> str:
+    """Return the text of a file that can replace a prompt."""
     packaged = known().get(path.name)
     if packaged is None:
-        raise PromptError(path, f"no prompt has this name; {did_you_mean(path.name, known())}")
+        raise DataError(path, f"no prompt has this name; {did_you_mean(path.name, known())}")
     try:
-        written = Template("".join(text for _, text in _sections(path)))
+        text = _text(path)
+        written = Template("".join(part for _, part in _sections(text)))
     except (OSError, ValueError) as error:
-        raise PromptError(path, f"it is no prompt: {error}") from None
+        raise DataError(path, f"it is no prompt: {error}") from None
     if not written.is_valid():
-        raise PromptError(path, "a dollar sign begins no placeholder; write $$ for the sign itself")
+        raise DataError(path, "a dollar sign begins no placeholder; write $$ for the sign itself")
+    own = set(Template(packaged.read_text("utf-8")).get_identifiers())
     found = {one.removeprefix("published_") for one in written.get_identifiers()}
-    needed = set(Template(packaged.read_text("utf-8")).get_identifiers()) - _OPTIONAL
-    if lacking := sorted(needed - found):
-        raise PromptError(path, f"it lacks {', '.join(f'${one}' for one in lacking)}")
+    for problem, names in {
+        "it lacks": own - _OPTIONAL - found, "nothing fills": found - own - _OPTIONAL
+    }.items():  # fmt: skip
+        if names:
+            raise DataError(path, f"{problem} {', '.join(f'${one}' for one in sorted(names))}")
+    return text
 
 
 PACKAGED = Prompts()

@@ -3,8 +3,8 @@
     CragError (RuntimeError)
     ├── QuestionError            no question, or one beyond the limit
     ├── SettingsError            a setting with a value outside its range
-    ├── DataError                a file of the user's; PromptError: a prompt of their own
-    ├── DocumentIndexError       the index: IndexNotFoundError, EmbeddingMismatchError
+    ├── DataError                a file of the user's, such as a prompt
+    ├── DocumentIndexError       the index; IndexNotFoundError: there is none
     ├── SourceError              one file that cannot be indexed
     ├── ContentError             bytes that hold no text anybody can read
     ├── EncoderError, EvaluatorError    a model of our own that cannot be used
@@ -124,10 +124,6 @@ class DataError(CragError):
     def __init__(self, path: Path, problem: str, line: int | None = None) -> None:
         self.path, self.problem, self.line = path, problem, line
         super().__init__(f"{path}{f', line {line}' if line else ''}: {problem}")
-
-
-class PromptError(DataError):
-    """A prompt, or a folder of them, cannot be used."""
 
 
 class ContentError(CragError):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import crag.papers  # noqa: F401 - it adds the prompts of the papers
-from crag.errors import PromptError
+from crag.errors import DataError
 from crag.prompts import PACKAGED, Prompts, known
 
 ASKED = "Q $knowledge"
@@ -37,22 +37,12 @@ def test_sixteen_prompts_ship_with_the_product() -> None:
     assert len(shipped) <= 16
 
 
-def test_a_missing_value_or_prompt_is_an_error() -> None:
-    with pytest.raises(PromptError, match=r"filled in: 'history'; there are \$question"):
-        PACKAGED.render("contextualize", question="Q")
-    with pytest.raises(PromptError, match=r"there is none; did you mean answer_default\.md"):
-        PACKAGED.render("answer_defaults")
-
-
-def test_a_prompt_of_a_folder_is_rendered_to_the_letter_as_it_is_now(tmp_path: Path) -> None:
+def test_a_prompt_of_a_folder_is_rendered_to_the_letter(tmp_path: Path) -> None:
     text = "  Read:\n$knowledge\n\n### Q: $question costs $$5 \n### Response:\n"
     prompts = Prompts.from_folder(folder_with(tmp_path, f"[user]\n{text}\n"))
     (message,) = prompts.render("answer_default", knowledge="K $question", question="Q?")
     assert message.content == ("  Read:\nK $question\n\n### Q: Q? costs $5 \n### Response:\n")
     assert prompts.render("contextualize", **VALUES) == PACKAGED.render("contextualize", **VALUES)
-    folder_with(tmp_path, "[user]\nShort: $question $knowledge")
-    (message,) = prompts.render("answer_default", knowledge="K", question="Q?")
-    assert message.content == "Short: Q? K"
 
 
 def test_messages_of_few_shots_keep_their_order(tmp_path: Path) -> None:
@@ -77,6 +67,7 @@ def test_windows_line_ends_and_a_mark_of_byte_order_are_read(tmp_path: Path) -> 
         ("Answer $question from $knowledge", r"it must begin with one of \[system\]"),
         (GOOD + "costs $5", "a dollar sign begins no placeholder; write [$][$]"),
         ("[user]\n$question", r"it lacks \$knowledge"),
+        (GOOD + "$topping", r"nothing fills \$topping"),
         (GOOD + "\n[assistant]\nSo", r"end with a \[user\]"),
         (GOOD.encode() + b"caf\xe9\n", "it is no prompt: 'utf-8' codec"),
     ],
@@ -84,17 +75,15 @@ def test_windows_line_ends_and_a_mark_of_byte_order_are_read(tmp_path: Path) -> 
 def test_what_is_wrong_is_named_with_the_file(
     tmp_path: Path, content: str | bytes, told: str
 ) -> None:
-    with pytest.raises(PromptError, match=rf"answer_default\.md.*{told}"):
+    with pytest.raises(DataError, match=rf"answer_default\.md.*{told}"):
         Prompts.from_folder(folder_with(tmp_path, content))
 
 
 def test_a_name_that_is_none_and_a_folder_without_prompts(tmp_path: Path) -> None:
     for folder in (tmp_path / "missing", tmp_path):
-        with pytest.raises(PromptError, match=r"there is no prompt, such as answer_"):
+        with pytest.raises(DataError, match=r"there is no prompt, such as answer_"):
             Prompts.from_folder(folder)
-    with pytest.raises(
-        PromptError, match=r"answer_defualt\.md: .* did you mean answer_default\.md"
-    ):
+    with pytest.raises(DataError, match=r"answer_defualt\.md: .* did you mean answer_default\.md"):
         Prompts.from_folder(folder_with(tmp_path, GOOD, "answer_defualt"))
 
 
