@@ -4,9 +4,8 @@ The graphs themselves are LangChain Runnables and need no adapter.
 """
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -17,13 +16,13 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
-from crag.answering.outcome import NOT_FOUND
-from crag.correction.provenance import source_of, title_of
+from crag.correction.provenance import source_of
+from crag.correction.strips import score_of
 from crag.errors import CragError
 from crag.evaluators import load_evaluator
-from crag.events import redact
+from crag.events import Event, describe
 from crag.graph.corrective import build_knowledge
 from crag.graph.opening import Graph
 from crag.parts import ChatModel, Evaluator, PageReader, Parts, WebSearcher
@@ -37,10 +36,12 @@ from crag.text.untrusted import neutral
 
 logger = logging.getLogger(__name__)
 
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DESCRIPTION = (
     "Answer a question from the documents, with numbered sources; say so if there is no answer."
 )
+
+
+Asked = Annotated[str, "One complete question that can be understood on its own."]
 
 
 class CorrectiveRetriever(BaseRetriever):
@@ -143,7 +144,7 @@ def documents_of(state: State) -> list[Document]:
         if one["kept"] and (one["score"] is None or one["score"] >= lower)
     ]  # fmt: skip
     found = []
-    for strip in sorted(kept, key=_score, reverse=True):
+    for strip in sorted(kept, key=score_of, reverse=True):
         own = {**strip["source"], "kind": strip["kind"], "score": strip["score"]}
         own |= {"action": state.get("action"), "thresholds": limits}
         metadata = {"source": own["url"], **_original(strip, whole), **own}
@@ -151,39 +152,16 @@ def documents_of(state: State) -> list[Document]:
     return found
 
 
-def _score(strip: Strip) -> float:
-    """Return what a strip is sorted by; one that was not scored comes behind the others."""
-    return float("-inf") if strip["score"] is None else strip["score"]
-
-
 def _original(strip: Strip, documents: Sequence[Document]) -> Mapping[str, Any]:
     """Return the metadata of the document that a strip was cut from; of a page there is none.
 
     Pages of one book may share their names: of several documents the one with the text is meant.
     """
-    names, text = ("id", "title", "url"), _letters(strip["text"])
-    same = [
-        document
-        for place, document in enumerate(documents)
-        if all(source_of(document, place)[name] == strip["source"][name] for name in names)  # type: ignore[literal-required]
-    ]
-    original = max(
-        same,
-        key=lambda one: text in _letters(f"{title_of(one)} {one.page_content}"),
-        default=Document(""),
-    )
-    return {name: value for name, value in original.metadata.items() if name != "reading"}
-
-
-def _letters(text: str) -> str:
-    """Leave out what cutting may change: white space and punctuation."""
-    return re.sub(r"\W+", "", text)
-
-
-class QuestionInput(BaseModel):
-    """The arguments of the tool."""
-
-    question: str = Field(description="One complete question that can be understood on its own.")
+    for place, document in enumerate(documents):
+        is_named = source_of(document, place)["id"] == strip["source"]["id"]
+        if is_named and strip["text"] in document.page_content:
+            return {name: one for name, one in document.metadata.items() if name != "reading"}
+    return {}
 
 
 def as_tool(
@@ -200,37 +178,28 @@ def as_tool(
     (an empty question, a server that is down) returns a tool error.
 
     Raises:
-        CragError: chat models do not accept the name.
         SettingsError: a setting is unknown or out of range.
     """
-    name = f"ask_{graph.get_name()}" if name is None else name
-    if not _TOOL_NAME.fullmatch(name):
-        allowed = "use 1 to 64 letters, digits, underscores and hyphens"
-        raise CragError(f"name of a tool cannot be {name!r}: {allowed}")
+    name = name or f"ask_{graph.get_name()}"
     options: dict[str, Any] = {}
     if settings is not None:
         chosen = Settings.model_validate(settings)
         options["context"] = chosen.model_dump(mode="json", exclude_unset=True)
 
-    def ask(question: str, config: RunnableConfig) -> tuple[str, State]:
+    def ask(question: Asked, config: RunnableConfig) -> tuple[str, State]:
         with Attempt(name) as attempt:
             return _written(graph.invoke({"question": question}, config, **options))
-        raise _failed(attempt)
+        raise ToolException(f"No answer: {neutral(describe(attempt.error))}")
 
-    async def aask(question: str, config: RunnableConfig) -> tuple[str, State]:
+    async def aask(question: Asked, config: RunnableConfig) -> tuple[str, State]:
         with Attempt(name) as attempt:
             return _written(await graph.ainvoke({"question": question}, config, **options))
-        raise _failed(attempt)
+        raise ToolException(f"No answer: {neutral(describe(attempt.error))}")
 
     return StructuredTool.from_function(
-        ask, aask, name=name, description=description, args_schema=QuestionInput,
-        response_format="content_and_artifact", handle_tool_error=True, tags=["crag"],
+        ask, aask, name=name, description=description, response_format="content_and_artifact",
+        handle_tool_error=True, tags=["crag"],
     )  # fmt: skip
-
-
-def _failed(attempt: Attempt) -> ToolException:
-    kind, said = type(attempt.error).__name__, neutral(redact(str(attempt.error)))
-    return ToolException(f"No answer: {kind}: {said}")
 
 
 def _written(state: Any) -> tuple[str, Any]:
@@ -239,20 +208,15 @@ def _written(state: Any) -> tuple[str, Any]:
     Raises:
         CragError: the graph writes no answer, such as that of a retriever.
     """
-    if isinstance(state, Mapping) and "__interrupt__" in state:
+    if "__interrupt__" in state:
         return "No answer yet: the run waits for a decision about the web search.", state
-    if not isinstance(state, Mapping) or "answer" not in state or state.get("outcome", "") is None:
+    if not isinstance(state, Mapping) or not state.get("outcome"):
         raise CragError("the graph writes no answer: give as_tool one that does, as build_crag")
-    pieces = [state["answer"] or NOT_FOUND]
-    if state.get("citations"):
+    pieces = [state["answer"]]
+    if state["citations"]:
         pieces.append("\n".join(["Sources:", *map(_source, state["citations"])]))
-    if state.get("events"):
-        notes = (
-            f"- {one['kind']}: {neutral(one['detail'])}"
-            + (f" → {one['fallback']}" if one["fallback"] else "")
-            for one in state["events"]
-        )
-        pieces.append("\n".join(["Notes:", *notes]))
+    if state["events"]:
+        pieces.append("\n".join(["Notes:", *map(_note, state["events"])]))
     return "\n\n".join(pieces), state
 
 
@@ -261,3 +225,8 @@ def _source(citation: Citation) -> str:
     where = (source["title"], source["position"], source["url"])
     parts = (" ".join(neutral(part).split()) for part in where if part)
     return f"{as_mark(citation['number'])} {', '.join(parts) or source['id']}"
+
+
+def _note(entry: Event) -> str:
+    fallback = f" → {entry['fallback']}" if entry["fallback"] else ""
+    return f"- {entry['kind']}: {neutral(entry['detail'])}{fallback}"

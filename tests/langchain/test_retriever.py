@@ -20,7 +20,6 @@ from crag.answering.context import kept_strips
 from crag.errors import SearchError, SettingsError
 from crag.graph import build_crag
 from crag.langchain import CorrectiveRetriever
-from crag.papers.settings import PaperSettings
 from crag.parts import Hit
 from crag.settings import Settings
 from crag.state import State
@@ -117,15 +116,9 @@ def test_other_metadata_of_a_document_stay_with_its_strips(make: Any) -> None:
     assert documents[1].metadata == metadata  # What was retrieved is not changed.
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        Settings(), PaperSettings(titles="passage"), PaperSettings(strip_scores="alone"),
-    ],
-)  # fmt: skip
 @pytest.mark.parametrize("place", [{}, {"position": "line 3", "lines": "3 4"}])
 def test_strips_of_two_pages_of_a_book_have_the_metadata_of_their_own(
-    make: Any, settings: Any, place: Any
+    make: Any, place: Any
 ) -> None:
     book = {"id": "book", "source": "book.pdf", "title": "Ada"} | place
     pages = [
@@ -135,7 +128,7 @@ def test_strips_of_two_pages_of_a_book_have_the_metadata_of_their_own(
         )
         for page, first in enumerate(("Ada Lovelace", "Charles Babbage"), start=1)
     ]
-    found = make(retriever=FakeRetriever(documents=pages), settings=settings).invoke(QUESTION)
+    found = make(retriever=FakeRetriever(documents=pages)).invoke(QUESTION)
     told = {("Ada L" in one.page_content, one.metadata["page"]) for one in found}
     assert told >= {(True, 1), (False, 2)}
     assert (True, 2) not in told

@@ -15,7 +15,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
 from crag.answering.outcome import NOT_FOUND
-from crag.errors import CragError, SettingsError
+from crag.errors import SettingsError
 from crag.graph import build_crag, build_rag
 from crag.graph.corrective import build_knowledge
 from crag.langchain import as_tool
@@ -108,12 +108,10 @@ async def test_settings_are_those_of_every_run(make_parts: Any, settings: Any) -
     assert reply.artifact["action"] == "ambiguous"
 
 
-def test_wrong_settings_and_names_are_refused_at_once(make_parts: Any) -> None:
+def test_wrong_settings_are_refused_at_once(make_parts: Any) -> None:
     graph = build_crag(make_parts())
     with pytest.raises(SettingsError, match="setting 'k' cannot be 0"):
         as_tool(graph, settings={"k": 0})
-    with pytest.raises(CragError, match="name of a tool cannot be 'my tool': use 1 to 64 letters"):
-        as_tool(graph, name="my tool")
 
 
 @pytest.mark.parametrize(("build", "name"), [(build_crag, "ask_crag"), (build_rag, "ask_rag")])
@@ -163,15 +161,6 @@ def test_a_human_can_confirm_a_search_within_an_agent(make_parts: Any) -> None:
     assert state["messages"][-2].text.startswith("Ada Lovelace did [1].")
 
 
-@pytest.mark.parametrize(
-    ("whole", "told"),
-    [(False, "writes no answer: give as_tool"), (True, "writes no answer: give as_tool")],
-)
-async def test_a_graph_that_writes_no_answer_is_no_tool(
-    make_parts: Any, whole: bool, told: str
-) -> None:
-    graph: Any = build_knowledge(make_parts(0.9))
-    if whole:
-        graph = build_crag(make_parts(0.9)) | RunnableLambda(lambda state: state["answer"])
-    reply = await use(as_tool(graph, name="ask"))
-    assert (reply.status, told in reply.text) == ("error", True)
+async def test_a_graph_that_writes_no_answer_is_no_tool(make_parts: Any) -> None:
+    reply = await use(as_tool(build_knowledge(make_parts(0.9)), name="ask"))
+    assert (reply.status, "writes no answer: give as_tool" in reply.text) == ("error", True)
