@@ -19,7 +19,6 @@ from crag.answering.quoted import quoted_or_abstained
 from crag.correction.naming import lacking
 from crag.events import Event, EventKind, event
 from crag.parts import Attributor, Quoter
-from crag.reflection.graded_loop import ALONE
 from crag.reflection_tokens import IRRELEVANT
 from crag.settings import Settings
 from crag.state import AnswerSentence, Citation, Critique, Flag, State, Strip, reflected
@@ -158,18 +157,15 @@ def _doubts(state: State, chosen: Sequence[Critique]) -> list[Event]:
         for doubt in dict.fromkeys(_doubted(state, one) for one in chosen)
         if doubt
     ]
-    alone = [critique for critique in chosen if critique["passage"] is None]
+    alone = [critique["segment"] for critique in chosen if critique["passage"] is None]
     if not alone:
         return doubts
-    place = (alone[0]["segment"], alone[0]["hypothesis"])
     choices = [
         choice["why"]
         for choice in reflected(state)["choices"]
-        if (choice["segment"], choice["hypothesis"]) == place and choice["action"] != "retrieve"
+        if choice["segment"] in alone and choice["action"] != "retrieve"
     ]
-    of_part = "a part that no passage was used for"
-    otherwise = "no passage was of use" if len(alone) == len(chosen) else of_part
-    why = [*choices, alone[0]["why"].partition(ALONE)[2]][0] or otherwise
+    why = next(iter(choices), "no passage was of use")
     return [*doubts, event("own_knowledge", _NODE, f"written without a passage: {why}")]
 
 

@@ -59,11 +59,7 @@ class Search:
             where = " on Wikipedia" if hits and settings.wikipedia == "only" else ""
             detail = f"the web search found nothing usable{where} for {query!r}"
             return _nothing("search_empty", detail, usage)
-        events: list[Event] = []
-        if dropped := len(hits) - len(distinct(hits)):
-            detail = f"{dropped} of {len(hits)} hits have no web address, or that of another hit"
-            events.append(event("hits_dropped", "search", detail, "the others are used"))
-        return SearchUpdate(pages=pages, events=events, usage=usage)
+        return SearchUpdate(pages=pages, events=[], usage=usage)
 
 
 def _page(hit: Hit) -> WebPage:

@@ -13,7 +13,7 @@ EventKind = Literal[
     "nothing_retrieved", "retrieval_failed", "filter_ignored",
     "question_respelled", "unread_language", "evaluator_failed",
     "rewrite_failed", "rewrite_skipped",
-    "search_unavailable", "search_failed", "search_empty", "hits_dropped", "search_refused",
+    "search_unavailable", "search_failed", "search_empty", "search_refused",
     "page_failed", "pages_skipped", "paragraphs_skipped", "model_failed",
     "model_refused", "model_empty", "reply_cut", "model_declined", "citation_removed",
     "link_removed", "uncited_answer", "wordless_answer", "own_knowledge", "reflection_limited",

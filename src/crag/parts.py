@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import getattr_static
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
@@ -61,9 +60,8 @@ class ReadingEvaluator(Evaluator, Protocol):
 
 
 def is_reading(evaluator: Evaluator) -> TypeGuard[ReadingEvaluator]:
-    """Return whether an evaluator reads, without running any of its code, as `isinstance` would."""
-    names = ("read", "quote_threshold")
-    return all(getattr_static(evaluator, name, None) is not None for name in names)
+    """Return whether an evaluator reads; `isinstance` would run its code to tell."""
+    return hasattr(evaluator, "read")
 
 
 class Hit(NamedTuple):
@@ -319,11 +317,12 @@ class Parts:
     ends of reflection that ask a model take their own."""
 
     def __post_init__(self) -> None:
-        for name, (method, wanted) in _CALLED_BY.items():
+        for name, method in _CALLED_BY.items():
             part = getattr(self, name)
-            if part is not getattr(Parts, name, self) and not hasattr(part, method):
-                message = f"Parts({name}=…) cannot be {type(part).__name__}: give {wanted}"
-                raise CragError(message)
+            if part is not None and not hasattr(part, method):
+                hint = ": give its as_retriever()" if hasattr(part, "as_retriever") else ""
+                kind = type(part).__name__
+                raise CragError(f"Parts({name}=…) cannot be {kind}, without `{method}`{hint}")
         if self.model is None and self.quoter is None:
             object.__setattr__(self, "quoter", self._packaged_quoter())
 
@@ -338,15 +337,9 @@ class Parts:
         return quoter
 
 
-_CALLED_BY: Mapping[str, tuple[str, str]] = {
-    "retriever": ("invoke", "a LangChain retriever, of a vector store its `as_retriever()`"),
-    "evaluator": ("score", "an object with `score`, such as load_evaluator()"),
-    "model": ("invoke", "a LangChain chat model, such as init_chat_model(…)"),
-    "quoter": ("quote", "an object with `quote`"),
-    "attributor": ("support", "an object with `support`"),
-    "searcher": ("search", "an object with `search`"),
-    "reader": ("read", "an object with `read`"),
-    "reflection": ("decide", "an object with `decide` and `candidates`"),
-    "prompts": ("render", "crag.prompts.Prompts.from_folder(…)"),
-}
-"""The method by which each part is called, and what can be given for it."""
+_CALLED_BY = {
+    "retriever": "invoke", "evaluator": "score", "model": "invoke", "quoter": "quote",
+    "attributor": "support", "searcher": "search", "reader": "read", "reflection": "decide",
+    "prompts": "render",
+}  # fmt: skip
+"""The method by which each part is called."""

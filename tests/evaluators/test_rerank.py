@@ -63,19 +63,11 @@ def test_logits_are_read_only_where_the_address_says_so(server: Loopback) -> Non
     assert evaluator.score("?", ["far"]) == [pytest.approx(-0.9217, abs=1e-4)]
 
 
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_what_passes_is_asked_for_again(server: Loopback, status: int) -> None:
-    server.statuses = [status, status]
-    assert RerankEvaluator(f"{server.url}/rerank").score("?", ["near"]) == [0.5]
-    assert len(server.requests) == 3
-
-
-@pytest.mark.parametrize(("status", "requests"), [(401, 1), (404, 1), (422, 1), (302, 1), (503, 3)])
-def test_a_service_that_refuses_says_why(server: Loopback, status: int, requests: int) -> None:
-    server.statuses = [status] * 3
+@pytest.mark.parametrize("status", [401, 302, 503])
+def test_a_service_that_refuses_says_why(server: Loopback, status: int) -> None:
+    server.statuses = [status]
     with pytest.raises(EvaluatorError, match=rf"rerank: status {status}: .*the server's words"):
         RerankEvaluator(f"{server.url}/rerank?model=x").score("?", ["near"])
-    assert len(server.requests) == requests
 
 
 @pytest.mark.parametrize(

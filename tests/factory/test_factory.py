@@ -51,7 +51,7 @@ SERVER = {"SEARXNG_URL": "http://localhost:8888"}
         (KEY, TAVILY),
         (KEY | SERVER, TAVILY),
         (SERVER, SEARXNG),
-        ({"CRAG_SEARXNG_URL": "http://localhost:8888/"}, SEARXNG),
+        ({"SEARXNG_URL": "http://localhost:8888/"}, SEARXNG),
         (KEY | SERVER | {"CRAG_SEARCH": "searxng"}, SEARXNG),
         (KEY | {"CRAG_SEARCH": " Wikipedia "}, WIKIPEDIA),
         (

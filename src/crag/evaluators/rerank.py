@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import httpx
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from crag.errors import EvaluatorError
 from crag.evaluators.cross_encoder import UNCALIBRATED
@@ -17,7 +16,6 @@ from crag.state import Thresholds
 
 SECONDS = 30.0
 """The longest time that one request may take."""
-_PASSING = {408, 425, 429, 500, 502, 503, 504}
 _OPTIONS = {"model": "", "form": "cohere", "scores": "probabilities"}
 _MOST = {"cohere": 1000, "tei": 32}
 """Texts in one request, by the form of the API; more make more requests."""
@@ -30,8 +28,8 @@ class RerankEvaluator:
     service knows it by; ``form=tei`` for Hugging Face's text-embeddings-inference, whose fields
     have names of their own; and ``scores=logits`` where scores are the raw outputs of the model and
     no probabilities. A score is 2p - 1 for a probability p. No service says its thresholds: 0.5 and
-    -0.5 stand for three quarters and one quarter. What fails for a while (no connection, status 429
-    or 5xx) is asked for again, at most twice. Thread-safe.
+    -0.5 stand for three quarters and one quarter. Without a connection it tries twice more.
+    Thread-safe.
 
     Raises:
         EvaluatorError: the address is none; in `score`, the service cannot be used.
@@ -58,7 +56,8 @@ class RerankEvaluator:
             raise self._error(f"write its address as {form}, and a token as CRAG_EVALUATOR_TOKEN")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._address = address
-        self._client = httpx.Client(timeout=SECONDS, headers=headers)
+        transport = httpx.HTTPTransport(retries=2)
+        self._client = httpx.Client(timeout=SECONDS, headers=headers, transport=transport)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score in [-1, 1] for each text; an empty one scores -1.0 and is not sent."""
@@ -89,20 +88,7 @@ class RerankEvaluator:
         return [2 * score - 1 for score in scores]
 
     def _sent(self, body: dict[str, Any]) -> Any:
-        for attempt in Retrying(
-            stop=stop_after_attempt(3), wait=wait_random_exponential(0.2, max=2),
-            retry=retry_if_exception(_is_passing), reraise=True,
-        ):  # fmt: skip
-            with attempt:
-                response = self._client.post(self._address, json=body)
-                return response.raise_for_status().json()
-        raise AssertionError  # The last attempt returns or raises.
+        return self._client.post(self._address, json=body).raise_for_status().json()
 
     def _error(self, problem: str) -> EvaluatorError:
         return EvaluatorError(f"{self._name}: {problem}")
-
-
-def _is_passing(error: BaseException) -> bool:
-    if isinstance(error, httpx.HTTPStatusError):
-        return error.response.status_code in _PASSING
-    return isinstance(error, httpx.TransportError)

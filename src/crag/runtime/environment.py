@@ -6,12 +6,10 @@ it, because such a file is committed and copied.
 """
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import (
-    AliasChoices,
     Field,
     ModelWrapValidatorHandler,
     SecretStr,
@@ -27,7 +25,7 @@ from pydantic_settings import (
 )
 
 from crag.errors import DataError, SettingsError, did_you_mean
-from crag.events import without_keys
+from crag.events import redact
 from crag.plain import first_problem
 from crag.torch_models import Dtype
 
@@ -41,7 +39,6 @@ _PLACES = ("index", "prompts")
 _MAYBE_PLACES = ("embedding_model", "evaluator", "reflection")
 """Values that are paths if there is such a file."""
 _SECRET = re.compile(r"(^|_)(key|token|password|secret)$", re.IGNORECASE)
-_WITH_PASSWORD = re.compile(r"\w+://[^/@\s]*:[^/@\s]*@")
 
 Shared = tuple[tuple[str, object], ...]
 """Names and values of the fields of an `Environment`; it can be hashed, and sent."""
@@ -69,9 +66,7 @@ class Environment(BaseSettings):
     module:attribute; unset, crag's own."""
     model: str | None = None
     """CRAG_MODEL: name of the chat model; unset, a default one if there is a key."""
-    openai_base_url: str | None = Field(
-        default=None, validation_alias=AliasChoices("OPENAI_BASE_URL", "OPENAI_API_BASE")
-    )
+    openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
     """OPENAI_BASE_URL: an OpenAI-compatible server, such as vLLM, Ollama or llama.cpp."""
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
 
@@ -100,13 +95,9 @@ class Environment(BaseSettings):
     """CRAG_SEARCH: tavily, wikipedia, searxng, none, or module:function of your own; unset, the
     service that has a key or an address."""
     tavily_api_key: SecretStr | None = Field(default=None, validation_alias="TAVILY_API_KEY")
-    tavily_base_url: str | None = Field(
-        default=None, validation_alias=AliasChoices("TAVILY_BASE_URL", "CRAG_TAVILY_URL")
-    )
+    tavily_base_url: str | None = Field(default=None, validation_alias="TAVILY_BASE_URL")
     """TAVILY_BASE_URL: another address of Tavily, such as a gateway; it receives the key."""
-    searxng_url: str | None = Field(
-        default=None, validation_alias=AliasChoices("SEARXNG_URL", "CRAG_SEARXNG_URL")
-    )
+    searxng_url: str | None = Field(default=None, validation_alias="SEARXNG_URL")
     """SEARXNG_URL: a SearXNG server that replies in JSON."""
     wikipedia_url: str | None = None
     """CRAG_WIKIPEDIA_URL: another MediaWiki, or its api.php."""
@@ -166,11 +157,6 @@ class Environment(BaseSettings):
             raise DataError(path, "it cannot be read. CRAG_CONFIG names it")
         return init_settings, env_settings, dotenv_settings, _File(settings_cls, path)
 
-    @field_validator("config")
-    @classmethod
-    def _absolute(cls, value: Path | None) -> Path | None:
-        return value.expanduser().resolve() if value else None
-
     @field_validator(*_PLACES, *_MAYBE_PLACES, mode="before")
     @classmethod
     def _at_home(cls, value: object) -> object:
@@ -201,28 +187,21 @@ class _File(TomlConfigSettingsSource):
             given = super()._read_file(file_path)
         except (OSError, ValueError) as error:
             raise DataError(file_path, f"it is no TOML: {error}") from error
-        self._check(file_path, given)
+        known = Environment.model_fields.keys() - {"config", *_secrets()}
+        for name, value in given.items():
+            if _SECRET.search(name) or redact(str(value)) != str(value):
+                variable = f"CRAG_{name.upper()}" if name in known else name.upper()
+                problem = f"{name} holds a secret: set {variable} in the environment or in .env"
+                raise DataError(file_path, problem)
+            if name not in known:
+                near = did_you_mean(name, sorted(known))
+                raise DataError(file_path, f"unknown key {name!r}; {near}")
         placed = {
             name: _placed(name, value, file_path.parent) if isinstance(value, str) else value
             for name, value in given.items()
             if value != ""  # As in the environment, it says nothing.
         }
         return {**placed, "config": file_path}
-
-    def _check(self, path: Path, given: Mapping[str, Any]) -> None:
-        secrets = _secrets()
-        known = [name for name in Environment.model_fields if name not in {"config", *secrets}]
-        for name, value in given.items():
-            holds_one = without_keys(str(value)) != str(value) or _WITH_PASSWORD.search(str(value))
-            if name in secrets or holds_one or (name not in known and _SECRET.search(name)):
-                variable = f"CRAG_{name.upper()}" if name in known else name.upper()
-                problem = (
-                    f"{name} holds a secret, and this file is no place for one: remove it, and set "
-                    f"{variable} in the environment or in .env"
-                )
-                raise DataError(path, problem)
-            if name not in known:
-                raise DataError(path, f"unknown key {name!r}; {did_you_mean(name, known)}")
 
 
 def _secrets() -> list[str]:

@@ -95,25 +95,19 @@ class _Actor:
 
 @contextmanager
 def _cluster(ray: Any, address: str) -> Iterator[None]:
-    """Connect for the block, or start a cluster here, unless the program has done so.
-
-    Ray waits half a minute for its own processes, which is short on a busy machine: it tries twice.
-    """
+    """Connect for the block, or start a cluster here, unless the program has done so."""
     if ray.is_initialized():
         yield
         return
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == LOCAL:
         options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-    for is_last in (address != LOCAL, True):
-        try:
-            ray.init(address=address, **options)
-            break
-        except Exception as error:
-            ray.shutdown()
-            if is_last:
-                fix = f"start one with `ray start --head`, or work on this machine: --ray {LOCAL}"
-                raise CragError(f"no Ray cluster at {address} ({error}): {fix}") from error
+    try:
+        ray.init(address=address, **options)
+    except Exception as error:
+        ray.shutdown()
+        fix = f"start one with `ray start --head`, or work on this machine: --ray {LOCAL}"
+        raise CragError(f"no Ray cluster at {address} ({error}): {fix}") from error
     try:
         yield
     finally:
