@@ -68,7 +68,6 @@ _LONGEST = (
     *_TORCH,
     "tests/notebooks/",
     "tests/test_documents.py",
-    "tests/test_packaging.py",
     "tests/papers/bench/",
 )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
@@ -93,11 +93,6 @@ def test_every_graph_streams_within_a_node_of_another_graph(method: str, parts: 
         kinds = [type(piece) for piece in state["pieces"]]
         assert kinds == [type(piece) for piece in alone]
         assert str(state["pieces"][-1]) == str(alone[-1])
-
-
-def test_a_chat_is_answered_by_its_last_message(parts: Parts) -> None:
-    chat = [HumanMessage("Hello."), AIMessage("Hello."), HumanMessage(QUESTION)]
-    assert crag.open(parts=parts).ask(chat, settings={"contextualize": False}).answer == WRITTEN
 
 
 def test_settings_of_a_question_change_those_of_the_documents(parts: Parts) -> None:

@@ -6,9 +6,6 @@ import sys
 
 import pytest
 
-from crag.errors import MissingPackageError
-from crag.extras import require
-
 LACKING = ["torch", "transformers", "sentence_transformers", "sklearn", "matplotlib", "bm25s"]
 USES = {
     "torch": [
@@ -54,10 +51,3 @@ def test_a_missing_extra_is_named_with_its_command(
 ) -> None:
     command = f"pip install -c constraints.txt '.[{extra}]'"
     assert said[use].endswith(f"Run in a checkout of crag: {command}")
-
-
-@pytest.mark.parametrize("module", ["no_such_module", "no_such_module.part"])
-def test_what_is_not_there_is_missed(module: str) -> None:
-    require("torch", "testing", "json", "xml.dom")
-    with pytest.raises(MissingPackageError, match="testing needs the package 'corrective-rag"):
-        require("train", "testing", "json", module)

@@ -61,11 +61,6 @@ def test_help_does_not_even_load_langgraph(loaded: dict[str, list[str]]) -> None
     assert not {"langgraph", "langchain_core"} & set(loaded[STATEMENTS[0]])
 
 
-def test_indexing_does_not_load_langgraph(loaded: dict[str, list[str]]) -> None:
-    assert "langchain_core" in loaded[INDEXING]
-    assert "langgraph" not in loaded[INDEXING]
-
-
 def test_asking_loads_no_document_loader() -> None:
     code = f"{ASKING}; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

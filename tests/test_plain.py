@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
-from crag.plain import counted, plain_json, problem_of, said, well_formed, without_credentials
+from crag.plain import plain_json, problem_of, well_formed, without_credentials
 
 
 class Silent:
@@ -27,16 +27,6 @@ def test_any_text_can_be_written(text: str) -> None:
 
 def test_pairs_are_joined_and_halves_replaced() -> None:
     assert well_formed("\ud83d\ude00 \ud83d fi\0lter") == "😀 \ufffd fi\ufffdlter"
-
-
-def test_a_number_has_its_noun_in_the_singular_or_plural() -> None:
-    told = [counted(number, "row") for number in (0, 1, 1_200)]
-    assert told == ["0 rows", "1 row", "1,200 rows"]
-
-
-def test_what_cannot_be_shown_is_named_by_its_type() -> None:
-    assert said(Silent()) == "<Silent that cannot be shown>"
-    assert said(OSError("gone")) == "gone"
 
 
 @pytest.mark.parametrize(

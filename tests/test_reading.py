@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.parts import Passage
 from crag.reading import Reading, compressed, evidence_in, shares_of
-from crag.testing import FakeReadingEvaluator
 
 READING = Reading(score=0.5, evidence="0:0 10:80 20:20", span=None)
 
@@ -29,11 +27,6 @@ def test_of_the_best_part_of_a_range() -> None:
     assert evidence_in(READING, 0, 5, best=0.5) == 0
 
 
-def test_there_is_no_evidence_in_nothing() -> None:
-    assert evidence_in(Reading(score=-1.0, evidence="", span=None), 0, 10) == 0
-    assert evidence_in(READING, 7, 7) == 0
-
-
 @given(st.lists(st.tuples(st.integers(1, 30), st.floats(0, 1)), min_size=1, max_size=40))
 def test_compressing_loses_rounding_only(pieces: list[tuple[int, float]]) -> None:
     ends = [sum(length for length, _ in pieces[: n + 1]) for n in range(len(pieces))]
@@ -44,10 +37,3 @@ def test_compressing_loses_rounding_only(pieces: list[tuple[int, float]]) -> Non
         assert evidence_in(reading, begin, end) == pytest.approx(probability, abs=0.0051)
         begin = end
     assert all(one != other for (_, one), (_, other) in pairwise(shares_of(reading)))
-
-
-def test_the_fake_finds_no_evidence_in_an_empty_passage() -> None:
-    evaluator = FakeReadingEvaluator(0.9, "Ada")
-    empty, read = evaluator.read("q", [Passage("T", ""), Passage("T", "By Ada.")])
-    assert empty == Reading(score=-1.0, evidence="", span=None)
-    assert (read["score"], evidence_in(read, 3, 6)) == (0.9, pytest.approx(0.95))

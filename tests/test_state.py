@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 
 from crag.correction.provenance import unscored
 from crag.errors import QuestionError
@@ -13,8 +12,6 @@ from crag.state import (
     Strip,
     StripKind,
     add_chat,
-    merge_reflection,
-    replace_documents,
     replace_strips,
 )
 
@@ -45,17 +42,6 @@ def test_what_is_no_message_is_refused_with_the_form_of_one(message: Any, proble
     assert problem in told
     assert 'Write each as {"role": "user", "content": "…"}' in told
     assert "\n" not in told
-
-
-def test_documents_of_clients_are_documents() -> None:
-    sent: Any = {"page_content": "Words.", "metadata": {"source": "a.md"}}
-    assert replace_documents([], [sent]) == [Document("Words.", metadata={"source": "a.md"})]
-
-
-def test_what_reflection_writes_is_merged_and_none_clears_it() -> None:
-    known = merge_reflection(None, {"choices": []})
-    assert merge_reflection(known, {"score": 0.5}) == {"choices": [], "score": 0.5}
-    assert merge_reflection(known, None) is None
 
 
 def strip(text: str, kind: StripKind) -> Strip:

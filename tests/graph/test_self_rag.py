@@ -104,18 +104,6 @@ async def test_a_later_segment_may_retrieve_where_the_first_did_not(
         assert state["answer"] == "Let me see. Nothing more."
 
 
-def test_the_greatest_depth_needs_no_higher_recursion_limit(make_parts: Any) -> None:
-    def endless(prefix: Prefix, passage: Passage | None) -> Candidate:
-        del passage
-        text = f"And then {prefix.answered.count('then')}."
-        return fake_candidate(text, utility=None, ending="retrieve")
-
-    parts = reflecting(make_parts, endless)
-    settings = {"form": "long", "retrieval_mode": "always", "max_depth": 64, "beam_width": 1}
-    build_self_crag(parts).invoke(QUESTION, context=settings)
-    assert len(parts.reflection.batches) == 64
-
-
 @pytest.mark.parametrize("build", [build_self_rag, build_self_crag])
 @pytest.mark.parametrize("settings", [{}, {"form": "long"}])
 @pytest.mark.parametrize("fails_after", [0, 1])

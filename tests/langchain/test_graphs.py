@@ -1,13 +1,10 @@
 """The graphs as Runnables: steps of chains, and parts of graphs with a state of their own."""
 
-import operator
 from operator import itemgetter
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 import pytest
 from langchain_core.runnables import ConfigurableField, RunnablePassthrough
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
 
 from crag.graph import build_crag, build_rag
 from crag.langchain import CorrectiveRetriever
@@ -16,15 +13,6 @@ from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeRetriever
 
 QUESTION = "Who wrote the first program?"
-
-
-class Own(TypedDict, total=False):
-    """The state of somebody's graph, with a reducer of its own."""
-
-    topic: str
-    report: str
-    sources: list[str]
-    log: Annotated[list[str], operator.add]
 
 
 async def use(runnable: Any, given: Any) -> Any:
@@ -44,28 +32,6 @@ async def test_bound_settings_hold_for_every_run(make_parts: Any) -> None:
     graph = build_crag(make_parts(0.9)).bind(context=Settings(upper=0.95))
     chain = {"question": RunnablePassthrough()} | graph | itemgetter("action")
     assert await use(chain, QUESTION) == "ambiguous"
-
-
-async def test_a_graph_with_another_state_maps_it(make_parts: Any) -> None:
-    inner = build_crag(make_parts(0.9))
-
-    def mapped(found: Any) -> Own:
-        sources = [cited["source"]["url"] for cited in found["citations"]]
-        return Own(report=found["answer"], sources=sources, log=["researched"])
-
-    def research(state: Own) -> Own:
-        return mapped(inner.invoke({"question": state["topic"]}, context=Settings(k=1)))
-
-    graph = StateGraph(Own)
-    graph.add_node("research", research)
-    graph.add_edge(START, "research")
-    compiled = graph.compile(checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "1"}}
-    for runs in (1, 2):
-        state = await compiled.ainvoke({"topic": QUESTION}, config)
-        assert state["report"] == "Ada Lovelace did [1]."
-        assert state["sources"] == ["ada.md"]
-        assert state["log"] == ["researched"] * runs
 
 
 def test_a_retriever_is_reconfigured_for_one_run(documents: Any) -> None:

@@ -8,7 +8,6 @@ from langgraph.types import Command
 
 from crag.graph import build_crag
 from crag.settings import Settings
-from crag.state import strips_of_kind
 from crag.testing import FakeChatModel
 
 QUESTION = {"question": "Who wrote the first program?"}
@@ -66,20 +65,6 @@ def test_only_an_approval_searches_whatever_the_settings_of_the_call_that_resume
         assert detail in state["events"][0]["detail"]
         assert [entry["kind"] for entry in state["events"]] == ["search_refused", "abstained"]
         assert (state["outcome"], state["usage"].get("searches", 0)) == ("not_found", 0)
-
-
-def test_refused_on_ambiguous_leaves_internal_knowledge(make_parts: Any) -> None:
-    graph, parts = made(make_parts, 0.0, model=FakeChatModel(replies=["query", "Ada [1]."]))
-    state = graph.invoke(QUESTION, THREAD, context=ASKS)
-    assert (
-        "Ambiguous: the best of 2 documents scores 0.00"
-        in state["__interrupt__"][0].value["reason"]
-    )
-    state = graph.invoke(Command(resume="refuse"), THREAD, context=ASKS)
-    assert parts.searcher.queries == []
-    assert strips_of_kind(state, "document")
-    assert state["answer"] == "Ada [1]."
-    assert len(parts.evaluator.calls) == 2  # Documents and strips once each, not again on resuming.
 
 
 def test_without_a_searcher_nobody_is_asked(make_parts: Any) -> None:

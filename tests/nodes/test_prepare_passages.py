@@ -90,12 +90,6 @@ def test_each_kind_of_knowledge_is_offered_and_then_both(
     ]
 
 
-@pytest.mark.parametrize("knowledge", ["routed", "assembled", "distributed"])
-def test_without_strips_nothing_is_offered(knowledge: str) -> None:
-    nothing = {"action": "incorrect", "strips": [strip("x", kept=False)]}
-    assert offered(nothing, self_crag_knowledge=knowledge) == []
-
-
 def test_the_papers_tasks_join_by_semicolons() -> None:
     (found,) = offered(KNOWN, task="popqa")
     assert found["text"] == "Knowledge1: in 1; in 2 [sep] Knowledge2: web 1; web 2"

@@ -8,7 +8,7 @@ import pytest
 from crag.correction.provenance import unscored
 from crag.papers.settings import PaperSettings
 from crag.parts import Passage
-from crag.runtime.evaluator_calls import filter_strips, read_passages, reads, score_passages
+from crag.runtime.evaluator_calls import filter_strips, read_passages, score_passages
 from crag.settings import Settings
 from crag.state import Source
 from crag.testing import FakeEvaluator, FakeReadingEvaluator
@@ -66,22 +66,6 @@ def test_an_evaluator_that_raises_is_an_event_and_leaves_no_reading() -> None:
     assert (readings, [one["kind"] for one in events]) == ([], ["evaluator_failed"])
 
 
-@pytest.mark.parametrize(
-    ("short", "long"),
-    [
-        ("Too short here", "This one is long enough"),
-        ("第一章。", "阿达写了第一个程序。"),
-        ("บท", "เอดาเขียนโปรแกรมแรก"),
-        ("두 번째", "에이다가 프로그램을 작성했다."),
-        ("Глава первая", "Ада написала первую программу."),
-    ],
-)
-def test_short_strips_of_every_script_score_lowest(short: str, long: str) -> None:
-    strips = [unscored(short, UNTITLED), unscored(long, UNTITLED)]
-    judged = filter_strips(FakeEvaluator(0.7), "q", strips, Settings(), node="refine").found
-    assert [strip["score"] for strip in judged] == [-1.0, 0.7]
-
-
 CODE = "total = price * count // 2  // round down"
 
 
@@ -112,18 +96,6 @@ def test_a_title_that_stands_before_the_document_is_the_title_of_its_first_strip
     assert evaluator.read_passages == [
         [Passage("St John (film)", "It opened in 1912."), Passage("", second)]
     ]
-
-
-@pytest.mark.parametrize(
-    ("evaluator", "settings", "expected"),
-    [
-        (FakeReadingEvaluator(), Settings(), True),
-        (FakeEvaluator(), Settings(), False),
-        (FakeReadingEvaluator(), PaperSettings(strip_scores="alone"), False),
-    ],
-)
-def test_who_reads(evaluator: FakeEvaluator, settings: Settings, expected: bool) -> None:
-    assert reads(evaluator, settings) is expected
 
 
 @pytest.mark.parametrize(
