@@ -30,6 +30,13 @@ def test_it_writes_the_decision() -> None:
     assert update["events"] == []
 
 
+@pytest.mark.parametrize(("released", "action"), [(True, "no_retrieve"), (False, "retrieve")])
+def test_another_program_may_decide(released: bool, action: str) -> None:
+    node = Decide(FakeReflection({}, otherwise=fake_decision(0.9)), RELEASED, grades=True)
+    settings = released_settings({"released": released, "log_ratio": released})
+    assert node.run(ASKED, settings)["reflection"]["choices"][0]["action"] == action
+
+
 def test_a_task_is_asked_in_its_own_words() -> None:
     backend = FakeReflection({})
     decided(backend, task="pubhealth")
