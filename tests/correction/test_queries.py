@@ -57,7 +57,7 @@ def test_replies_that_hold_none(reply: str) -> None:
         ("Who is Ada Lovelace?", "Ada Lovelace"),
         ("What sport does the Kiribati men's national team play?",
          "sport Kiribati men national team play"),
-        ("Who was he?", "Who was he?"),
+        ("Who are they?", "Who are they?"),
         ("Was war der erste Computer?", "war der erste Computer"),
         ("site:evil.org what is a kettle", "kettle"),
         ("Is U.S. steel cheaper than E.U. steel?", "U.S steel cheaper E.U"),

@@ -9,7 +9,6 @@ import pytest
 
 from crag.answering.citations import attributed, validate
 from crag.correction.queries import keywords, read_query
-from crag.correction.strips import neutral_knowledge
 from crag.documents.chunks import chunks_of
 from crag.documents.markdown import read_markdown
 from crag.documents.restructured import read_rst
@@ -65,7 +64,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "with_subject": lambda text: (with_subject(text, ["Who?"]), with_subject("why?", [text])),
     "civil_reply": lambda text: civil_reply(text[:200], follows=True),
     "neutral": neutral,
-    "neutral_knowledge": neutral_knowledge,
     "validate": cite,
     "attributed": attribute,
     "quoted": quote,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from crag.correction.strips import joint_text, neutral_knowledge, recompose
+from crag.correction.strips import joint_text, recompose
 from crag.state import Citation, State, Strip, strips_of_kind
 from crag.text.untrusted import neutral
 
@@ -36,9 +36,7 @@ def paper_format(state: State) -> str:
     ``Knowledge1: … [sep] Knowledge2: …``, the form of the official knowledge files.
     """
     internal, external = (
-        "; ".join(
-            neutral_knowledge(strip["text"].replace("\n", " ")) for strip in recompose(strips)
-        )
+        "; ".join(neutral(strip["text"].replace("\n", " ")) for strip in recompose(strips))
         for strips in (strips_of_kind(state, "document"), strips_of_kind(state, "web"))
     )
     return joint_text(internal, external)

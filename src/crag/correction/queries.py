@@ -3,6 +3,7 @@
 import re
 
 from crag.parts import WebSearcher
+from crag.text.words import STOP_WORDS
 
 LONGEST = 400
 """Longest query in characters if the searcher sets no limit; Tavily's limit is 400."""
@@ -31,15 +32,7 @@ _BOOLEAN = re.compile(r"(?<!\S)(?:AND|OR|NOT)(?!\S)")
 _PREFIX = re.compile(r"(?<!\S)(?:[-+~]|!+|:(?=\w))(?=\w)")
 _MARKS = re.compile(r"[\"“”„«»`*|<>{}\[\]()\\^\x00-\x1f\x7f]")
 _WORD = re.compile(r"\w[\w'’.&/+-]*", re.UNICODE)
-_STOP_WORDS = frozenset(
-    """
-    a about all also am an and any are as at be been being but by can could did do does doing done
-    for from get give had has have having he her hers him his how i if in into is it its just know
-    let many me much my name of on or our please she should so some such tell than that the their
-    them then there these they this those to us was we were what what's when where which who who's
-    whom whose why will with would you your
-    """.split()  # noqa: SIM905 - a paragraph reads better than eighty quoted words
-)
+_STOP_WORDS = STOP_WORDS | {"give", "know", "let", "many", "much", "name", "please", "tell"}
 
 
 def longest_query(searcher: WebSearcher | None) -> int:

@@ -1,6 +1,5 @@
 """Passages as evaluators read them, and strips with the scores that they gave."""
 
-import re
 from collections.abc import Sequence
 
 from crag.correction.strips import FEWEST_WORDS, STRIPS_KEPT, choose
@@ -51,14 +50,4 @@ def strip_passage(strip: Strip, settings: Settings) -> Passage:
     title, text = strip["source"]["title"], strip["text"]
     if word_count(text) < FEWEST_WORDS:
         return Passage("", "")
-    titles = settings.variant.titles
-    if titles == "every_strip":
-        return Passage(title, text)
-    begun = split_title(text)  # With `passage` the first strip of a document begins with the title.
-    is_glued = titles == "passage" and title and _words(begun.title) == _words(title)
-    return begun if is_glued else Passage("", text)
-
-
-def _words(text: str) -> list[str]:
-    """Return what decomposition leaves of a title: it may fold white space and drop full stops."""
-    return re.findall(r"\w+", text)
+    return Passage(title if settings.variant.titles == "every_strip" else "", text)

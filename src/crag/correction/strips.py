@@ -1,12 +1,10 @@
 """Decompose, filter, recompose: the pure part of knowledge refinement (CRAG, Sec. 4.4)."""
 
 import math
-import re
 from collections.abc import Sequence
 
 from crag.state import Strip
 from crag.text.units import units_of
-from crag.text.untrusted import neutral
 
 STRIPS_KEPT = 5
 """The paper's top-k of strips that are scored alone (CRAG, App. B.2; official code)."""
@@ -59,22 +57,6 @@ def joint_text(internal: str, external: str) -> str:
     if internal and external:
         return f"{_FIRST}{internal}{SEPARATOR}{_SECOND}{external}"
     return internal or external
-
-
-_JOINT = re.compile(r"(knowledge1: .*?)( \[sep\] knowledge2:)", re.IGNORECASE | re.DOTALL)
-
-
-def neutral_knowledge(text: str) -> str:
-    """Disarm a text as `neutral` does, except for the separator of joint knowledge.
-
-    Published knowledge files have it too, for biographies with small letters. Only the first one
-    counts, and only in a text that begins as joint knowledge does, so that a page cannot set one
-    within its own text.
-    """
-    joint = _JOINT.match(text)
-    if joint:
-        return neutral(joint[1]) + joint[2] + neutral(text[joint.end() :])
-    return neutral(text)
 
 
 def _reason(kept: bool, score: float, threshold: float | None, limit: int) -> str:

@@ -4,7 +4,6 @@ Neither instruction nor passage can bring a reflection token or a tag into a pro
 `crag.text.untrusted.neutral`. Only what the model itself wrote keeps its tokens.
 """
 
-from crag.correction.strips import neutral_knowledge
 from crag.parts import Passage, Prefix
 from crag.reflection_tokens import CLOSE, NO_RETRIEVAL, OPEN, RETRIEVAL
 from crag.text.untrusted import neutral
@@ -32,4 +31,4 @@ def candidate_prompt(prefix: Prefix, passage: Passage | None, *, is_draft: bool 
 def passage_block(passage: Passage) -> str:
     """Return a passage with its token and tags; title and text cannot close or open any."""
     title = " ".join(neutral(passage.title).split())
-    return f"{RETRIEVAL}{OPEN}{title}\n{neutral_knowledge(passage.text)}{CLOSE}"
+    return f"{RETRIEVAL}{OPEN}{title}\n{neutral(passage.text)}{CLOSE}"

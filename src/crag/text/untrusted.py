@@ -48,7 +48,7 @@ _TOKEN = re.compile(r"[<＜﹤](\s*[|｜]\s*[\w▁:/.-]{1,60}\s*[|｜]\s*)[>＞�
 _WORDS = (
     r"no\s*retrieval|retrieval|continue\s*to\s*use\s*evidence|relevant|irrelevant|"
     r"fully\s*supported|partially\s*supported|no\s*support\s*/\s*contradictory|"
-    r"utility\s*:\s*\d+|sep|/?\s*inst|/?\s*(?:system_prompt|available_tools|tool_calls|tool_results)"
+    r"utility\s*:\s*\d+|/?\s*inst|/?\s*(?:system_prompt|available_tools|tool_calls|tool_results)"
 )
 _NUMBERS = r"\d+(?:\s*[,;–-]\s*\d+)*"
 _BRACKETED = re.compile(rf"[\[［](\s*(?:{_WORDS}|{_NUMBERS})\s*)[\]］]", re.IGNORECASE)
