@@ -34,15 +34,14 @@ _NAMED = re.compile(r"(?<=\s)(?<![.?!:]\s)(?:[^\W\d_a-z][\w.+#-]*|\w*\d[\w.]*|\w
 _FEWEST_OF_PLURAL = 3
 _CONTRACTED = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b")
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
-STOP_WORDS = frozenset(
-    """
+_STOP_WORDS = """
 a about all also am an and any are as at be been being but by can could did do does doing for from
 get had has have having how i if in into is it its just may me might must my no not of off on or our
 out over own shall she should so some such than that the their them then there these they this those
 to too under until up us very was we were what when where which while who whom why will with would
 you your
-""".split()
-)  # noqa: SIM905 - a paragraph reads better than a hundred quoted words
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def words(text: str) -> Iterator[str]:
@@ -133,7 +132,7 @@ def names_lacking(question: str, text: str) -> list[str]:
 
 @cache
 def _stop_words() -> frozenset[str]:
-    return frozenset(words(" ".join(STOP_WORDS)))
+    return frozenset(words(_STOP_WORDS))
 
 
 _stemming = Lock()
