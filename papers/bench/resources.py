@@ -23,7 +23,6 @@ from crag.factory.parts import (
 )
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
-from crag.models.model_card import identity_of
 from crag.papers.bench.cache import Cache, CachedReplies, CachedSearcher, cached
 from crag.papers.bench.corpus import CorpusSearcher
 from crag.papers.bench.examples import Example
@@ -233,3 +232,20 @@ def _judge_of_facts(
         temperature=0,
     )
     return ChatFactJudge(with_cache(model, Cache(cache)), pages, choose_prompts(environment))
+
+
+def identity_of(name: str) -> str:
+    """Return the name of a model; for a folder, with a digest of what its files say.
+
+    So a model that was trained or calibrated anew in the same folder is another one. JSON counts in
+    full, and of other files the size: weights are large, and who trains writes a card.
+    """
+    folder = Path(name)
+    if not name or not folder.is_dir():  # No name would be this folder.
+        return name
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and not path.name.startswith("."):
+            told = path.read_bytes() if path.suffix == ".json" else b"%d" % path.stat().st_size
+            digest.update(path.name.encode() + b"\0" + told)
+    return f"{name} {digest.hexdigest()[:12]}"

@@ -5,13 +5,12 @@ from langchain_core.documents import Document
 
 from crag.correction.evidence import (
     STRIPS_KEPT_IN_CONTEXT,
-    kept_best,
     paragraph_in_context,
     strips_in_context,
 )
 from crag.correction.provenance import unscored
 from crag.parts import Passage
-from crag.reading import Reading, Span
+from crag.reading import Reading
 from crag.settings import Settings
 from crag.state import Source
 from crag.testing import FakeReadingEvaluator
@@ -55,12 +54,6 @@ def test_lines_that_a_part_of_a_table_repeats_are_not_its_place() -> None:
     assert strip["headings"] == ["Parts", "Steel"]
 
 
-def test_lines_that_do_not_fit_leave_the_position_alone() -> None:
-    odd = Document(TEXT, metadata={"lines": "many", "position": "page 3"})
-    strips = strips_in_context(QUESTION, [odd], [read("fact")], Settings())
-    assert {strip["source"]["position"] for strip in strips} == {"page 3"}
-
-
 def test_a_document_further_down_counts_less_and_a_better_one_more() -> None:
     evidence = read("second fact")
     both = strips_in_context(QUESTION, [DOCUMENT] * 2, [evidence] * 2, Settings())
@@ -79,12 +72,6 @@ def test_eight_are_kept_unless_the_settings_say_otherwise() -> None:
     assert {strip["reason"] for strip in few} == {"among the best", "not among the best 3"}
 
 
-def test_no_threshold_applies_in_context() -> None:
-    readings = [read(score=-0.5)]
-    strips = strips_in_context(QUESTION, [DOCUMENT], readings, Settings(strip_threshold=0.9))
-    assert all(strip["kept"] for strip in strips)
-
-
 def test_what_is_certainly_no_evidence_is_dropped_but_for_the_best() -> None:
     strips = strips_in_context(QUESTION, [DOCUMENT], [read(score=-1.0)], Settings())
     assert [strip["kept"] for strip in strips] == [True, False]
@@ -96,10 +83,3 @@ def test_a_part_scores_by_its_better_half() -> None:
     whole = paragraph_in_context(unscored("Ten chars.", SOURCE), half)
     first = paragraph_in_context(unscored("Five.", SOURCE), half)
     assert whole["score"] == first["score"] == pytest.approx(0.8)
-
-
-def test_a_paragraph_is_a_passage_of_its_own() -> None:
-    reading = Reading(score=0.8, evidence="0:50", span=Span(start=0, end=1, score=0.1))
-    strip = paragraph_in_context(unscored("A paragraph.", SOURCE), reading)
-    assert strip["score"] == pytest.approx(0.9286, abs=1e-4)
-    assert kept_best([strip], 1)[0]["kept"]

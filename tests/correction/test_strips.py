@@ -3,9 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.correction.strips import choose, decompose, recompose
-from crag.state import Source, Strip
-from crag.text.sentences import sentences_of
+from crag.correction.strips import choose, decompose
+from crag.state import Source
 
 SOURCE = Source(id="1", title="", url="", position="")
 TEXT = (
@@ -41,24 +40,4 @@ def test_ties_go_to_the_earlier_strip_and_at_least_one_is_kept() -> None:
     assert choose([-0.9, -0.8], 5, -0.5) == [
         (False, "below the strip threshold -0.5"),
         (True, "best of those below the strip threshold"),
-    ]
-
-
-def test_no_threshold_as_in_the_official_code() -> None:
-    verdicts = choose([-0.9, -0.8, 0.1], 2)
-    assert [keep for keep, _ in verdicts] == [False, True, True]
-
-
-def test_recomposition_order() -> None:
-    strips = [
-        Strip(text=name, kind="document", source=SOURCE, score=score, kept=kept, reason="")
-        for name, score, kept in [("a", 0.1, True), ("b", 0.9, True), ("c", 1.0, False)]
-    ]
-    assert [s["text"] for s in recompose(strips)] == ["a", "b"]
-
-
-def test_abbreviations_do_not_end_sentences() -> None:
-    assert sentences_of("Dr. Smith lives in the U.S. today. He is 3.5 years in.") == [
-        "Dr. Smith lives in the U.S. today.",
-        "He is 3.5 years in.",
     ]

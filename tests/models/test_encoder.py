@@ -1,8 +1,6 @@
 """The sentence encoder, with its real model."""
 
 import shutil
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
@@ -33,24 +31,6 @@ def test_a_vector_does_not_depend_on_what_stands_beside_its_text() -> None:
     assert encoder.embed_documents(TEXTS[::-1]) == together[::-1]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(encoder.embed_query, TEXTS * 3)) == together * 3
-
-
-def test_it_finds_a_section_that_shares_no_word_with_the_question() -> None:
-    question = "how long until a visitor's login cookie runs out"
-    sections = ["Session expiry time in seconds. Defaults to 2 weeks.", "Visitors bake cookies."]
-    right, wrong = packaged_encoder().embed_documents(sections)
-    asked = np.asarray(packaged_encoder().embed_query(question))
-    assert np.asarray(right) @ asked > np.asarray(wrong) @ asked
-
-
-def test_the_default_needs_no_torch_and_loads_quietly() -> None:
-    code = (
-        "import sys; from crag.models.encoder import packaged_encoder\n"
-        "packaged_encoder().embed_query('a')"
-        "; print([name for name in ('torch', 'transformers') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 def test_a_folder_with_an_encoder_is_another_one_of_its_own_name(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crag.models.lexical import FEATURES, bare_title, features
+from crag.models.lexical import FEATURES, features
 from crag.papers.reader.reader import rarity_of
 
 LENGTH = FEATURES.index("length")
@@ -50,13 +50,6 @@ def test_a_whole_title_in_the_question(title: list[int], stands: float) -> None:
     assert found["title_stands_in_question"] == stands
 
 
-def test_a_window_is_thirty_tokens() -> None:
-    apart = ids(2, *[0] * 40, 3)
-    assert named(features(ids(2, 3), ids(), apart, RARITY))["question_in_window"] == 0.6
-    near = ids(*[0] * 20, 2, *[0] * 20, 3)
-    assert named(features(ids(2, 3), ids(), near, RARITY))["question_in_window"] == 1.0
-
-
 @given(tokens, tokens, tokens, st.integers(0, 9))
 @settings(deadline=None)
 def test_shares_lie_between_0_and_1(
@@ -73,24 +66,7 @@ def test_shares_lie_between_0_and_1(
     assert found["question_in_text"] <= found["question_in_text_or_title"] + 1e-6
 
 
-@pytest.mark.parametrize(
-    ("question", "text"), [(ids(), ids(1, 2)), (ids(1, 2), ids()), (ids(), ids()), (ids(0), ids(0))]
-)
-def test_nothing_to_compare(question: NDArray[np.int64], text: NDArray[np.int64]) -> None:
-    row = features(question, ids(), text, RARITY)
-    assert row[:LENGTH] + row[LENGTH + 1 :] == [0.0] * (len(FEATURES) - 1)
-    assert row[LENGTH] == np.log1p(len(text))
-
-
 def test_rarity() -> None:
     rarity = rarity_of([[1, 1, 2], [1], []], 4)
     assert rarity == pytest.approx(np.log([4 / 1, 4 / 3, 4 / 2, 4 / 1]))
     assert rarity.dtype == np.float32
-
-
-@pytest.mark.parametrize(
-    ("title", "bare"),
-    [("Ada", "Ada"), ("Ada (film)", "Ada"), ("a // b", "a // b"), ("f(x)", "f(x)"), ("", "")],
-)
-def test_a_title_loses_its_part_in_brackets(title: str, bare: str) -> None:
-    assert bare_title(title) == bare

@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from crag.text.blocks import all_within, text_of
 from crag.text.paragraphs import (
-    FEWEST_CHARACTERS,
-    WIDEST_LINE,
     blocks_of_text,
     paragraphs_of,
 )
@@ -50,17 +48,6 @@ def test_wrapped_lines_are_joined_up_to_the_end_of_a_sentence() -> None:
         "Contents of the jar",
         "Thinner syrup tempts the queen to lay.",
     )
-
-
-@given(st.text(alphabet=st.sampled_from("ab .\n\r\f\t"), max_size=3 * WIDEST_LINE))
-def test_every_paragraph_stands_on_one_line_and_loses_nothing(text: str) -> None:
-    paragraphs = paragraphs_of(text)
-    assert all(len(paragraph) >= FEWEST_CHARACTERS for paragraph in paragraphs)
-    assert all(paragraph == " ".join(paragraph.split()) for paragraph in paragraphs)
-    rest = "".join(text.split())
-    for paragraph in paragraphs:
-        before, found, rest = rest.partition("".join(paragraph.split()))
-        assert found or before
 
 
 @given(st.text(alphabet=st.sampled_from("ab -1.|\n"), max_size=400))

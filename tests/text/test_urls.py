@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.parts import Hit
-from crag.text.urls import canonical, distinct, is_wikipedia
+from crag.text.urls import canonical, is_wikipedia
 
 PAGE = "https://example.org/a/b?x=1&y=2"
 
@@ -87,11 +86,3 @@ def test_canonical_is_total_and_idempotent(url: str) -> None:
 )
 def test_only_hosts_of_wikipedia_are_wikipedia(url: str, expected: bool) -> None:
     assert is_wikipedia(url) is expected
-
-
-def test_the_first_hit_of_each_page_is_kept_and_none_without_a_page() -> None:
-    first, second = Hit("1", "https://example.org/a/", "s"), Hit("2", "https://example.org/b", "s")
-    again = Hit("3", "https://EXAMPLE.org/a?utm_source=x", "s")
-    nowhere = ["", "example.org", "ftp://example.org/", "javascript:alert(1)", "http:///x", "//x"]
-    others = [Hit("t", url, "s") for url in nowhere]
-    assert distinct([first, *others, second, again]) == [first, second]

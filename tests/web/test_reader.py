@@ -195,14 +195,6 @@ def test_compressed_bytes_without_content_end_too(site: Website) -> None:
     assert one(site.at("/"), page_bytes=5000).problem == "too_large"
 
 
-def test_a_missing_type_is_guessed_and_another_not_read(site: Website) -> None:
-    with listening([GOOD.replace(b"Content-Type: text/plain\r\n", b"")]) as (port, _):
-        assert one(f"http://127.0.0.1:{port}/").paragraphs == ("words",)
-    for kind in ("image/png", "application/json", "text/htmlx", "x"):
-        site.answers["/"] = Answer(b"words", kind)
-        assert one(site.at("/")).detail == f"the content type {kind!r} is not supported"
-
-
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_what_heals_is_asked_again_once(site: Website, status: int) -> None:
     site.retry_after = "0"
@@ -340,21 +332,6 @@ def test_robots_txt_is_asked_once_and_obeyed(polite_site: Website) -> None:
     assert site.paths().count("/robots.txt") == 1
     assert "/article" not in site.paths()
     assert problems(reader.read([site.at("/article")], LIMITS)) == [None]
-
-
-@pytest.mark.parametrize(
-    ("rules", "problem"),
-    [
-        (b"User-agent: crag\nDisallow: /\n\nUser-agent: *\nAllow: /\n", "robots"),
-        (b"\xef\xbb\xbf" + RULES.encode(), "robots"),
-        (b"\xff\xfe\x00", None),
-        (b"<html>none</html>", None),
-        (b"x" * 600_000, None),
-    ],
-)
-def test_rules_of_any_kind(site: Website, rules: bytes, problem: str | None) -> None:
-    site.answers["/robots.txt"] = Answer(rules, "application/octet-stream")
-    assert asked(site, "/article") == [problem]
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 500])

@@ -11,7 +11,6 @@ from crag.errors import SearchError
 from crag.parts import Hit, WebSearcher
 from crag.web import SearxngSearcher, TavilySearcher, WikipediaSearcher
 from crag.web.retries import Passing, patiently, retry_after
-from crag.web.searchers import FunctionSearcher
 from tests.loopback import serving
 from tests.web.engines import ENGINES, KEY, breaking_off, failing, search, searching
 
@@ -108,15 +107,6 @@ async def test_a_reply_of_another_form(engine: str, body: bytes) -> None:
 
 
 @engine
-async def test_no_hits_at_all_and_hits_without_texts(engine: str) -> None:
-    with searching(engine, []) as (server, searcher):
-        assert await search(searcher) == []
-        bare = {"url": ADA.url, "fullurl": ADA.url, "title": None, "content": None, "index": 1}
-        server.body = {"results": [bare], "query": {"pages": [bare]}}
-        assert await search(searcher) == [Hit("", ADA.url, "")]
-
-
-@engine
 @pytest.mark.parametrize("address", ["localhost:8888", "ftp://x", "http://", "http://a:b"])
 def test_an_address_must_be_one(engine: str, address: str) -> None:
     with pytest.raises(SearchError, match=r"_URL must be an address"):
@@ -201,15 +191,6 @@ def test_wikipedia_s_language_chooses_the_wiki() -> None:
     for language in ("", "en.evil.example/", "EN", "en-", "../"):
         with pytest.raises(SearchError, match="CRAG_WIKIPEDIA_LANGUAGE"):
             WikipediaSearcher(language=language)
-
-
-def test_a_function_is_a_searcher() -> None:
-    def own(query: str, limit: int) -> list[Hit]:
-        return [ADA._replace(title=query)][:limit]
-
-    made = FunctionSearcher(own)
-    assert isinstance(made, WebSearcher)
-    assert made.search("q", 1) == [ADA._replace(title="q")]
 
 
 @pytest.mark.parametrize(

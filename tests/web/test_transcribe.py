@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from crag.errors import PageError
 from crag.web.transcribe import (
     LONGEST_PARAGRAPH,
-    LONGEST_TITLE,
     MOST_PARAGRAPHS,
     transcribe,
 )
@@ -51,26 +50,6 @@ def test_a_page_that_is_mostly_links() -> None:
     title, paragraphs = transcribe(page("navigation"), HTML, URL)
     assert title == "Salt roads | Old Ways"
     assert [paragraph[:16] for paragraph in paragraphs] == ["A salt road is a", "The journey took"]
-
-
-@pytest.mark.parametrize(
-    ("head", "body", "title"),
-    [
-        ("<title>Winter bees | Hive</title>", "<h1>Winter <i>bees</i></h1>", "Winter bees"),
-        ("<title>Bees | Hive</title>", "<h1>Winter bees</h1>", "Bees | Hive"),
-        ("", "<h1>Winter bees</h1><h1>Hive</h1>", "Winter bees"),
-        ("", "", ""),
-        (f"<title>{'long ' * 1000}</title>", "", ("long " * 1000)[:LONGEST_TITLE]),
-    ],
-)
-def test_titles(head: str, body: str, title: str) -> None:
-    html = f"<html><head>{head}</head><body>{body}<p>{FILLER * 3}</p></body></html>"
-    assert read(html) == (title, ((FILLER * 3).strip(),))
-
-
-def test_where_no_main_content_is_found_every_paragraph_serves() -> None:
-    html = "<footer><p>Ten chars.</p><p>Eleven char</p><p>A third<br>line &amp; more</p></footer>"
-    assert read(html)[1] == ("Eleven char", "A third line & more")
 
 
 @pytest.mark.parametrize(

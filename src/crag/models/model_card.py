@@ -1,7 +1,5 @@
 """The card of a trained model: base and data, quality, thresholds, and the hashes of its files."""
 
-import hashlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
@@ -102,20 +100,3 @@ def read_card(folder: "Traversable") -> ModelCard | None:
             problem = problem_of(error, "the file")
         message = f"the evaluator card {path} cannot be used: {problem}"
         raise EvaluatorError(message) from error
-
-
-def identity_of(name: str) -> str:
-    """Return the name of a model; for a folder, with a digest of what its files say.
-
-    So a model that was trained or calibrated anew in the same folder is another one. JSON counts in
-    full, and of other files the size: weights are large, and who trains writes a card.
-    """
-    folder = Path(name)
-    if not name or not folder.is_dir():  # No name would be this folder.
-        return name
-    digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and not path.name.startswith("."):
-            told = path.read_bytes() if path.suffix == ".json" else b"%d" % path.stat().st_size
-            digest.update(path.name.encode() + b"\0" + told)
-    return f"{name} {digest.hexdigest()[:12]}"
