@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
     from lxml.html import HtmlElement
 
-_SEPARATOR = re.compile(r"\s+([|·•»:–—-]|::|//)\s+|\s*\|\s*")
+_SEPARATOR = re.compile(r"\s+\W{1,2}\s|\s*\|")
 """Stands between the title of a page and that of its site."""
 _INLINE = frozenset(
     ["a", "abbr", "b", "bdi", "bdo", "br", "cite", "code", "data", "del", "dfn", "em", "font", "hi",
@@ -31,8 +31,8 @@ _APART = ["nav", "form", "title"]
 """Elements that are not part of the text of a page."""
 _FEWEST_LINKS, _MOSTLY_LINKS = 3, 0.7
 """Links in a list, and their share of its letters, that make it a menu, or one of contents."""
-_NOTES = frozenset({"note", "tip", "important", "caution", "warning", "admonition"})
-"""Classes of notes, whose heading is none of the page's."""
+_TITLE = re.compile("(?:admonition|alert)-title$")
+"""Class of the title of a note."""
 _BASE = re.compile(r"(?:[\d)\]]|\b[^\W_])\Z")
 _POWER = re.compile(r"[-+\N{MINUS SIGN}]?\d+")
 _LEAST_MAIN = 0.25
@@ -169,7 +169,7 @@ class _Reading:
     def _block(self, element: "HtmlElement", tag: str) -> list[Block]:  # noqa: PLR0911 - one for each kind
         place = self._enter(element)
         title = next(iter(element), None)
-        if title is not None and _is_title_within(title, element):
+        if title is not None and (title.tag == "summary" or _TITLE.search(title.get("class", ""))):
             text = _line(title, marked=False)
             title.drop_tree()
             return with_title(text, self.blocks(element), *place)
@@ -205,24 +205,19 @@ class _Reading:
 
     def _definitions(self, element: "HtmlElement") -> list[Block]:
         """Take terms and what they mean as an item: each is not understood without the other."""
-        place, items, terms = self._place, list[Item](), list[str]()
-        here = place
+        place, items = self._place, list[tuple[tuple[int, int], list[str], list[Block]]]()
         for one in element.iter("dt", "dd"):
             if next(one.iterancestors("dl")) is not element:
                 continue
-            here = here if terms else self._enter(one)
-            if one.tag == "dt":
-                text = _line(one, marked=False)
-                terms.append(text if "`" in text else f"**{text}**")
-                if (after := one.getnext()) is not None and after.tag in {"dt", "dd"}:
-                    continue
-            blocks = self.blocks(one) if one.tag == "dd" else []
-            if blocks and not terms and items:
-                items[-1].blocks.extend(blocks)
-            elif blocks := with_title(", ".join(filter(None, terms)), blocks, *here):
-                items.append(Item("-", blocks))
-            terms = []
-        return [Block("list", *place, items=items)] if items else []
+            if not items or (one.tag == "dt" and items[-1][2]):
+                items.append((self._enter(one), [], []))
+            if one.tag == "dd":
+                items[-1][2].extend(self.blocks(one))
+            elif text := _line(one, marked=False):
+                items[-1][1].append(text if "`" in text else f"**{text}**")
+        found = [with_title(", ".join(terms), blocks, *here) for here, terms, blocks in items]
+        held = [Item("-", blocks) for blocks in found if blocks]
+        return [Block("list", *place, items=held)] if held else []
 
     def _table(self, table: "HtmlElement") -> list[Block]:
         place = self._place
@@ -273,16 +268,6 @@ def _code(element: "HtmlElement", place: tuple[int, int]) -> list[Block]:
     return [Block("code", *place, text, info=language[1] if language else "")] if text else []
 
 
-def _is_title_within(title: "HtmlElement", element: "HtmlElement") -> bool:
-    """Return whether an element is the title of the note, or of the folded text, around it."""
-    if title.tag == "summary" or title.get("class", "").endswith(
-        ("admonition-title", "alert-title")
-    ):
-        return True
-    is_heading = _HEADING.fullmatch(str(title.tag)) is not None
-    return is_heading and not _NOTES.isdisjoint(element.get("class", "").split())
-
-
 def _paragraphs(words: str, place: tuple[int, int]) -> Iterator[Block]:
     for part in _END_OF_PARAGRAPH.split(words):
         lines = (" ".join(line.split()) for line in part.split(_BREAK))
@@ -302,7 +287,7 @@ def _words(element: "HtmlElement", *, marked: bool) -> str:
     return words
 
 
-def _inline(element: "HtmlElement", *, marked: bool = True) -> str:  # noqa: PLR0911 - as above
+def _inline(element: "HtmlElement", *, marked: bool = True) -> str:
     tag = str(element.tag)
     match tag:
         case "br":
@@ -324,10 +309,6 @@ def _inline(element: "HtmlElement", *, marked: bool = True) -> str:  # noqa: PLR
         items = element.getparent()
         mark = f"{items.index(element) + 1}." if items.tag == "ol" else "•"
         return f" {mark} {core}"
-    if tag in {"td", "th"}:  # Of a table within a cell.
-        return f"{core}, " if core else ""
-    if tag == "tr":
-        return f" {core.rstrip(',')};"
     return words if tag in _INLINE else f" {words} "
 
 

@@ -2,7 +2,6 @@
 
 import re
 import threading
-from collections import Counter
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
@@ -26,8 +25,8 @@ LANGUAGES = {
 
 _FEWEST_LETTERS = 12
 """Fewer letters, such as those of a name, do not show a language."""
-_FEWEST_SYLLABLES = 4
-"""In scripts whose characters are syllables or words."""
+_LETTERS_IN_SYLLABLE = 3
+"""That a character counts for in scripts whose characters are syllables or words."""
 _SURE = 0.5
 """The probability from which on the model's guess is used."""
 _SAMPLE = 1000
@@ -52,15 +51,12 @@ def language_of(text: str) -> str:
     """Return the ISO 639-1 code of the language of a text; empty if it is unclear.
 
     Names, addresses and code do not count, and fewer than a dozen letters tell nothing. Of a long
-    text, its beginning, middle and end are read, and most of them decide. The model is py3langid's;
-    where no temporary file can be written it cannot be loaded, and all but English is unclear.
+    text, its beginning, middle and end are read. The model is py3langid's; where no temporary file
+    can be written it cannot be loaded, and all but English is unclear.
     """
-    if len(text) <= 3 * _SAMPLE:
-        return _language_of(text)
-    starts = 0, (len(text) - _SAMPLE) // 2, len(text) - _SAMPLE
-    counts = Counter(_language_of(text[start : start + _SAMPLE]) for start in starts)
-    counts.pop("", None)
-    return counts.most_common(1)[0][0] if counts else ""
+    starts = (0, (len(text) - _SAMPLE) // 2, len(text) - _SAMPLE)
+    samples = [text[start : start + _SAMPLE] for start in starts]
+    return _language_of(" ".join(samples) if len(text) > 3 * _SAMPLE else text)
 
 
 def languages_of(part: object) -> frozenset[str]:
@@ -85,8 +81,8 @@ def named(languages: Iterable[str]) -> str:
 def _language_of(text: str) -> str:
     words = _WORD.findall(text)
     letters = "".join(words)
-    enough = len(letters) >= _FEWEST_LETTERS
-    if not enough and len(_SYLLABLE.findall(letters)) < _FEWEST_SYLLABLES:
+    syllables = len(_SYLLABLE.findall(letters))
+    if len(letters) + (_LETTERS_IN_SYLLABLE - 1) * syllables < _FEWEST_LETTERS:
         return ""
     if _is_plain_english(words, letters):
         return ENGLISH
@@ -101,11 +97,9 @@ def _language_of(text: str) -> str:
 def _is_plain_english(words: list[str], letters: str) -> bool:
     """Say whether enough function words are English: most texts then need no model."""
     foreign = sum(not letter.isascii() for letter in letters)
-    if foreign > len(letters) * _FOREIGN_SHARE:
-        return False
     known = sum(word.lower() in _FUNCTION_WORDS for word in words)
-    asks = words[0].lower() in _QUESTION_WORDS
-    return asks or known >= max(2, len(words) * _ENGLISH_SHARE)
+    is_english = known >= max(2, len(words) * _ENGLISH_SHARE) or words[0].lower() in _QUESTION_WORDS
+    return is_english and foreign <= len(letters) * _FOREIGN_SHARE
 
 
 _identifying = threading.Lock()
