@@ -8,12 +8,11 @@ from typing_extensions import TypedDict
 
 from crag.correction.action import decide, limits, replaced
 from crag.correction.provenance import passage_of
-from crag.correction.scoring import LOWEST
 from crag.events import Event, event
 from crag.parts import Evaluator
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
-from crag.runtime.evaluator_calls import read_passages, reads, score_passages
+from crag.runtime.evaluator_calls import judge_passages
 from crag.settings import Settings
 from crag.state import Action, State, Thresholds, Usage
 
@@ -48,14 +47,11 @@ class Grade:
             passage_of(document, settings.variant.titles) for document in state["documents"]
         ]
         question = state["question"]
-        readings: list[Reading] = []
-        if reads(self.evaluator, settings):
-            readings, events, usage = read_passages(
-                self.evaluator, question, passages, node="grade"
-            )
-            scores = [reading["score"] for reading in readings] or [LOWEST] * len(passages)
-        else:
-            scores, events, usage = score_passages(self.evaluator, question, passages, node="grade")
+        scores, readings, events, usage = judge_passages(
+            self.evaluator, question, passages, node="grade"
+        )
+        if settings.variant.strip_scores == "alone":
+            readings = []
         own = _ALL_AMBIGUOUS
         with Attempt("evaluator") as attempt:  # Some load only now.
             own = self.evaluator.thresholds

@@ -8,8 +8,8 @@ from crag.correction.shortlist import shortlist
 from crag.correction.strips import STRIPS_KEPT
 from crag.events import Event, event
 from crag.nodes.refine import StripsUpdate, without_readings
-from crag.parts import Evaluator, Passage
-from crag.runtime.evaluator_calls import Judged, filter_strips, read_passages, reads
+from crag.parts import Evaluator, Passage, is_reading
+from crag.runtime.evaluator_calls import filter_strips, judge_passages
 from crag.settings import Settings
 from crag.state import State, Strip, Usage, strips_of_kind
 
@@ -45,17 +45,21 @@ class Select:
         events += _skipped(len(strips) - len(chosen))
         return StripsUpdate(strips=without_readings(judged), events=events, usage=usage)
 
-    def _judged(self, question: str, strips: list[Strip], settings: Settings) -> Judged[Strip]:
-        if not reads(self.evaluator, settings):
+    def _judged(
+        self, question: str, strips: list[Strip], settings: Settings
+    ) -> tuple[list[Strip], list[Event], Usage]:
+        if settings.variant.strip_scores == "alone" or not is_reading(self.evaluator):
             return filter_strips(self.evaluator, question, strips, settings, node="select")
         passages = [Passage(strip["source"]["title"], strip["text"]) for strip in strips]
-        readings, events, usage = read_passages(self.evaluator, question, passages, node="select")
+        _, readings, events, usage = judge_passages(
+            self.evaluator, question, passages, node="select"
+        )
         if readings:
             strips = list(map(paragraph_in_context, strips, readings))
         else:
             strips = [{**strip, "score": LOWEST} for strip in strips]
         kept = kept_best(strips, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
-        return Judged(kept, events, usage)
+        return kept, events, usage
 
 
 def _skipped(count: int) -> list[Event]:

@@ -163,7 +163,7 @@ def _our_selection(seed: int) -> str:
 def _best(question: str, strips: list[Strip], settings: PaperSettings) -> str:
     """Keep the best strips, and write them in the order of their scores, as the official code."""
     with left_armed():
-        kept = filter_strips(evaluator(), question, strips, settings, node="refine").found
+        kept = filter_strips(evaluator(), question, strips, settings, node="refine")[0]
         return paper_format({"strips": sorted(kept, key=score_of, reverse=True)})
 
 

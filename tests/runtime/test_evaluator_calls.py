@@ -8,7 +8,7 @@ import pytest
 from crag.correction.provenance import unscored
 from crag.papers.settings import PaperSettings
 from crag.parts import Passage
-from crag.runtime.evaluator_calls import filter_strips, read_passages, score_passages
+from crag.runtime.evaluator_calls import filter_strips, judge_passages
 from crag.settings import Settings
 from crag.state import Source
 from crag.testing import FakeEvaluator, FakeReadingEvaluator
@@ -31,39 +31,39 @@ class Wrong(FakeReadingEvaluator):
 
 def test_empty_texts_score_lowest_without_the_evaluator() -> None:
     evaluator = FakeEvaluator(0.7)
-    scored = score_passages(evaluator, "q", untitled("", "text", " \n"), node="grade")
-    assert scored.found == [-1, 0.7, -1]
+    scored = judge_passages(evaluator, "q", untitled("", "text", " \n"), node="grade")
+    assert scored.scores == [-1, 0.7, -1]
     assert scored.usage == {"evaluator_calls": 1, "evaluated_texts": 1}
     assert evaluator.calls == [("q", ["text"])]
-    assert score_passages(evaluator, "q", [], node="grade") == ([], [], {})
+    assert judge_passages(evaluator, "q", [], node="grade") == ([], [], [], {})
     reading = FakeReadingEvaluator()
-    readings, events, usage = read_passages(reading, "What?", [Passage("A", " ")], node="grade")
-    assert [one["score"] for one in readings] == [-1.0]
+    scores, (nothing,), events, usage = judge_passages(
+        reading, "What?", [Passage("A", " ")], node="grade"
+    )
+    assert (scores, nothing["score"]) == ([-1.0], -1.0)
     assert (events, usage, reading.read_passages) == ([], {}, [])
 
 
 @pytest.mark.parametrize("replies", [[], [{"score": 0.9}] * 3, None, ["high", "low"]])
 def test_a_wrong_reply_scores_everything_lowest(replies: Any) -> None:
-    scored = score_passages(Wrong(replies), "q", untitled("a b", "c d"), node="grade")
-    assert scored.found == [-1.0, -1.0]
+    scored = judge_passages(Wrong(replies), "q", untitled("a b", "c d"), node="grade")
+    assert scored.scores == [-1.0, -1.0]
     assert [entry["kind"] for entry in scored.events] == ["evaluator_failed"]
 
 
 def test_nan_costs_only_its_own_text() -> None:
     evaluator = FakeEvaluator({"a": math.nan, "b": 0.4, "c": math.inf})
-    scored = score_passages(evaluator, "q", untitled("a", "b", "c"), node="grade")
-    assert scored.found == [-1.0, 0.4, -1.0]
+    scored = judge_passages(evaluator, "q", untitled("a", "b", "c"), node="grade")
+    assert scored.scores == [-1.0, 0.4, -1.0]
     assert "2 of 3 scores" in scored.events[0]["detail"]
 
 
 def test_an_evaluator_that_raises_is_an_event_and_leaves_no_reading() -> None:
     evaluator = FakeReadingEvaluator(error=RuntimeError("out of memory"))
-    scored = score_passages(evaluator, "q", untitled("a"), node="x")
-    assert scored.found == [-1.0]
+    scored = judge_passages(evaluator, "q", untitled("a"), node="x")
+    assert scored.scores == [-1.0]
     assert scored.events[0]["detail"] == "RuntimeError: out of memory"
-    assert read_passages(evaluator, "q", untitled("a"), node="x")[:2] == ([], scored.events)
-    readings, events, _ = read_passages(Wrong([]), "q", untitled("a"), node="grade")
-    assert (readings, [one["kind"] for one in events]) == ([], ["evaluator_failed"])
+    assert scored.readings == []
 
 
 CODE = "total = price * count // 2  // round down"
@@ -113,5 +113,5 @@ def test_strips_are_cut_on_the_scale_of_the_evaluator(
     texts = {"best": upper, "worse": 20.0 if lower > 0 else lower + 0.1}
     evaluator = FakeEvaluator(texts, lower=lower, upper=upper)
     strips = [unscored(f"This is the {name} of all texts", UNTITLED) for name in texts]
-    judged = filter_strips(evaluator, "q", strips, settings, node="refine").found
+    judged = filter_strips(evaluator, "q", strips, settings, node="refine")[0]
     assert [strip["kept"] for strip in judged] == kept

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Generic, NamedTuple, TypeGuard, TypeVar
+from typing import NamedTuple, TypeVar
 
 from crag.correction.scoring import LOWEST, judged_strips, strip_passage, with_title
 from crag.errors import CragError
 from crag.events import Event, event
-from crag.parts import Evaluator, Passage, ReadingEvaluator, is_reading
+from crag.parts import Evaluator, Passage, is_reading
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
 from crag.settings import Settings
@@ -16,10 +16,12 @@ from crag.state import Strip, Usage
 Item = TypeVar("Item")
 
 
-class Judged(NamedTuple, Generic[Item]):
-    """What came of each passage or strip, in order, with events and usage of the call."""
+class Judged(NamedTuple):
+    """What came of passages, in order, with events and usage of the call."""
 
-    found: list[Item]
+    scores: list[float]
+    readings: list[Reading]
+    """Those of an evaluator that reads; none after a failure."""
     events: list[Event]
     usage: Usage
 
@@ -45,65 +47,50 @@ def scores_of(evaluator: Evaluator, question: str, passages: Sequence[Passage]) 
     return as_many(evaluator.score(question, texts), len(passages), "evaluator")
 
 
-def score_passages(
+def judge_passages(
     evaluator: Evaluator, question: str, passages: Sequence[Passage], *, node: str
-) -> Judged[float]:
-    """Score `passages` against `question` in one call of the evaluator.
+) -> Judged:
+    """Score `passages`, and read them if the evaluator does, in one call.
 
     Empty texts score -1.0 without a call, and so does what could not be scored, with an event.
     """
-    asked = [index for index, passage in enumerate(passages) if passage.text.strip()]
-    scores = [LOWEST] * len(passages)
-    if not asked:
-        return Judged(scores, [], Usage())
+    nothing = Reading(score=LOWEST, evidence="", span=None)
+    scores, readings = [LOWEST] * len(passages), [nothing] * len(passages)
+    asked = [place for place, passage in enumerate(passages) if passage.text.strip()]
     problem: object = None
     with Attempt("evaluator") as attempt:
-        found = scores_of(evaluator, question, [passages[index] for index in asked])
-        for index, score in zip(asked, map(float, found), strict=True):
-            scores[index] = score if math.isfinite(score) else LOWEST
+        texts = [passages[place] for place in asked]
+        if not is_reading(evaluator):
+            readings, found = [], scores_of(evaluator, question, texts) if asked else []
+        else:
+            read = evaluator.read(question, texts) if asked else []
+            for place, reading in zip(asked, as_many(read, len(asked), "evaluator"), strict=True):
+                readings[place] = reading
+            found = [readings[place]["score"] for place in asked]
+        for place, score in zip(asked, map(float, found), strict=True):
+            scores[place] = score if math.isfinite(score) else LOWEST
         if broken := sum(not math.isfinite(score) for score in found):
             problem = f"the evaluator returned {broken} of {len(found)} scores that are no number"
-    usage = Usage(evaluator_calls=1, evaluated_texts=len(asked))
-    return Judged(scores, _failed(node, attempt.error or problem), usage)
-
-
-def read_passages(
-    evaluator: ReadingEvaluator, question: str, passages: Sequence[Passage], *, node: str
-) -> Judged[Reading]:
-    """Read all `passages` in one call of the evaluator; none is found if it failed."""
-    if not any(passage.text.strip() for passage in passages):
-        nothing = Reading(score=LOWEST, evidence="", span=None)
-        return Judged([nothing for _ in passages], [], Usage())
-    readings: list[Reading] = []
-    with Attempt("evaluator") as attempt:
-        readings = as_many(evaluator.read(question, passages), len(passages), "evaluator")
-    usage = Usage(evaluator_calls=1, evaluated_texts=len(passages))
-    return Judged(readings, _failed(node, attempt.error), usage)
+    usage = Usage(evaluator_calls=1, evaluated_texts=len(asked)) if asked else Usage()
+    if (problem := attempt.error or problem) is None:
+        return Judged(scores, readings, [], usage)
+    fallback = f"texts without a score count {LOWEST}"
+    failed = event("evaluator_failed", node, problem, fallback)
+    return Judged(scores, [], [failed], usage)
 
 
 def filter_strips(
     evaluator: Evaluator, question: str, strips: Sequence[Strip], settings: Settings, *, node: str
-) -> Judged[Strip]:
+) -> tuple[list[Strip], list[Event], Usage]:
     """Score all `strips` in one call and keep the best (CRAG, Sec. 4.4).
 
     Unless the settings say from which score on, it is -0.5, as in the paper, or on another scale
     than from -1 to 1 the evaluator's lower threshold.
     """
     passages = [strip_passage(strip, settings) for strip in strips]
-    scores, events, usage = score_passages(evaluator, question, passages, node=node)
+    scores, _, events, usage = judge_passages(evaluator, question, passages, node=node)
     if "strip_threshold" not in settings.model_fields_set and not events:
         lower, upper = evaluator.thresholds["lower"], evaluator.thresholds["upper"]
         if not (LOWEST <= lower <= 0 and upper <= -LOWEST):
             settings = settings.model_copy(update={"strip_threshold": lower})
-    return Judged(judged_strips(strips, scores, settings), events, usage)
-
-
-def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluator]:
-    """Return whether strips of this run take their scores from readings of whole passages."""
-    return settings.variant.strip_scores == "in_context" and is_reading(evaluator)
-
-
-def _failed(node: str, problem: object) -> list[Event]:
-    """Return the event of a failure, if there was one."""
-    fallback = f"texts without a score count {LOWEST}"
-    return [event("evaluator_failed", node, problem, fallback)] if problem is not None else []
+    return judged_strips(strips, scores, settings), events, usage

@@ -30,7 +30,7 @@ from crag.parts import (
 from crag.reflection.backends.candidates import candidate_of, nothing, prose, shortened
 from crag.reflection.spending import spend
 from crag.reflection_tokens import RELEVANCE, RETRIEVAL, RETRIEVE, SUPPORT, UTILITY, without_tokens
-from crag.runtime.evaluator_calls import score_passages
+from crag.runtime.evaluator_calls import judge_passages
 from crag.state import Ending, Source, Strip
 from crag.text.words import names_lacking
 
@@ -115,13 +115,13 @@ class EmbeddedReflection:
         return list(map(_Reading, passages, scores, quoted))
 
     def _scores(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        scored = score_passages(self._evaluator, question, passages, node="reflect")
+        scored = judge_passages(self._evaluator, question, passages, node="reflect")
         spend(scored.usage)
         for problem in scored.events:
-            if all(score == LOWEST for score in scored.found):
+            if all(score == LOWEST for score in scored.scores):
                 raise ModelError("embedded reflection", "failed", problem["detail"])
             _logger.warning("%s: %s", problem["detail"], problem["fallback"])
-        return scored.found
+        return scored.scores
 
     def _candidate(
         self, reading: _Reading, every: Sequence[str], question: str, limits: SegmentLimits
