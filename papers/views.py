@@ -1,6 +1,6 @@
-"""What the notebooks show: runs step by step, scores against thresholds, tables and pictures.
+"""What the notebooks and reports show: runs step by step, tables, and charts.
 
-Pictures need matplotlib, from the extra `train`.
+Charts need matplotlib, from the extra `train`; it is imported when something is drawn.
 """
 
 import io
@@ -14,21 +14,26 @@ from langchain_core.documents import Document
 from langgraph.graph.state import CompiledStateGraph
 
 from crag.api import values_of
-from crag.correction.action import decide
 from crag.correction.scoring import LOWEST
-from crag.papers.bench.pictures import GREEN, GREY, ORANGE, PINK, chart
+from crag.extras import require
+from crag.papers.bench.experiments import ACCURACY, Experiment
+from crag.papers.bench.summary import Line
 from crag.papers.settings import PaperSettings
 from crag.plain import shortened
 from crag.reflection.cleaning import cleaned
 from crag.settings import Settings
-from crag.state import Action, Critique, State, Strip, Thresholds, WebPage, known_action
+from crag.state import Critique, State, Strip, Thresholds, WebPage, known_action
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_DPI = 176
-"""Twice the screen resolution, for high-density screens."""
+_DPI, _SIZE = 130, (7.0, 4.0)
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's, which the colour-blind can tell apart."""
+_GREY = "#595959"
 _SPECIAL = re.compile(r"([\\`*_|<>\[\]$])")
+Curves = Mapping[str, Sequence[tuple[float, float]]]
+"""The points of each curve, by its name."""
 
 
 class Picture:
@@ -46,13 +51,56 @@ class Picture:
         self.figure.savefig(drawn, format="png", dpi=_DPI, metadata={"Software": None})
         return drawn.getvalue()
 
-    def save(self, path: Path) -> None:
-        """Write the picture as a PNG file."""
-        path.write_bytes(self.png())
-
     def _repr_png_(self) -> tuple[bytes, dict[str, int | str]]:
         width = round(self.figure.get_figwidth() * _DPI / 2)
         return self.png(), {"width": width, "alt": self.says}
+
+
+def draw(title: str, axes: tuple[str, str], curves: Curves, **marks: float) -> Picture:
+    """Draw curves; `axes` are the names of both axes, `marks` are values of the first one.
+
+    Raises:
+        MissingPackageError: matplotlib is missing.
+    """
+    figure = _figure()
+    plot = figure.add_subplot()
+    for number, (name, points) in enumerate(curves.items()):
+        colour = _COLOURS[number % len(_COLOURS)]
+        plot.plot(*zip(*sorted(points), strict=True), "o-", ms=3, color=colour, label=name)
+    for name, value in marks.items():
+        plot.axvline(value, color=_GREY, linestyle="--", label=f"{name} {value:+.2f}")
+    plot.set(title=title, xlabel=axes[0], ylabel=axes[1])
+    plot.grid(color="#DDDDDD")
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8)
+    return Picture(figure, f"{title}: {axes[1]} by {axes[0]}")
+
+
+def draw_curves(experiment: Experiment, lines: Sequence[Line], path: Path, accuracy: float) -> bool:
+    """Write the first metric by what is varied as PNG, and say whether anything is.
+
+    That is retrieval, of which the data as they are have this `accuracy`, or one number of a sweep.
+    """
+    swept = {name for one in experiment.sweep for name in one}
+    varied = ACCURACY if any(line.condition for line in lines) else "".join(swept)
+    curves: dict[str, list[tuple[float, float]]] = {}
+    metric = next((name for line in lines for name, cell in line.cells.items() if cell), "")
+    for line in lines:
+        value = line.variant.settings.get(varied, line.condition.get(ACCURACY, accuracy))
+        if (cell := line.cells.get(metric)) and isinstance(value, int | float):
+            name = line.variant.name.removesuffix(f", {varied}={value}")
+            curves.setdefault(name, []).append((value, cell.value))
+    if varied != ACCURACY and len(swept) != 1:
+        return False
+    axes = varied.replace("_", " "), metric.replace("_", " ")
+    path.write_bytes(draw(experiment.name, axes, curves).png())
+    return True
+
+
+def _figure(height: float = _SIZE[1]) -> "Figure":
+    require("train", "drawing pictures", "matplotlib")
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(_SIZE[0], height), layout="constrained")
 
 
 class Table:
@@ -217,34 +265,23 @@ _SHOWN: Mapping[str, Callable[[Any], str]] = {
 }
 
 
-COLOURS: dict[Action, str] = {"correct": GREEN, "ambiguous": ORANGE, "incorrect": PINK}
-_WIDTH, _ROW, _FRAME, _TITLE = 8.8, 0.36, 1.35, 38
-
-
 def draw_scores(state: State) -> Picture:
-    """Draw the score of each document of a run; the best one decides the action and is coloured.
-
-    Documents are in retrieval order, first at the top.
-    """
+    """Draw the score of each document of a run against the thresholds, first at the top."""
     scores = [max(one.metadata["score"], LOWEST) for one in state["documents"]]
-    titles = [str(one.metadata.get("title")) for one in state["documents"]]
-    names, action = [shortened(one, _TITLE) for one in titles], known_action(state["action"])
+    names = [shortened(str(one.metadata.get("title")), 38) for one in state["documents"]]
     limits = state["thresholds"] or Thresholds(upper=0.0, lower=0.0)
+    action = known_action(state["action"])
     best = max(scores, default=LOWEST)
     title = f"{action.capitalize()}: the best of {len(scores)} documents scores {best:+.2f}"
-    with chart((_WIDTH, _FRAME + _ROW * len(scores))) as figure:
-        axes = figure.add_subplot()
-        axes.set(xlim=(-1.0, 1.0), ylim=(len(scores) - 0.4, -0.6), title=title)
-        for row, score in enumerate(scores):
-            colour = COLOURS[decide([score], **limits)] if score == best else GREY
-            axes.barh(row, score + 1, left=-1, height=0.56, color=colour)
-            axes.annotate(f"{score:+.2f}", (1.02, row), va="center", annotation_clip=False)
-        for name, value in limits.items():
-            axes.axvline(float(str(value)), color=GREY, linestyle="--", label=name)
-        ticks = [limits["lower"], 0.0, limits["upper"]]
-        told = [f"lower\n{ticks[0]:+.2f}", "0", f"upper\n{ticks[2]:+.2f}"]
-        axes.set_xticks(ticks, told)
-        axes.set_yticks(range(len(names)), names)
+    figure = _figure(1.4 + 0.36 * len(scores))
+    plot = figure.add_subplot(title=title, xlim=(-1.0, 1.0))
+    colours = [_COLOURS[0] if score == best else _GREY for score in scores]
+    plot.barh(range(len(scores)), [score + 1 for score in scores], left=-1, color=colours)
+    for name, value in limits.items():
+        plot.axvline(float(str(value)), color=_GREY, linestyle="--")
+        plot.annotate(f"{name} {value:+.2f}", (float(str(value)), -0.6), ha="center")
+    plot.set_yticks(range(len(names)), names)
+    plot.invert_yaxis()
+    about = ", ".join(f"{name} {value:.2f}" for name, value in limits.items())
     listed = "; ".join(f"{name} {score:+.2f}" for name, score in zip(names, scores, strict=True))
-    about = f"upper {limits['upper']:.2f}, lower {limits['lower']:.2f}"
     return Picture(figure, f"{title} ({about}). {listed}".strip())

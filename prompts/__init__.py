@@ -7,7 +7,6 @@ file, or to the blank line above the next mark; only the file's last line break 
 Values are filled in last and never read as templates themselves.
 """
 
-import hashlib
 import re
 from collections.abc import Mapping
 from importlib.resources import files
@@ -62,11 +61,8 @@ class Prompts:
         """Say whether a prompt stands in the place of the packaged one of this name."""
         return name in self._replaced
 
-    @property
-    def identity(self) -> str:
-        """Twelve hexadecimal digits that change with any replaced prompt; empty if none is."""
-        told = repr(sorted(self._replaced.items())).encode()
-        return hashlib.sha256(told).hexdigest()[:12] if self._replaced else ""
+    def __repr__(self) -> str:
+        return f"replaced: {', '.join(sorted(self._replaced))}" if self._replaced else "packaged"
 
 
 def known() -> dict[str, Traversable]:

@@ -15,9 +15,9 @@ USES = {
         "from crag.papers.metrics.citing import load_entailment; load_entailment('folder')",
     ],
     "train": [
-        "from crag.papers.evaluator import trainer, recipe; trainer.load_trainee(recipe.Recipe())",
+        "from crag.papers.evaluator import trainer; trainer.load_trainee(trainer.Recipe())",
         "from crag.papers.evaluator.calibrate import calibrate; calibrate(None, [])",
-        "from crag.papers.bench.pictures import require_matplotlib; require_matplotlib()",
+        "from crag.papers.views import draw; draw('', ('', ''), {})",
         "from crag.papers.bench.corpus import CorpusSearcher; CorpusSearcher([]).load()",
     ],
     "postgres": ["from crag.index.backends import open_backend; open_backend('postgresql://h/n')"],

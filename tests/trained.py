@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from crag.correction.scoring import with_title
 from crag.papers.evaluator.pairs import Pair
-from crag.papers.evaluator.recipe import Recipe
-from crag.papers.evaluator.trainer import Trainee
+from crag.papers.evaluator.trainer import Recipe, Trainee
 
 PACKAGED = Path(str(files("crag.models").joinpath("crag_reader_l6_v2")))
 """The packaged reader, whose tokenizer transformers reads."""

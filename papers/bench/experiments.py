@@ -1,7 +1,8 @@
-"""Experiments: small TOML files with the variants to compare, and the units of work they plan.
+"""Experiments: tables of TOML files with the variants to compare, and the units of work they plan.
 
 ::
 
+    [actions]
     name = "Actions removed"
     task = "popqa"
     baseline = "crag"             # differences are relative to it
@@ -11,13 +12,13 @@
     seeds = [0, 1, 2]             # of what is drawn at random
     retrieval_accuracies = [0.6]  # shares of questions that keep their relevant documents
 
-    [settings]                    # of all variants; "none" unsets an optional one
+    [actions.settings]            # of all variants; "none" unsets an optional one
     upper = "none"
 
-    [[sweep]]                     # runs each variant with each of these settings
+    [[actions.sweep]]             # runs each variant with each of these settings
     k = 5
 
-    [[variant]]
+    [[actions.variant]]
     name = "crag"
     method = "crag"
     evaluator = "default"         # a name or folder
@@ -34,7 +35,7 @@ import random
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -118,60 +119,51 @@ class Experiment(BaseModel):
         ]
 
 
-ThresholdSource = Literal["task", "evaluator"]
-_OWN_PROMPTS = {"pubhealth", "arc", "biography", "asqa"}
-"""Tasks whose answers are only read rightly if the task's own prompt was asked."""
-
-
-def read_experiment(
-    path: Path,
-    changes: Mapping[str, object] | None = None,
-    thresholds: ThresholdSource = "task",
-) -> Experiment:
-    """Read an experiment; `changes` override the settings of every variant.
-
-    The thresholds of a task belong to the paper's T5. With `thresholds` "evaluator" those of the
-    evaluator take their place, wherever the experiment itself sets none; nothing else changes.
+def read_tables(path: Path) -> dict[str, Any]:
+    """Return what a file of experiments holds, by name.
 
     Raises:
-        DataError: the file cannot be read, or a field is unknown, missing or out of range.
-        SettingsError: a setting is unknown or out of range, or gives the questions of one task the
-            prompts of another.
+        DataError: it cannot be read.
     """
     try:
-        found = Experiment.model_validate(tomllib.loads(path.read_text("utf-8-sig")))
+        return tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
         raise DataError(path, f"cannot be read: {error.strerror}") from None
-    except ValidationError as error:
-        raise DataError(path, problem_of(error, "the experiment")) from None
     except ValueError as error:
         raise DataError(path, f"is not TOML: {error}") from None
-    own = {"upper": "none", "lower": "none"} if thresholds == "evaluator" else {}
+
+
+def read_experiment(place: str, changes: Mapping[str, object] | None = None) -> Experiment:
+    """Read ``FILE:TABLE``, or the first of a file; `changes` override every variant's settings.
+
+    Raises:
+        DataError: the file cannot be read, has no such table, or a field is unknown, missing or out
+            of range.
+    """
+    file, _, table = place.partition(":")
+    path = Path(file)
+    known = read_tables(path)
+    table = table or next(iter(known), "")
+    if table not in known:
+        raise DataError(path, f"table {table!r} is none of {', '.join(known)}")
+    try:
+        found = Experiment.model_validate(known[table])
+    except ValidationError as error:
+        raise DataError(path, f"{table}: {problem_of(error, 'the experiment')}") from None
     rows = [
         one.model_copy(update={"settings": {**one.settings, **(changes or {})}})
         for one in found.variant
     ]
-    found = found.model_copy(update={"settings": {**own, **found.settings}, "variant": rows})
+    found = found.model_copy(update={"variant": rows})
     for variant in found.variants:
-        _check(path, found.task, variant)
+        if variant.method not in METHODS:
+            message = f"variant {variant.name!r}: method {variant.method!r} is none of "
+            raise DataError(path, message + ", ".join(METHODS))
+        try:
+            released_settings(variant.settings)
+        except SettingsError as error:
+            raise DataError(path, f"variant {variant.name!r}: {error}") from None
     return found
-
-
-def _check(path: Path, task: TaskName, variant: Variant) -> None:
-    if variant.method not in METHODS:
-        message = f"variant {variant.name!r}: method {variant.method!r} is none of "
-        raise DataError(path, message + ", ".join(METHODS))
-    try:
-        released_settings(variant.settings)
-    except SettingsError as error:
-        raise DataError(path, f"variant {variant.name!r}: {error}") from None
-    given = str(variant.settings.get("task", "default"))
-    if task in _OWN_PROMPTS and given != task:
-        message = (
-            f"the questions are of the task {task}, and its prompts tell how to answer them. Set "
-            f'task = "{task}"; for the thresholds of another evaluator give --thresholds evaluator'
-        )
-        raise SettingsError("task", given, message)
 
 
 ACCURACY = "retrieval_accuracy"

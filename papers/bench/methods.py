@@ -26,12 +26,12 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import ConfigDict
 
 from crag.answering.model_calls import Reply, aask, ask
-from crag.correction.provenance import kept_whole, passage_of, strips_of_snippet, title_of, unscored
+from crag.correction.provenance import kept_whole, strips_of_snippet, title_of, unscored
 from crag.correction.queries import cut, longest_query
 from crag.correction.scoring import with_title
 from crag.errors import CragError, EvaluatorError
 from crag.events import event
-from crag.graph import build_rag, build_self_rag
+from crag.graph import build_self_rag
 from crag.graph.opening import opened_graph
 from crag.graph.web import build_web
 from crag.graph_registry import GRAPHS, GraphEntry, Need
@@ -45,9 +45,8 @@ from crag.papers.bench.corpus import HOST
 from crag.papers.bench.examples import Example
 from crag.papers.bench.verdicts import verdict
 from crag.papers.released.long_form import RELEASED
-from crag.parts import ChatModel, Evaluator, Parts, WebSearcher
+from crag.parts import ChatModel, Parts, WebSearcher
 from crag.prompts import PACKAGED, Prompts
-from crag.runtime.evaluator_calls import scores_of
 from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
 from crag.state import Source, State, Strip, StripKind, Usage, add_usage, known_action
@@ -143,12 +142,6 @@ def build_self_rag_web(parts: Parts) -> Graph:
         raise CragError("self_rag_web searches Wikipedia: give Parts(searcher=…)")
     both = WithIntroductions(base=parts.retriever, searcher=parts.searcher)
     return build_self_rag(replace(parts, retriever=both), algorithms=RELEASED)
-
-
-def build_rag_reranked(parts: Parts) -> Graph:
-    """Compile plain retrieval of the documents that the evaluator puts first."""
-    best = BestFirst(base=parts.retriever, evaluator=parts.evaluator)
-    return build_rag(replace(parts, retriever=best))
 
 
 def _generate(parts: Parts) -> as_node:
@@ -271,24 +264,6 @@ class WithIntroductions(BaseRetriever):
         return [*documents[:DOCUMENTS], *found[:INTRODUCTIONS]]
 
 
-class BestFirst(BaseRetriever):
-    """The documents of another retriever, in the order of an evaluator's scores."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    base: BaseRetriever
-    evaluator: Evaluator
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        documents = self.base.invoke(query, config={"callbacks": run_manager.get_child()})
-        passages = [passage_of(document, "passage") for document in documents]
-        scores = scores_of(self.evaluator, query, passages)
-        best = sorted(range(len(scores)), key=lambda place: -scores[place])
-        return [documents[place] for place in best]
-
-
 MISSING: Mapping[Need, str] = MappingProxyType({
     "model": "it needs a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL",
     "reflection": "it needs a reflection back end: set CRAG_REFLECTION",
@@ -326,7 +301,6 @@ def _released(entry: GraphEntry) -> Method:
 
 METHODS: Mapping[str, Method] = MappingProxyType({
     **{name: _released(one) for name, one in GRAPHS.items() if one.kind != "unanswered"},
-    "rag_reranked": Method(build_rag_reranked, settings={"k": 5}),
     "rag_web": Method(build_rag_web, settings={"select": False}),
     "crag_published": Method(build_crag_published, published=True),
     "self_rag_web": Method(build_self_rag_web, ("retriever", "reflection", "searcher")),

@@ -1,11 +1,14 @@
-"""Collect what a run needs: models, searchers, evaluators, the cache, and judges of answers."""
+"""Collect what a run needs: models, searchers, evaluators, and judges of answers."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from langchain_core.caches import InMemoryCache
 from langchain_core.language_models import BaseChatModel
 
 import crag
@@ -23,7 +26,6 @@ from crag.factory.parts import (
 )
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
-from crag.papers.bench.cache import Cache, CachedReplies, CachedSearcher, cached
 from crag.papers.bench.corpus import CorpusSearcher
 from crag.papers.bench.examples import Example
 from crag.papers.bench.methods import ExampleRetriever
@@ -61,55 +63,40 @@ class Resources:
     """The hash of the source."""
     other: Callable[[str], Evaluator] | None = None
     """Loads the evaluators that variants name."""
-    disarm: bool = True
-    """Whether texts are disarmed before they enter a prompt; the papers' programs do not."""
-    identify: Callable[[str], str] = field(default_factory=lambda: cache(identity_of))
-    """Tells a model in a folder from another one that was there; each is looked at once."""
 
-    def named(self, evaluator: str) -> str:
+    def named(self, evaluator: str = "") -> str:
         """List everything besides a unit that its answer depends on."""
-        judge = self.identify(evaluator or self.evaluator)
-        parts = [self.model, judge, self.web, self.identify(self.reflection), self.program]
-        if prompts := self.parts.prompts.identity:
-            parts.append(f"prompts {prompts}")
-        if not self.disarm:
-            parts.append("not disarmed")
-        return " | ".join(parts)
+        judge, reflection = _identity(evaluator or self.evaluator), _identity(self.reflection)
+        named = (self.model, judge, self.web, reflection, self.parts.prompts, self.program)
+        return " | ".join(map(str, named))
 
 
 def load_resources(
-    environment: Environment,
-    *,
-    cached_in: Path | None = None,
-    scores: bool = True,
-    corpus: Sequence[Path] = (),
-    disarm: bool = True,
+    environment: Environment, *, once: bool = True, corpus: Sequence[Path] = ()
 ) -> Resources:
     """Return the resources; models load at their first use.
 
     With a chat model there is no fallback to quotations: if the model fails, the row has failed.
-    Without `scores` in the cache, measured seconds include the evaluator. The files of `corpus` are
-    searched instead of the web.
+    What variants share is asked `once`; without it, measured seconds include the evaluator. The
+    files of `corpus` are searched instead of the web.
 
     Raises:
         CragError: a named part cannot be used.
     """
-    kept = Cache(cached_in) if cached_in is not None else None
     prompts = choose_prompts(environment)
     chosen = choose_model(environment)
-    model = None if chosen is None else with_cache(chosen, kept)
+    model = None if chosen is None else _with_cache(chosen)
 
     def load(name: str) -> Evaluator:
         if model is not None and name in STYLES:
             return VerdictEvaluator(model, style=STYLES[name], prompts=prompts)
         loaded = choose_evaluator(environment, model, prompts, name)
-        if kept is None or not scores or isinstance(loaded, ChatEvaluator):
-            return loaded  # The replies of a chat model are cached, so that its calls are counted.
-        return cached(loaded, kept, identity_of(name))
+        # The replies of a chat model are cached, so that its calls are counted.
+        return loaded if isinstance(loaded, ChatEvaluator) or not once else asked_once(loaded)
 
     evaluator = load(environment.evaluator)
     quoter = ExtractiveAnswerer(evaluator)
-    searcher = _searcher(environment, corpus, kept)
+    searcher = _searcher(environment, corpus)
     generator = environment.model or DEFAULT_MODEL
     if environment.framing != "chat":
         generator = f"{generator} ({environment.framing} completion)"
@@ -130,36 +117,63 @@ def load_resources(
         evaluator=environment.evaluator,
         web=repr(searcher) if searcher is not None else "",
         reflection=environment.reflection_model if backend == "server" else backend,
-        program=fingerprint(),
+        program=_fingerprint(),
         other=load,
-        disarm=disarm,
     )
 
 
-def with_cache(model: ChatModel, kept: Cache | None) -> ChatModel:
-    """Return a model with a cache for its replies, if there is one."""
-    if kept is None or not isinstance(model, BaseChatModel):
+def asked_once(evaluator: Evaluator) -> Evaluator:
+    """Return an evaluator that judges each text for a question only once."""
+    found = copy(evaluator)
+    for name in ("score", "read"):
+        if hasattr(evaluator, name):
+            setattr(found, name, _remembered(getattr(evaluator, name)))
+    return found
+
+
+def _remembered(judge: Callable[[str, list[Any]], Sequence[Any]]) -> Callable[..., list[Any]]:
+    known: dict[tuple[str, Any], Any] = {}
+
+    def judged(question: str, items: Sequence[Any]) -> list[Any]:
+        new = [item for item in dict.fromkeys(items) if (question, item) not in known]
+        if new:
+            found = zip(new, judge(question, new), strict=True)
+            known.update({(question, item): value for item, value in found})
+        return [copy(known[question, item]) for item in items]
+
+    return judged
+
+
+def _with_cache(model: ChatModel) -> ChatModel:
+    """Return a model that is asked the same only once."""
+    if not isinstance(model, BaseChatModel):
         return model
-    return model.model_copy(update={"cache": CachedReplies(kept)})
+    return model.model_copy(update={"cache": InMemoryCache()})
 
 
-def _searcher(
-    environment: Environment, corpus: Sequence[Path], kept: Cache | None
-) -> WebSearcher | None:
+def _searcher(environment: Environment, corpus: Sequence[Path]) -> WebSearcher | None:
     if corpus:
         searcher = CorpusSearcher(corpus)
         searcher.load()
         return searcher
-    found = choose_searcher(environment)
-    return CachedSearcher(found, kept, repr(found)) if found is not None and kept else found
+    found = copy(choose_searcher(environment))
+    if found is not None:
+        found.search = cache(found.search)  # type: ignore[method-assign]
+    return found
 
 
 @cache
-def fingerprint() -> str:
-    """Return twelve hexadecimal digits that change with any source file or prompt.
+def _identity(name: str) -> str:
+    """Return the name of a model; for a folder, with a digest of its JSON, such as its card."""
+    if not name or not Path(name).is_dir():  # No name would be this folder.
+        return name
+    told = b"".join(path.read_bytes() for path in sorted(Path(name).glob("*.json")))
+    return f"{name} {hashlib.sha256(told).hexdigest()[:12]}"
 
-    Weights are not included; a model is identified by its name, or what its folder says of it.
-    """
+
+@cache
+def _fingerprint() -> str:
+    """Return twelve hexadecimal digits that change with any source file or prompt."""
     package, digest = Path(crag.__file__).parent, hashlib.sha256()
     for path in sorted(package.rglob("*")):
         if path.suffix in {".py", ".md"}:
@@ -177,18 +191,14 @@ class Judges:
     """Hub name or folder of a language model such as gpt2-large: MAUVE."""
     facts: str = ""
     """Name of a chat model: FActScore, together with `pages`."""
-    facts_url: str = ""
-    """Address of its OpenAI-compatible server; empty: that of the generator."""
     pages: tuple[Path, ...] = ()
     """JSONL files of `title` and `text` to check facts against, found by the topic's title."""
 
 
 def load_judges(
-    judges: Judges, pages: Pages, environment: Environment, cache: Path
+    judges: Judges, examples: Sequence[Example], environment: Environment
 ) -> Mapping[str, Metric]:
-    """Return the metrics with a named model, by name; facts are checked against `pages`.
-
-    Calls of the fact judge are cached in `cache`.
+    """Return the metrics with a named model, by name; facts are about the topics of `examples`.
 
     Raises:
         CragError: a model, a package or a file cannot be used.
@@ -202,50 +212,21 @@ def load_judges(
     if judges.entailment:
         found += citation_metrics(load_entailment(judges.entailment))
     if judges.facts or judges.pages:
-        found += factscore_metrics(_judge_of_facts(judges, pages, environment, cache))
+        if not (judges.facts and judges.pages):
+            allowed = "give both, a chat model and JSONL files of titles and texts"
+            raise SettingsError("fact-judge and fact-pages", judges.facts, allowed)
+        key = environment.openai_api_key
+        model = load_chat_model(
+            judges.facts, base_url=environment.openai_base_url,
+            api_key=key.get_secret_value() if key else None, temperature=0,
+        )  # fmt: skip
+        topics = [str(one.extra.get("topic") or "") for one in examples]
+        pages = Pages(judges.pages, topics)
+        found += factscore_metrics(
+            ChatFactJudge(_with_cache(model), pages, choose_prompts(environment))
+        )
     for one in found:
         if not installed(one):
             purpose, advice = f"the metric {one.name}", how_to_install("train")
             raise MissingPackageError("corrective-rag[train]", purpose, advice)
     return {one.name: one for one in [*(m for m in METRICS.values() if m.needs), *found]}
-
-
-def topics_of(examples: Sequence[Example]) -> list[str]:
-    """Return the topics of biographies, in the order of the examples."""
-    topics = [str(example.extra.get("topic") or "") for example in examples]
-    return [topic for topic in topics if topic]
-
-
-def _judge_of_facts(
-    judges: Judges, pages: Pages, environment: Environment, cache: Path
-) -> ChatFactJudge:
-    if not judges.facts:
-        raise SettingsError("fact-judge", "", "name the chat model that judges facts")
-    if not judges.pages:
-        allowed = "give --fact-pages, a JSONL file of titles and texts to check facts against"
-        raise SettingsError("fact-pages", "", allowed)
-    key = environment.openai_api_key
-    model = load_chat_model(
-        judges.facts,
-        base_url=judges.facts_url or environment.openai_base_url,
-        api_key=key.get_secret_value() if key else None,
-        temperature=0,
-    )
-    return ChatFactJudge(with_cache(model, Cache(cache)), pages, choose_prompts(environment))
-
-
-def identity_of(name: str) -> str:
-    """Return the name of a model; for a folder, with a digest of what its files say.
-
-    So a model that was trained or calibrated anew in the same folder is another one. JSON counts in
-    full, and of other files the size: weights are large, and who trains writes a card.
-    """
-    folder = Path(name)
-    if not name or not folder.is_dir():  # No name would be this folder.
-        return name
-    digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and not path.name.startswith("."):
-            told = path.read_bytes() if path.suffix == ".json" else b"%d" % path.stat().st_size
-            digest.update(path.name.encode() + b"\0" + told)
-    return f"{name} {digest.hexdigest()[:12]}"

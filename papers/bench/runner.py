@@ -40,7 +40,6 @@ PART_FAILED: frozenset[EventKind] = frozenset(
 )
 """Events of parts that failed: a row with one no longer measures its method."""
 RowOutcome = Outcome | Literal["failed"]
-_CRITIQUED = ("cited", "score", "flags", "raw")
 
 
 class Row(TypedDict):
@@ -54,13 +53,7 @@ class Row(TypedDict):
     """Its name in the experiment; several variants share one method."""
     condition: dict[str, Any]
     """The change to the documents, such as ``{"retrieval_accuracy": 0.3}``; empty if none."""
-    task: str
-    method: str
-    settings: dict[str, Any]
-    """The settings that differ from the defaults, as given."""
     seed: int
-    model: str
-    evaluator: str
     outcome: RowOutcome
     """That of the run, or `failed`; `likely` is an answer that is not sure."""
     error: str
@@ -78,12 +71,13 @@ class Row(TypedDict):
     knowledge: str
     """The text for the generator."""
     knowledge_words: int
-    documents_words: int
-    """Number of words of the documents that the method retrieved."""
     retrieved_holds_answer: bool | None
     """A gold answer is a substring of a document; None without gold answers or documents."""
     knowledge_holds_answer: bool | None
-    reflection: dict[str, Any] | None
+    retrieved: bool | None
+    """Whether reflection chose to retrieve; None without reflection."""
+    raw: str
+    """What reflection generated, with its tokens; empty without."""
 
 
 class RowFile(JsonLines[Row]):
@@ -124,14 +118,9 @@ class Answerer:
         """Return the row of a unit; a failure of a part gives a failed row."""
         method, example = METHODS[unit.variant.method], unit.example
         settings = released_settings({**method.settings, **unit.variant.settings})
-        graph = self._graph(unit)
         question = Question(id=example.id, question=asked_as(example))
-        with (
-            _current(EXAMPLE, example),
-            _current(DISARMS, self.resources.disarm),
-            _current(_SPENDING, _Spending()) as spent,
-        ):
-            asked, state = await ask(graph, question, settings)
+        with _current(EXAMPLE, example), _current(_SPENDING, _Spending()) as spent:
+            asked, state = await ask(self._graph(unit), question, settings)
         return self._row(unit, asked, state, spent.usage)  # type: ignore[arg-type]
 
     def _graph(self, unit: Unit) -> Graph:
@@ -157,23 +146,18 @@ class Answerer:
         state: dict[str, Any],
         spent: dict[str, int],
     ) -> Row:
-        variant, example = unit.variant, unit.example
+        documents, reflection = state.get("documents") or [], reflected(state)
+        texts = [one.page_content for one in documents]
         knowledge = _knowledge(state)
-        documents = [one.page_content for one in state.get("documents") or []]
+        scores = [one.metadata["score"] for one in documents if "score" in one.metadata]
         error = asked["error"] or _failure(state)
-        outcome: RowOutcome = "failed" if error else state.get("outcome") or "answered"
         return Row(
-            id=example.id,
+            id=unit.example.id,
             key=self.key(unit),
-            variant=variant.name,
+            variant=unit.variant.name,
             condition=unit.condition,
-            task=example.task,
-            method=variant.method,
-            settings=variant.settings,
             seed=unit.seed,
-            model=self.resources.model,
-            evaluator=variant.evaluator or self.resources.evaluator,
-            outcome=outcome,
+            outcome="failed" if error else state.get("outcome") or "answered",
             error=error,
             answer="" if error else str(state.get("answer") or ""),
             action=str(state.get("action") or ""),
@@ -181,13 +165,13 @@ class Answerer:
             events=list(state.get("events") or []),
             usage={**(state.get("usage") or {}), **spent},
             seconds=asked["seconds"],
-            scores=_scores(state),
+            scores=[score if isfinite(score) else LOWEST for score in scores],
             knowledge=knowledge,
             knowledge_words=len(knowledge.split()),
-            documents_words=sum(len(text.split()) for text in documents),
-            retrieved_holds_answer=holds_answer("\n".join(documents), example, documents),
-            knowledge_holds_answer=holds_answer(knowledge, example, [knowledge] if state else []),
-            reflection=_reflection(state),
+            retrieved_holds_answer=_holds_answer(texts, unit.example),
+            knowledge_holds_answer=_holds_answer([knowledge] if state else [], unit.example),
+            retrieved=_retrieved(reflection),
+            raw=str(reflection.get("raw", "")),
         )
 
 
@@ -196,12 +180,12 @@ def asked_as(example: Example) -> str:
     return "\n".join(filter(None, [example.question, lines_of(dict(example.choices))]))
 
 
-def holds_answer(text: str, example: Example, found: Sequence[str]) -> bool | None:
+def _holds_answer(texts: Sequence[str], example: Example) -> bool | None:
     """Return whether any gold answer is a substring, as the papers match; None if there is none."""
     answers = [answer for group in example.answers for answer in group if answer]
-    if not answers or not found:
+    if not answers or not texts:
         return None
-    return any(answer in text for answer in answers)
+    return any(answer in text for answer in answers for text in texts)
 
 
 def _knowledge(state: dict[str, Any]) -> str:
@@ -219,21 +203,9 @@ def _failure(state: dict[str, Any]) -> str:
     )
 
 
-def _reflection(state: dict[str, Any]) -> dict[str, Any] | None:
-    found: Any = reflected(state)
-    if not found:
-        return None
-    return {name: found[name] for name in _CRITIQUED if name in found} | {
-        "approximation": found.get("approximation", ""),
-        "retrieved": any(one["action"] == "retrieve" for one in found.get("choices") or []),
-    }
-
-
-def _scores(state: dict[str, Any]) -> list[float]:
-    """Return the grades of the documents, if they were graded."""
-    documents = state.get("documents") or []
-    scores = [one.metadata["score"] for one in documents if "score" in one.metadata]
-    return [score if isfinite(score) else LOWEST for score in scores]
+def _retrieved(reflection: Any) -> bool | None:
+    choices = reflection.get("choices") or []
+    return any(one["action"] == "retrieve" for one in choices) if reflection else None
 
 
 def left_armed() -> AbstractContextManager[None]:
@@ -291,21 +263,20 @@ class RunResult:
     answered: int = 0
     """Rows written by this one, failed ones too."""
     failed: int = 0
-    """Failed rows of the plan, those of an earlier run too."""
+    """Failed rows among these."""
     not_run: dict[str, str] = field(default_factory=dict)
     """Why a variant was not run at all, by its name."""
 
 
-def run(  # noqa: PLR0913 - a run has these options
+def run(
     units: Iterable[Unit],
     rows: RowFile,
     answerer: Answerer,
     *,
-    again: bool = False,
     concurrency: int = CONCURRENCY,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> RunResult:
-    """Answer the units that are not in the file yet; `again` retries failed rows once.
+    """Answer the units that are not in the file yet, or whose rows failed.
 
     Each row is on disk before it counts as done. `progress` is called with the number of finished
     units, their total, and the name of the last variant.
@@ -316,11 +287,10 @@ def run(  # noqa: PLR0913 - a run has these options
         done = rows.rows.get(answerer.key(unit))
         if missing := answerer.missing(unit):
             ended.not_run[unit.variant.name] = missing
-        elif done is None or (again and done["outcome"] == "failed"):
+        elif done is None or done["outcome"] == "failed":
             todo.append(unit)
         else:
             ended.resumed += 1
-            ended.failed += done["outcome"] == "failed"
     total = ended.resumed + len(todo)
     gate = asyncio.Semaphore(concurrency)
 

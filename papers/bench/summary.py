@@ -54,11 +54,11 @@ class Line:
     """By metric; None if it applies to no row."""
     gaps: dict[str, Cell]
     """Differences from the baseline under the same condition, by metric; empty for the baseline."""
-    outcomes: Counter[str]
-    actions: Counter[str]
-    errors: Counter[str]
-    seeds: int
-    rows: int
+    rows: Sequence[Row]
+
+    def counts(self, field: str) -> Counter[str]:
+        """Count the values of one field of the rows."""
+        return Counter(str(row[field]) for row in self.rows if row[field])  # type: ignore[literal-required]
 
 
 def bootstrap(
@@ -90,12 +90,10 @@ def metrics_of(experiment: Experiment, loaded: Mapping[str, Metric] = _NO_METRIC
     """
     known = {**METRICS, **loaded}
     fitting = {name: one for name, one in known.items() if experiment.task in one.tasks}
-    named = [("metrics", name) for name in experiment.metrics]
-    named += [("paper_metric", experiment.paper_metric)] if experiment.paper_metric else []
-    for field, name in named:
+    for name in filter(None, (*experiment.metrics, experiment.paper_metric)):
         if name not in fitting:
             choice = f"for the task {experiment.task} there are {', '.join(fitting)}"
-            raise SettingsError(field, name, choice)
+            raise SettingsError("metrics", name, choice)
     usable = [
         name
         for name, one in fitting.items()
@@ -124,7 +122,7 @@ def summarise(
     variants = {variant.name: variant for variant in experiment.variants}
     lines = []
     for (name, condition), pairs in groups.items():
-        own, group = measured[name, condition], [row for _, row in pairs]
+        own = measured[name, condition]
         base = measured.get((experiment.baseline, condition))
         base = base or measured.get((experiment.baseline, ()), {})
         compared = {} if name == experiment.baseline else base
@@ -135,11 +133,7 @@ def summarise(
                 condition=dict(condition),
                 cells={one.name: _cell(one, own[one.name], pairs, seed) for one in metrics},
                 gaps={metric: gap for metric, gap in found.items() if gap is not None},
-                outcomes=Counter(row["outcome"] for row in group),
-                actions=Counter(row["action"] for row in group if row["action"]),
-                errors=Counter(row["error"] for row in group if row["error"]),
-                seeds=len({row["seed"] for row in group}),
-                rows=len(group),
+                rows=[row for _, row in pairs],
             )
         )
     return lines

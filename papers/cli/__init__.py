@@ -6,11 +6,10 @@ from crag.papers.cli import (  # isort: skip - in the order of the help
     calibrate,
     bench,
     train,
-    train_data,
     reflect_data,
 )
 
-__all__ = ["app", "bench", "calibrate", "main", "reflect_data", "train", "train_data"]
+__all__ = ["app", "bench", "calibrate", "main", "reflect_data", "train"]
 
 app.add_typer(train.group, name="train")
 app.add_typer(reflect_data.group, name="reflect-data")

@@ -1,23 +1,20 @@
 """`crag calibrate`: fit thresholds to labelled data, and show their effect."""
 
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crag.cli import app
-from crag.cli.options import JsonOption
-from crag.cli.terminal import environment, print_json, print_table, progress_bar, safe, say
+from crag.cli.terminal import environment, print_table, progress_bar, safe, say
 from crag.errors import TrainingError
-from crag.extras import require
 from crag.papers.cli.command import command
-from crag.papers.cli.options import LabelledData, LabelsOption, SeedOption
+from crag.papers.cli.options import LabelledData, LabelsOption
 from crag.plain import counted
 
 if TYPE_CHECKING:
     from crag.models.model_card import Calibration
-    from crag.papers.evaluator.calibrate import Proportion, Report
+    from crag.papers.evaluator.calibrate import Report
 
 _PACKAGED = {"default", "reader"}
 """Names of the reader that ships with this package."""
@@ -43,7 +40,6 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     discarded: Annotated[
         float, typer.Option(help="Most of the usable sets to discard, as a share.")
     ] = 0.02,
-    seed: SeedOption = 0,
     write: Annotated[
         bool,
         typer.Option(
@@ -52,47 +48,26 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
             f"packaged one into {WRITTEN}, for CRAG_EVALUATOR.",
         ),
     ] = False,
-    pictures: Annotated[
-        Path | None, typer.Option(help="Folder for charts.", show_default=False)
-    ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Fit the thresholds of an evaluator to your labelled data."""
     from crag.factory.parts import choose_evaluator, choose_model, choose_prompts
-    from crag.papers.evaluator.thresholds import Aim
+    from crag.papers.evaluator import calibrate as calibration
 
-    aim = Aim(precision=precision, discarded=discarded)
+    aim = calibration.Aim(precision=precision, discarded=discarded)
     if write:
         _require_card(evaluator)
-    require("train", "crag calibrate", "sklearn")
-    from crag.papers.evaluator import calibrate as calibration
-    from crag.papers.evaluator.pictures import draw_report, require_drawable
-
-    if pictures is not None:
-        require_drawable(pictures)
     chosen = environment()
     judge = choose_evaluator(chosen, choose_model(chosen), choose_prompts(chosen), evaluator)
-    with progress_bar("scoring", quiet=as_json) as advance:
-        report = calibration.calibrate(
-            judge, data, aim=aim, labels=labels, seed=seed, progress=advance
-        )
-    written = write_thresholds(evaluator, report.calibration) if write else None
-    drawn: list[Path] = []
-    if pictures is not None:
-        drawn = draw_report(report.evidence, report.thresholds, pictures)
-    if as_json:
-        print_json(_plain(report) | {"card": written, "pictures": [str(path) for path in drawn]})
-        return
+    with progress_bar("scoring", quiet=False) as advance:
+        report = calibration.calibrate(judge, data, aim=aim, labels=labels, progress=advance)
     _show(report)
-    if written:
-        say(f"written to {safe(written)}")
+    if write:
+        say(f"written to {safe(write_thresholds(evaluator, report.calibration))}")
         if evaluator in _PACKAGED:
             say(f'use them: evaluator = "{WRITTEN}" in crag.toml, or CRAG_EVALUATOR={WRITTEN}')
     else:
-        upper, lower = report.thresholds["upper"], report.thresholds["lower"]
+        upper, lower = report.calibration.upper, report.calibration.lower
         say(f"use them: crag ask --set upper={upper:.6g} --set lower={lower:.6g} …, or --write")
-    for path in drawn:
-        say(f"drawn: {safe(path)}")
 
 
 def _require_card(evaluator: str) -> None:
@@ -132,58 +107,20 @@ def write_thresholds(evaluator: str, calibration: "Calibration") -> str:
     return str(folder / CARD)
 
 
-def _plain(report: "Report") -> dict[str, Any]:
-    """Return the report without its texts."""
-    plain: dict[str, Any] = {
-        field.name: getattr(report, field.name)
-        for field in fields(report)
-        if field.name != "evidence"
-    }
-    plain["precision"] = report.precision._asdict()
-    plain["discarded"] = report.discarded._asdict()
-    plain["trade_off"] = [row._asdict() for row in report.trade_off]
-    plain["calibration"] = report.calibration.model_dump(mode="json")
-    return plain
-
-
 def _show(report: "Report") -> None:
     from rich.table import Column
 
     from crag.state import ACTIONS
 
-    def right(*names: str) -> list[Column]:
-        return [Column(name, justify="right") for name in names]
-
-    texts = sum(file.pairs for file in report.calibration.data)
-    relevant = sum(file.positives for file in report.calibration.data)
-    questions = counted(report.calibration.questions, "question")
+    fitted = report.calibration
+    texts = sum(file.pairs for file in fitted.data)
+    relevant = sum(file.positives for file in fitted.data)
+    questions = counted(fitted.questions, "question")
     say(f"{questions}, {counted(texts, 'text')}, {relevant} relevant")
-    say(f"aim: {report.calibration.aim}\n")
-    (low, high), (lowest, highest) = report.upper_interval, report.lower_interval
-    upper, lower = report.thresholds["upper"], report.thresholds["lower"]
-    correct = f"of those judged Correct {_percent(report.precision)} are right"
-    lost = f"of the usable sets {_percent(report.discarded)} are discarded"
-    rows = [
-        ("upper", f"{upper:.4g}", f"{low:.3f} to {high:.3f}", correct),
-        ("lower", f"{lower:.4g}", f"{lowest:.3f} to {highest:.3f}", lost),
-    ]
-    print_table(rows, "", *right("value", "95 % interval"), "here", title="Thresholds")
-    table = [
-        (ideal, *(str(row[name]) for name in ACTIONS)) for ideal, row in report.confusion.items()
-    ]
-    table.append(("share", *(f"{report.actions[name]:.0%}" for name in ACTIONS)))
-    heads = right(*(f"judged {name}" for name in ACTIONS))
-    print_table(table, "ideal", *heads, title="\nQuestions by ideal action")
-    others = [
-        (f"{threshold:.4g}", *(f"{share:.1%}" for share in shares))
-        for threshold, *shares in report.trade_off
-    ]
-    heads = right("Correct", "of these right", "Incorrect", "usable discarded")
-    print_table(others, "threshold", *heads, title="\nWhat other thresholds would do")
+    say(f"aim: {fitted.aim}\n")
+    say(f"upper {fitted.upper:.4g}: of those judged Correct {report.precision} are right")
+    say(f"lower {fitted.lower:.4g}: of the usable sets {report.discarded} are discarded\n")
+    rows = [(ideal, *(str(row[one]) for one in ACTIONS)) for ideal, row in report.confusion.items()]
+    heads = [Column(f"judged {name}", justify="right") for name in ACTIONS]
+    print_table(rows, "ideal", *heads, title="Questions by ideal action")
     say("texts: " + ", ".join(f"{name} {value:.3f}" for name, value in report.metrics.items()))
-    for note in report.notes:
-        say(f"[yellow]note[/] {safe(note)}")
-
-
-def _percent(share: "Proportion") -> str:
-    return f"{share.value:.1%} ({share.low:.0%} to {share.high:.0%})"

@@ -1,4 +1,4 @@
-"""The options that several commands of the papers have, besides those of the product's commands."""
+"""The options that several commands of the papers have."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,18 +7,15 @@ import typer
 
 LabelledData = Annotated[
     list[Path],
-    typer.Argument(help="Labelled pairs (jsonl, csv) or QA sets with documents (jsonl)."),
+    typer.Argument(help="Labelled pairs, or QA sets with documents (JSONL)."),
 ]
 LabelsOption = Annotated[
-    Literal["auto", "title", "answer", "graded"],
+    Literal["auto", "title"],
     typer.Option(help="What makes a document of a QA set relevant."),
 ]
 RecipeSettings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A number of the recipe, such as epochs=3."),
-]
-LicenceOption = Annotated[
-    str | None, typer.Option(help="Licence of the data, for the card.", show_default=False)
 ]
 CasesArgument = Annotated[list[Path], typer.Argument(help="Files of crag reflect-data (JSONL).")]
 ModelFolder = Annotated[

@@ -219,7 +219,7 @@ def _labelled(
         raise SettingsError("--chat", "on", _NO_MODEL)
     name = str(getattr(model, "model_name", "") or type(model).__name__)
     judge = chat_judge(model, prompts=prompts, concurrency=concurrency)
-    run = {"model": name, "cases": digest_of(cases), "prompts": prompts.identity}
+    run = {"model": name, "cases": digest_of(cases), "prompts": repr(prompts)}
     with Ledger(ledger_of(output), run) as ledger:
         with (
             progress_bar("labelling", quiet=quiet) as advance,

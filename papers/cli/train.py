@@ -1,7 +1,8 @@
 """`crag train`: evaluators, readers, encoders, and the critic and generator of Self-RAG."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,10 +18,12 @@ from crag.papers.cli.options import (
     HeldOutOption,
     LabelledData,
     LabelsOption,
-    LicenceOption,
+    LeftOutOption,
     ModelFolder,
     RecipeOption,
     RecipeSettings,
+    RowsOption,
+    SeedOption,
 )
 from crag.plain import counted
 
@@ -34,24 +37,6 @@ READ_LENGTH = 320
 """Tokens of one input when reading: a chunk of our splitter, its headings and the question."""
 UNSURE = "docs_"
 """Sources whose wrong sections may hold the answer as well; no grade is fitted to them."""
-_LIMITS: Mapping[str, list[str]] = {
-    "evaluator": [
-        "A score says how well a text fits the question, not whether what the text says is true.",
-        "The thresholds belong to this evaluator and to data like those it was calibrated on.",
-    ],
-    "encoder": [
-        "It reads English; of a passage it reads 254 tokens.",
-        "Of texts unlike those it learned it may find less than its base.",
-    ],
-    "critic": [
-        "It judges by the case alone; what it calls supported need not be true.",
-        "Labels made by rule are about questions with short answers; others may be judged worse.",
-    ],
-    "generator": [
-        "It critiques its own text; a critique is a prediction of the critic's, not the truth.",
-        "It is as good as its critic and its passages, which this card does not measure.",
-    ],
-}
 
 
 @command(
@@ -71,50 +56,39 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = "default",
     settings: RecipeSettings = None,
     labels: LabelsOption = "auto",
-    licence: LicenceOption = None,
-    leaks: Annotated[
-        Literal["refuse", "drop", "allow"],
-        typer.Option(help="Questions and titles in both training and development data."),
-    ] = "refuse",
     as_json: JsonOption = False,
 ) -> None:
-    """Train an evaluator on your labelled data; run it again to resume."""
-    from crag.papers.evaluator import splits
-    from crag.papers.evaluator.pairs import describe, read_pairs
-    from crag.papers.evaluator.recipe import recipe_from
-    from crag.papers.evaluator.trainer import train
+    """Train an evaluator on your labelled data; run it again to resume.
+
+    Questions that the development data ask too, or about whose page they ask, are left out.
+    """
+    from crag.papers.evaluator import pairs as labelled
+    from crag.papers.evaluator.trainer import recipe_from, train
     from crag.papers.saving import save_model
 
     recipe = recipe_from(preset, assigned(settings))
     refuse_overwriting([output], [Path(recipe.base)])
-    read = {path: read_pairs(path, labels) for path in data}
+    read = {path: labelled.read_pairs(path, labels) for path in data}
     pairs = [pair for part in read.values() for pair in part]
-    held_out = {path.stem: read_pairs(path, labels) for path in development or ()}
-    if not held_out and share > 0:
-        pairs, held_out["held out"] = splits.held_out(pairs, share, recipe.seed)
-    unseen = [pair for part in held_out.values() for pair in part]
-    if leaks == "drop":
-        pairs = splits.without_leaks(pairs, unseen)
-    splits.check_classes(pairs, "the training data")
-    if leaks == "refuse":
-        splits.check_apart(pairs, unseen)
+    held_out = {path.stem: labelled.read_pairs(path, labels) for path in development or ()}
+    if held_out:
+        unseen = [pair for part in held_out.values() for pair in part]
+        pairs = labelled.without_leaks(pairs, unseen)
+    else:
+        pairs, held_out["held out"] = labelled.held_out(pairs, share, recipe.seed)
+    labelled.check_classes(pairs)
     if not as_json:
         relevant = sum(pair.positive for pair in pairs)
         say(f"{counted(len(pairs), 'pair')}, {relevant:,} of them relevant", stderr=True)
-    trained = train(recipe, pairs, output, quiet=as_json)
-    trainee = trained.trainee
-    files = [describe(path, part, licence) for path, part in read.items()]
+    trainee = train(recipe, pairs, output, quiet=as_json)
+    files = [labelled.describe(path, part) for path, part in read.items()]
     card = _card(trainee.kind, recipe.base, recipe, files, max_length=recipe.max_length)
     save_model(trainee.model, trainee.tokenizer, output, card)
     card = _measured(card, output, {name: part for name, part in held_out.items() if part})
     _finish(card, output, _to_calibrate(output), as_json=as_json)
 
 
-@command(
-    group,
-    "crag train critic critic.jsonl --output models/critic",
-    extra="train",
-)
+@command(group, "crag train critic critic.jsonl --output models/critic", extra="train")
 def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: CasesArgument,
     output: ModelFolder,
@@ -122,7 +96,6 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     share: HeldOutOption = 0.1,
     recipe: RecipeOption = None,
     settings: RecipeSettings = None,
-    licence: LicenceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a critic of Self-RAG on labelled cases; run it again to resume."""
@@ -148,8 +121,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     base = load_base(chosen)
     texts, too_long = critic_texts(base.tokenizer, kept, chosen.max_length)
     left_out = {"in the development data": len(cases) - len(kept), "too long": too_long}
-    files = {path: len(part) for path, part in read.items()}
-    card = language_card("critic", chosen, files, licence)
+    card = language_card("critic", chosen, {path: len(part) for path, part in read.items()})
     card = _train_language(base, chosen, texts, output, card, left_out, quiet=as_json)
     if unseen:
         found = agreement(unseen, load_critic(output).labels(unseen))
@@ -164,17 +136,12 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     _finish(card, output, following, as_json=as_json)
 
 
-@command(
-    group,
-    "crag train generator records.jsonl --output models/self-rag",
-    extra="train",
-)
-def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
+@command(group, "crag train generator records.jsonl --output models/self-rag", extra="train")
+def generator(
     data: CasesArgument,
     output: ModelFolder,
     recipe: RecipeOption = None,
     settings: RecipeSettings = None,
-    licence: LicenceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a generator of Self-RAG on critiqued records; run it again to resume."""
@@ -189,9 +156,8 @@ def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     records = [(one.asked, one.output) for part in read.values() for one in part]
     base = load_base(chosen)
     texts = reflective_texts(base.tokenizer, records, chosen)
-    files = {path: len(part) for path, part in read.items()}
     left_out = {"instruction too long": len(records) - len(texts)}
-    card = language_card("generator", chosen, files, licence)
+    card = language_card("generator", chosen, {path: len(part) for path, part in read.items()})
     card = _train_language(base, chosen, texts, output, card, left_out, quiet=as_json)
     following = f"Next, use it:\n  CRAG_REFLECTION={output} crag ask QUESTION --method self-rag"
     _finish(card, output, following, as_json=as_json)
@@ -211,7 +177,6 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
         int, typer.Option(min=2, help="Rows kept out of training, to fit the grade to.")
     ] = 1400,
     settings: RecipeSettings = None,
-    licence: LicenceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a reader, the default evaluator, on rows; run it again to resume."""
@@ -232,15 +197,13 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
         recipe = recipe.model_copy(update={"steps": steps})
     unseen = readers.unseen(rows, recipe, graded)
     trained = readers.train_reader(recipe, rows, output, quiet=as_json)
-    rarity = readers.save_reader(trained.base, rows, output)
+    rarity = readers.save_reader(trained, rows, output)
     sure = [row for row in unseen if not row.source.startswith(UNSURE)]
     grade = readers.fit_grade(ReaderModel(output, READ_LENGTH), sure)
     readers.save_grade(grade, rarity, output)
-    described = _described(data, len(rows), sum(row.answer == 1 for row in rows), licence)
-    card = _card(
-        "reader", recipe.start, recipe, [described], max_length=READ_LENGTH,
-        files=hashes_of(output, GRADE),
-    )  # fmt: skip
+    files = [_described(data, len(rows), sum(row.answer == 1 for row in rows))]
+    hashes = hashes_of(output, GRADE)
+    card = _card("reader", recipe.start, recipe, files, max_length=READ_LENGTH, files=hashes)
     write_card(output, card)
     sets = {path.stem: read_pairs(path) for path in development or ()}
     _finish(_measured(card, output, sets), output, _to_calibrate(output), as_json=as_json)
@@ -260,7 +223,6 @@ def encoder(
     ],
     output: ModelFolder,
     settings: RecipeSettings = None,
-    licence: LicenceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train the sentence encoder on questions and what answers them; run it again to resume."""
@@ -277,7 +239,7 @@ def encoder(
     learned, unseen = encoders.split_off(pairs, recipe.held_out, recipe.seed)
     trained = encoders.train_encoder(recipe, learned, output, quiet=as_json)
     encoders.save_encoder(trained, output)
-    files = [_described(path, len(part), len(part), licence) for path, part in read.items()]
+    files = [_described(path, len(part), len(part)) for path, part in read.items()]
     hashes = hashes_of(output)
     card = _card("encoder", recipe.start, recipe, files, max_length=MAX_LENGTH, files=hashes)
     write_card(output, card)
@@ -289,13 +251,62 @@ def encoder(
     _finish(card, output, following, as_json=as_json)
 
 
-def _described(path: Path, pairs: int, positives: int, licence: str | None) -> "DataFile":
+@command(
+    group,
+    "crag train reader-data squad.jsonl nq.jsonl --dev squad_dev.jsonl --output rows.jsonl",
+    "crag train reader-data packages.json --fetched packages --output documentation.jsonl",
+    "crag train reader-data squad.jsonl --with documentation.jsonl --output rows.jsonl",
+    name="reader-data",
+)
+def reader_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Questions with their passages (JSONL), or a list of packages to read (JSON)."
+        ),
+    ],
+    output: RowsOption,
+    development: LeftOutOption = None,
+    each: Annotated[int, typer.Option(min=1, help="Most rows of each kind.")] = 9000,
+    fetched: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the documentation of packages.", show_default=False),
+    ] = None,
+    others: Annotated[
+        Path | None, typer.Option("--with", help="Rows to mix with these.", show_default=False)
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option(min=1, help="With --with: most of these rows.", show_default=False)
+    ] = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Make the rows of a reader from question sets, or from the documentation of packages."""
+    from crag.papers.loading.records import read_records, require_replaceable, write_records
+    from crag.papers.reader import documentation
+    from crag.papers.reader.question_sets import mixed, reading_rows
+    from crag.papers.reader.rows import ReadingRow
+    from crag.papers.self_rag.critique_rules import unleaked
+
+    require_replaceable(output, ReadingRow)
+    if data[0].suffix == ".json":
+        folder = fetched or output.with_suffix("")
+        folders = [one for path in data for one in documentation.fetched(path, folder)]
+        rows = documentation.documentation_rows(folders)
+    else:
+        rows = reading_rows(unleaked(data, development or (), seed)[0], each, seed)
+    if others is not None:
+        rows = mixed(rows, read_records(others, ReadingRow), most, seed)
+    write_records(output, rows)
+    counts = Counter(row.source for row in rows)
+    told = ", ".join(f"{source} {count:,}" for source, count in counts.items())
+    say(f"{counted(len(rows), 'row')} written to {safe(output)}: {told}")
+
+
+def _described(path: Path, pairs: int, positives: int) -> "DataFile":
     from crag.models.model_card import DataFile
     from crag.papers.loading.records import file_digest
 
-    return DataFile(
-        name=path.name, sha256=file_digest(path), pairs=pairs, positives=positives, licence=licence
-    )
+    return DataFile(name=path.name, sha256=file_digest(path), pairs=pairs, positives=positives)
 
 
 def _card(
@@ -303,11 +314,8 @@ def _card(
 ) -> "ModelCard":
     from crag.models.model_card import ModelCard
 
-    limits = _LIMITS["encoder" if kind == "encoder" else "evaluator"]
-    return ModelCard(
-        kind=kind, base=base, data=data, recipe=recipe.model_dump(mode="json"), limits=limits,
-        **others,
-    )  # fmt: skip
+    told = recipe.model_dump(mode="json")
+    return ModelCard(kind=kind, base=base, data=data, recipe=told, **others)
 
 
 def _measured(card: "ModelCard", folder: Path, sets: Mapping[str, Any]) -> "ModelCard":
@@ -325,7 +333,7 @@ def _measured(card: "ModelCard", folder: Path, sets: Mapping[str, Any]) -> "Mode
 def _train_language(  # noqa: PLR0913, PLR0917 - what a run is
     base: "LanguageModel",
     recipe: "LanguageRecipe",
-    texts: "Sequence[TokenText]",
+    texts: "list[TokenText]",
     output: Path,
     card: "LanguageModelCard",
     left_out: Mapping[str, int],
@@ -348,7 +356,6 @@ def _train_language(  # noqa: PLR0913, PLR0917 - what a run is
     losses = [round(entry["loss"], 4) for entry in trained.history if "loss" in entry]
     changes = {
         "left_out": {reason: count for reason, count in left_out.items() if count},
-        "limits": _LIMITS[card.kind],
         "metrics": {"training": {"first_loss": losses[0], "last_loss": losses[-1]}},
     }
     card = card.model_copy(update=changes)

@@ -1,96 +1,131 @@
-"""Fit the thresholds of any evaluator to labelled data, and report their effect."""
+"""Fit the thresholds of any evaluator to labelled data, exactly, and report their effect."""
 
-import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from crag.correction.action import branches, decide
 from crag.errors import TrainingError
 from crag.extras import require
-from crag.models.model_card import Calibration, ModelCard
+from crag.models.model_card import Calibration
 from crag.papers.evaluator.evidence import (
     Evidence,
+    JudgedSet,
     ProgressCallback,
     Question,
+    confusion,
+    quality,
     read_questions,
     score_questions,
 )
-from crag.papers.evaluator.metrics import confusion, quality
 from crag.papers.evaluator.pairs import LabelRule
-from crag.papers.evaluator.thresholds import (
-    FEWEST,
-    Aim,
-    Interval,
-    JudgedSet,
-    TradeOff,
-    fit,
-    trade_off,
-)
 from crag.parts import Evaluator
-from crag.state import ACTIONS, Action, Thresholds
+from crag.state import Action, Thresholds
 
+FEWEST = 10
+"""Fewest questions judged Correct for their precision to count."""
 SURE = 0.001
 """Scores are not calibrated if chance separates the labels as well more often than this."""
-SHIFTED = 0.2
-"""Distance from which two distributions of scores count as different."""
-_KOLMOGOROV = 1.63
-"""Divided by √n, the distance that chance alone exceeds once in a hundred samples."""
-_TABLE_ROWS = 9
-_QUANTILES = 21
+_ROUNDING = 1e-9
 _HALF = 0.5
 
 
+@dataclass(frozen=True, kw_only=True)
+class Aim:
+    """The aim of the thresholds, as two shares."""
+
+    precision: float = 0.92
+    """At least this share of the questions judged Correct should have a relevant best text."""
+    discarded: float = 0.02
+    """At most this share of the questions with a relevant text should be judged Incorrect."""
+
+    def __post_init__(self) -> None:
+        if not (0 < self.precision <= 1 and 0 <= self.discarded < 1):
+            message = (
+                f"precision {self.precision} and discarded {self.discarded} cannot be aimed for: "
+                "precision must be above 0 and at most 1, discarded from 0 to below 1"
+            )
+            raise TrainingError(message)
+
+    def __str__(self) -> str:
+        return (
+            f"at least {self.precision:.4g} of the questions judged Correct have a relevant best "
+            f"text, and at most {self.discarded:.4g} of those with a relevant text are discarded"
+        )
+
+
+def fit(sets: Sequence[JudgedSet], aim: Aim) -> Thresholds:
+    """Return the thresholds for `aim`, each midway between neighbouring best scores.
+
+    `upper` is the lowest threshold with the aimed precision over at least ten questions, and
+    `lower` the highest that discards no more than aimed for. If `lower` would be above `upper`,
+    both become the threshold between them that meets both aims with the fewest wrong actions.
+
+    Raises:
+        TrainingError: no threshold reaches the precision.
+    """
+    if len(sets) < FEWEST:
+        message = f"{len(sets)} questions are too few: a precision needs at least {FEWEST}"
+        raise TrainingError(message)
+    best, right, usable = (np.array(column) for column in list(zip(*sets, strict=True))[:3])
+    scores = np.unique(best)
+    cuts = np.array([scores[0] - 1e-3, *(scores[:-1] / 2 + scores[1:] / 2), scores[-1] + 1e-3])
+    above = best >= cuts[:, None]
+    total, wrong, lost = (part.sum(1) for part in (above, above & ~right, ~above & usable))
+    precise = (total >= FEWEST) & (wrong <= (1 - aim.precision) * total + _ROUNDING)
+    if not precise.any():
+        shares = np.where(total >= FEWEST, 1 - wrong / np.maximum(total, 1), -1.0)
+        at = int(shares.argmax())
+        message = (
+            f"no upper threshold makes {aim.precision:.4g} of the questions judged Correct right: "
+            f"the best is {shares[at]:.3f} of {total[at]} questions, from {cuts[at]:g} on. Aim for "
+            "a lower precision, or train the evaluator on data like this"
+        )
+        raise TrainingError(message)
+    upper = int(precise.argmax())
+    lower = int(np.flatnonzero(lost <= aim.discarded * usable.sum() + _ROUNDING)[-1])
+    if lower > upper:
+        mistakes = np.where(precise, wrong + lost, np.inf)[upper : lower + 1]
+        upper = lower = upper + int(mistakes.argmin())
+    return Thresholds(upper=float(cuts[upper]), lower=float(cuts[lower]))
+
+
 class Proportion(NamedTuple):
-    """A share, with its 95 % interval by Wilson's formula and its denominator."""
+    """A share, with its 95 % interval by Wilson's formula."""
 
     value: float
     low: float
     high: float
-    of: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.1%} ({self.low:.0%} to {self.high:.0%})"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """Thresholds, and their effect on the data they were fitted to."""
 
-    thresholds: Thresholds
-    upper_interval: Interval
-    """95 % interval over resampled questions."""
-    lower_interval: Interval
     precision: Proportion
     """Questions with a relevant best text, of those judged Correct."""
     discarded: Proportion
     """Questions judged Incorrect, of those with a relevant text."""
-    actions: dict[Action, float]
-    """Share of each action."""
     confusion: dict[Action, dict[Action, int]]
     """Questions by ideal action (outer) and chosen one (inner)."""
-    trade_off: list[TradeOff]
     metrics: dict[str, float]
-    shift: float | None
-    """Kolmogorov–Smirnov distance of these scores from those of the evaluator's card."""
-    notes: list[str]
-    """Warnings about the thresholds."""
     calibration: Calibration
     """The entry for the evaluator's card."""
-    evidence: Evidence
-    """The data behind the report."""
 
 
-def calibrate(  # noqa: PLR0913 - what to calibrate, on what, for what
+def calibrate(
     evaluator: Evaluator,
     files: Sequence[Path],
     *,
     aim: Aim | None = None,
     labels: LabelRule = "auto",
-    seed: int = 0,
-    resamples: int = 1000,
     progress: ProgressCallback | None = None,
 ) -> Report:
     """Fit the thresholds of `evaluator` to labelled pairs or QA sets; nothing is written.
@@ -111,35 +146,21 @@ def calibrate(  # noqa: PLR0913 - what to calibrate, on what, for what
     _require_both_classes(questions)
     evidence = score_questions(evaluator, questions, progress)
     metrics = _informative(evidence)
-    sets, scores = evidence.sets, evidence.all_scores
-    found = fit(sets, aim, seed=seed, resamples=resamples)
-    chosen: list[Action] = [decide([one.best], **found.thresholds) for one in sets]
+    sets = evidence.sets
+    thresholds = fit(sets, aim)
+    chosen: list[Action] = [decide([one.best], **thresholds) for one in sets]
     judged = list(zip(sets, chosen, strict=True))
     usable: list[Action] = [action for one, action in judged if one.usable]
-    distance = _shift(getattr(evaluator, "card", None), scores)
-    places = np.linspace(0, 1, _QUANTILES)
-    quantiles = np.quantile(scores, places, method="inverted_cdf")
     return Report(
-        thresholds=found.thresholds,
-        upper_interval=found.upper_interval,
-        lower_interval=found.lower_interval,
         precision=_share([one.right for one, action in judged if action == "correct"]),
         discarded=_share(["refine" not in branches(action) for action in usable]),
-        actions={action: Counter(chosen)[action] / len(sets) for action in ACTIONS},
         confusion=confusion([one.ideal for one in sets], chosen),
-        trade_off=trade_off(sets, _TABLE_ROWS),
         metrics=metrics,
-        shift=distance,
-        notes=_notes(sets, distance),
         calibration=Calibration(
-            **found.thresholds,
-            aim=str(aim),
-            questions=len(sets),
+            **thresholds, aim=str(aim), questions=len(sets),
             data=[described for _, described in read],
-            quantiles=quantiles.tolist(),
         ),
-        evidence=evidence,
-    )
+    )  # fmt: skip
 
 
 def _require_both_classes(questions: Sequence[Question]) -> None:
@@ -162,51 +183,20 @@ def _informative(evidence: Evidence) -> dict[str, float]:
     relevant = np.array([pair.positive for pair in evidence.pairs])
     found = quality(evidence.pairs, evidence.all_scores)
     chance = float(mannwhitneyu(scores[relevant], scores[~relevant]).pvalue)
-    if chance >= SURE:
+    if chance >= SURE or found["auc"] < _HALF:
         message = (
             "cannot calibrate: the scores do not separate relevant texts from others (AUC "
             f"{found['auc']:.3f}, by chance with p = {chance:.3f}). Check the labels, add data, or "
             "train an evaluator"
         )
         raise TrainingError(message)
-    if found["auc"] < _HALF:
-        message = (
-            f"cannot calibrate: relevant texts score lower than others (AUC {found['auc']:.3f}). "
-            "Check whether the labels are the wrong way round"
-        )
-        raise TrainingError(message)
     return found
-
-
-def _shift(card: ModelCard | None, scores: Sequence[float]) -> float | None:
-    from scipy.stats import ks_2samp
-
-    known = card.calibration.quantiles if card is not None and card.calibration else []
-    compared: Any = ks_2samp(known, scores) if known else None  # Its type names no fields.
-    return float(compared.statistic) if known else None
 
 
 def _share(hits: Sequence[bool]) -> Proportion:
     from scipy.stats import binomtest
 
     if not hits:
-        return Proportion(0.0, 0.0, 1.0, 0)
+        return Proportion(0.0, 0.0, 1.0)
     interval = binomtest(sum(hits), len(hits)).proportion_ci(method="wilson")
-    return Proportion(sum(hits) / len(hits), float(interval.low), float(interval.high), len(hits))
-
-
-def _notes(sets: Sequence[JudgedSet], distance: float | None) -> list[str]:
-    notes = []
-    hopeless = sum(not one.usable for one in sets)
-    if hopeless < FEWEST:
-        notes.append(
-            f"{hopeless} of {len(sets)} questions have no relevant text: too little data on when "
-            "to choose Incorrect. Add questions that your documents do not answer"
-        )
-    if distance is not None and distance > max(SHIFTED, _KOLMOGOROV / math.sqrt(len(sets))):
-        notes.append(
-            f"domain shift: {distance:.0%} more, or fewer, of these texts are below some score "
-            "than of those the evaluator was calibrated on. Its own thresholds do not fit this "
-            "data; use the ones fitted here, and check the metrics before you trust its scores"
-        )
-    return notes
+    return Proportion(sum(hits) / len(hits), float(interval.low), float(interval.high))

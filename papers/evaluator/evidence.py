@@ -1,22 +1,35 @@
-"""The data of a calibration: labelled texts with their scores, by question."""
+"""Labelled texts with the scores of an evaluator, by question, and how good these are."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from crag.correction.action import branches
 from crag.errors import DataError, EvaluatorError
 from crag.models.model_card import DataFile
-from crag.papers.evaluator.metrics import quality
 from crag.papers.evaluator.pairs import LabelRule, Pair, by_question, describe, read_labelled
-from crag.papers.evaluator.thresholds import JudgedSet
 from crag.parts import Evaluator, Passage
 from crag.runtime.evaluator_calls import scores_of
-from crag.state import Action
+from crag.state import ACTIONS, Action
 
 ProgressCallback = Callable[[int, int, str], None]
 """Called with the questions done, their total and the question."""
+
+
+class JudgedSet(NamedTuple):
+    """The facts about one question's texts that the action depends on."""
+
+    best: float
+    """The largest score."""
+    right: bool
+    """Whether Correct would be right, because the best text is relevant."""
+    usable: bool
+    """Whether Incorrect would discard something, because any text is relevant."""
+    ideal: Action
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,3 +122,44 @@ def _judged(question: Question, scores: Sequence[float]) -> JudgedSet:
     label = max(pair.label for pair in question.pairs)
     ideal: Action = "incorrect" if label <= 0 else "correct" if label >= 1 else "ambiguous"
     return JudgedSet(best, all(tied), usable, ideal)
+
+
+def quality(pairs: Sequence[Pair], scores: Sequence[float]) -> dict[str, float]:
+    """Return `auc`, `accuracy` (two-way, at 0) and `top1`, each in [0, 1].
+
+    Undefined metrics are omitted: the AUC of one class, or top-1 without a question that has both a
+    relevant and an irrelevant text.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    positives = [pair.positive for pair in pairs]
+    found = {
+        "auc": float(roc_auc_score(positives, scores)) if len(set(positives)) > 1 else None,
+        "accuracy": float(np.mean((np.asarray(scores) >= 0) == np.asarray(positives))),
+        "top1": top1(pairs, scores),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def top1(pairs: Sequence[Pair], scores: Sequence[float]) -> float | None:
+    """Return the share of questions whose best-scored text is relevant.
+
+    Only questions with a relevant and an irrelevant text count. If texts tie for the best score,
+    the share of relevant ones counts, as if one were chosen at random.
+    """
+    score_of = dict(zip(pairs, scores, strict=True))
+    shares = []
+    for texts in by_question(pairs).values():
+        if len({pair.positive for pair in texts}) > 1:
+            best = max(score_of[pair] for pair in texts)
+            tied = [pair.positive for pair in texts if score_of[pair] == best]
+            shares.append(sum(tied) / len(tied))
+    return math.fsum(shares) / len(shares) if shares else None
+
+
+def confusion(ideal: Sequence[Action], chosen: Sequence[Action]) -> dict[Action, dict[Action, int]]:
+    """Count the sets by their ideal action (outer) and the chosen one (inner)."""
+    table: dict[Action, dict[Action, int]] = {row: dict.fromkeys(ACTIONS, 0) for row in ACTIONS}
+    for row, column in zip(ideal, chosen, strict=True):
+        table[row][column] += 1
+    return table

@@ -1,35 +1,29 @@
 """Labelled pairs of question and text: the data of training and calibration."""
 
-import csv
-import io
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import random
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import (
     AliasChoices,
     BaseModel,
-    BeforeValidator,
     Field,
     StringConstraints,
     ValidationError,
 )
-from pydantic_core import from_json
 
-from crag.errors import DataError
+from crag.errors import DataError, TrainingError
 from crag.models.model_card import DataFile
-from crag.papers.loading.records import file_digest, numbered_lines
+from crag.papers.loading.records import file_digest, numbered_objects
 from crag.plain import counted
 from crag.state import Action
 
-LabelRule = Literal["auto", "title", "answer", "graded"]
+LabelRule = Literal["auto", "title"]
 """How the documents of a question are labelled: see `label_of`."""
-RIGHT_PAGE, WRONG_PAGE = 0.5, 0.2
-"""Labels of the right page without the answer, and of another page with it."""
 _HALF = 0.5
 _log = logging.getLogger(__name__)
-_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 
 class Pair(NamedTuple):
@@ -48,12 +42,7 @@ class Pair(NamedTuple):
         return self.label >= _HALF
 
 
-def _number(label: object) -> object:
-    """Read a label as JSON or CSV has it."""
-    return _WORDS.get(str(label).strip().lower(), label)
-
-
-Label = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
+Label = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Titled(BaseModel):
@@ -89,7 +78,7 @@ class _PairRow(_Titled):
 
 
 def read_pairs(path: Path, labels: LabelRule = "auto") -> list[Pair]:
-    """Read pairs (JSONL or CSV: question, title, text, label) or a QA set (JSONL).
+    """Read pairs (JSONL: question, title, text, label) or a QA set.
 
     Each line of a QA set has `question`, `documents` (or `ctxs`) with `title` and `text`, and the
     source of the labels: gold `answers`, the gold page's `subject_title` (or `s_wiki_title`), or a
@@ -111,8 +100,10 @@ def read_labelled(path: Path, labels: LabelRule) -> tuple[list[Pair], dict[str, 
     """
     pairs: list[Pair] = []
     actions: dict[str, Action] = {}
-    for number, row in _rows(path):
+    for number, row in numbered_objects(path):
         try:
+            if not isinstance(row, dict):
+                raise DataError(path, "each line must be one JSON object", number)
             if "documents" not in row and "ctxs" not in row:
                 one = _PairRow.model_validate(row)
                 pairs.append(Pair(one.question, one.title or "", one.text, one.label))
@@ -135,13 +126,10 @@ def read_labelled(path: Path, labels: LabelRule) -> tuple[list[Pair], dict[str, 
     return kept, actions
 
 
-def describe(path: Path, pairs: Sequence[Pair], licence: str | None = None) -> DataFile:
+def describe(path: Path, pairs: Sequence[Pair]) -> DataFile:
     """Return the card's entry for a file: its name, hash and counts."""
     positives = sum(pair.positive for pair in pairs)
-    return DataFile(
-        name=path.name, sha256=file_digest(path), pairs=len(pairs), positives=positives,
-        licence=licence,
-    )  # fmt: skip
+    return DataFile(name=path.name, sha256=file_digest(path), pairs=len(pairs), positives=positives)
 
 
 def by_question(pairs: Sequence[Pair]) -> dict[str, list[Pair]]:
@@ -156,49 +144,19 @@ def label_of(document: Labelled, row: QuestionRow, rule: LabelRule) -> float | N
     """Label one document of a QA row; None if the row does not determine a label.
 
     `title` is the paper's rule: 1 if the title equals the gold page's, else 0 (CRAG, Sec. 4.2,
-    footnote on PopQA). `answer` is whether the text contains a gold answer, from the document's own
-    field or by substring. `graded` joins both: the right page with the answer 1, without it 0.5,
-    another page with it 0.2, else 0. `auto` takes the document's own `label` or `answer`, else the
-    answers, else the title.
+    footnote on PopQA). `auto` takes the document's own `label` or `answer`, else whether it holds
+    one of the answers, else the title.
     """
     right = None if row.subject_title is None else float(document.title == row.subject_title)
-    held = None if document.answer is None else float(document.answer > 0)
-    if held is None and row.answers:
-        held = float(any(answer in document.text for answer in row.answers))
-    match rule:
-        case "title":
-            return right
-        case "answer":
-            return held
-        case "graded":
-            if right is None or held is None:
-                return None
-            return (held or RIGHT_PAGE) if right else held * WRONG_PAGE
-        case "auto":
-            if document.label is not None:
-                return document.label
-            return right if held is None else held
-
-
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield line number and content of each record."""
-    lines = list(numbered_lines(path))
-    if path.suffix.lower() == ".csv":
-        text = path.read_text(encoding="utf-8-sig")
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        try:
-            yield from ((reader.line_num, row) for row in reader)
-        except csv.Error as error:
-            raise DataError(path, str(error), reader.reader.line_num) from error
-        return
-    for number, line in lines:
-        try:
-            row = from_json(line)
-        except ValueError as error:
-            raise DataError(path, f"this is not JSON: {error}", number) from error
-        if not isinstance(row, dict):
-            raise DataError(path, "each line must be one JSON object", number)
-        yield number, row
+    if rule == "title":
+        return right
+    if document.label is not None:
+        return document.label
+    if document.answer is not None:
+        return float(document.answer > 0)
+    if row.answers:
+        return float(any(answer in document.text for answer in row.answers))
+    return right
 
 
 def _once(path: Path, pairs: Sequence[Pair]) -> list[Pair]:
@@ -214,3 +172,39 @@ def _once(path: Path, pairs: Sequence[Pair]) -> list[Pair]:
     if repeated := len(full) - len(kept):
         _log.warning("%s: skipped %s", path, counted(repeated, "repeated pair"))
     return list(kept.values())
+
+
+def folded(text: str) -> str:
+    """Return a text in lower case, its white space folded."""
+    return " ".join(text.lower().split())
+
+
+def held_out(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
+    """Split off a development set by question; what leaks of the rest is left out of both."""
+    questions = sorted({folded(pair.question) for pair in pairs})
+    random.Random(seed).shuffle(questions)  # noqa: S311 - a split, no secret
+    chosen = set(questions[: round(len(questions) * share)])
+    development = [pair for pair in pairs if folded(pair.question) in chosen]
+    return without_leaks(pairs, development), development
+
+
+def without_leaks(train: Sequence[Pair], development: Sequence[Pair]) -> list[Pair]:
+    """Leave out each question that `development` asks too, or whose relevant title it has."""
+    titles = {folded(one.title) for one in development if one.positive} - {""}
+    leaky = {folded(one.question) for one in development}
+    leaky |= {folded(one.question) for one in train if one.positive and folded(one.title) in titles}
+    return [one for one in train if folded(one.question) not in leaky]
+
+
+def check_classes(pairs: Sequence[Pair]) -> None:
+    """Reject training data in which every pair has the same class.
+
+    Raises:
+        TrainingError: there are only relevant or only irrelevant texts, or none.
+    """
+    if len({pair.positive for pair in pairs}) < 2:  # noqa: PLR2004 - both classes
+        message = (
+            f"the {len(pairs)} pairs to train on are all of one class; an evaluator learns from "
+            "relevant texts and from irrelevant ones, such as others retrieved for the questions"
+        )
+        raise TrainingError(message)

@@ -3,21 +3,87 @@
 import json
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pydantic import Field
 
 from crag.correction.scoring import joined, with_title
 from crag.errors import TrainingError
 from crag.extras import require
 from crag.models.model_card import ModelKind
 from crag.papers.evaluator.pairs import Pair
-from crag.papers.evaluator.recipe import Recipe
-from crag.papers.training import Visits, fixed_order, run_training
+from crag.papers.training import (
+    TrainingRecipe,
+    Visits,
+    fixed_order,
+    run_training,
+    valid_recipe,
+)
 from crag.plain import first_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+Preset = Literal["default", "paper"]
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+"""The model on the Hugging Face hub from which the packaged ones are tuned."""
+
+
+class Recipe(TrainingRecipe):
+    """The settings of one training run."""
+
+    base: str = MODEL
+    """Model to fine-tune: a folder or an id on the Hugging Face hub; any encoder, or a T5."""
+    freeze_embeddings: bool = True
+    """Freeze the embeddings: fewer weights to train."""
+    loss: Literal["cross_entropy", "squared"] = "cross_entropy"
+    """Binary cross-entropy on labels from 0 to 1, or the squared error on labels from -1 to 1 (as
+    in the paper)."""
+    epochs: int = Field(default=1, ge=1, le=1000)
+    """Number of epochs."""
+    accumulation: int = Field(default=1, ge=1, le=4096)
+    """Batches per step of the optimiser."""
+    warmup: float = Field(default=0.06, ge=0, le=1)
+    """Share of the steps for warm-up; then the learning rate decays linearly to zero."""
+    max_length: int = Field(default=256, ge=8, le=4096)
+    """Tokens of question and text together; longer texts are cut."""
+    dropout: float | None = Field(default=0.0, ge=0, lt=1)
+    """Dropout of all layers. Empty: as in the base."""
+    drop_titles: float = Field(default=0.4, ge=0, le=1)
+    """Share of the pairs whose title is dropped, drawn again for each epoch, because users' texts
+    often have none. Only a title whose words also occur in the text is dropped; 1 drops all."""
+    save_steps: int = Field(default=200, ge=1)
+
+
+PRESETS: Mapping[Preset, Mapping[str, object]] = {
+    "default": {},
+    "paper": {
+        "base": "t5-large",
+        "freeze_embeddings": False,
+        "loss": "squared",
+        "epochs": 8,
+        "batch_size": 12,
+        "learning_rate": 1e-4,
+        "warmup": 0.0,
+        "max_length": 512,
+        "dropout": None,
+        "drop_titles": 1.0,
+    },
+}
+"""`paper` is the recipe of the official code for PopQA, where passages are scored without title:
+AdamW with weight decay 0.01, linear decay without warm-up, gradients clipped to 1.0."""
+
+
+def recipe_from(preset: Preset, changes: Mapping[str, object]) -> Recipe:
+    """Return the preset with `changes`.
+
+    Raises:
+        SettingsError: a name is unknown or a value out of range.
+    """
+    return valid_recipe(Recipe, {**PRESETS[preset], **changes})
+
 
 _FEWEST_TOKENS = 32
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout_rate", "dropout")
@@ -29,13 +95,6 @@ class Trainee(NamedTuple):
     model: "PreTrainedModel"
     tokenizer: "PreTrainedTokenizerBase"
     kind: ModelKind
-
-
-class Trained(NamedTuple):
-    """A finished run: the model in memory, and entries of Trainer's log."""
-
-    trainee: Trainee
-    history: list[dict[str, float]]
 
 
 def load_trainee(recipe: Recipe) -> Trainee:
@@ -75,8 +134,6 @@ def load_trainee(recipe: Recipe) -> Trainee:
         raise TrainingError(message)
     if recipe.freeze_embeddings:
         _freeze_embeddings(model)
-    if recipe.method == "lora":
-        model = _with_adapters(model, recipe.lora_rank)
     return Trainee(model, tokenizer, "t5" if config.model_type == "t5" else "cross_encoder")
 
 
@@ -87,17 +144,7 @@ def _freeze_embeddings(model: Any) -> None:
         others.requires_grad_(requires_grad=False)
 
 
-def _with_adapters(model: Any, rank: int) -> Any:
-    require("train", "training with LoRA", "peft")
-    from peft import LoraConfig, TaskType, get_peft_model
-
-    config = LoraConfig(
-        task_type=TaskType.SEQ_CLS, r=rank, lora_alpha=rank, target_modules="all-linear"
-    )
-    return get_peft_model(model, config)
-
-
-def train(recipe: Recipe, pairs: Sequence[Pair], output: Path, *, quiet: bool = False) -> Trained:
+def train(recipe: Recipe, pairs: Sequence[Pair], output: Path, *, quiet: bool = False) -> Trainee:
     """Train with `recipe`, or resume an interrupted run of the same recipe and data.
 
     Raises:
@@ -116,13 +163,13 @@ def train(recipe: Recipe, pairs: Sequence[Pair], output: Path, *, quiet: bool = 
         draw = random.Random(f"{recipe.seed}-{place}")  # noqa: S311 - a title, no secret
         return example_of(pairs[index], recipe, trainee, draw)
 
-    trainer = run_training(
+    run_training(
         recipe, trainee.model, Visits(order, example), json.dumps(list(pairs)), output,
         collator=DataCollatorWithPadding(trainee.tokenizer), steps=steps, loss=_loss(recipe),
         quiet=quiet, gradient_accumulation_steps=recipe.accumulation,
         warmup_steps=round(recipe.warmup * steps), lr_scheduler_type="linear",
     )  # fmt: skip
-    return Trained(trainee, trainer.state.log_history)
+    return trainee
 
 
 def example_of(pair: Pair, recipe: Recipe, trainee: Trainee, draw: random.Random) -> dict[str, Any]:

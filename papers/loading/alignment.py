@@ -46,23 +46,10 @@ class Alignment(NamedTuple):
 
     shift: int | None
     """Most questions `i` belong to line `i + shift`; None if no shift makes them fit."""
-    overlaps: dict[int, float]
-    """Mean overlap for each shift of the whole file, from 0 to 1."""
-    unrelated: float
-    """Mean overlap of questions with lines far away."""
     moved: tuple[Moved, ...] = ()
     """The questions that have another shift, in order."""
     places: tuple[int | None, ...] = ()
     """The line of each question, from 0; None if it has none."""
-
-    @property
-    def checked(self) -> bool:
-        """Whether there were enough lines to check."""
-        return bool(self.overlaps)
-
-    def fitted(self, lines: Sequence[str]) -> list[str]:
-        """Return the line of each question, or an empty one."""
-        return ["" if place is None else lines[place] for place in self.places]
 
 
 def align(questions: Sequence[str], knowledge: Sequence[str]) -> Alignment:
@@ -75,25 +62,24 @@ def align(questions: Sequence[str], knowledge: Sequence[str]) -> Alignment:
     asked, told = _words(questions), _words(knowledge)
     if min(len(asked), sum(map(bool, told))) < FEWEST_LINES:
         if len(asked) != len(told):
-            return Alignment(None, {}, 0.0)
-        return Alignment(0, {}, 0.0, places=tuple(range(len(asked))))
+            return Alignment(None)
+        return Alignment(0, places=tuple(range(len(asked))))
     counts = Counter(word for words in asked for word in words)
     weights = {word: math.log(len(asked) / count) for word, count in counts.items()}
     shares = {shift: _shares(asked, told, weights, shift) for shift in _LOCAL}
     overlaps = {shift: _mean(shares[shift]) for shift in SHIFTS}
     turns = {len(told) // 3, len(told) // 2} - {0, 1}  # Lines far away, which are unrelated.
     far = [_mean(_shares(asked, [*told[n:], *told[:n]], weights, 0)) for n in turns]
-    unrelated = _mean(far)
     path = _path(shares, max(SHIFTS, key=lambda shift: overlaps[shift]))
     usual = Counter(path).most_common(1)[0][0]
     runs = [(shift, [n for n, _ in run]) for shift, run in groupby(enumerate(path), lambda e: e[1])]
     moved = tuple(Moved(run[0], run[-1], shift) for shift, run in runs if shift != usual)
     reached = _mean([shares[shift][place] for place, shift in enumerate(path)])
     others = max(overlaps[shift] for shift in SHIFTS if shift != usual)
-    belongs = usual in SHIFTS and reached >= max(LEAST, CLEARLY * unrelated)
+    belongs = usual in SHIFTS and reached >= max(LEAST, CLEARLY * _mean(far))
     if not belongs or not (moved or reached >= CLEARLY * others):
-        return Alignment(None, overlaps, unrelated)
-    return Alignment(usual, overlaps, unrelated, moved, _places(path, shares, len(told)))
+        return Alignment(None)
+    return Alignment(usual, moved, _places(path, shares, len(told)))
 
 
 def _words(texts: Sequence[str]) -> _Words:

@@ -44,11 +44,6 @@ def _documents(example: Example, row: Row) -> float | None:
     return sum(map(bool.__eq__, *found)) / len(found[0]) if found else None
 
 
-def _action(example: Example, row: Row) -> float | None:
-    wanted = example.extra.get("action")
-    return float(row["action"] == wanted) if wanted and row["action"] else None
-
-
 def _number(value: bool | None) -> float | None:
     return None if value is None else float(value)
 
@@ -56,14 +51,6 @@ def _number(value: bool | None) -> float | None:
 def _found(_: Example, row: Row) -> float | None:
     without = row["retrieved_holds_answer"] is False
     return _number(row["knowledge_holds_answer"]) if without else None
-
-
-def _words_kept(_: Example, row: Row) -> float | None:
-    return row["knowledge_words"] / row["documents_words"] if row["documents_words"] else None
-
-
-def _retrieved(_: Example, row: Row) -> float | None:
-    return _number((row["reflection"] or {}).get("retrieved"))
 
 
 def _used(name: str, _: Example, row: Row) -> float:
@@ -76,8 +63,6 @@ METRICS = (
     Metric(name="evaluator_accuracy", compute=_evaluator),
     # The share of documents judged rightly, one by one.
     Metric(name="document_accuracy", compute=_documents),
-    # Whether the action is the right one for the documents, if the file gives it.
-    Metric(name="action_accuracy", compute=_action),
     # The retrieved documents contain a gold answer; the knowledge for the generator does.
     Metric(
         name="retrieved_recall",
@@ -94,8 +79,6 @@ METRICS = (
     Metric(
         name="knowledge_words", compute=lambda _, row: float(row["knowledge_words"]), unit="words"
     ),
-    # Words of knowledge per word retrieved; above 1 if the web added more than was dropped.
-    Metric(name="words_kept", compute=_words_kept),
     *(
         Metric(name=name, compute=partial(_used, name), unit="count", of_failed=True)
         for name in ("llm_calls", "evaluated_texts", "searches")
@@ -110,7 +93,7 @@ METRICS = (
         name="seconds", compute=lambda _, row: float(row["seconds"]), unit="seconds", of_failed=True
     ),
     # The share of questions for which the model decided to retrieve (Self-RAG, Fig. 3c).
-    Metric(name="retrieval_frequency", compute=_retrieved),
+    Metric(name="retrieval_frequency", compute=lambda _, row: _number(row["retrieved"])),
     # The share of questions without an answer, because no knowledge passed.
     Metric(name="abstained", compute=lambda _, row: float(not has_answer(row))),
 )

@@ -11,7 +11,7 @@ from crag.errors import TrainingError
 from crag.models.encoder import PACKAGED as ENCODER
 from crag.models.model import MODEL
 from crag.models.reading_model import PACKAGED as READER
-from crag.papers.evaluator.recipe import MODEL as MINILM
+from crag.papers.evaluator.trainer import MODEL as MINILM
 from crag.papers.reader.onnx_export import Weights, layers_of, read_weights
 from crag.papers.training import TrainingRecipe
 from crag.plain import first_line

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,16 +58,9 @@ class ReaderRecipe(TuningRecipe):
     to fall may go on with another number: what it did until then is the same."""
 
 
-class TrainedReader(NamedTuple):
-    """A finished run: the weights it led to, and entries of Trainer's log."""
-
-    base: Base
-    history: list[dict[str, float]]
-
-
 def train_reader(
     recipe: ReaderRecipe, rows: Sequence[ReadingRow], output: Path, *, quiet: bool = False
-) -> TrainedReader:
+) -> Base:
     """Train by `recipe`, or go on where an interrupted run of the same recipe and rows stopped.
 
     Raises:
@@ -92,7 +85,7 @@ def train_reader(
     def example(index: int, _: int) -> dict[str, Any]:
         return tokenised(rows[index], start.tokenizer, recipe.max_length)
 
-    trainer = run_training(
+    run_training(
         recipe, model, Visits(order * passes, example), digest_of(rows), output,
         collator=padded, steps=steps, may_change=_MAY_CHANGE, quiet=quiet, **steady(recipe, steps),
     )  # fmt: skip
@@ -102,7 +95,7 @@ def train_reader(
             name: (share * start.weights.get(name, own) + (1 - share) * own).astype(np.float32)
             for name, own in weights.items()
         }
-    return TrainedReader(start._replace(weights=weights), trainer.state.log_history)
+    return start._replace(weights=weights)
 
 
 def _order(rows: Sequence[ReadingRow], recipe: ReaderRecipe) -> list[int]:

@@ -12,17 +12,14 @@ web=(--web "$data/corpus/wikipedia.jsonl" --web "$questions")
 bench() {
   local table=$1 name=$2
   shift 2
-  "$crag" bench "papers/tables/$table.toml" --set task=default --cache $kept/cache.sqlite \
-    --output "$kept/$name" "$@"
+  "$crag" bench "papers/tables/$table" --set task=default --output "$kept/$name" "$@"
 }
 
-bench popqa popqa_without_web --data "$questions"
-bench popqa popqa --data "$questions" "${web[@]}"
-bench actions actions --data "$questions" "${web[@]}"
-bench operations operations --data "$questions" "${web[@]}"
-bench robustness robustness_without_web --data "$questions"
-bench robustness robustness --data "$questions" "${web[@]}"
-bench thresholds thresholds --data "$questions" "${web[@]}"
-bench k k --data "$questions" "${web[@]}"
-bench judging judging --data "$data/qa/actions_dev.jsonl"
-bench efficiency efficiency --data "$questions" "${web[@]}" --limit 20
+bench main.toml:popqa popqa_without_web --data "$questions"
+bench main.toml:popqa popqa --data "$questions" "${web[@]}"
+bench corrective.toml:actions actions --data "$questions" "${web[@]}"
+bench corrective.toml:operations operations --data "$questions" "${web[@]}"
+bench corrective.toml:robustness robustness_without_web --data "$questions"
+bench corrective.toml:robustness robustness --data "$questions" "${web[@]}"
+bench corrective.toml:thresholds thresholds --data "$questions" "${web[@]}"
+bench corrective.toml:efficiency efficiency --data "$questions" "${web[@]}" --limit 20

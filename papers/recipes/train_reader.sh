@@ -6,8 +6,6 @@ set -euo pipefail
 data=$1
 reader=${2:-build/reader}
 crag=${BIN:-.venv/bin}/crag
-licences='SQuAD: CC BY-SA 4.0; NQ: CC BY-SA 3.0; PopQA, PolicyQA: MIT; TimeQA: BSD-3; Wikipedia text: CC BY-SA'
-packages='documentation of 417 packages: MIT, BSD, Apache-2.0, ISC, PSF, ZPL, HPND, Unlicense, CC0'
 development=(evaluator/dev_popqa_retr evaluator/dev_popqa_web evaluator/dev_bio evaluator/dev_nq qa/popqa_dev qa/covidqa_dev)
 calibration=(evaluator/dev_bio evaluator/dev_nq qa/popqa_dev qa/covidqa_dev)
 
@@ -16,11 +14,11 @@ rows() { "$crag" train reader-data $(printf "$data/%s.jsonl " "${sets[@]}") "$@"
 
 mkdir -p "$reader" "$reader-first"
 rows --output "$reader-first.jsonl"
-"$crag" train reader "$reader-first.jsonl" --output "$reader-first" --set steps=2000 --licence "$licences"
+"$crag" train reader "$reader-first.jsonl" --output "$reader-first" --set steps=2000
 "$crag" train reader-data papers/recipes/documentation_packages.json --fetched "$reader-documentation" \
   --output "$reader-documentation.jsonl"
 rows --output "$reader.jsonl" --seed 1 --with "$reader-documentation.jsonl" --most 24000
 "$crag" train reader "$reader.jsonl" --output "$reader" --set start="$reader-first" \
-  --set start_share=0.5 --set steps=2250 --set seed=1 --licence "$licences; $packages" \
+  --set start_share=0.5 --set steps=2250 --set seed=1 \
   $(printf -- "--dev $data/%s.jsonl " "${development[@]}")
 "$crag" calibrate $(printf "$data/%s.jsonl " "${calibration[@]}") --evaluator "$reader" --write

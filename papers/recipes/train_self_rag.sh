@@ -5,7 +5,7 @@ set -euo pipefail
 reading=$1/reading
 folder=${2:-build/self-rag}
 bin=${BIN:-.venv/bin}
-recipe=(--recipe papers/recipes/self_rag_small.toml --licence 'SQuAD: CC BY-SA 4.0')
+recipe=(--recipe papers/recipes/self_rag_small.toml)
 held_out=(--dev "$folder/answerable.jsonl" --dev "$folder/unanswerable.jsonl")
 truth=(--set passages=4 --set irrelevant=0 --set unsupported=1)
 

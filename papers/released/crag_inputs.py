@@ -5,9 +5,8 @@ Everything is drawn by `Random.random` alone, which alone draws the same in ever
 
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from crag.correction.scoring import joined
 from crag.papers.bench.examples import TaskName
@@ -98,56 +97,6 @@ def row_of(draw: Random, folder: str, place: int) -> dict[str, Any]:
             return row | {"choices": options, "answerKey": one_of(draw, labels)}
 
 
-class Folder(NamedTuple):
-    """A folder of the shape of the published ones: files by their names, each without its end."""
-
-    questions: list[str]
-    passages: list[list[str]]
-    files: dict[str, str]
-
-    def write(self, place: Path) -> None:
-        """Write the files, and the passages as the inference program reads them."""
-        (place / "ref").mkdir(parents=True, exist_ok=True)
-        pairs = [
-            f"{question} [SEP] {passage}"
-            for question, passages in zip(self.questions, self.passages, strict=True)
-            for passage in passages
-        ]
-        for name, text in (self.files | {f"test_{place.name}.txt": "\n".join(pairs)}).items():
-            (place / name).write_bytes(text.encode())
-
-
-def folder_of(draw: Random, name: str) -> Folder:
-    """Draw a folder with ten passages a question, and with the published faults."""
-    count = 4 + up_to(draw, 4)
-    questions = [_question(draw, name, place) for place in range(count)]
-    passages = [[_passage(draw, name, place) for _ in range(10)] for place in range(count)]
-    internal = [f"#{_text(draw, place)}" for place in range(count)]
-    external = [_web(draw, place) for place in range(count)]
-    if chance(draw, 0.3):
-        external.insert(0, "")
-    first, second = (
-        ("knowledge1:", "knowledge2:") if name == "bio" else ("Knowledge1:", "Knowledge2:")
-    )
-    combined = [
-        f"{first} {one[1:]} [sep] {second} {two[1:]}"
-        for one, two in zip(internal, external, strict=False)
-    ]
-    files = {
-        "sources": questions, "retrieved_psgs": [" [sep] ".join(some) for some in passages],
-        "ref/correct": internal, "ref/incorrect": external, "ref/ambiguous": combined,
-    }  # fmt: skip
-    if name == "arc_challenge":
-        rows = [row_of(draw, name, place)["choices"] for place in range(count)]
-        files["choices"] = [
-            "; ".join(
-                f"{label}: {text}" for label, text in zip(row["label"], row["text"], strict=True)
-            )
-            for row in rows
-        ]
-    return Folder(questions, passages, {file: "\n".join(lines) for file, lines in files.items()})
-
-
 def _question(draw: Random, folder: str, place: int) -> str:
     return f"Who is {NAMES[place]}?" if folder == "bio" else f"{_mark(place)} {words_of(draw, 8)}"
 
@@ -155,25 +104,6 @@ def _question(draw: Random, folder: str, place: int) -> str:
 def _mark(place: int) -> str:
     """Return words that a question shares with its own passages alone."""
     return f"{NAMES[place]} wing{place}"
-
-
-def _passage(draw: Random, folder: str, place: int) -> str:
-    text = f"{_mark(place)} {words_of(draw, 5)}"
-    return text if folder == "popqa" else f"{NAMES[place]} // {text}"
-
-
-def _text(draw: Random, place: int) -> str:
-    spaces = one_of(draw, ("", " ", "   ", "\t"))
-    return f"{spaces}{NAMES[place]}{one_of(draw, (' ', '  ', chr(9)))}{words_of(draw, 9)}{spaces}"
-
-
-def _web(draw: Random, place: int) -> str:
-    """Draw a line of web knowledge: without mark, empty, or with a lone carriage return."""
-    text = f"{NAMES[place]}: {_text(draw, place)} ; {NAMES[place]}: {words_of(draw, 5)}"
-    kind = draw.random()
-    if kind < 0.1:  # noqa: PLR2004 - a share
-        return one_of(draw, ("", "#", text[3:]))
-    return f"#{text}" if kind < 0.8 else f"#{text}\r{words_of(draw, 4)}"  # noqa: PLR2004
 
 
 def judged(text: str) -> float:

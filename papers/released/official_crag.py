@@ -1,15 +1,10 @@
 """CRAG's released programs and ours, asked the same made-up things.
 
-Recorded are the answers of `CASES` (`RECORDED`). The whole inference is compared too, by folders
-with the faults of the published ones: the prompts, in the official wording, which is the authors'
-and is read from the program itself, and the answers after its cleaning.
+Recorded are the answers of `CASES` (`RECORDED`).
 """
 
-import asyncio
 import contextlib
-import inspect
 import json
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir
 from pathlib import Path
@@ -25,11 +20,8 @@ from crag.correction.action import decide
 from crag.correction.scoring import with_title
 from crag.correction.strips import joint_text, score_of
 from crag.nodes.prepare_passages import PreparePassages
-from crag.papers.bench.experiments import Unit, Variant
-from crag.papers.bench.resources import Resources
-from crag.papers.bench.runner import Answerer, left_armed
+from crag.papers.bench.runner import left_armed
 from crag.papers.decomposition import Decomposition, as_split, decompose
-from crag.papers.loading import crag as folders
 from crag.papers.loading.read import load_examples
 from crag.papers.metrics import METRICS
 from crag.papers.released.crag_inputs import (
@@ -39,7 +31,6 @@ from crag.papers.released.crag_inputs import (
     chance,
     drawing,
     evaluator,
-    folder_of,
     judged,
     one_of,
     passage_of,
@@ -51,24 +42,17 @@ from crag.papers.released.crag_inputs import (
 from crag.papers.released.official import Case, program, run_main, stand_in, stand_ins
 from crag.papers.released.reflection import released_answer, released_settings
 from crag.papers.settings import PaperSettings
-from crag.papers.tasks import profile_of
-from crag.parts import Parts
-from crag.prompts import Prompts
 from crag.runtime.evaluator_calls import filter_strips
 from crag.state import Source, Strip, StripKind
-from crag.testing import FakeChatModel, FakeRetriever
 
 CHECKOUT, MEASURES = "CRAG/scripts", "self-rag/retrieval_lm"
 """CRAG's eval.py imports `metrics` of Self-RAG."""
 RECORDED = Path("tests/papers/released/released.jsonl")
 KEPT: Mapping[Decomposition, int] = {"selection": 3, "excerption": 6, "fixed_num": 6}
 """How many strips the released refinement keeps."""
-PATHS = {"selfrag_llama": "selfrag", "llama": "llama"}
-"""For each generator a path that tells the program which one it is."""
 _SCORED = {"popqa": "popqa", "pubqa": "fever", "arc_challenge": "arc_c"}
 """The folders whose answers eval.py scores, and its names of their tasks."""
 _ACTIONS = ("incorrect", "ambiguous", "correct")
-_MARKS = {"question": "<<Q>>", "knowledge": "<<K>>", "published_options": "<<O>>"}
 
 
 def _scores(seed: int) -> tuple[list[float], float, float]:
@@ -296,20 +280,6 @@ class Released:
         self.scoring: Any
         self.refinement, self.preparation, self.scoring = others or [None] * 3
 
-    def cases(self) -> list[Case]:
-        """Return what is compared with the official wording: the whole inference."""
-        asked = [(folder, "selfrag_llama", True) for folder in FOLDERS]
-        asked += [("pubqa", "llama", True)]
-        asked += [(folder, "selfrag_llama", False) for folder in FOLDERS]
-        return [self._case(*one) for one in asked]
-
-    def _case(self, folder: str, model: str, retrieves: bool) -> Case:
-        name = f"inference{'' if retrieves else ' without retrieval'}, {folder}, {model}"
-        return Case(
-            name, 40, lambda programs, seed: programs.infer(folder, model, retrieves, seed),
-            lambda seed: infer(self.inference, folder, model, retrieves, seed),
-        )  # fmt: skip
-
     def cut(self, passages: Sequence[str], mode: str) -> list[str] | None:
         """Cut passages into strips; an earlier program has another name for a mode."""
         cut = self.refinement.extract_strips_from_psg
@@ -337,89 +307,6 @@ class Released:
                 self.preparation, ["--dataset", "popqa", "--postprocess", "--mode", "assembled"]
             )
         return list(json.loads((folder / "output" / "popqa_selfcrag.json").read_text("utf-8")))
-
-    def infer(self, folder: str, model: str, retrieves: bool, seed: int) -> list[Any] | None:
-        """Run the whole inference on a drawn folder; return prompt and answer of each question."""
-        (self.scratch / "scripts").mkdir(exist_ok=True)
-        folder_of(drawing(seed), folder).write(self.scratch / "data" / folder)
-        generator, (upper, lower) = _Generator(seed), THRESHOLDS[seed % len(THRESHOLDS)]
-        data, out = f"../data/{folder}", self.scratch / "answers"
-        with (
-            chdir(self.scratch / "scripts"),
-            mock.patch.object(self.inference, "LLM", return_value=generator),
-        ):
-            try:
-                run_main(self.inference, [
-                    "--generator_path", PATHS[model], "--evaluator_path", "evaluator",
-                    "--input_file", f"{data}/test_{folder}.txt", "--output_file", str(out),
-                    "--internal_knowledge_path", f"{data}/ref/correct",
-                    "--external_knowledge_path", f"{data}/ref/incorrect",
-                    "--combined_knowledge_path", f"{data}/ref/ambiguous", "--task", folder,
-                    "--method", "crag" if retrieves else "no_retrieval", "--ndocs", "10",
-                    "--upper_threshold", str(upper), "--lower_threshold", str(-lower),
-                ])  # fmt: skip
-            except TypeError:  # Without a paragraph the newer program fails for most tasks.
-                return None
-        return list(zip(generator.prompts, out.read_text("utf-8").split("\n"), strict=True))
-
-
-def infer(program: Any, folder: str, model: str, retrieves: bool, seed: int) -> list[Any]:
-    """Ask crag's row with published knowledge, or the one without retrieval, the same."""
-    task, (upper, lower) = FOLDERS[folder], THRESHOLDS[seed % len(THRESHOLDS)]
-    chat = FakeChatModel()
-    prompts = wording(program, folder, model, retrieves)
-    parts = Parts(retriever=FakeRetriever(), evaluator=evaluator(), model=chat, prompts=prompts)
-    answerer = Answerer(Resources(parts=parts, model="none", disarm=False))
-    method = "crag_published" if retrieves else "no_retrieval"
-    settings = {"task": task, "upper": upper, "lower": lower}
-    variant = Variant(name="published", method=method, settings=settings)
-    with TemporaryDirectory() as place:
-        folder_of(drawing(seed), folder).write(Path(place))
-        examples = folders.read(Path(place), task, as_published=True).examples
-    for example in examples:
-        asyncio.run(answerer.answer(Unit(variant, example, {}, 0)))
-    asked = [str(messages[-1].content) for messages in chat.prompts]
-    return [(prompt, released_answer(_reply(seed, prompt))) for prompt in asked]
-
-
-def wording(program: Any, folder: str, model: str, retrieves: bool) -> Prompts:
-    """Read the official wording out of the program, by marks in the place of what it fills in."""
-    task = FOLDERS[folder]
-    place = Path(tempfile.mkdtemp(prefix="crag-wording-"))  # Read as long as the audit runs.
-    (place / "data" / "arc_challenge").mkdir(parents=True)
-    (place / "scripts").mkdir()
-    choices = place / "data" / "arc_challenge" / folders.CHOICES
-    choices.write_text(f"{_MARKS['published_options']}\n", encoding="utf-8")
-    named = "modelname" in inspect.signature(program.format_prompt).parameters
-    paragraph = _MARKS["knowledge"] if retrieves else None
-    with chdir(place / "scripts"):
-        text: str = program.format_prompt(
-            0, folder, _MARKS["question"], paragraph, *([model] if named else [])
-        )
-    text = text.replace("$", "$$")
-    for placeholder, mark in _MARKS.items():
-        text = text.replace(mark, f"${placeholder}")
-    name = f"answer_{task}" if retrieves else profile_of(task).own_prompt
-    (place / f"{name}.md").write_text(f"[user]\n{text}\n", encoding="utf-8")
-    return Prompts.from_folder(place)
-
-
-def _reply(seed: int, prompt: str) -> str:
-    return reply_of(drawing(f"{seed}\n{prompt}"))
-
-
-class _Generator:
-    """A stand-in for vLLM's model that keeps what it was asked."""
-
-    def __init__(self, seed: int) -> None:
-        self.prompts: list[str] = []
-        self._seed = seed
-
-    def generate(self, prompts: Sequence[str], _: Any) -> list[Any]:
-        """Return a reply to the one prompt, in the shape of vLLM's."""
-        (prompt,) = prompts
-        self.prompts.append(prompt)
-        return [stand_in(outputs=[stand_in(text=_reply(self._seed, prompt))])]
 
 
 class _Evaluator:

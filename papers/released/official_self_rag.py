@@ -144,10 +144,6 @@ class Released:
     def __init__(self, long: Any, short: Any, scratch: Path) -> None:
         self._long, self._short, self._scratch = long, short, scratch
 
-    def cases(self) -> list[Case]:
-        """Return nothing more than `CASES`."""
-        return []
-
     def answer(self, case: Asking, seed: int) -> Answer | None:
         """Return what the program answers; None where it fails."""
         program = self._short if case.is_short else self._long

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crag.answering.outcome import DECLINED
-from crag.papers.evaluator.splits import folded
+from crag.papers.evaluator.pairs import folded
 from crag.papers.self_rag.critique_cases import KINDS, LABELS, Kind, LabelledCase, shown
 from crag.papers.self_rag.self_contained import self_contained
 from crag.papers.self_rag.truths import Gold, Truth, read_truths

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from crag.answering.outcome import DECLINED
-from crag.papers.evaluator.splits import folded
+from crag.papers.evaluator.pairs import folded
 from crag.papers.self_rag.critique_cases import Case
 from crag.papers.self_rag.generator_data import Pair
 from crag.papers.self_rag.truths import Gold, Truth

@@ -1,13 +1,13 @@
-"""A sheet for people who judge Self-RAG's answers, and what they agree on (Self-RAG, Fig. 4).
+"""A sheet for a person who judges Self-RAG's answers, and what came of it (Self-RAG, Fig. 4).
 
-    python -m crag.papers.studies.annotation_sheet draw runs/popqa/rows.jsonl --data FILE
-        --task popqa --variant "self-rag, as released" --output sheet.csv [--count 50] [--seed 0]
-    python -m crag.papers.studies.annotation_sheet count sheet.csv [another.csv …]
+    python -m crag.papers.studies.annotation_sheet draw ROWS SHEET --variant "self-rag, as released"
+    python -m crag.papers.studies.annotation_sheet count SHEET
 
-`draw` writes answers of a run with the passages that they cite, one line each, and three empty
-columns; what the model said of them is kept apart in ``sheet.key.csv``. Give a copy of the sheet to
-each judge. `count` prints how many answers are plausible and supported, how often the judges agree
-with the model's IsRel and IsSup, and, for several sheets, how often with each other.
+`draw` writes 50 answers of a run with the passages that they cite, one line each, and three columns
+to fill in: whether the answer is plausible and supported, as a reasonable reader would take it (yes
+or no), whether the passage is relevant (relevant or irrelevant), and whether it supports the answer
+(fully, partially or no). `count` prints how many answers are plausible and supported, and how often
+the judge agrees with the model's IsRel and IsSup, which stand apart in ``SHEET.key``.
 """
 
 import argparse
@@ -15,28 +15,18 @@ import csv
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
+from typing import Any
 
-from crag.errors import DataError
-from crag.papers.bench.examples import TASKS, Example
 from crag.papers.bench.report import table
-from crag.papers.bench.runner import Row, RowFile
-from crag.papers.loading.read import load_examples
+from crag.papers.bench.runner import RowFile
 from crag.reflection_tokens import FULLY, IRRELEVANT, NO_SUPPORT, PARTIALLY, RELEVANT
 
-JUDGED = {
-    "plausible and supported": ("yes", "no"),
-    "passage": ("relevant", "irrelevant"),
-    "support": ("fully", "partially", "no"),
-}
-"""The columns to fill in, with what may stand there. The first one is about the whole answer, as a
-reasonable reader would take it; the others judge the passage for the question, and the answer by
-the passage alone."""
-SHOWN, _TOLD = ("number", "question", "answer", "title", "text"), ("number", "passage", "support")
+SHOWN = ("id", "answer", "title", "text")
+JUDGED = ("plausible and supported", "passage", "support")
 _SAID = {
-    RELEVANT: "relevant", IRRELEVANT: "irrelevant",
-    FULLY: "fully", PARTIALLY: "partially", NO_SUPPORT: "no",
+    RELEVANT: ("passage", "relevant"), IRRELEVANT: ("passage", "irrelevant"),
+    FULLY: ("support", "fully"), PARTIALLY: ("support", "partially"), NO_SUPPORT: ("support", "no"),
 }  # fmt: skip
 _TOKEN = re.compile("|".join(map(re.escape, _SAID)))
 
@@ -47,118 +37,68 @@ def main() -> None:
     commands = parser.add_subparsers(required=True, dest="command")
     drawing = commands.add_parser("draw")
     drawing.add_argument("rows", type=Path)
-    drawing.add_argument("--data", type=Path, required=True)
-    drawing.add_argument("--task", choices=TASKS, required=True)
+    drawing.add_argument("sheet", type=Path)
     drawing.add_argument("--variant", required=True)
-    drawing.add_argument("--output", type=Path, required=True)
     drawing.add_argument("--count", type=int, default=50, help="answers; 50 in the paper")
-    drawing.add_argument("--seed", type=int, default=0)
-    counting = commands.add_parser("count")
-    counting.add_argument("sheets", type=Path, nargs="+")
+    commands.add_parser("count").add_argument("sheet", type=Path)
     given = parser.parse_args()
     if given.command == "count":
-        print(agreement(given.sheets))
+        print(agreement(given.sheet))
         return
-    examples = {one.id: one for one in load_examples(given.data, given.task).examples}
     with RowFile(given.rows) as file:
         rows = [row for row in file.rows.values() if row["variant"] == given.variant]
-    lines = draw(rows, examples, given.count, given.seed)
-    if not lines:
-        raise DataError(given.rows, f"no row of {given.variant!r} cites a passage")
-    write(lines, given.output)
-    print(f"{len(lines)} passages to judge in {given.output}; {key(given.output)} has the labels")
+    print(f"{draw(rows, given.sheet, given.count)} passages to judge in {given.sheet}")
 
 
-def draw(
-    rows: Sequence[Row], examples: Mapping[str, Example], count: int, seed: int
-) -> list[dict[str, str]]:
-    """Return what is shown of `count` answers drawn by `seed`, and what the model said of it."""
-    usable = [row for row in rows if row["id"] in examples and row["citations"]]
-    order = random.Random(seed)  # noqa: S311 - a choice of examples, no secret
-    chosen = order.sample(usable, min(count, len(usable)))
-    lines = [line for row in chosen for line in _lines(row, examples[row["id"]].question)]
-    return [{"number": str(number), **line} for number, line in enumerate(lines, start=1)]
+def draw(rows: Sequence[Mapping[str, Any]], sheet: Path, count: int) -> int:
+    """Write the passages of `count` answers, drawn at random; return how many there are."""
+    usable = [row for row in rows if row["citations"]]
+    chosen = random.Random(0).sample(usable, min(count, len(usable)))  # noqa: S311 - no secret
+    lines = [line for row in chosen for line in _lines(row)]
+    _write(sheet, [{**line, **dict.fromkeys(JUDGED, "")} for line in lines], SHOWN + JUDGED)
+    _write(_key(sheet), lines, JUDGED[1:])
+    return len(lines)
 
 
-def _lines(row: Row, question: str) -> Iterator[dict[str, str]]:
-    said = [_SAID[token] for token in _TOKEN.findall((row["reflection"] or {}).get("raw", ""))]
-    shown = {"question": question, "answer": row["answer"]}
+def _lines(row: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    said = [_SAID[token] for token in _TOKEN.findall(row["raw"])]
     for place, cited in enumerate(row["citations"]):
-        line = shown | {"title": cited["source"]["title"], "text": cited["text"]}
-        for name in ("passage", "support"):
-            words = [word for word in said if word in JUDGED[name]]
+        line = {"id": row["id"], "answer": row["answer"]}
+        line |= {"title": cited["source"]["title"], "text": cited["text"]}
+        for name in JUDGED[1:]:
+            words = [word for kind, word in said if kind == name]
             line[name] = words[place] if len(words) == len(row["citations"]) else ""
         yield line
 
 
-def write(lines: Sequence[Mapping[str, str]], path: Path) -> None:
-    """Write the sheet with empty columns, and the model's words beside it."""
-    for place, columns in ((path, (*SHOWN, *JUDGED)), (key(path), _TOLD)):
-        with place.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, columns, extrasaction="ignore")
-            writer.writeheader()
-            hidden = dict.fromkeys(JUDGED, "") if place == path else {}
-            for line in lines:
-                writer.writerow({name: _plain(text) for name, text in {**line, **hidden}.items()})
+def _key(sheet: Path) -> Path:
+    return sheet.with_name(f"{sheet.name}.key")
 
 
-def key(sheet: Path) -> Path:
-    """Return where the model's words are kept."""
-    return sheet.with_suffix(".key.csv")
+def _write(path: Path, lines: Sequence[Mapping[str, str]], columns: Sequence[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore")
+        writer.writeheader()
+        for line in lines:  # No spreadsheet takes a text after a space for a formula.
+            guarded = ((name, f" {line[name]}") for name in SHOWN if line[name][:1] in "=+-@")
+            writer.writerow({**line, **dict(guarded)})
 
 
-def _plain(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula."""
-    return f" {text}" if text.startswith(("=", "+", "-", "@")) else text
-
-
-def agreement(sheets: Sequence[Path]) -> str:
-    """Return the table of what the judges said; the key lies beside the first sheet.
-
-    Raises:
-        DataError: a cell holds something else than its column allows.
-    """
-    judged, model = [_read(path) for path in sheets], _read(key(sheets[0]))
-    rows = []
-    for name in JUDGED:
-        cells = [{number: line[name] for number, line in sheet.items()} for sheet in judged]
-        filled = [word for sheet in cells for word in sheet.values() if word]
-        said = {number: line.get(name, "") for number, line in model.items()}
-        between = _agreed(list(combinations(cells, 2)))
-        if any(said.values()):
-            rows.append([name, "-", _agreed([(sheet, said) for sheet in cells]), between])
-        else:
-            rows.append([name, _share([word == "yes" for word in filled]), "-", between])
-    return table(["", "yes", "agrees with the model", "judges agree"], rows)
-
-
-def _agreed(pairs: Sequence[tuple[Mapping[str, str], Mapping[str, str]]]) -> str:
-    """Return how often two say the same, of the cells that both filled in."""
-    return _share([
-        first[number] == second[number]
-        for first, second in pairs
-        for number in first
-        if first[number] and second.get(number)
-    ])  # fmt: skip
-
-
-def _share(held: Sequence[bool]) -> str:
-    return f"{sum(held)} of {len(held)}" if held else "-"
-
-
-def _read(path: Path) -> dict[str, dict[str, str]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = list(csv.DictReader(file))
-    except OSError as error:
-        raise DataError(path, str(error.strerror)) from error
-    for place, line in enumerate(lines, start=2):
-        for name, allowed in JUDGED.items():
-            word = line[name] = line.get(name, "").strip().lower()
-            if word and word not in allowed:
-                choice = ", ".join(allowed)
-                raise DataError(path, f"{name!r} is {word!r}; write one of {choice}", place)
-    return {line["number"]: line for line in lines}
+def agreement(sheet: Path) -> str:
+    """Return the table of what the judge said, and how often the model said the same."""
+    judged, model = (
+        list(csv.DictReader(path.read_text("utf-8-sig").splitlines(keepends=True)))
+        for path in (sheet, _key(sheet))
+    )
+    plausible = [word == "yes" for line in judged if (word := line[JUDGED[0]].strip())]
+    rows = [[JUDGED[0], f"{sum(plausible)} of {len(plausible)} are"]]
+    for name in JUDGED[1:]:
+        pairs = zip(judged, model, strict=True)
+        same = [
+            word == line[name] for one, line in pairs if (word := one[name].strip()) and line[name]
+        ]
+        rows.append([name, f"{sum(same)} of {len(same)} agree with the model"])
+    return table(["", ""], rows)
 
 
 if __name__ == "__main__":

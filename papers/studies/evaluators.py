@@ -25,8 +25,14 @@ from crag.factory.parts import choose_model
 from crag.models.encoder import packaged_encoder
 from crag.papers.bench.report import table
 from crag.papers.bench.summary import bootstrap
-from crag.papers.evaluator.evidence import Question, read_questions, score_questions
-from crag.papers.evaluator.metrics import confusion, quality, top1
+from crag.papers.evaluator.evidence import (
+    Question,
+    confusion,
+    quality,
+    read_questions,
+    score_questions,
+    top1,
+)
 from crag.parts import Evaluator
 from crag.runtime.environment import Environment
 from crag.state import ACTIONS, Action, Thresholds

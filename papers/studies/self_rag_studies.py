@@ -84,8 +84,10 @@ def main() -> None:
 
 def commands(folder: Path) -> list[str]:
     """Return what compares a variant on PopQA; the other tasks have their own files and data."""
-    table = "popqa" if folder.name == "llama2_ft" else "reflection_popqa"
-    bench = f"crag bench papers/tables/{table}.toml --data popqa_longtail_w_gs.jsonl"
+    table = "main.toml:popqa"
+    if folder.name != "llama2_ft":
+        table = "reflection.toml:reflection_popqa"
+    bench = f"crag bench papers/tables/{table} --data popqa_longtail_w_gs.jsonl"
     if folder.name not in PLAIN:
         return [f"CRAG_REFLECTION={folder} {bench} --output {folder}/popqa"]
     served = f"OPENAI_BASE_URL=http://127.0.0.1:8000/v1 CRAG_MODEL={folder}"

@@ -19,7 +19,7 @@ PAIRS = some_pairs(24)
 QUESTION = "How old is the violin in Peru?"
 TEXTS = [with_title(pair.title, pair.text) for pair in PAIRS]
 CARD = ModelCard(kind="cross_encoder", base="tiny", max_length=48)
-FITTED = Calibration(upper=0.4, lower=-0.7, aim="tests", questions=1, data=[], quantiles=[0.0] * 21)
+FITTED = Calibration(upper=0.4, lower=-0.7, aim="tests", questions=1, data=[])
 
 
 @pytest.fixture(scope="module")

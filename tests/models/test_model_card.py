@@ -17,9 +17,7 @@ from crag.models.model_card import (
 from crag.papers.saving import write_card
 
 DATA = DataFile(name="é.jsonl", sha256="0" * 64, pairs=3, positives=1)
-CALIBRATION = Calibration(
-    upper=0.5, lower=-0.5, aim="precision", questions=2, data=[DATA], quantiles=[0.0] * 21
-)
+CALIBRATION = Calibration(upper=0.5, lower=-0.5, aim="precision", questions=2, data=[DATA])
 FULL = ModelCard(
     kind="cross_encoder",
     base="base",

@@ -91,8 +91,8 @@ def test_scores_against_the_thresholds(make_parts: Any, score: float, said: str)
     assert repr(picture) == f"{said} Ada Lovelace {score:+.2f}; Charles Babbage -1.00"
     words = words_of(picture)
     assert "Charles Babbage" in words
-    assert "upper\n+0.50" in words
-    assert "lower\n-0.50" in words
+    assert "upper +0.50" in words
+    assert "lower -0.50" in words
     data, metadata = picture._repr_png_()
     assert data.startswith(b"\x89PNG")
     assert metadata["alt"] == repr(picture)

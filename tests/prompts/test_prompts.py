@@ -85,10 +85,3 @@ def test_a_name_that_is_none_and_a_folder_without_prompts(tmp_path: Path) -> Non
             Prompts.from_folder(folder)
     with pytest.raises(DataError, match=r"answer_defualt\.md: .* did you mean answer_default\.md"):
         Prompts.from_folder(folder_with(tmp_path, GOOD, "answer_defualt"))
-
-
-def test_the_identity_tells_replaced_prompts_apart(tmp_path: Path) -> None:
-    first = Prompts.from_folder(folder_with(tmp_path, GOOD)).identity
-    second = Prompts.from_folder(folder_with(tmp_path, GOOD + "!")).identity
-    assert len({first, second, PACKAGED.identity}) == 3
-    assert PACKAGED.identity == ""

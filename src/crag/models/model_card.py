@@ -44,9 +44,6 @@ class Calibration(_CardPart):
     """The aim of the thresholds, in one sentence."""
     questions: int = Field(ge=1)
     data: list[DataFile]
-    quantiles: list[FiniteFloat]
-    """The 0th, 5th, 10th … 100th percentile of the scores of all pairs: 21 ascending numbers to
-    compare with the distribution of a user's scores."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

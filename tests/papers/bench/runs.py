@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from crag.generation import load_chat_model
-from crag.papers.bench.cache import Cache
 from crag.papers.bench.examples import Example
 from crag.papers.bench.experiments import Experiment, Variant
 from crag.papers.bench.methods import ExampleRetriever
-from crag.papers.bench.resources import Resources, with_cache
+from crag.papers.bench.resources import Resources
 from crag.papers.bench.runner import Answerer
 from crag.papers.loading.read import load_examples
 from crag.parts import Hit, Parts
@@ -47,9 +46,9 @@ def examples(folder: Path, names: list[str] | None = None) -> list[Example]:
     return load_examples(questions(folder, names), "popqa").examples
 
 
-def resources(url: str | None, *, cache: Cache | None = None, **replaced: Any) -> Resources:
+def resources(url: str | None, **replaced: Any) -> Resources:
     """Return resources with a chat model at `url`, and fakes for all else."""
-    model = with_cache(load_chat_model("m", base_url=url, retries=0), cache) if url else None
+    model = load_chat_model("m", base_url=url, retries=0) if url else None
     parts: dict[str, Any] = {
         "retriever": ExampleRetriever(),
         "evaluator": FakeEvaluator(THINGS, otherwise=0.9),

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from jinja2 import Template
 from langchain_core.documents import Document
 
-from crag.errors import DataError, SettingsError
+from crag.errors import DataError
 from crag.papers.bench.examples import Example
 from crag.papers.bench.experiments import (
     Unit,
     is_relevant,
     plan,
     read_experiment,
+    read_tables,
     retrieval_accuracy,
     without_relevant,
 )
@@ -24,27 +25,32 @@ from crag.reflection.prompt_format import base_prompt
 from tests.papers.bench.runs import examples, experiment, variant
 
 ROOT = Path(__file__).parents[3]
-SHIPPED = sorted((ROOT / "papers" / "tables").glob("*.toml"))
+SHIPPED = [
+    f"{path}:{table}"
+    for path in sorted((ROOT / "papers" / "tables").glob("*.toml"))
+    for table in read_tables(path)
+]
 SMALL = """
+[small]
 name = "Small"
 task = "popqa"
 baseline = "rag"
 
-[[variant]]
+[[small.variant]]
 name = "rag"
 method = "rag"
 """
 
 
-def written(folder: Path, text: str) -> Path:
+def written(folder: Path, text: str) -> str:
     path = folder / "small.toml"
     path.write_text(text, encoding="utf-8")
-    return path
+    return str(path)
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_every_shipped_experiment_can_be_run(path: Path) -> None:
-    experiment = read_experiment(path)
+@pytest.mark.parametrize("place", SHIPPED, ids=lambda place: place.rpartition(":")[2])
+def test_every_shipped_experiment_can_be_run(place: str) -> None:
+    experiment = read_experiment(place)
     assert metrics_of(experiment)
     assert len(experiment.variants) >= 4
 
@@ -57,34 +63,12 @@ def test_changes_take_the_place_of_settings(tmp_path: Path) -> None:
 
 
 def test_a_sweep_runs_each_variant_with_each_setting(tmp_path: Path) -> None:
-    text = 'baseline = "rag, k=1"\n' + SMALL.replace('baseline = "rag"\n', "")
-    text = text.replace("[[variant]]", "[[sweep]]\nk = 1\n\n[[sweep]]\nk = 2\n\n[[variant]]")
+    text = SMALL.replace('"rag"', '"rag, k=1"', 1)
+    text = text.replace(
+        "[[small.variant]]", "[[small.sweep]]\nk = 1\n\n[[small.sweep]]\nk = 2\n\n[[small.variant]]"
+    )
     variants = read_experiment(written(tmp_path, text)).variants
     assert [(one.name, one.settings["k"]) for one in variants] == [("rag, k=1", 1), ("rag, k=2", 2)]
-
-
-@pytest.mark.parametrize("stem", ["popqa", "pubhealth", "arc", "biography"])
-def test_thresholds_of_the_evaluator_leave_the_task_as_it_is(stem: str) -> None:
-    path = ROOT / "papers" / "tables" / f"{stem}.toml"
-    pairs = zip(
-        read_experiment(path).variants,
-        read_experiment(path, thresholds="evaluator").variants,
-        strict=True,
-    )
-    for pair in pairs:
-        before, after = (released_settings(one.settings) for one in pair)
-        assert (after.upper, after.lower) == (None, None)
-        assert before.upper is not None
-        assert after.model_dump(exclude={"upper", "lower"}) == before.model_dump(
-            exclude={"upper", "lower"}
-        )
-
-
-@pytest.mark.parametrize("task", ["pubhealth", "arc", "biography", "asqa"])
-def test_prompts_of_another_task_are_refused(task: str) -> None:
-    path = ROOT / "papers" / "tables" / f"{task}.toml"
-    with pytest.raises(SettingsError, match="give --thresholds evaluator"):
-        read_experiment(path, {"task": "default"})
 
 
 @pytest.mark.parametrize(
@@ -95,12 +79,12 @@ def test_prompts_of_another_task_are_refused(task: str) -> None:
         ('method = "rag"', 'method = "rag"\nsettings = { kk = 1 }', "'kk'"),
         ('task = "popqa"', 'task = "poqa"', "task: Input should be 'popqa', "),
         ('baseline = "rag"', 'baseline = "crag"', "the baseline 'crag' is not a variant"),
-        ('name = "Small"', "nome = 1", "name: Field required"),
+        ('name = "Small"', "nome = 1", "small: name: Field required"),
         ('name = "Small"', 'name = "Small"\nseeds = []', "seeds: List should have at least 1 item"),
         ('name = "Small"', 'name = "Small"\nseed = 0', "seed: Extra inputs are not permitted"),
         ('name = "Small"', 'name = "S"\nretrieval_accuracies = [30.0]', "shares from 0 to 1"),
-        ('[[variant]]\nname = "rag"', "[[variant]]", "variant.0.name: Field required"),
-        ("[[variant]]", "[[variant", "is not TOML"),
+        ('[[small.variant]]\nname = "rag"', "[[small.variant]]", "variant.0.name: Field required"),
+        ("[[small.variant]]", "[[small.variant", "is not TOML"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, told: str) -> None:

@@ -13,7 +13,7 @@ from crag.errors import SearchError
 from crag.papers.bench.examples import Example
 from crag.papers.bench.experiments import Unit, Variant
 from crag.papers.bench.methods import METHODS, WithIntroductions, build_binary_llm
-from crag.papers.bench.runner import Answerer, Row, asked_as
+from crag.papers.bench.runner import Answerer, Row, asked_as, left_armed
 from crag.parts import Hit, Parts
 from crag.prompts import Prompts
 from crag.state import strips_of_kind
@@ -72,7 +72,7 @@ def test_each_method_answers_with_its_calls(
 
 def test_what_the_rows_say_of_knowledge(tmp_path: Path, server: ChatServer) -> None:
     rag = row_of(tmp_path, server.url, "barn", "rag")
-    assert (rag["documents_words"], rag["knowledge_words"]) == (11, 11)
+    assert rag["knowledge_words"] == 11
     assert rag["retrieved_holds_answer"]
     assert rag["knowledge_holds_answer"]
     web = row_of(tmp_path, server.url, "barn", "rag_web")
@@ -144,7 +144,7 @@ OFFICIAL = "Documents: {}\nQuestion: {}\nChoices:{}"
 async def test_published_knowledge_enters_the_prompt_to_the_letter(
     server: ChatServer, line: str, tmp_path: Path
 ) -> None:
-    """As the official program does: options keep their semicolons, and nothing is disarmed."""
+    """As the official program does: options keep their semicolons."""
     wording = OFFICIAL.format("$knowledge", "$question", "$published_options")
     (tmp_path / "answer_arc.md").write_text(f"[user]\n{wording}\n", "utf-8")
     choices = (("1", "one A: half"), ("2", "two"))
@@ -159,8 +159,9 @@ async def test_published_knowledge_enters_the_prompt_to_the_letter(
     )
     parts = resources(server.url, evaluator=FakeEvaluator(otherwise=1.0))
     given = replace(parts.parts, prompts=Prompts.from_folder(tmp_path))
-    armed = Answerer(replace(parts, parts=given, disarm=False))
-    await armed.answer(Unit(variant("crag_published", task="arc"), example, {}, 0))
+    unit = Unit(variant("crag_published", task="arc"), example, {}, 0)
+    with left_armed():
+        await Answerer(replace(parts, parts=given)).answer(unit)
     wanted = OFFICIAL.format(line, "What is  it?", "1: one \nA: half; 2: two")
     assert server.prompts == [wanted]
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from crag.errors import DataError
-from crag.papers.bench.cache import Cache, CachedSearcher, cached
 from crag.papers.bench.corpus import CorpusSearcher
 from crag.papers.bench.experiments import plan
 from crag.papers.bench.report import outcomes, results
+from crag.papers.bench.resources import asked_once
 from crag.papers.bench.runner import Answerer, RowFile, RunResult, run
 from crag.papers.bench.summary import summarise
 from crag.parts import Passage, is_reading
 from crag.runtime.evaluator_calls import scores_of
-from crag.testing import FakeEvaluator, FakeReadingEvaluator, FakeSearcher
+from crag.testing import FakeEvaluator, FakeReadingEvaluator
 from tests.papers.bench.chat_server import ChatServer, chatting
-from tests.papers.bench.runs import HITS, answerer, examples, experiment, variant
+from tests.papers.bench.runs import answerer, examples, experiment, variant
 
 COMPARED = experiment(variant("rag"), variant("crag"), variant("binary_llm"))
 
@@ -29,16 +29,16 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-def ran(folder: Path, by: Answerer, *, again: bool = False, concurrency: int = 3) -> RunResult:
+def ran(folder: Path, by: Answerer) -> RunResult:
     units = plan(COMPARED, examples(folder))
     with RowFile(folder / "rows.jsonl") as rows:
-        return run(units, rows, by, again=again, concurrency=concurrency)
+        return run(units, rows, by, concurrency=3)
 
 
 def table(folder: Path) -> str:
     with RowFile(folder / "rows.jsonl") as rows:
         lines = summarise(COMPARED, examples(folder), rows.rows)
-    return results(COMPARED, lines) + outcomes(lines)
+    return results(lines) + outcomes(lines)
 
 
 def test_every_unit_leaves_one_row(tmp_path: Path, server: ChatServer) -> None:
@@ -57,63 +57,29 @@ def test_what_is_finished_is_not_asked_again(tmp_path: Path, server: ChatServer)
     assert table(tmp_path) == first
 
 
-def test_lost_rows_are_written_again_from_the_cache(tmp_path: Path, server: ChatServer) -> None:
-    cache = Cache(tmp_path / "cache.sqlite")
-    ran(tmp_path, answerer(server.url, cache=cache))
-    first, asked = table(tmp_path), len(server.prompts)
+def test_a_line_that_was_cut_off_and_failed_rows_are_answered_again(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    ran(tmp_path, answerer(server.url))
+    first = table(tmp_path)
     lines = (tmp_path / "rows.jsonl").read_text().splitlines()
+    lines[0] = lines[0].replace('"outcome": "answered"', '"outcome": "failed"')
     (tmp_path / "rows.jsonl").write_text("\n".join(lines[:5]) + "\n" + lines[5][:30])
-    ended = ran(tmp_path, answerer(server.url, cache=cache))
-    cache.close()
-    assert (ended.resumed, ended.answered) == (5, 7)
-    assert len(server.prompts) == asked
+    ended = ran(tmp_path, answerer(server.url))
+    assert (ended.resumed, ended.answered) == (4, 8)
     assert table(tmp_path) == first
 
 
-def test_scores_and_hits_are_asked_for_once(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "cache.sqlite")
-    evaluator, searcher = FakeEvaluator({"a": 0.5, "b": float("nan")}), FakeSearcher(HITS)
-    judge = cached(evaluator, cache, "fake")
-    assert judge.score("q", ["a", "a", "b"])[:2] == [0.5, 0.5]
-    assert judge.score("q", ["a"]) == [0.5]
-    judge.score("q", ["b"])
-    assert [texts for _, texts in evaluator.calls] == [["a", "b"], ["b"]]
-    assert scores_of(judge, "q", [Passage("", "a")]) == [0.5]
-    assert len(evaluator.calls) == 2
-    assert not is_reading(judge)
+@pytest.mark.parametrize("reads", [False, True])
+def test_an_evaluator_is_asked_once_about_each_text(*, reads: bool) -> None:
+    evaluator = FakeReadingEvaluator(0.9, "red") if reads else FakeEvaluator({"red": 0.5})
+    judge = asked_once(evaluator)
+    assert is_reading(judge) is reads
     assert judge.thresholds == evaluator.thresholds
-    hits = CachedSearcher(searcher, cache, "fake")
-    assert hits.search("red", 5) == HITS
-    hits.search("red", 1)
-    assert searcher.queries == ["red", "red"]
-    cache.close()
-
-
-def test_an_evaluator_that_reads_does_so_with_a_cache_too(tmp_path: Path) -> None:
-    """The strips of a benchmark are scored as those of `crag ask`: by readings of documents."""
-    cache, evaluator = Cache(tmp_path / "cache.sqlite"), FakeReadingEvaluator(0.9, "red")
-    judge = cached(evaluator, cache, "reads")
-    assert is_reading(judge)
-    assert judge.quote_threshold == evaluator.quote_threshold
     passages = [Passage("", "A red one."), Passage("", "A blue one."), Passage("", "A red one.")]
-    read = judge.read("q", passages)
-    read[0]["evidence"] = ""
-    again = cached(evaluator, cache, "reads")
-    assert is_reading(again)
-    readings = FakeReadingEvaluator(0.9, "red").read("q", passages)
-    assert again.read("q", passages) == judge.read("q", passages) == readings
-    assert len(evaluator.calls) == 1
-    cache.close()
-
-
-def test_no_key_enters_the_cache(
-    tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-indeed")
-    cache = Cache(tmp_path / "cache.sqlite")
-    ran(tmp_path, answerer(server.url, cache=cache))
-    cache.close()
-    assert all(b"very-secret" not in file.read_bytes() for file in tmp_path.glob("*"))
+    scores = scores_of(judge, "q", passages)
+    assert scores == scores_of(judge, "q", passages) == scores_of(evaluator, "q", passages)
+    assert len(evaluator.calls) == 2  # One of the judge's, and that of the line above.
 
 
 def test_rows_of_another_program_are_not_mixed_in(tmp_path: Path, server: ChatServer) -> None:

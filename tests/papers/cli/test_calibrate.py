@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from crag.errors import CragError, TrainingError
+from crag.errors import CragError
 from crag.evaluators import ReaderEvaluator, load_evaluator, packaged_reader
 from crag.models.model_card import ModelCard, read_card
 from crag.papers.cli import app
@@ -75,35 +75,11 @@ def test_a_service_is_asked_with_its_token(pairs: Path) -> None:
         assert {asked["authorization"] for asked in server.requests} == {"Bearer a-token"}
 
 
-def test_thresholds_tables_hint_and_pictures_are_shown(pairs: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "pictures"
-    shown = call(pairs, "--evaluator", WORDS, "--pictures", folder)
+def test_thresholds_table_and_hint_are_shown(pairs: Path) -> None:
+    shown = call(pairs, "--evaluator", WORDS)
     assert "32 questions, 48 texts, 16 relevant" in shown
     assert "judged ambiguous" in shown
-    assert "usable discarded" in shown
     assert "use them: crag ask --set upper=" in shown
-    assert len(list(folder.glob("*.png"))) == 3
-
-
-def test_json_is_one_object(pairs: Path) -> None:
-    shown = call(pairs, "--evaluator", WORDS, "--json")
-    report = json.loads(shown)
-    assert shown.count("\n") == 1
-    assert report["thresholds"]["lower"] <= report["thresholds"]["upper"]
-    assert set(report) >= {"precision", "discarded", "confusion", "metrics", "notes", "card"}
-    assert report["calibration"]["aim"].startswith("at least 0.92 of the questions judged Correct")
-    assert report["card"] is None
-    assert "evidence" not in report
-
-
-def test_shuffled_labels_are_refused_and_nothing_is_written(pairs: Path, tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in pairs.read_text().splitlines()]
-    for number, row in enumerate(rows):
-        row["label"] = number // 3 % 2
-    pairs.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(TrainingError, match="cannot calibrate"):
-        call(pairs, "--evaluator", WORDS, "--pictures", tmp_path / "pictures")
-    assert not any((tmp_path / "pictures").iterdir())
 
 
 @pytest.mark.parametrize(
@@ -112,10 +88,6 @@ def test_shuffled_labels_are_refused_and_nothing_is_written(pairs: Path, tmp_pat
         (["--precision", "1.5"], "precision 1.5"),
         (["--evaluator", "t6"], "t6"),
         (["--evaluator", WORDS, "--write"], "has no card.json to write the thresholds into"),
-        (
-            ["--pictures", "/dev/null/charts"],
-            "no picture can be written to /dev/null/charts",
-        ),
     ],
 )
 def test_bad_options_are_errors_with_the_fix(pairs: Path, options: list[str], message: str) -> None:
@@ -126,7 +98,7 @@ def test_bad_options_are_errors_with_the_fix(pairs: Path, options: list[str], me
 def test_thresholds_go_into_the_card_of_a_folder_and_leave_the_rest(
     pairs: Path, tmp_path: Path
 ) -> None:
-    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs], resamples=5).calibration
+    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs]).calibration
     folder = tmp_path / "evaluator"
     folder.mkdir()
     write_card(folder, ModelCard(kind="cross_encoder", base="a base", max_length=64))
@@ -142,7 +114,7 @@ def test_thresholds_of_the_packaged_reader_are_an_evaluator_of_its_weights(
     pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs], resamples=5).calibration
+    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs]).calibration
     written = write_thresholds("default", report)
     assert written == ".crag/evaluator/card.json"
     evaluator, packaged = load_evaluator(".crag/evaluator"), packaged_reader()

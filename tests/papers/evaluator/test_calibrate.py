@@ -2,15 +2,19 @@
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from crag.correction.action import decide
 from crag.errors import TrainingError
-from crag.models.model_card import Calibration, ModelCard
-from crag.papers.evaluator.calibrate import Report, calibrate
-from crag.papers.evaluator.thresholds import Aim
+from crag.papers.evaluator.calibrate import FEWEST, Aim, Report, calibrate, fit
+from crag.papers.evaluator.evidence import JudgedSet
+from crag.state import ACTIONS
 from crag.testing import FakeEvaluator
 
 TEXTS = 5
@@ -47,38 +51,28 @@ def make(tmp_path: Path) -> Callable[..., Made]:
 @pytest.fixture
 def report(make: Callable[..., Made]) -> Report:
     path, evaluator = make()
-    return calibrate(evaluator, [path], resamples=50)
+    return calibrate(evaluator, [path])
 
 
 def test_it_scores_each_question_once_and_tells_how_far_it_is(make: Callable[..., Made]) -> None:
     path, evaluator = make(questions=40)
     seen: list[tuple[int, int, str]] = []
     aim = Aim(precision=0.7)
-    calibrate(
-        evaluator, [path], aim=aim, resamples=5, progress=lambda *told: seen.append(told)
-    )  # fmt: skip
+    calibrate(evaluator, [path], aim=aim, progress=lambda *told: seen.append(told))
     assert len(evaluator.calls) == 40
     assert evaluator.calls[0][1] == [f"T // [0-{n}] words" for n in range(TEXTS)]
     assert seen[-1] == (39, 40, "question 39")
 
 
 def test_the_report_is_of_one_piece(report: Report) -> None:
-    upper, lower = report.thresholds["upper"], report.thresholds["lower"]
+    upper, lower = report.calibration.upper, report.calibration.lower
     assert -1 < lower <= upper < 1
     assert report.precision.low < 0.92 <= report.precision.value < report.precision.high
     assert report.discarded.value <= 0.02
-    assert sum(report.actions.values()) == pytest.approx(1)
-    chosen = sum(row["correct"] for row in report.confusion.values())
-    assert chosen == report.precision.of == round(report.actions["correct"] * 120)
-    assert len(report.trade_off) == 9
+    assert sum(sum(row.values()) for row in report.confusion.values()) == 120
     assert report.metrics["auc"] > 0.9
-    assert report.calibration.thresholds == report.thresholds
     assert report.calibration.questions == 120
     assert report.calibration.data[0].pairs == 600
-    assert report.calibration.quantiles == sorted(report.calibration.quantiles)
-    assert len(report.calibration.quantiles) == 21
-    assert report.shift is None
-    assert report.notes == []
 
 
 def test_shuffled_labels_calibrate_nothing(make: Callable[..., Made]) -> None:
@@ -114,8 +108,8 @@ def sets_with_actions(path: Path, last: str | None = "correct") -> Path:
 def test_the_data_may_say_the_ideal_action(tmp_path: Path) -> None:
     path = sets_with_actions(tmp_path / "sets.jsonl")
     evaluator = FakeEvaluator({"incorrect": -0.8, "correct": 0.8, "ambiguous": 0.1})
-    found = calibrate(evaluator, [path], aim=Aim(discarded=0), resamples=5)
-    assert found.thresholds == pytest.approx({"upper": 0.45, "lower": -0.35})
+    found = calibrate(evaluator, [path], aim=Aim(discarded=0))
+    assert found.calibration.thresholds == pytest.approx({"upper": 0.45, "lower": -0.35})
     assert all(row[action] == 20 for action, row in found.confusion.items())
 
 
@@ -126,38 +120,81 @@ def test_of_texts_that_tie_for_the_best_all_must_be_relevant(make: Callable[...,
         calibrate(coarse, [path])
 
 
-def carded(evaluator: FakeEvaluator, known: list[float]) -> FakeEvaluator:
-    calibration = Calibration(
-        upper=0.5, lower=-0.5, aim="a test", questions=9, data=[], quantiles=known
-    )
-    evaluator.card = ModelCard(  # type: ignore[attr-defined]
-        kind="t5", base="t5-large", calibration=calibration
-    )
-    return evaluator
+SETS = st.lists(
+    st.builds(
+        lambda best, usable, right, ideal: JudgedSet(best / 8, usable and right, usable, ideal),
+        st.integers(-8, 8),
+        st.booleans(),
+        st.booleans(),
+        st.sampled_from(ACTIONS),
+    ),
+    min_size=1,
+    max_size=40,
+)
+SHARES = st.sampled_from([0.0, 0.02, 0.1, 0.25, 0.5, 0.9])
 
 
-def test_shifted_scores_are_noted_and_resampled_ones_are_not(
-    make: Callable[..., Made], report: Report
+def every_threshold(sets: list[JudgedSet]) -> list[float]:
+    scores = sorted({one.best for one in sets})
+    return [scores[0] - 1, *((a + b) / 2 for a, b in pairwise(scores)), scores[-1] + 1]
+
+
+def at_or_above(sets: list[JudgedSet], threshold: float) -> list[JudgedSet]:
+    return [one for one in sets if one.best >= threshold]
+
+
+def precise(sets: list[JudgedSet], threshold: float, precision: float) -> bool:
+    judged = at_or_above(sets, threshold)
+    right = sum(one.right for one in judged)
+    return len(judged) >= FEWEST and right >= precision * len(judged) - 1e-9
+
+
+def discarded(sets: list[JudgedSet], threshold: float) -> int:
+    return sum(one.usable and one.best < threshold for one in sets)
+
+
+def by_search(sets: list[JudgedSet], aim: Aim) -> tuple[float, float] | None:
+    """Read the two aims word by word, over all thresholds."""
+    places = every_threshold(sets)
+    uppers = [t for t in places if precise(sets, t, aim.precision)]
+    if not uppers:
+        return None
+    allowed = aim.discarded * sum(one.usable for one in sets) + 1e-9
+    upper, lower = min(uppers), max(t for t in places if discarded(sets, t) <= allowed)
+    if lower <= upper:
+        return upper, lower
+
+    def wrong(threshold: float) -> int:
+        judged = at_or_above(sets, threshold)
+        return sum(not one.right for one in judged) + discarded(sets, threshold)
+
+    one = min((t for t in uppers if t <= lower), key=wrong)
+    return one, one
+
+
+def actions(sets: list[JudgedSet], upper: float, lower: float) -> list[str]:
+    return [decide([one.best], upper, lower) for one in sets]
+
+
+@settings(deadline=None)
+@given(SETS, st.sampled_from([0.3, 0.5, 0.75, 0.92, 1.0]), SHARES)
+def test_shares_are_fitted_as_a_search_through_everything_does(
+    sets: list[JudgedSet], precision: float, share: float
 ) -> None:
-    known = report.calibration.quantiles
-    path, evaluator = make(questions=100)
-    alike = calibrate(carded(evaluator, known), [path], resamples=5)
-    assert alike.shift is not None
-    assert alike.shift < 0.1
-    assert alike.notes == []
-    path, evaluator = make(shifted=0.4)
-    aim = Aim(precision=0.7)
-    other = calibrate(carded(evaluator, known), [path], aim=aim, resamples=5)
-    assert other.shift is not None
-    assert other.shift > 0.3
-    assert other.notes[0].startswith("domain shift: ")
+    aim = Aim(precision=precision, discarded=share)
+    expected = by_search(sets, aim)
+    if expected is None:
+        with pytest.raises(TrainingError, match=r"no upper threshold|too few"):
+            fit(sets, aim)
+        return
+    found = fit(sets, aim)
+    assert found["lower"] <= found["upper"]
+    assert actions(sets, **found) == actions(sets, *expected)
 
 
-def test_questions_without_relevant_text_are_missed(make: Callable[..., Made]) -> None:
-    path, evaluator = make()
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    usable = {row["question"] for row in rows if row["label"]}
-    write_rows(path, [row for row in rows if row["question"] in usable])
-    found = calibrate(evaluator, [path], resamples=5)
-    assert found.notes[0].startswith("0 of")
-    assert "when to choose Incorrect" in found.notes[0]
+def test_an_aim_out_of_reach_names_the_best_precision_and_its_questions() -> None:
+    sets = [JudgedSet(n / 100, n % 4 != 0, usable=True, ideal="correct") for n in range(100)]
+    with pytest.raises(TrainingError, match=r"0\.99 .*best is 0\.818 of 11 questions, from 0\.885"):
+        fit(sets, Aim(precision=0.99))
+    with pytest.raises(TrainingError, match="5 questions are too few"):
+        fit(sets[:5], Aim())

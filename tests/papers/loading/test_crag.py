@@ -9,10 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crag.errors import DataError
-from crag.papers.loading.alignment import Moved, align
+from crag.papers.loading.alignment import Alignment, Moved, align
 from crag.papers.loading.read import load_examples
 
 Folder = Callable[..., Path]
+
+
+def fitted(found: Alignment, lines: list[str]) -> list[str]:
+    return ["" if place is None else lines[place] for place in found.places]
 
 
 def test_a_sound_folder_needs_no_repair(
@@ -39,31 +43,20 @@ def test_knowledge_shifted_by_one_line_as_published_for_arc_is_moved(
     (folder / "ref" / "incorrect").write_bytes("\n".join(lines).encode())
     loaded = load_examples(folder, "popqa")
     assert [one.knowledge["external"] for one in loaded.examples] == passages
-    assert "incorrect: 8 carriage returns within lines are read as spaces" in loaded.notes
-    assert any(note.startswith("incorrect: moved by +1 line") for note in loaded.notes)
+    assert "popqa: incorrect: 8 carriage returns within lines are read as spaces" in loaded.notes
+    assert any(note.startswith("popqa: incorrect: moved by +1 line") for note in loaded.notes)
 
 
-def test_halves_of_different_questions_are_joined_anew(
-    crag_folder: Folder, passages: list[str]
-) -> None:
+def test_both_texts_of_a_question_are_joined_anew(crag_folder: Folder, passages: list[str]) -> None:
     """The published file of ARC joins each question with the web text of the one before."""
-    moved = ["", *passages[:-1]]
-    lines = [
-        f"Knowledge1: {one} {one} [sep] Knowledge2: {two}"
-        for one, two in zip(passages, moved, strict=True)
-    ]
-    folder = crag_folder(ambiguous=lines)
-    loaded = load_examples(folder, "popqa")
+    loaded = load_examples(
+        crag_folder(ambiguous=["Knowledge1: a [sep] Knowledge2: b"] * 8), "popqa"
+    )
     wanted = (
         f"Knowledge1: {passages[3]} [sep] Knowledge2: "
         "Dominick Bellizzi: Dominick Bellizzi is known as a jockey."
     )
     assert loaded.examples[3].knowledge["combined"] == wanted
-    note = "ambiguous: not the two texts of the question, joined anew: 8 (line 1, 2, 3, 4, 5 …)"
-    assert note in loaded.notes
-    (folder / "ref" / "incorrect").unlink()
-    with pytest.raises(DataError, match="halves belong to different questions; put 'correct'"):
-        load_examples(folder, "popqa")
 
 
 def test_missing_marks_and_empty_lines_as_published_for_pubhealth_are_named(
@@ -75,14 +68,10 @@ def test_missing_marks_and_empty_lines_as_published_for_pubhealth_are_named(
     lines[6] = "#"
     loaded = load_examples(crag_folder(incorrect=lines), "popqa")
     assert loaded.examples[2].knowledge["external"] == passages[2][6:]
-    assert loaded.examples[2].extra["unmarked"] == ["external"]
-    assert all("unmarked" not in example.extra for example in loaded.examples[3:])
     assert "external" not in loaded.examples[5].knowledge
-    assert (
-        "incorrect: without the mark '#', so the text may begin in the middle: 1 (line 3)"
-        in loaded.notes
-    )
-    assert "incorrect: no knowledge for the question: 2 (line 6, 7)" in loaded.notes
+    told = "popqa: incorrect: without the mark '#', so the text may begin in the middle: 1 (line 3)"
+    assert told in loaded.notes
+    assert "popqa: incorrect: no knowledge for the question: 2 (line 6, 7)" in loaded.notes
 
 
 def test_knowledge_of_another_task_stops_the_run(crag_folder: Folder) -> None:
@@ -100,29 +89,9 @@ def test_a_range_of_lines_of_neighbours_is_moved_and_named(
     loaded = load_examples(crag_folder(correct=lines), "popqa")
     texts = [one.knowledge.get("internal", "") for one in loaded.examples]
     assert texts == [*passages[:2], "", *passages[3:]]
-    moved = "correct: questions 4 to 5 had lines of their neighbours: moved by -1 line"
+    moved = "popqa: correct: questions 4 to 5 had lines of their neighbours: moved by -1 line"
     assert moved in loaded.notes
-    assert "correct: no knowledge for the question: 1 (line 3)" in loaded.notes
-
-
-def test_as_published_the_lines_are_those_of_the_official_program(
-    crag_folder: Folder, questions: list[str], passages: list[str]
-) -> None:
-    """Marks, empty lines and neighbours stay; a lone carriage return ends a line."""
-    lines = ["", *(f"#{one}" for one in passages)]
-    lines[4] += "\rMore of it."
-    path = crag_folder(incorrect=None, sources=[*questions[:3], "  Who  is it? ", *questions[4:]])
-    file = path / "ref" / "incorrect"
-    file.write_bytes("".join(f"{line}\n" for line in lines).encode())
-    loaded = load_examples(path, "popqa", as_published=True)
-    web = [one.knowledge["external"] for one in loaded.examples]
-    assert web == ["", *lines[1:4], f"#{passages[3]}", "More of it.", *lines[5:7]]
-    assert loaded.examples[0].knowledge["internal"] == f"#{passages[0]}"
-    assert loaded.examples[3].question == "Who  is it?"
-    assert (
-        "incorrect: as the official program reads it, nothing repaired: 10 lines for 8 questions"
-        in loaded.notes
-    )
+    assert "popqa: correct: no knowledge for the question: 1 (line 3)" in loaded.notes
 
 
 def test_the_evaluation_file_beside_gives_answers_ids_and_passages(
@@ -191,8 +160,8 @@ def test_any_shift_by_a_line_is_found(corpus: tuple[list[str], list[str]], shift
     questions, texts = corpus
     lines = {-1: texts[1:], 0: texts, 1: ["", *texts]}[shift]
     found = align(questions, lines)
-    assert (found.shift, found.checked) == (shift, True)
-    moved = found.fitted(lines)
+    assert found.shift == shift
+    moved = fitted(found, lines)
     assert moved[max(0, -shift) :] == texts[max(0, -shift) :]
     assert len(moved) == len(questions)
 
@@ -209,7 +178,7 @@ def test_a_line_that_is_lost_or_doubled_within_the_file_is_found(
     lines = [*texts[:place], *middle, *rest]
     lost = [] if doubled else [place]
     wanted = ["" if number in lost else text for number, text in enumerate(texts)]
-    assert align(questions, lines).fitted(lines) == wanted
+    assert fitted(align(questions, lines), lines) == wanted
 
 
 def test_a_range_between_a_lost_and_a_doubled_line_is_named() -> None:
@@ -221,4 +190,4 @@ def test_a_range_between_a_lost_and_a_doubled_line_is_named() -> None:
     assert len(lines) == len(questions)
     assert found.shift == 0
     assert found.moved == (Moved(186, 238, -1),)
-    assert found.fitted(lines) == [*texts[:185], "", *texts[186:]]
+    assert fitted(found, lines) == [*texts[:185], "", *texts[186:]]

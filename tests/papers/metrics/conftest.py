@@ -35,12 +35,11 @@ def row() -> Callable[..., dict[str, Any]]:
             "knowledge": "",
             "citations": [],
             "knowledge_words": 0,
-            "documents_words": 0,
             "retrieved_holds_answer": None,
             "knowledge_holds_answer": None,
             "usage": {},
             "seconds": 0.0,
-            "reflection": None,
+            "retrieved": None,
         }
         return fields | changed
 

@@ -38,13 +38,6 @@ def test_recall_before_and_after(
     assert all(metric.score(labelled, measured) is None for metric in metrics)
 
 
-def test_words(example: Make, row: Make) -> None:
-    measured = row(knowledge_words=30, documents_words=120)
-    assert METRICS["knowledge_words"].score(example(), measured) == 30.0
-    assert METRICS["words_kept"].score(example(), measured) == 0.25
-    assert METRICS["words_kept"].score(example(), row(knowledge_words=30)) is None
-
-
 @pytest.mark.parametrize(
     ("scores", "of_set", "of_documents"),
     [
@@ -77,14 +70,6 @@ def test_labels_of_documents_come_before_titles(example: Make) -> None:
     assert relevance(example(documents=labelled, gold_titles=("Bob",))) == [True, False]
     assert relevance(example(documents=TITLED)) is None
     assert relevance(example(gold_titles=("Ada",))) is None
-
-
-def test_actions(example: Make, row: Make) -> None:
-    given = example(extra={"action": "ambiguous"})
-    assert METRICS["action_accuracy"].score(given, row(action="ambiguous")) == 1.0
-    assert METRICS["action_accuracy"].score(given, row(action="correct")) == 0.0
-    assert METRICS["action_accuracy"].score(given, row(action="")) is None
-    assert METRICS["action_accuracy"].score(example(), row(action="correct")) is None
 
 
 def test_what_was_spent(example: Make, row: Make) -> None:
@@ -215,14 +200,3 @@ def test_a_missing_package_is_named_with_its_command(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingPackageError, match=f"Run: pip install {package}"):
         call((example("asqa", extra={"reference": "France."}), row("France")))
-
-
-@pytest.mark.parametrize(
-    ("reflection", "value"),
-    [({"retrieved": True}, 1.0), ({"retrieved": False}, 0.0), ({}, None), (None, None)],
-)
-def test_retrieval_frequency_counts_what_was_decided(
-    example: Any, row: Any, reflection: Any, value: float | None
-) -> None:
-    metric = METRICS["retrieval_frequency"]
-    assert metric.score(example(), row(reflection=reflection)) == value

@@ -145,7 +145,7 @@ def test_the_commands_below_use_what_was_trained(tmp_path: Path) -> None:
             # A model of three steps never ends its reply, which counts as a row that failed.
             assert done.returncode < 2, f"{arguments}: {done.stderr}"
         ran.append(" ".join(arguments[:2]))
-    bench = "bench papers/tables/reflection_popqa.toml"
+    bench = "bench papers/tables/reflection.toml:reflection_popqa"
     assert ran == ["ask QUESTION", bench, bench]
     for name, row in (("full", "self-rag"), ("no_retriever", "no retriever")):
         report = (tmp_path / "runs" / name / "report.md").read_text().lower()
