@@ -64,19 +64,17 @@ def save_model(
 ) -> None:
     """Write model and tokenizer, then the card; files are renamed only when all are complete.
 
-    Adapters are merged into the weights. `weights` are the whole ones of a model of which each
-    process holds a shard.
+    `weights` are the whole ones of a model of which each process holds a shard.
 
     Raises:
         TrainingError: the disk is full, or `output` cannot be written to.
     """
-    merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     folder = output / ".new"
     with outside_faults(output):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         try:
-            merged.save_pretrained(folder, state_dict=weights)
+            model.save_pretrained(folder, state_dict=weights)
             tokenizer.save_pretrained(folder)
             for old in [output / CARD, *output.glob("*.safetensors*")]:
                 old.unlink(missing_ok=True)

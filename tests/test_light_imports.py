@@ -11,7 +11,7 @@ import crag.reflection.backends
 
 HEAVY = {
     "torch", "transformers", "sentence_transformers", "sentencepiece", "sklearn", "scipy",
-    "accelerate", "peft", "matplotlib", "PIL", "bm25s", "mauve", "rouge_score", "nltk", "ray",
+    "accelerate", "matplotlib", "PIL", "bm25s", "mauve", "rouge_score", "nltk", "ray",
     "langgraph_cli", "starlette", "langchain_community", "psycopg",
     "onnxruntime", "chromadb", "langchain_openai", "openai", "snowballstemmer",
 }  # fmt: skip

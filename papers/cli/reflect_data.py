@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crag.cli.options import JsonOption
-from crag.cli.terminal import assigned, environment, print_json, progress_bar, safe, say
+from crag.cli.terminal import assigned, environment, print_json, safe, say
 from crag.errors import SettingsError, TrainingError
 from crag.papers.cli.command import command, group_of_commands
 from crag.papers.cli.options import (
@@ -62,22 +62,10 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
             help="passages, keep_without_retrieval, irrelevant, unsupported, seed.",
         ),
     ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="Device of the critic. Default: CUDA if there is one.")
-    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Insert passages and the critic's tokens into outputs (Alg. 2); run it again to resume."""
-    from crag.models.model_card import CARD
-    from crag.papers.loading.records import (
-        Ledger,
-        digest_of,
-        file_digest,
-        ledger_of,
-        read_records,
-        require_replaceable,
-        write_records,
-    )
+    """Insert passages and the critic's tokens into outputs (Alg. 2)."""
+    from crag.papers.loading.records import read_records, require_replaceable, write_records
     from crag.papers.self_rag import generator_data as records
     from crag.papers.training import valid_recipe
 
@@ -87,42 +75,31 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if (critic is None) == (not truth):
         allowed = "give a critic's folder, or --truth with the files the pairs were made from"
         raise SettingsError("--critic", critic, allowed)
-    judge = _judge(critic, truth or [], pairs, device)
-    retrieve, passages = _retriever(location, rules.passages)
-    judging = truth or [path for path in [critic / CARD if critic else None] if path]
-    run = {
-        "rules": rules.model_dump(mode="json"), "pairs": digest_of(pairs), "passages": passages,
-        "critic": [file_digest(path) for path in judging],
-    }  # fmt: skip
-    with Ledger(ledger_of(output), run) as ledger:
-        with progress_bar("critiquing", quiet=as_json) as advance:
-            made = records.generator_data(pairs, judge, retrieve, rules, ledger, advance)
-        if not made.records:
-            told = ", ".join(f"{count} {reason}" for reason, count in made.rejected.items())
-            message = f"no record could be made: {told}. Change the data, the index or the critic"
-            raise TrainingError(message)
-        write_records(output, made.records)
-        ledger.remove()
+    judge, retrieve = _judge(critic, truth or [], pairs), _retriever(location, rules.passages)
+    made = records.generator_data(pairs, judge, retrieve, rules)
+    if not made.records:
+        told = ", ".join(f"{count} {reason}" for reason, count in made.rejected.items())
+        message = f"no record could be made: {told}. Change the data, the index or the critic"
+        raise TrainingError(message)
+    write_records(output, made.records)
     shares = dict(records.label_shares(made.records))
     told_of = {"records": len(made.records), "tokens": shares, "rejected": made.rejected}
     _show(output, told_of, as_json=as_json)
 
 
-def _judge(
-    critic: Path | None, truth: list[Path], pairs: "list[Pair]", device: str | None
-) -> "Judging":
+def _judge(critic: Path | None, truth: list[Path], pairs: "list[Pair]") -> "Judging":
     """Return the critic, or else what knows the truth of the files the pairs were made from."""
     from crag.papers.self_rag.critic import load_critic
     from crag.papers.self_rag.truth_critic import TruthCritic
     from crag.papers.self_rag.truths import read_truths
 
     if critic is not None:
-        return load_critic(critic, device=device)
+        return load_critic(critic)
     return TruthCritic([one for path in truth for one in read_truths(path)], pairs)
 
 
-def _retriever(location: str | None, most: int) -> "tuple[Retrieve, int]":
-    """Return what finds passages in an index, and how many that holds."""
+def _retriever(location: str | None, most: int) -> "Retrieve":
+    """Return what finds passages in an index."""
     from crag.factory.embeddings import choose_encoder
     from crag.index import DocumentIndex, IndexRetriever
     from crag.parts import Passage
@@ -135,7 +112,7 @@ def _retriever(location: str | None, most: int) -> "tuple[Retrieve, int]":
         documents = retriever.invoke(query, k=most)
         return [Passage(str(d.metadata.get("title", "")), d.page_content) for d in documents]
 
-    return retrieve, index.count()
+    return retrieve
 
 
 @command(
@@ -160,7 +137,7 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     concurrency: ConcurrencyOption = 8,
     as_json: JsonOption = False,
 ) -> None:
-    """Make labelled cases for a critic, by rule or with your chat model; run again to resume."""
+    """Make labelled cases for a critic, by rule or with your chat model."""
     from crag.papers.loading.records import require_replaceable, write_records
     from crag.papers.self_rag.critique_cases import LABELS, LabelledCase
     from crag.papers.self_rag.critique_rules import critique_cases, unleaked
@@ -178,7 +155,7 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise TrainingError(message)
     told: dict[str, Any] = {}
     if chat:
-        cases, told = _labelled(cases, output, concurrency, quiet=as_json)
+        cases, told = _labelled(cases, concurrency)
     if cases:
         write_records(output, cases)
     counts = Counter((case.kind, case.label) for case in cases)
@@ -204,29 +181,21 @@ def _limits(most: Mapping[str, object]) -> Mapping[Any, int]:
 
 
 def _labelled(
-    cases: "list[LabelledCase]", output: Path, concurrency: int, *, quiet: bool
+    cases: "list[LabelledCase]", concurrency: int
 ) -> "tuple[list[LabelledCase], dict[str, Any]]":
     """Let the chat model label the cases; return those it labelled, and what came of the rest."""
     from langchain_core.callbacks import get_usage_metadata_callback
 
     from crag.factory.parts import choose_model, choose_prompts
-    from crag.papers.loading.records import Ledger, digest_of, ledger_of
-    from crag.papers.self_rag.critique_labels import chat_judge, label_cases
+    from crag.papers.self_rag.critique_labels import label_cases
 
     place = environment()
     model, prompts = choose_model(place), choose_prompts(place)
     if model is None:
         raise SettingsError("--chat", "on", _NO_MODEL)
     name = str(getattr(model, "model_name", "") or type(model).__name__)
-    judge = chat_judge(model, prompts=prompts, concurrency=concurrency)
-    run = {"model": name, "cases": digest_of(cases), "prompts": repr(prompts)}
-    with Ledger(ledger_of(output), run) as ledger:
-        with (
-            progress_bar("labelling", quiet=quiet) as advance,
-            get_usage_metadata_callback() as used,
-        ):
-            labelled = label_cases(cases, judge, ledger, name=name, progress=advance)
-        ledger.remove()
+    with get_usage_metadata_callback() as used:
+        labelled = label_cases(cases, model, name=name, prompts=prompts, concurrency=concurrency)
     told = {
         "rejected": labelled.rejected,
         "agreement_with_rules": labelled.agreement,

@@ -10,7 +10,7 @@ import typer
 from pydantic import BaseModel
 
 from crag.cli.options import JsonOption
-from crag.cli.terminal import assigned, print_json, print_table, safe, say
+from crag.cli.terminal import assigned, print_json, safe, say
 from crag.papers.cli.command import command, group_of_commands, refuse_overwriting
 from crag.papers.cli.options import (
     CasesArgument,
@@ -129,9 +129,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
             kind: {"cases": one.cases, "accuracy": round(one.accuracy, 4)}
             for kind, one in found.items()
         }
-        confusion = {kind: one.confusion for kind, one in found.items()}
-        changes = {"metrics": card.metrics | metrics, "confusion": confusion}
-        card = card.model_copy(update=changes)
+        card = card.model_copy(update={"metrics": card.metrics | metrics})
     following = f"Next, make a generator's data:\n  crag reflect-data DATA --critic {output}"
     _finish(card, output, following, as_json=as_json)
 
@@ -383,7 +381,4 @@ def _finish(card: Any, output: Path, following: str, *, as_json: bool) -> None:
         say(f"left out: {count:,} {safe(reason)}")
     for name, metrics in plain["metrics"].items():
         say(f"{safe(name)}: " + ", ".join(f"{key} {value:g}" for key, value in metrics.items()))
-    for kind, table in plain.get("confusion", {}).items():
-        rows = ((safe(truth), *map(str, row.values())) for truth, row in table.items())
-        print_table(rows, f"{kind}: judged", *map(safe, table))
     say(f"Written to {safe(output)}. {safe(following)}")

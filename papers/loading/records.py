@@ -2,89 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from crag.errors import DataError, TrainingError
+from crag.errors import DataError
 from crag.papers.saving import outside_faults, replacing
 
 Record = TypeVar("Record", bound=BaseModel)
-
-
-class Ledger:
-    """What an interrupted run has made so far, by key; a line that a kill cut off is removed.
-
-    The first line is `run`, which describes the run: its settings and a digest of its data.
-
-    Raises:
-        TrainingError: the file belongs to a run with another description, or cannot be written.
-    """
-
-    def __init__(self, path: Path, run: Mapping[str, object]) -> None:
-        self._path = path
-        self.made: dict[str, dict[str, Any]] = {}
-        """The records by their `key`, in order."""
-        with outside_faults(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # Without a buffer, which would be written again, and fail again, at the end.
-            self._file = path.open("a+b", buffering=0)
-            self._file.seek(0)
-            lines = self._file.read().split(b"\n")
-            whole = lines[:-1]
-            self._file.truncate(sum(len(line) + 1 for line in whole))
-        if not whole:
-            self._write(dict(run))
-        elif json.loads(whole[0]) != json.loads(json.dumps(dict(run))):
-            self._file.close()
-            message = (
-                f"{path} is of an interrupted run with other options or other data. Continue "
-                "with those, choose another --output, or delete that file"
-            )
-            raise TrainingError(message)
-        for line in whole[1:]:
-            record = json.loads(line)
-            self.made[record["key"]] = record
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._file.close()
-
-    def add(self, key: str, record: Mapping[str, object]) -> None:
-        """Write one record; a process killed after this has it.
-
-        Raises:
-            TrainingError: the disk is full; nothing that was written before is lost.
-        """
-        self.made[key] = {"key": key, **record}
-        self._write(self.made[key])
-
-    def _write(self, record: Mapping[str, object]) -> None:
-        with outside_faults(self._path):
-            line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
-            while line:
-                line = line[self._file.write(line) :]
-
-    def remove(self) -> None:
-        """Delete the file, when the run is finished."""
-        self._file.close()
-        self._path.unlink(missing_ok=True)
-
-
-def ledger_of(output: Path) -> Path:
-    """Return where the ledger of a run is that will write `output`."""
-    return output.with_name(f".{output.name}.run")
 
 
 def write_records(path: Path, records: Iterable[BaseModel]) -> None:

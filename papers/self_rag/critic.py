@@ -1,6 +1,5 @@
 """The critic: tokens of its cases, its judgements, and how often they are right."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from pydantic import ValidationError
 from crag.errors import ModelError, TrainingError
 from crag.models.model_card import CARD
 from crag.papers.self_rag.critique_cases import KINDS, LABELS, Case, LabelledCase, critic_prompt
-from crag.papers.self_rag.language_model import TokenText, padded_left, token_text
+from crag.papers.self_rag.language_model import TokenText, token_text
 from crag.papers.self_rag.language_recipe import LanguageModelCard
 from crag.plain import first_line
 from crag.reflection_tokens import token_ids
@@ -50,54 +49,49 @@ def critic_texts(
 
 
 class Critic:
-    """Judge cases with a trained critic: the likeliest label of each, and the probabilities.
+    """Judge cases with a trained critic: the likeliest label of each.
 
     Raises:
         ModelError: the tokenizer lacks a reflection token.
     """
 
-    def __init__(
-        self, model: Any, tokenizer: Any, *, max_length: int = 512, batch_size: int = BATCH_SIZE
-    ) -> None:
+    def __init__(self, model: Any, tokenizer: Any, *, max_length: int = 512) -> None:
         self._model, self._tokenizer = model.eval(), tokenizer
-        self._numbers = token_ids(tokenizer)
-        self._max_length, self._batch_size = max_length, batch_size
+        self._numbers, self._max_length = token_ids(tokenizer), max_length
 
-    def judge(self, cases: Sequence[Case]) -> list[dict[str, float]]:
-        """Return for each case the probabilities of its kind's labels, which sum to 1.
+    def labels(self, cases: Sequence[Case]) -> list[str]:
+        """Return the likeliest label of each case.
 
         Raises:
             TrainingError: a case is too long even without its evidence.
         """
-        rows = [self._ids(case) for case in cases]
-        judged: dict[int, dict[str, float]] = {}
-        for batch in length_sorted_batches([len(row) for row in rows], self._batch_size):
-            last = self._logits([rows[i] for i in batch])
-            for place, logits in zip(batch, last, strict=True):
+        rows: list[list[int]] = []
+        for case in cases:
+            ids = case_ids(self._tokenizer, case, self._max_length)
+            if ids is None:
+                message = (
+                    f"a case of {len(case.instruction) + len(case.output)} characters exceeds the "
+                    f"critic's {self._max_length} tokens. Shorten instruction and output"
+                )
+                raise TrainingError(message)
+            rows.append(ids)
+        judged: dict[int, str] = {}
+        for batch in length_sorted_batches([len(row) for row in rows], BATCH_SIZE):
+            for place, logits in zip(batch, self._logits([rows[i] for i in batch]), strict=True):
                 labels = LABELS[cases[place].kind]
-                shares = logits[[self._numbers[label] for label in labels]].softmax(-1).tolist()
-                judged[place] = dict(zip(labels, shares, strict=True))
+                best = logits[[self._numbers[label] for label in labels]].argmax()
+                judged[place] = labels[int(best)]
         return [judged[place] for place in range(len(cases))]
-
-    def labels(self, cases: Sequence[Case]) -> list[str]:
-        """Return the likeliest label of each case."""
-        return [max(shares, key=shares.__getitem__) for shares in self.judge(cases)]
-
-    def _ids(self, case: Case) -> list[int]:
-        ids = case_ids(self._tokenizer, case, self._max_length)
-        if ids is None:
-            message = (
-                f"a case of {len(case.instruction) + len(case.output)} characters exceeds the "
-                f"critic's {self._max_length} tokens. Shorten instruction and output"
-            )
-            raise TrainingError(message)
-        return ids
 
     def _logits(self, rows: Sequence[Sequence[int]]) -> Any:
         """Return the logits (rows x vocabulary) of the token after each row."""
         import torch
 
-        ids, mask = (tensor.to(self._model.device) for tensor in padded_left(rows))
+        device, width = self._model.device, max(map(len, rows))
+        ids = torch.tensor([[0] * (width - len(row)) + list(row) for row in rows], device=device)
+        mask = torch.tensor(
+            [[0] * (width - len(row)) + [1] * len(row) for row in rows], device=device
+        )
         with torch.inference_mode():
             output = self._model(
                 input_ids=ids,
@@ -109,8 +103,8 @@ class Critic:
         return output.logits[:, -1].float()
 
 
-def load_critic(folder: Path, *, device: str | None = None, batch_size: int = BATCH_SIZE) -> Critic:
-    """Load a critic that `crag train critic` has saved.
+def load_critic(folder: Path) -> Critic:
+    """Load a critic that `crag train critic` has saved, onto CUDA where there is one.
 
     Raises:
         ModelError: there is none in `folder`, or it cannot be loaded.
@@ -118,7 +112,7 @@ def load_critic(folder: Path, *, device: str | None = None, batch_size: int = BA
     from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    where = find_device(device, partial(ModelError, str(folder), "unknown"))
+    where = find_device(None, partial(ModelError, str(folder), "unknown"))
     try:
         card = LanguageModelCard.model_validate_json((folder / CARD).read_bytes())
         tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -127,7 +121,7 @@ def load_critic(folder: Path, *, device: str | None = None, batch_size: int = BA
         message = f"it is no critic: {first_line(error)}. Give the folder of crag train critic"
         raise ModelError(str(folder), "unknown", message) from error
     most = int(str(card.recipe.get("max_length", 512)))
-    return Critic(model.to(where), tokenizer, max_length=most, batch_size=batch_size)
+    return Critic(model.to(where), tokenizer, max_length=most)
 
 
 class Agreement(NamedTuple):
@@ -135,21 +129,12 @@ class Agreement(NamedTuple):
 
     cases: int
     accuracy: float
-    confusion: dict[str, dict[str, int]]
-    """True label, then label given: how many cases."""
 
 
 def agreement(cases: Sequence[LabelledCase], given: Sequence[str]) -> Mapping[str, Agreement]:
-    """Return for each kind that occurs the accuracy and the confusion table."""
-    counts = Counter(
-        (case.kind, case.label, label) for case, label in zip(cases, given, strict=True)
-    )
-    found: dict[str, Agreement] = {}
-    for kind in KINDS:
-        labels = LABELS[kind]
-        table = {truth: {label: counts[kind, truth, label] for label in labels} for truth in labels}
-        total = sum(sum(row.values()) for row in table.values())
-        if total:
-            right = sum(table[label][label] for label in labels)
-            found[kind] = Agreement(total, right / total, table)
-    return found
+    """Return for each kind that occurs how many cases there are, and the share that is right."""
+    right: Mapping[str, list[bool]] = {kind: [] for kind in KINDS}
+    for case, label in zip(cases, given, strict=True):
+        right[case.kind].append(case.label == label)
+    judged = {kind: found for kind, found in right.items() if found}
+    return {kind: Agreement(len(one), sum(one) / len(one)) for kind, one in judged.items()}

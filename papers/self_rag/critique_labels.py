@@ -7,16 +7,15 @@ creation). The cases, in papers/prompts/critic_cases.jsonl, are ours.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel, Field, create_model
 
 import crag.papers
-from crag.papers.loading.records import Ledger, read_objects
+from crag.papers.loading.records import read_objects
 from crag.papers.self_rag.critique_cases import (
     KINDS,
     LABELS,
@@ -28,7 +27,7 @@ from crag.papers.self_rag.critique_cases import (
 )
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
-from crag.reflection.backends.prompted import Call, FormAsker, Said
+from crag.reflection.backends.prompted import Call, FormAsker
 
 NO_LABEL = "the reply is no label of its kind"
 _REASONS = {
@@ -38,21 +37,8 @@ _REASONS = {
 }
 
 
-class Judgement(NamedTuple):
-    """What a judge said of one case."""
-
-    label: str
-    """Empty if the judge gave none that can be used."""
-    problem: str = ""
-    """Why there is no label, in a few words; equal problems are counted together."""
-
-
-Judge = Callable[[Sequence[Case]], Sequence[Judgement]]
-"""Judges cases and returns one judgement for each, in order."""
-
-
 class Labelled(NamedTuple):
-    """What a judge made of the cases."""
+    """What a chat model made of the cases."""
 
     cases: list[LabelledCase]
     rejected: dict[str, int]
@@ -61,70 +47,36 @@ class Labelled(NamedTuple):
     """For each kind: the share of the labels that are those of the rule."""
 
 
-def label_cases(  # noqa: PLR0913 - a run has these options
+def label_cases(
     cases: Sequence[LabelledCase],
-    judge: Judge,
-    ledger: Ledger,
+    model: ChatModel,
     *,
-    name: str,
-    batch: int = 32,
-    attempts: int = 3,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    name: str = "",
+    prompts: Prompts = PACKAGED,
+    concurrency: int = 8,
 ) -> Labelled:
-    """Replace the label of each case by that of a judge, `batch` cases at a time.
-
-    A case without a usable label is asked for again, `attempts` times in all, and then rejected for
-    the last reason. What the ledger holds is not asked for again.
-    """
-    waiting = [case for case in cases if case.key not in ledger.made]
-    for start in range(0, len(waiting), batch):
-        asked: Sequence[Case] = waiting[start : start + batch]
-        for attempt in range(attempts):
-            judged = list(zip(asked, judge(asked), strict=True)) if asked else []
-            for case, said in judged:
-                if said.label in LABELS[case.kind]:
-                    ledger.add(case.key, {"label": said.label})
-                elif attempt == attempts - 1:
-                    ledger.add(case.key, {"label": "", "problem": said.problem or NO_LABEL})
-            asked = [case for case in asked if case.key not in ledger.made]
-        progress(len(ledger.made), len(cases))
-    made = [(case, ledger.made[case.key]) for case in cases]
-    labelled = [(case, one["label"]) for case, one in made if one["label"]]
-    kinds = Counter(case.kind for case, _ in labelled)
-    same = Counter(case.kind for case, label in labelled if label == case.label)
-    return Labelled(
-        [case.model_copy(update={"label": label, "source": name}) for case, label in labelled],
-        dict(Counter(one["problem"] for _, one in made if not one["label"])),
-        {kind: round(same[kind] / count, 4) for kind, count in kinds.items()},
-    )
-
-
-def chat_judge(model: ChatModel, *, prompts: Prompts = PACKAGED, concurrency: int = 8) -> Judge:
-    """Return a judge that asks a chat model for one label a case, all cases at the same time.
-
-    The replies are structured output where the model has it, and JSON otherwise. A first batch of
-    which every call failed raises, since nothing better will follow.
+    """Replace the label of each case by that of a chat model, which is asked once for each.
 
     Raises:
-        ModelError: by the judge, if all calls of its first batch failed.
+        ModelError: no reply can be used.
     """
-    forms = {kind: _form(kind) for kind in KINDS}
     asker = FormAsker(model, concurrency=concurrency)
-    each = RunnableLambda(asker.ask)
-    worked: list[bool] = []
+    labelled: list[LabelledCase] = []
+    rejected: Counter[str] = Counter()
+    same: dict[str, list[bool]] = {}
+    replies = asker.ask_all([_call(case, prompts) for case in cases]) if cases else []
+    for case, said in zip(cases, replies, strict=True):
+        label = f"[{getattr(said.form, 'label', '').strip().strip('[]')}]"
+        if label not in LABELS[case.kind]:
+            rejected[_REASONS.get(said.reply.problem or "", NO_LABEL)] += 1
+            continue
+        labelled.append(case.model_copy(update={"label": label, "source": name}))
+        same.setdefault(case.kind, []).append(label == case.label)
+    agreement = {kind: round(sum(found) / len(found), 4) for kind, found in same.items()}
+    return Labelled(labelled, dict(rejected), agreement)
 
-    def judge(cases: Sequence[Case]) -> list[Judgement]:
-        calls = [_call(case, forms[case.kind], prompts) for case in cases]
-        said = each.batch(calls, {"max_concurrency": concurrency})
-        failed = [one for one in said if one.reply.problem == "failed"]
-        if not worked and len(failed) == len(said):
-            raise asker.failure(failed[0])
-        worked.append(True)
-        return [_judgement(one) for one in said]
 
-    return judge
-
-
+@cache
 def _form(kind: Kind) -> type[BaseModel]:
     # The schema names the labels, but only we refuse others: an error that a client raises while it
     # reads a reply would hide what the reply has cost.
@@ -135,14 +87,14 @@ def _form(kind: Kind) -> type[BaseModel]:
     return create_model(name, reason=(str, reason), label=(str, label))
 
 
-def _call(case: Case, form: type[BaseModel], prompts: Prompts) -> Call:
+def _call(case: Case, prompts: Prompts) -> Call:
     labels = ", ".join(f'"{label.strip("[]")}"' for label in LABELS[case.kind])
     shown = "".join(case_text(case)).replace("</case", "‹/case")
     values = {
         "task": TASKS[case.kind], "labels": labels, "case": shown.strip(),
         "examples": demonstrations()[case.kind],
     }  # fmt: skip
-    return Call(form, prompts.render("critic_label", **values))
+    return Call(_form(case.kind), prompts.render("critic_label", **values))
 
 
 @cache
@@ -155,10 +107,3 @@ def demonstrations() -> dict[Kind, str]:
         text = "".join(case_text(case)).strip()
         shown[case.kind].append(f"<case>\n{text}\n</case>\n{reply}")
     return {kind: "\n\n".join(texts) for kind, texts in shown.items()}
-
-
-def _judgement(said: Said) -> Judgement:
-    label = getattr(said.form, "label", None)
-    if label is not None:
-        return Judgement(f"[{label.strip().strip('[]')}]")
-    return Judgement("", _REASONS.get(said.reply.problem or "", NO_LABEL))

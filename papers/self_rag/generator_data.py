@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crag.answering.outcome import DECLINED
 from crag.errors import DataError
-from crag.papers.loading.records import Ledger, read_records
+from crag.papers.loading.records import read_records
 from crag.papers.self_rag.critique_cases import Case, shown
 from crag.papers.self_rag.reflective_text import fault_of
 from crag.parts import Passage
@@ -137,33 +137,22 @@ class Rejected(Exception):  # noqa: N818 - a pair without a record, no failure
     """A pair of which no record is made; the message is the reason."""
 
 
-def generator_data(  # noqa: PLR0913, PLR0917 - what makes records, and where they are kept
-    pairs: Sequence[Pair],
-    critic: Judging,
-    retrieve: Retrieve,
-    rules: DataRules,
-    ledger: Ledger,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+def generator_data(
+    pairs: Sequence[Pair], critic: Judging, retrieve: Retrieve, rules: DataRules
 ) -> Made:
-    """Make a record of each pair, or reject it for a reason; what the ledger holds is not repeated.
+    """Make a record of each pair, or reject it for a reason.
 
     The same pair becomes the same record, whatever was made before it. Equal pairs are used once.
     """
-    distinct = {f"{pair.asked}\n\n{pair.output}": pair for pair in pairs}
+    distinct = {(pair.asked, pair.output): pair for pair in pairs}
     kept: list[ReflectiveRecord] = []
     rejected: Counter[str] = Counter()
-    for done, (key, pair) in enumerate(distinct.items(), start=1):
-        if key not in ledger.made:
-            try:
-                ledger.add(key, {"output": reflective_output(pair, critic, retrieve, rules)})
-            except Rejected as reason:
-                ledger.add(key, {"problem": str(reason)})
-        made = ledger.made[key]
-        if "output" in made:
-            kept.append(ReflectiveRecord(instruction=pair.asked, output=made["output"]))
-        else:
-            rejected[made["problem"]] += 1
-        progress(done, len(distinct))
+    for pair in distinct.values():
+        try:
+            output = reflective_output(pair, critic, retrieve, rules)
+            kept.append(ReflectiveRecord(instruction=pair.asked, output=output))
+        except Rejected as reason:
+            rejected[str(reason)] += 1
     if len(pairs) > len(distinct):
         rejected["repeated"] = len(pairs) - len(distinct)
     return Made(kept, dict(rejected))

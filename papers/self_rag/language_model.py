@@ -42,7 +42,7 @@ class TokenText(NamedTuple):
 
 
 class TrainedLanguageModel(NamedTuple):
-    """A finished run: the model, perhaps with adapters, and entries of Trainer's log."""
+    """A finished run: the model, and entries of Trainer's log."""
 
     model: Any
     tokenizer: Any
@@ -142,26 +142,6 @@ def _pieces(tokenizer: Any, token: str) -> list[int]:
     return [number for number in ids if number != tokenizer.unk_token_id]
 
 
-def _with_adapters(base: LanguageModel, rank: int) -> Any:
-    """Return the model with LoRA on all linear layers; of the embeddings only new rows train."""
-    require("train", "training with LoRA", "peft")
-    from peft import LoraConfig, TaskType, get_peft_model
-
-    model = base.model
-    tables = _tables(model)
-    tied = tables[0].weight is tables[-1].weight
-    names = [name for name, part in model.named_modules() if part in tables[: 1 if tied else 2]]
-    rows = {name.rpartition(".")[2]: base.added for name in names} if base.added else None
-    config = LoraConfig(
-        task_type=TaskType.CAUSAL_LM, r=rank, lora_alpha=2 * rank, target_modules="all-linear",
-        trainable_token_indices=rows,
-    )  # fmt: skip
-    adapted: Any = get_peft_model(model, config)
-    # With a name, peft compares vocabularies, and saves all embeddings with each checkpoint.
-    adapted.peft_config["default"].base_model_name_or_path = ""
-    return adapted
-
-
 def train_language_model(
     base: LanguageModel,
     recipe: LanguageRecipe,
@@ -192,7 +172,6 @@ def train_language_model(
             "processes: set a multiple of their number"
         )
         raise TrainingError(message)
-    model = _with_adapters(base, recipe.lora_rank) if recipe.method == "lora" else base.model
     if recipe.gradient_checkpointing:
         # transformers renamed it within version 5, and warns of the older name since.
         renamed = getattr(base.model, "activation_checkpointing_enable", None)
@@ -209,7 +188,7 @@ def train_language_model(
         return {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": labels}
 
     trainer = run_training(
-        recipe, model, Visits(order, example), digest.hexdigest(), output,
+        recipe, base.model, Visits(order, example), digest.hexdigest(), output,
         collator=DataCollatorForSeq2Seq(base.tokenizer, label_pad_token_id=IGNORED),
         steps=steps, quiet=quiet,
         gradient_accumulation_steps=recipe.accumulation // processes,
@@ -219,18 +198,7 @@ def train_language_model(
     )  # fmt: skip
     is_sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
     weights = trainer.accelerator.get_state_dict(trainer.model_wrapped) if is_sharded else None
-    trained = TrainedLanguageModel(
-        model, base.tokenizer, trainer.state.log_history, trainer.is_world_process_zero(), weights
-    )
+    history, is_main = trainer.state.log_history, trainer.is_world_process_zero()
+    trained = TrainedLanguageModel(base.model, base.tokenizer, history, is_main, weights)
     trainer.accelerator.end_training()
     return trained
-
-
-def padded_left(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-    """Return ids and mask of rows that all end at the right, as tensors."""
-    import torch
-
-    width = max(map(len, rows))
-    ids = torch.tensor([[0] * (width - len(row)) + list(row) for row in rows])
-    mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
-    return ids, mask

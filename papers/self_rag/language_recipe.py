@@ -24,10 +24,6 @@ class LanguageRecipe(TrainingRecipe):
     """Causal language model: a folder, or an id on the Hugging Face hub."""
     new_rows: NewRows = "words"
     """How embeddings of the added tokens begin: mean of the token's words, or of all embeddings."""
-    method: Literal["full", "lora"] = "full"
-    """Train all weights, or low-rank adapters (LoRA) and the embeddings of the added tokens."""
-    lora_rank: int = Field(default=32, ge=1, le=1024)
-    """Rank of the adapters; used with `method=lora`."""
     epochs: int = Field(default=3, ge=1, le=1000)
     """Number of epochs."""
     steps: int | None = Field(default=None, ge=1)
@@ -99,8 +95,6 @@ class LanguageModelCard(BaseModel):
     """Records that were not used, counted by reason."""
     metrics: dict[str, dict[str, float]] = {}
     """By judgement for a critic; `training` has the first and the last loss."""
-    confusion: dict[str, dict[str, dict[str, int]]] = {}
-    """For a critic: judgement, true label, label given: how many held-out cases."""
     limits: list[str] = []
 
 

@@ -41,7 +41,7 @@ _KIND = {
     IRRELEVANT: "i", **dict.fromkeys(SUPPORT, "s"), **dict.fromkeys(UTILITY, "u"),
 }  # fmt: skip
 _LEGAL = re.compile(r"(?:Nt|R<t>(?:rts|it))(?:t|Nt|Ct|R<t>(?:rts|it))*u\Z")
-"""One letter for a token, `t` for text; as the assembly of Alg. 2 puts them together."""
+"""One letter for a token, `t` for text, `e` for an end or pad; as Alg. 2 puts them together."""
 _RELEASED = re.compile(r"t?(?:[NC]t?|R<t?>(?:rt?s|it?)t?)*u\Z")
 """The same for the released data, which may begin with sentences that were copied without tokens,
 and in which three of the 145,619 records have a token without its sentence."""
@@ -54,38 +54,17 @@ def fault_of(output: str, *, released: bool = False) -> str:
     and a sentence, and IsSup exactly where the passage is relevant; one IsUse at the very end. In
     the `released` data short sentences may come before the first token.
     """
-    letters = _letters(output)
-    if released:
-        return "" if _RELEASED.match(letters or "") else "tokens in an illegal order"
-    if letters is None:
-        return "an end or pad token in the output"
-    unknown = _LIKE_TOKENS.search(_ANY.sub("", _PASSAGE.sub("", output)))
-    checks = (
-        (_opened(letters), "unbalanced paragraph tags"),
-        (unknown, f"an unknown token {unknown.group()}" if unknown else ""),
-        (not letters.replace("t", ""), "no reflection tokens"),
-        (letters[:1] not in {"N", "R"}, "no Retrieve token at the beginning"),
-        (letters.find("u") != len(letters) - 1, "not exactly one IsUse token at the end"),
-        ("t" not in letters.replace("<t>", ""), "no sentence"),
-        (not _LEGAL.match(letters), "tokens in an illegal order"),
-    )
-    return next((fault for found, fault in checks if found), "")
-
-
-def _letters(output: str) -> str | None:
     letters, place = "", 0
     for found in _ANY.finditer(output):
         letters += "t" * bool(output[place : found.start()].strip())
-        if found.group() in {PAD, END}:
-            return None
-        letters += _KIND[found.group()]
+        letters += _KIND.get(found.group(), "e")
         place = found.end()
-    return letters + "t" * bool(output[place:].strip())
-
-
-def _opened(letters: str) -> bool:
-    tags = "".join(letter for letter in letters if letter in "<>")
-    return tags != "<>" * (len(tags) // 2)
+    letters += "t" * bool(output[place:].strip())
+    unknown = _LIKE_TOKENS.search(_ANY.sub("", _PASSAGE.sub("", output)))
+    if unknown and not released:
+        return f"an unknown token {unknown.group()}"
+    legal = _RELEASED if released else _LEGAL
+    return "" if legal.match(letters) else "tokens in an illegal order"
 
 
 def reflective_text(  # noqa: PLR0913 - the record, and how it is learned

@@ -1,14 +1,11 @@
-"""Data for a critic: what the rules make, what a judge makes of it, and what survives a kill."""
+"""Data for a critic: what the rules make, and what is read and left out."""
 
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from crag.errors import TrainingError
-from crag.papers.loading.records import Ledger
 from crag.papers.self_rag.critique_cases import KINDS, LABELS, LabelledCase
-from crag.papers.self_rag.critique_labels import Judgement, label_cases
 from crag.papers.self_rag.critique_rules import critique_cases, without_leaks
 from crag.papers.self_rag.self_contained import self_contained
 from crag.papers.self_rag.truths import read_truths
@@ -110,54 +107,3 @@ def test_tasks_that_need_no_retrieval_are_carried_out_rightly() -> None:
             assert task.output.endswith(f"= {int(left) + int(right)}.")
         if "capital letters" in task.instruction:
             assert task.output.lower() in task.instruction.lower()
-
-
-class Judge:
-    """Refuses every other case, each time it is asked for it."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def __call__(self, asked: list[LabelledCase]) -> list[Judgement]:
-        self.asked += [case.key for case in asked]
-        return [
-            Judgement("", "refused") if int(case.key, 16) % 2 else Judgement(LABELS[case.kind][0])
-            for case in asked
-        ]
-
-
-def test_refused_cases_are_asked_again_then_counted(
-    tmp_path: Path, cases: list[LabelledCase]
-) -> None:
-    judge = Judge()
-    with Ledger(tmp_path / "run", {}) as ledger:
-        made = label_cases(cases, judge, ledger, name="model", batch=8, attempts=3)
-    odd = sum(int(case.key, 16) % 2 for case in cases)
-    assert 0 < odd < len(cases)
-    assert made.rejected == {"refused": odd}
-    assert len(made.cases) == len(cases) - odd
-    assert len(judge.asked) == len(cases) + 2 * odd
-    assert {case.source for case in made.cases} == {"model"}
-    kept = [case for case in cases if not int(case.key, 16) % 2 and case.kind == "utility"]
-    same = sum(case.label == LABELS["utility"][0] for case in kept)
-    assert made.agreement["utility"] == pytest.approx(same / len(kept), abs=1e-4)
-
-
-def test_a_run_killed_anywhere_goes_on_without_repeating_or_losing_a_case(
-    tmp_path: Path, cases: list[LabelledCase]
-) -> None:
-    path, whole = tmp_path / "run", tmp_path / "whole"
-    with Ledger(whole, {"model": "m"}) as ledger:
-        expected = label_cases(cases, Judge(), ledger, name="m", batch=8, attempts=1)
-    content = whole.read_bytes()
-    for cut in range(0, len(content), len(content) // 9):
-        path.write_bytes(content[:cut])
-        judge = Judge()
-        with Ledger(path, {"model": "m"}) as ledger:
-            known = set(ledger.made)
-            made = label_cases(cases, judge, ledger, name="m", batch=8, attempts=1)
-        assert made == expected
-        assert not known & set(judge.asked)
-        assert len(set(judge.asked)) == len(judge.asked) == len(cases) - len(known)
-    with pytest.raises(TrainingError, match="other options"):
-        Ledger(path, {"model": "other"})

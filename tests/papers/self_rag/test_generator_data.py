@@ -1,4 +1,4 @@
-"""Passages and tokens are inserted into outputs as Alg. 2 says, checked, and resumably."""
+"""Passages and tokens are inserted into outputs as Alg. 2 says, and checked."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 from crag.answering.outcome import DECLINED
-from crag.papers.loading.records import Ledger
 from crag.papers.self_rag.critique_cases import Case
 from crag.papers.self_rag.generator_data import (
     DataRules,
-    Made,
     Pair,
     Rejected,
     generator_data,
@@ -137,26 +135,24 @@ PASSAGE = "[Retrieval]<paragraph>T\nx</paragraph>"
         (f"{PASSAGE}[Relevant] A.{FULLY}{BEST}", ""),
         (f"{PASSAGE}[Irrelevant] A.{BEST}", ""),
         (f"[No Retrieval] A.{CONTINUE} B.{BEST}", ""),
-        (f"{PASSAGE}[Relevant] A.{FULLY}", "IsUse"),
-        (f"{PASSAGE}[Relevant] A.{BEST}{FULLY}", "IsUse"),
-        (f"{PASSAGE}[Relevant] A.{FULLY}{BEST}{BEST}", "IsUse"),
+        (f"{PASSAGE}[Relevant] A.{FULLY}", "order"),
+        (f"{PASSAGE}[Relevant] A.{BEST}{FULLY}", "order"),
+        (f"{PASSAGE}[Relevant] A.{FULLY}{BEST}{BEST}", "order"),
         (f"{PASSAGE}[Relevant] A.{BEST}", "order"),
         (f"{PASSAGE}[Irrelevant] A.{FULLY}{BEST}", "order"),
         (f"{PASSAGE} A.{FULLY}{BEST}", "order"),
-        (f"{PASSAGE}[Relevant]{FULLY}{BEST}", "no sentence"),
+        (f"{PASSAGE}[Relevant]{FULLY}{BEST}", "order"),
         (f"[Retrieval][Relevant] A.{FULLY}{BEST}", "order"),
-        (f"[Retrieval]<paragraph>x[Relevant] A.{FULLY}{BEST}", "unbalanced"),
-        (f"[Retrieval]<paragraph><paragraph>x</paragraph>A{BEST}", "unbalanced"),
-        (f"{CONTINUE} A.{BEST}", "beginning"),
-        (f"A.{BEST}", "beginning"),
-        ("A.", "no reflection tokens"),
-        ("", "no reflection tokens"),
-        (f"[No Retrieval] A.</s>{BEST}", "end or pad"),
+        (f"[Retrieval]<paragraph>x[Relevant] A.{FULLY}{BEST}", "order"),
+        (f"{CONTINUE} A.{BEST}", "order"),
+        (f"A.{BEST}", "order"),
+        ("", "order"),
+        (f"[No Retrieval] A.</s>{BEST}", "order"),
         ("[No Retrieval] A.[Utility:6]", "unknown token [Utility:6]"),
         (f"[No Retrieval] A.[no retrieval] B.{BEST}", "unknown token [no retrieval]"),
         (f"{PASSAGE}[Relevant] A.[Supported]{FULLY}{BEST}", "unknown token [Supported]"),
         (f"[Retrieval]<Paragraph>x</Paragraph>[Relevant] A.{FULLY}{BEST}", "unknown token <Para"),
-        (f"Sure.{PASSAGE}[Relevant]A.{FULLY}{BEST}", "beginning"),
+        (f"Sure.{PASSAGE}[Relevant]A.{FULLY}{BEST}", "order"),
         (f"{PASSAGE.replace('x', '[Supported by] x')}[Relevant] A [1] B.{FULLY}{BEST}", ""),
     ],
 )
@@ -172,13 +168,8 @@ PAIRS = [
 ]
 
 
-def made_with(path: Path, critic: ByWords) -> Made:
-    with Ledger(path, {"critic": "c"}) as ledger:
-        return generator_data(PAIRS, critic, finding("A red kettle."), DataRules(), ledger)
-
-
-def test_records_and_rejections_add_up(tmp_path: Path) -> None:
-    made = made_with(tmp_path / "run", ByWords())
+def test_records_and_rejections_add_up() -> None:
+    made = generator_data(PAIRS, ByWords(), finding("A red kettle."), DataRules())
     assert len(made.records) + sum(made.rejected.values()) == len(PAIRS)
     assert made.rejected["repeated"] == made.rejected["an output without a sentence"] == 1
     dropped = made.rejected["without retrieval, not drawn"]
