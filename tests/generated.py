@@ -5,13 +5,12 @@ docs/guide/settings.md from the schema of the settings, and langgraph.json from 
 graphs. A test fails when any is stale.
 """
 
-import hashlib
 import json
 import re
-import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from crag.cli.ask import EXIT_CODES
@@ -52,8 +51,6 @@ def settings_table() -> str:
 
 
 def _default(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(value) or "none"
     return "none" if value is None else str(value).lower()
 
 
@@ -64,8 +61,6 @@ def _allowed(field: dict[str, Any]) -> str:
         return ", ".join(kind["enum"])
     if kind["type"] == "boolean":
         return "true, false"
-    if kind["type"] == "array":
-        return "names between commas: " + ", ".join(kind["items"].get("enum", ["critique tokens"]))
     if kind["type"] == "string":
         return "a day" if kind.get("format") == "date" else "text"
     if "exclusiveMinimum" in kind:
@@ -89,29 +84,10 @@ def _asked(question: str) -> str:
 
 @cache
 def _index() -> str:
-    """Return the folder of an index of the guide.
-
-    It stays for the next time, as embedding takes most of the time of both examples, and is made
-    anew when something changed that makes an index.
-    """
-    kept = ROOT / "build" / "guide"
-    folder = kept / _made_by()
-    for other in set(kept.glob("*")) - {folder}:
-        shutil.rmtree(other)
-    crag("index", "docs/guide", "docs/method", "--index", str(folder))
-    return str(folder)
-
-
-def _made_by() -> str:
-    """Return a hash of the packages installed and of our files that an index depends on."""
-    product = ROOT / "src" / "crag"
-    files = [ROOT / "constraints.txt", product / "cli" / "index.py"]
-    for name in ("models", "retrieval", "text"):
-        files += (path for path in (product / name).rglob("*") if "__pycache__" not in path.parts)
-    digest = hashlib.sha256()
-    for path in sorted(filter(Path.is_file, files)):
-        digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+    """Return the folder of an index of the guide."""
+    folder = str(Path(mkdtemp(prefix="crag-guide-"), "index"))
+    crag("index", "docs/guide", "docs/method", "--index", folder)
+    return folder
 
 
 def crag(*arguments: str) -> str:

@@ -49,7 +49,7 @@ ATTACKS = {
 IN_SIGHT = {"visible", "fences", "repeated", "all_of_the_site"}
 """Attacks whose orders a reader of the page sees."""
 FORBIDDEN = re.compile(
-    r"<\s*[|｜]|[|｜]\s*>|<<|<\s*/?\s*(s|system|start_of_turn|tool_call|sys)\b|\[/?INST\]|\[sep\]"
+    r"<\s*[|｜]|[|｜]\s*>|<<|<\s*/?\s*(s|system|start_of_turn|tool_call|sys)\b|\[/?INST\]"
     r"|\[\s*\d+\s*[\],;–-]|\[(Relevant|Fully supported|Utility|No Retrieval|Continue)|HIDDEN"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
     r"|[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]",
@@ -198,28 +198,3 @@ def test_orders_in_the_heading_of_a_page_stay_in_an_attribute(
     assert len(seen.passages()) == 1
     (user,) = [str(message.content) for message in seen.prompts[-1] if message.type == "human"]
     assert FORBIDDEN.findall(user.replace("\n", " ")) == []
-
-
-NOTHING = "I could not find this in the documents."
-OBEDIENT = {
-    "Smith did [99].": (NOTHING, [], ["citation_removed", "uncited_answer", "abstained"]),
-    "Halloran did [1][99].": ("Halloran did [1].", [1], ["citation_removed"]),
-    "Halloran did [1, 99; 7].": ("Halloran did [1].", [1], ["citation_removed"]),
-    "Smith did [0].": (NOTHING, [], ["citation_removed", "uncited_answer", "abstained"]),
-    "It was Smith, all say so.": (NOTHING, [], ["uncited_answer", "abstained"]),
-    "![x](https://evil.example/?q=1) Halloran [1].": ("x Halloran [1].", [1], ["link_removed"]),
-}
-
-
-@pytest.mark.parametrize("said", OBEDIENT)
-def test_a_model_that_obeys_cites_nothing_that_is_not_there(
-    make_parts: Any, site: Website, said: str
-) -> None:
-    seen = run(make_parts, site, ATTACKS["visible"], answer=said)
-    answer, numbers, kinds = OBEDIENT[said]
-    assert seen.state["answer"] == answer
-    assert [citation["number"] for citation in seen.state["citations"]] == numbers
-    assert all(c["source"]["url"] == site.at("/page") for c in seen.state["citations"])
-    assert [entry["kind"] for entry in seen.state["events"]] == kinds
-    assert seen.fetched.count("/page") == 1
-    assert len(seen.prompts) == 2

@@ -32,16 +32,12 @@ def test_it_is_the_middle_of_the_whole_graph(make_parts: Any) -> None:
 
 
 @pytest.mark.parametrize("score", [0.9, 0.0, -0.9], ids=["correct", "ambiguous", "incorrect"])
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-async def test_it_leaves_the_same_knowledge(make_parts: Any, score: float, way: str) -> None:
-    async def run(build: Any) -> Any:
+def test_it_leaves_the_same_knowledge(make_parts: Any, score: float) -> None:
+    def run(build: Any) -> Any:
         graph = build(make_parts(score, model=FakeChatModel(replies=["ada, program"])))
-        settings = Settings(strips_kept=1)
-        if way == "invoke":
-            return graph.invoke(QUESTION, context=settings)
-        return await graph.ainvoke(QUESTION, context=settings)
+        return graph.invoke(QUESTION, context=Settings(strips_kept=1))
 
-    ours, whole = await run(build_knowledge), await run(build_crag)
+    ours, whole = run(build_knowledge), run(build_crag)
     same = ("documents", "action", "query", "pages", "strips", "thresholds")
     assert {name: ours.get(name) for name in same} == {name: whole.get(name) for name in same}
     assert any(strip["kept"] for strip in ours["strips"])

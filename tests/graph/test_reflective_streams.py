@@ -17,17 +17,6 @@ from tests.graph.reflective import (
 )
 
 
-def test_values_grow_round_by_round_and_are_plain(make_parts: Any) -> None:
-    graph = build_self_rag(reflecting(make_parts, goes_on))
-    options: Any = {"subgraphs": True, "context": Settings(form="long")}
-    seen = list(graph.stream(QUESTION, stream_mode="values", **options))
-    within = [plain(state) for inside, state in seen if inside]
-    written = [state["reflection"] for state in within]
-    assert [len(one.get("critiques", [])) for one in written] == [0, 2, 6, 6]
-    assert ["answer" in one for one in written] == [False, False, True, True]
-    assert plain(seen[-1][1])["reflection"]["beam"] is None
-
-
 def test_a_killed_run_goes_on_with_the_round_it_had_begun(make_parts: Any) -> None:
     class Killed(BaseException):
         """Nothing that a run survives."""

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.graph import build_crag
@@ -38,15 +38,6 @@ def test_thanks_in_a_chat_cost_nothing_and_leave_nothing(
     assert isinstance(state["messages"][-1], AIMessage)
     assert len(state["messages"]) == 4
     assert (len(parts.model.prompts), len(parts.retriever.questions)) == asked
-
-
-def test_a_reaction_is_one_only_where_it_follows_something(make_parts: Any) -> None:
-    parts = make_parts(0.9)
-    alone = [SystemMessage("Be brief."), HumanMessage("Super")]
-    first = build_crag(parts).invoke({"messages": alone})
-    assert (first["outcome"], parts.retriever.questions) == ("answered", ["Super"])
-    chat = [HumanMessage("Who?"), AIMessage("Ada."), HumanMessage("Super")]
-    assert build_crag(parts).invoke({"messages": chat})["outcome"] == "nothing_asked"
 
 
 @pytest.mark.parametrize("task", [task for task in TASKS if task != "default"])
