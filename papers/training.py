@@ -1,7 +1,6 @@
 """What every training shares: its recipe, the order of what it learns, and a run that resumes."""
 
 import hashlib
-import json
 import logging
 import math
 import random
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crag.errors import SettingsError, TrainingError
-from crag.papers.saving import outside_faults, replacing
+from crag.papers.saving import outside_faults
 from crag.plain import first_problem
 
 if TYPE_CHECKING:
@@ -136,18 +135,19 @@ def run_training(  # noqa: PLR0913 - what a run is
 ) -> "Trainer":
     """Train `model` in place, or go on where an interrupted run of the same kind stopped.
 
-    Checkpoints are kept in ``output/.training`` until `finish` removes them. `data`, all of it or
-    a digest, tells runs apart; of the recipe, what is in `may_change` does not. `arguments` are
-    those of transformers' `TrainingArguments`.
+    Checkpoints are kept in ``output/.training`` until `finish` removes them, in a folder for each
+    `data`, all of it or a digest, and recipe but for what is in `may_change`. `arguments` are those
+    of transformers' `TrainingArguments`.
 
     Raises:
-        TrainingError: the loss is not finite, the disk is full, or an interrupted run in `output`
-            had another recipe or other data.
+        TrainingError: the loss is not finite, or the disk is full.
     """
     import torch
     from transformers import PrinterCallback, Trainer, TrainingArguments
 
-    work, has_gpu = output / WORK, torch.cuda.is_available()
+    told = recipe.model_dump_json(exclude=set(may_change)) + data
+    work = output / WORK / hashlib.sha256(told.encode()).hexdigest()[:12]
+    has_gpu = torch.cuda.is_available()
     # Checkpoints of the same second are ordered by their numbers, which it warns of.
     logging.getLogger("transformers.trainer_utils").setLevel(logging.ERROR)
     options = recipe.model_dump(include=_SAME_NAMES) | {
@@ -164,30 +164,22 @@ def run_training(  # noqa: PLR0913 - what a run is
         "report_to": [],
         "disable_tqdm": quiet,
     }
-    identity = {
-        "recipe": recipe.model_dump(mode="json", exclude=set(may_change)),
-        "data": hashlib.sha256(data.encode()).hexdigest(),
-    }
+    points = [one.parent for one in work.glob("checkpoint-*/trainer_state.json")]  # Written last.
+    last = max(points, key=lambda point: int(point.name.rpartition("-")[2]), default=None)
     with outside_faults(output):
         prepared = TrainingArguments(output_dir=str(work), **(options | arguments))
-        with prepared.main_process_first(local=False):
-            last = _last_point(work, identity)
         trainer = Trainer(
             model=model, args=prepared, train_dataset=visits, data_collator=collator,
             compute_loss_func=loss, callbacks=[_stop_at_nan()],
         )  # fmt: skip
         trainer.remove_callback(PrinterCallback)  # Standard output is reserved for the command.
-        trainer.train(resume_from_checkpoint=last)
+        trainer.train(resume_from_checkpoint=str(last) if last else None)
     return trainer
 
 
 def finish(output: Path) -> None:
-    """Remove the checkpoints; all at once, so that none of a run is taken for another's."""
-    work, done = output / WORK, output / ".trained"
-    if work.exists():
-        shutil.rmtree(done, ignore_errors=True)
-        work.rename(done)
-    shutil.rmtree(done, ignore_errors=True)
+    """Remove the checkpoints."""
+    shutil.rmtree(output / WORK, ignore_errors=True)
 
 
 def _stop_at_nan() -> Any:
@@ -205,31 +197,3 @@ def _stop_at_nan() -> Any:
                 raise TrainingError(f"{told}: choose a lower learning_rate (or bf16=false)")
 
     return StopAtNan()
-
-
-def _last_point(work: Path, run: Mapping[str, object]) -> str | None:
-    """Return the checkpoint to go on from, if any, after a check that `run` is the same run."""
-    record = work / "run.json"
-    if not record.exists():
-        work.mkdir(parents=True, exist_ok=True)
-        with replacing(record) as written:
-            written.write_text(json.dumps(run, indent=2), encoding="utf-8")
-        return None
-    if json.loads(record.read_text(encoding="utf-8")) != run:
-        message = (
-            f"{work} has an interrupted run with another recipe or other data. Continue with "
-            "those, choose another --output, or delete that folder"
-        )
-        raise TrainingError(message)
-    whole = [path for path in work.glob("checkpoint-*") if _is_whole(path)]
-    newest = max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
-    return str(newest) if newest else None
-
-
-def _is_whole(point: Path) -> bool:
-    """Return whether a checkpoint is complete: Trainer writes its state last."""
-    try:
-        json.loads((point / "trainer_state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return True

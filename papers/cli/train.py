@@ -20,6 +20,7 @@ from crag.papers.cli.options import (
     LabelsOption,
     LeftOutOption,
     ModelFolder,
+    PassagesArgument,
     RecipeOption,
     RecipeSettings,
     RowsOption,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 group = group_of_commands("Train an evaluator, or the critic and generator of Self-RAG.")
 READ_LENGTH = 320
 """Tokens of one input when reading: a chunk of our splitter, its headings and the question."""
-UNSURE = "docs_"
-"""Sources whose wrong sections may hold the answer as well; no grade is fitted to them."""
 
 
 @command(
@@ -196,8 +195,7 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
     unseen = readers.unseen(rows, recipe, graded)
     trained = readers.train_reader(recipe, rows, output, quiet=as_json)
     rarity = readers.save_reader(trained, rows, output)
-    sure = [row for row in unseen if not row.source.startswith(UNSURE)]
-    grade = readers.fit_grade(ReaderModel(output, READ_LENGTH), sure)
+    grade = readers.fit_grade(ReaderModel(output, READ_LENGTH), unseen)
     readers.save_grade(grade, rarity, output)
     files = [_described(data, len(rows), sum(row.answer == 1 for row in rows))]
     hashes = hashes_of(output, GRADE)
@@ -252,48 +250,23 @@ def encoder(
 @command(
     group,
     "crag train reader-data squad.jsonl nq.jsonl --dev squad_dev.jsonl --output rows.jsonl",
-    "crag train reader-data packages.json --fetched packages --output documentation.jsonl",
-    "crag train reader-data squad.jsonl --with documentation.jsonl --output rows.jsonl",
     name="reader-data",
 )
-def reader_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
-    data: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Questions with their passages (JSONL), or a list of packages to read (JSON)."
-        ),
-    ],
+def reader_data(
+    data: PassagesArgument,
     output: RowsOption,
     development: LeftOutOption = None,
     each: Annotated[int, typer.Option(min=1, help="Most rows of each kind.")] = 9000,
-    fetched: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the documentation of packages.", show_default=False),
-    ] = None,
-    others: Annotated[
-        Path | None, typer.Option("--with", help="Rows to mix with these.", show_default=False)
-    ] = None,
-    most: Annotated[
-        int | None, typer.Option(min=1, help="With --with: most of these rows.", show_default=False)
-    ] = None,
     seed: SeedOption = 0,
 ) -> None:
-    """Make the rows of a reader from question sets, or from the documentation of packages."""
-    from crag.papers.loading.records import read_records, require_replaceable, write_records
-    from crag.papers.reader import documentation
-    from crag.papers.reader.question_sets import mixed, reading_rows
+    """Make the rows of a reader from questions with their passages."""
+    from crag.papers.loading.records import require_replaceable, write_records
+    from crag.papers.reader.question_sets import reading_rows
     from crag.papers.reader.rows import ReadingRow
     from crag.papers.self_rag.critique_rules import unleaked
 
     require_replaceable(output, ReadingRow)
-    if data[0].suffix == ".json":
-        folder = fetched or output.with_suffix("")
-        folders = [one for path in data for one in documentation.fetched(path, folder)]
-        rows = documentation.documentation_rows(folders)
-    else:
-        rows = reading_rows(unleaked(data, development or (), seed)[0], each, seed)
-    if others is not None:
-        rows = mixed(rows, read_records(others, ReadingRow), most, seed)
+    rows = reading_rows(unleaked(data, development or (), seed)[0], each, seed)
     write_records(output, rows)
     counts = Counter(row.source for row in rows)
     told = ", ".join(f"{source} {count:,}" for source, count in counts.items())

@@ -56,16 +56,6 @@ def reading_rows(truths: Sequence[Truth], each: int, seed: int) -> list[ReadingR
     return rows
 
 
-def mixed(
-    rows: Sequence[ReadingRow], others: Sequence[ReadingRow], most: int | None, seed: int
-) -> list[ReadingRow]:
-    """Return `others` with at most `most` of the rows, drawn and shuffled by the seed."""
-    draw = random.Random(seed)  # noqa: S311 - data, no secret
-    everything = [*others, *draw.sample(rows, len(rows))[:most]]
-    draw.shuffle(everything)
-    return everything
-
-
 def _rows_of(truth: Truth, far: Truth, draw: random.Random) -> Iterator[ReadingRow]:
     """Yield the rows of one question; `far` is any other one."""
     question = truth.question.strip()

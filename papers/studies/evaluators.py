@@ -5,24 +5,18 @@
 DATA has labelled pairs in evaluator/ (dev_popqa_retr, dev_popqa_web, dev_bio, dev_nq), and in qa/
 QA sets whose documents say whether they hold an answer (popqa_dev, covidqa_dev), or whose questions
 have an ideal action (actions_dev). NAME is an evaluator of `CRAG_EVALUATOR`, such as `default`, the
-folder of a T5, or `chat-cot`; BM25 and the cosine of question and text stand beside them.
-Intervals are 95 % bootstrap intervals over questions.
+folder of a T5, or `chat-cot`. Intervals are 95 % bootstrap intervals over questions.
 """
 
 import argparse
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import bm25s
 import numpy as np
 
 from crag.correction.action import decide
-from crag.correction.scoring import with_title
 from crag.evaluators import load_evaluator
 from crag.factory.parts import choose_model
-from crag.models.encoder import packaged_encoder
 from crag.papers.bench.report import table
 from crag.papers.bench.summary import bootstrap
 from crag.papers.evaluator.evidence import (
@@ -35,53 +29,12 @@ from crag.papers.evaluator.evidence import (
 )
 from crag.parts import Evaluator
 from crag.runtime.environment import Environment
-from crag.state import ACTIONS, Action, Thresholds
+from crag.state import ACTIONS, Action
 
 SETS = (
     "evaluator/dev_popqa_retr", "evaluator/dev_popqa_web", "evaluator/dev_bio", "evaluator/dev_nq",
     "qa/popqa_dev", "qa/covidqa_dev",
 )  # fmt: skip
-NO_THRESHOLDS = Thresholds(upper=0.0, lower=0.0)
-
-
-class Scored:
-    """An evaluator made of a function, without thresholds of its own."""
-
-    thresholds = NO_THRESHOLDS
-
-    def __init__(self, scores: Callable[[str, list[str]], Sequence[float]]) -> None:
-        self._scores = scores
-
-    def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return what the function returns."""
-        return [float(score) for score in self._scores(question, list(texts))]
-
-
-def by_words(questions: Sequence[Question]) -> Scored:
-    """Score by BM25 with the frequencies of all texts of a set."""
-    pairs = [pair for one in questions for pair in one.pairs]
-    texts = list(dict.fromkeys(with_title(pair.title, pair.text) for pair in pairs))
-    index, place = bm25s.BM25(), {text: number for number, text in enumerate(texts)}
-    index.index(_words(texts), show_progress=False)
-
-    def shared(question: str, some: list[str]) -> Any:
-        return index.get_scores(_words([question])[0])[[place[text] for text in some]]
-
-    return Scored(shared)
-
-
-def _words(texts: list[str]) -> Any:
-    return bm25s.tokenize(texts, stopwords="en", return_ids=False, show_progress=False)
-
-
-def by_meaning() -> Scored:
-    """Score by the cosine of question and whole text."""
-    encoder = packaged_encoder()
-
-    def cosines(question: str, texts: list[str]) -> Any:
-        return np.array(encoder.embed_documents(texts)) @ np.array(encoder.embed_query(question))
-
-    return Scored(cosines)
 
 
 def main() -> None:
@@ -91,7 +44,6 @@ def main() -> None:
     parser.add_argument("--evaluator", nargs="+", default=["default"], help="names or folders")
     parser.add_argument("--limit", type=int, help="use only the first questions of each set")
     given = parser.parse_args()
-    logging.getLogger("bm25s").setLevel(logging.WARNING)
     model = choose_model(Environment())
     named: dict[str, Evaluator] = {
         name: load_evaluator(name, model=model) for name in given.evaluator
@@ -102,11 +54,8 @@ def main() -> None:
     }
     rows = [
         [name, *(_quality(evaluator, questions) for questions in sets.values())]
-        for name, evaluator in {**named, "cosine": by_meaning()}.items()
+        for name, evaluator in named.items()
     ]
-    rows.append(
-        ["BM25", *(_quality(by_words(questions), questions) for questions in sets.values())]
-    )
     heads = [f"{name}: {len(questions)} questions" for name, questions in sets.items()]
     print(table(("AUC / accuracy at 0 / top-1", *heads), rows), end="\n\n")
     asked = read_questions(given.data / "qa/actions_dev.jsonl", "auto")[0][: given.limit]
@@ -123,8 +72,8 @@ def _quality(evaluator: Evaluator, questions: Sequence[Question]) -> str:
         if (share := top1(one.pairs, scores)) is not None
     ]
     low, high = bootstrap(hits, 0)
-    at_zero = "-" if evaluator.thresholds is NO_THRESHOLDS else f"{found['accuracy']:.3f}"
-    return f"{found['auc']:.3f} / {at_zero} / {found['top1']:.3f} ({low:.2f} to {high:.2f})"
+    numbers = " / ".join(f"{found[name]:.3f}" for name in ("auc", "accuracy", "top1"))
+    return f"{numbers} ({low:.2f} to {high:.2f})"
 
 
 def _actions(name: str, evaluator: Evaluator, questions: Sequence[Question]) -> list[str]:

@@ -52,7 +52,7 @@ def kill(*arguments: object, begun: Path) -> None:
 
 def _size(place: Path) -> int:
     """Return what grows as work goes on: the steps that a folder holds."""
-    steps = (path.name.rpartition("-")[2] for path in place.glob("checkpoint-*"))
+    steps = (path.name.rpartition("-")[2] for path in place.rglob("checkpoint-*"))
     return max((int(step) for step in steps if step.isdigit()), default=-1)
 
 

@@ -22,7 +22,6 @@ READ = '{"question": "Why?"}\n'
         )),
         ("reflect-data critic FILE --output ./out/../FILE", "FILE"),
         ("bench a --data out/rows.jsonl --output out", "out/rows.jsonl"),
-        ("train reader-data a --with out/rows.jsonl --output out/rows.jsonl", "out/rows.jsonl"),
         ("train evaluator a --output out --set base=./out/../out", "out"),
         ("train critic a --output out --set base=out", "out"),
         ("train reader a --output out --set start=out", "out"),

@@ -84,11 +84,10 @@ def test_a_killed_run_ends_as_one_that_was_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"data": "other"}], ids=["recipe", "data"])
-def test_another_run_in_the_same_folder_is_refused(tmp_path: Path, change: Any) -> None:
+def test_another_run_in_the_same_folder_begins_anew(tmp_path: Path, change: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
-        line_run(tmp_path, killed=25)
-    with pytest.raises(TrainingError, match=r"another recipe or other data.*delete that folder"):
-        line_run(tmp_path, **change)
+        line_run(tmp_path / "killed", killed=25)
+    assert line_run(tmp_path / "killed", **change) == line_run(tmp_path / "whole", **change)
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

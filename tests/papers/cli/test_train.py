@@ -155,6 +155,3 @@ def test_question_sets_become_rows(tmp_path: Path) -> None:
     few = tmp_path / "few.jsonl"
     call("reader-data", data, "--each", 3, "--output", few)
     assert set(Counter(row.source for row in read_records(few, ReadingRow)).values()) == {3}
-    mixed = tmp_path / "mixed.jsonl"
-    call("reader-data", data, "--with", output, "--most", 3, "--output", mixed)
-    assert len(read_records(mixed, ReadingRow)) == 3 + len(rows)

@@ -9,7 +9,6 @@ from crag.papers.reader.question_sets import (
     altered,
     keywords,
     laid_out,
-    mixed,
     reading_rows,
 )
 from crag.papers.reader.rows import ReadingRow
@@ -90,9 +89,6 @@ def test_an_altered_question_asks_for_what_the_text_lacks(
         assert held in changed
 
 
-def test_keywords_and_mixing() -> None:
+def test_keywords() -> None:
     assert keywords("When was the mill built?") == "mill built"
     assert keywords("Who is it?") == "Who is it?"
-    rows = [ReadingRow(question=str(n), text="t") for n in range(9)]
-    assert {row.question for row in mixed(rows[:4], rows[4:], 2, 0)} > {"4", "5", "6", "7", "8"}
-    assert len(mixed(rows[:4], rows[4:], 2, 0)) == 7
