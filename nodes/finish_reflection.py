@@ -52,7 +52,7 @@ class FinishReflection:
 
     def run(self, state: State, settings: Settings) -> AnswerUpdate:
         """Write the answer, or the reason why there is none."""
-        reflection, question = reflected(state), settings.profile.posed(state)["question"]
+        reflection, question = reflected(state), state["question"]
         told = [_EVENTS[flag] for flag in reflection.get("flags", []) if flag in _EVENTS]
         events = [event(kind, _NODE, detail, fallback) for kind, detail, fallback in told]
         chosen = [critique for critique in reflection.get("critiques", []) if critique["chosen"]]

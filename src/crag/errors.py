@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 from crag.plain import without_credentials
 
@@ -32,7 +32,6 @@ PageProblem = Literal[
 ]  # fmt: skip
 """Why a page has no paragraphs; `refused` by the guard, or not tried as a `budget` was spent."""
 ModelProblem = Literal["key", "unknown", "failed", "refused", "empty", "wordless"]
-Problem = TypeVar("Problem", bound=str)
 
 
 class CragError(RuntimeError):
@@ -70,13 +69,16 @@ class SettingsError(CragError):
 
 
 class _NamedError(CragError):
-    """An error of something that has a name; `problem` says what is wrong with it."""
+    """An error of something that has a name.
+
+    `message` says what is wrong and what to do; where there are both, `problem` is its kind.
+    """
 
     kind: ClassVar[str] = ""
 
-    def __init__(self, name: object, problem: str) -> None:
-        self.name, self.problem = name, problem
-        super().__init__(f"{self.kind}{name}: {problem}")
+    def __init__(self, name: object, problem: Any, message: str = "") -> None:
+        self.name, self.problem, self.message = name, problem, message or problem
+        super().__init__(f"{self.kind}{name}: {self.message}")
 
 
 class SourceError(_NamedError):
@@ -134,26 +136,16 @@ class ContentError(CragError):
         super().__init__(problem)
 
 
-class _FailureError(CragError, Generic[Problem]):
-    """Something outside failed; `problem` is the kind of failure, `message` says what to do."""
-
-    kind: ClassVar[str] = ""
-
-    def __init__(self, name: str, problem: Problem, message: str) -> None:
-        self.name, self.problem, self.message = name, problem, message
-        super().__init__(f"{self.kind}{name}: {message}")
+class SearchError(_NamedError):
+    """The web search failed, by a `SearchProblem`."""
 
 
-class SearchError(_FailureError[SearchProblem]):
-    """The web search failed."""
+class PageError(_NamedError):
+    """One web page cannot be read, by a `PageProblem`."""
 
 
-class PageError(_FailureError[PageProblem]):
-    """One web page cannot be read."""
-
-
-class ModelError(_FailureError[ModelProblem]):
-    """The chat model or its reply cannot be used."""
+class ModelError(_NamedError):
+    """The chat model or its reply cannot be used, by a `ModelProblem`."""
 
     kind = "model "
 

@@ -6,7 +6,7 @@ product has one; those of the papers are in `crag.papers.tasks`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from typing_extensions import TypedDict
 
@@ -49,14 +49,6 @@ class TaskProfile:
     def split_apart(self, asked: str) -> Posed:
         """Split off courtesies, and what else a long message says: see `crag.wording`."""
         return Posed(question=plainly_asked(question_in(asked)), options={})
-
-    def posed(self, state: Mapping[str, Any]) -> Posed:
-        """Return the question of a run's state as it is read, and the options below it.
-
-        A graph that opens no run, such as reflection alone, has not split its question.
-        """
-        posed = self.split_apart(state.get("asked") or state["question"])
-        return Posed(**{**posed, "question": state["question"]}) if state.get("asked") else posed
 
     def instruction_for(self, question: str, options: Mapping[str, str] | None = None) -> str:
         """Return the instruction field of Self-RAG's prompt for a question."""

@@ -65,7 +65,7 @@ def quotations_of(
     quotations: list[Quotation] = []
     with Attempt("quoter") as attempt:
         if quoter is not None and strips:
-            quotations = quoter.quote(settings.profile.posed(state)["question"], strips)
+            quotations = quoter.quote(state["question"], strips)
     if attempt.error is not None:
         return [], [event("evaluator_failed", "generate", attempt.error, "nothing is quoted")]
     action = state.get("action")
@@ -88,7 +88,7 @@ def answers(state: State, settings: Settings, best: Quotation, strips: Sequence[
     named = "\n".join([best.text, best.lead, about(strip)])
     return (
         is_sure
-        and not names_lacking(settings.profile.posed(state)["question"], named)
+        and not names_lacking(state["question"], named)
         and not may_repeat_an_answer(state, best, strip)
     )
 

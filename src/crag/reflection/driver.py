@@ -68,10 +68,12 @@ def asked_of(state: State, settings: Settings) -> Asked:
     profile, known = settings.profile, reflected(state)
     if "answer" in known:
         known = Reflection()
-    posed, passages, choices = profile.posed(state), known.get("passages"), known.get("choices")
+    passages, choices, asked = known.get("passages"), known.get("choices"), state.get("asked")
+    posed = profile.split_apart(asked or state["question"])
+    question = state["question"] if asked else posed["question"]
     return Asked(
-        instruction=profile.instruction_for(posed["question"], posed["options"]),
-        query=posed["question"],
+        instruction=profile.instruction_for(question, posed["options"]),
+        query=question,
         closed=profile.closed,
         passages=None if passages is None else tuple(passages),
         decided=choices[0] if choices else None,
