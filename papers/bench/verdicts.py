@@ -2,7 +2,6 @@
 
 import math
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Literal
@@ -29,9 +28,6 @@ STYLES: Mapping[str, Style] = {
 """By the name that CRAG_EVALUATOR and the tables have for the evaluator."""
 YES, NO = 1.0, -1.0
 _CONCURRENCY = 8
-_LONGEST_REASON = 300
-_THOUGHTS = re.compile(r"\A.*</think>|<think>.*", re.DOTALL | re.IGNORECASE)
-"""Some servers leave the opening tag out; a reply cut short lacks the closing one."""
 _MARKUP = re.compile(r"[*_`]")
 _ALTERNATIVE = re.compile(r"\b(?:yes\s*(?:or|/)\s*no|no\s*(?:or|/)\s*yes)\b", re.IGNORECASE)
 _LEADING = re.compile(r"\W*(?:(?:the |my |final )*answer(?: is)?\W+)?(yes|no)\b", re.IGNORECASE)
@@ -55,7 +51,6 @@ class VerdictEvaluator:
         self._model: ChatModel = model.with_config(tags=[TAG_NOSTREAM])
         self._style: Style = style
         self._prompts = prompts
-        self._slots = threading.BoundedSemaphore(_CONCURRENCY)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, or NaN where its call failed; -1.0 for an empty one.
@@ -76,11 +71,10 @@ class VerdictEvaluator:
     def _judged(self, question: str, text: str) -> float | EvaluatorError:
         shown = {"question": question, "knowledge": text}
         values = {name: neutral(value[:LONGEST_TEXT]) for name, value in shown.items()}
-        with self._slots:
-            reply = ask(self._model, self._prompts.render(f"grade_{self._style}", **values))
+        reply = ask(self._model, self._prompts.render(f"grade_{self._style}", **values))
         try:
             if reply.problem is not None:
-                raise _failure(reply.detail)
+                return EvaluatorError(redact(str(reply.detail)))
             return YES if verdict(reply.text, self._style) else NO
         except EvaluatorError as error:
             return error
@@ -89,13 +83,13 @@ class VerdictEvaluator:
 def verdict(reply: str, style: Style = "direct") -> bool:
     """Read the verdict of a reply, whatever its case, punctuation and markup.
 
-    With a chain of thought it is the last yes or no. Otherwise it is the first word
-    of the reply, or the only one in it. Text between ``<think>`` tags is ignored.
+    With a chain of thought it is the last yes or no. Otherwise it is the first word of the reply,
+    or the only one in it.
 
     Raises:
         EvaluatorError: the reply holds neither, or both without beginning with one of them.
     """
-    text = _ALTERNATIVE.sub("", _MARKUP.sub("", _THOUGHTS.sub("", reply)))
+    text = _ALTERNATIVE.sub("", _MARKUP.sub("", reply))
     said = [word.casefold() for word in _WORD.findall(text)]
     if style == "chain_of_thought":
         decisive = said[-1:]
@@ -104,12 +98,5 @@ def verdict(reply: str, style: Style = "direct") -> bool:
     else:
         decisive = list(set(said))
     if len(decisive) != 1:
-        raise _failure(f"the reply is neither yes nor no: {reply[:80]!r}")
+        raise EvaluatorError(f"the reply is neither yes nor no: {reply[:80]!r}")
     return decisive == ["yes"]
-
-
-def _failure(detail: object) -> EvaluatorError:
-    """Return the error that says why there is no score, without any secret, on one line."""
-    if isinstance(detail, Exception):
-        detail = f"{type(detail).__name__}: {detail}"
-    return EvaluatorError(" ".join(redact(str(detail)).split())[:_LONGEST_REASON])

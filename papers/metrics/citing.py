@@ -102,38 +102,29 @@ def load_entailment(model: str) -> Entails:
         MissingPackageError: the extra `torch` is not installed.
     """
     require("torch", f"the entailment model {model}", "torch", "transformers")
-    import torch
-    from transformers import (
-        AutoConfig,
-        AutoModelForSeq2SeqLM,
-        AutoModelForSequenceClassification,
-        AutoTokenizer,
-    )
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, pipeline
 
     try:
         config: Any = AutoConfig.from_pretrained(model)
-        kind: Any = AutoModelForSequenceClassification
         if config.is_encoder_decoder:
-            kind = AutoModelForSeq2SeqLM
-        tokenizer: Any = AutoTokenizer.from_pretrained(model)
-        loaded: Any = kind.from_pretrained(model).eval()
+            tokenizer: Any = AutoTokenizer.from_pretrained(model)
+            writer: Any = AutoModelForSeq2SeqLM.from_pretrained(model).eval()
+        elif any(map(_is_entailment, config.id2label.values())):
+            judge: Any = pipeline("text-classification", model)
+        else:
+            known = ", ".join(config.id2label.values())
+            raise ModelError(model, "unknown", f"none of its labels is entailment: {known}")
     except (OSError, ValueError, ImportError) as error:
         raise ModelError(model, "unknown", f"it cannot be loaded: {error}") from error
-    wanted = [number for number, name in config.id2label.items() if _is_entailment(name)]
-    if not config.is_encoder_decoder and not wanted:
-        known = ", ".join(config.id2label.values())
-        raise ModelError(model, "unknown", f"none of its labels is entailment: {known}")
 
-    @torch.inference_mode()
     def writes_one(premise: str, hypothesis: str) -> bool:
         tokens = tokenizer(f"premise: {premise} hypothesis: {hypothesis}", return_tensors="pt")
-        written = loaded.generate(tokens["input_ids"], max_new_tokens=_TOKENS, do_sample=False)
+        written = writer.generate(tokens["input_ids"], max_new_tokens=_TOKENS, do_sample=False)
         return bool(tokenizer.decode(written[0], skip_special_tokens=True).strip() == "1")
 
-    @torch.inference_mode()
     def classifies(premise: str, hypothesis: str) -> bool:
-        tokens = tokenizer(premise, hypothesis, truncation="only_first", return_tensors="pt")
-        return bool(loaded(**tokens).logits[0].argmax() == wanted[0])
+        pair = {"text": premise, "text_pair": hypothesis}
+        return _is_entailment(judge(pair, truncation="only_first")["label"])
 
     return writes_one if config.is_encoder_decoder else classifies
 

@@ -9,9 +9,9 @@ retired. This module has its arithmetic, with your own judge or `ChatFactJudge`.
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 
@@ -36,69 +36,55 @@ _FACT = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+(\S.*)")
 _TASKS: frozenset[TaskName] = frozenset({"biography"})
 
 
-class FactJudge(Protocol):
-    """Splits an answer into facts and checks them."""
-
-    def facts(self, answer: str) -> Sequence[str] | None:
-        """Return the atomic facts of an answer, empty if it declines; None if unknown."""
-        ...
-
-    def supported(self, topic: str, facts: Sequence[str]) -> Sequence[bool | None]:
-        """Return for each fact whether the source about `topic` supports it; None if unknown."""
-        ...
-
-
 class FactScore(NamedTuple):
     """The score of one answer."""
 
     init_score: float
     """The share of facts that are supported."""
-    score: float
+    factscore: float
     """The same, times ``exp(1 - 10 / n)`` for fewer than ten facts."""
     facts: int
 
 
-def factscore(topic: str, answer: str, judge: FactJudge) -> FactScore | None:
-    """Score one answer; None if it states nothing, since the mean excludes abstentions.
+def factscore(supported: Sequence[bool | None]) -> FactScore | None:
+    """Score the facts of one answer; None without any, as the mean excludes abstentions.
 
-    Also None if the judge cannot split it into facts, or cannot judge one of them. Citations are
-    removed first: both papers judge texts without any.
+    Also None if a fact could not be judged.
     """
-    answer = without_marks(answer)
-    facts = judge.facts(answer) if answer.strip() else None
-    told = judge.supported(topic, facts) if facts else None
-    if not facts or not told or None in told:
+    if not supported or None in supported:
         return None
-    share = sum(map(bool, told)) / len(facts)
-    penalty = math.exp(1 - GAMMA / len(facts)) if len(facts) < GAMMA else 1.0
-    return FactScore(share, share * penalty, len(facts))
+    count = len(supported)
+    share = sum(map(bool, supported)) / count
+    penalty = math.exp(1 - GAMMA / count) if count < GAMMA else 1.0
+    return FactScore(share, share * penalty, count)
 
 
-def factscore_metrics(judge: FactJudge | None = None) -> tuple[Metric, Metric, Metric]:
+Judge = Callable[[str, str], Sequence[bool | None]]
+"""Says of each fact of an answer about a topic whether the source supports it."""
+
+
+def factscore_metrics(judge: Judge | None = None) -> list[Metric]:
     """Return `init_score`, the penalised `factscore` and the number of `facts`, by `judge`.
 
-    Each answer is judged once for all three. Without a judge they have no values.
+    Each answer is judged once for all three, without its citations, as in both papers. Without a
+    judge they have no values.
     """
-    judged: dict[tuple[str, str], FactScore | None] = {}
+    once = None if judge is None else cache(judge)
 
-    def of(field: str) -> Callable[[Example, Row], float | None]:
-        def compute(example: Example, row: Row) -> float | None:
-            key = topic, answer = str(example.extra.get("topic") or ""), str(row["answer"])
-            if judge is None or not topic or not has_answer(row):
-                return None
-            if key not in judged:
-                judged[key] = factscore(topic, answer, judge)
-            found = judged[key]
-            return None if found is None else float(getattr(found, field))
+    def compute(name: str, example: Example, row: Row) -> float | None:
+        topic, answer = str(example.extra.get("topic") or ""), without_marks(str(row["answer"]))
+        if once is None or not topic or not answer.strip() or not has_answer(row):
+            return None
+        found = factscore(once(topic, answer))
+        return None if found is None else float(getattr(found, name))
 
-        return compute
-
-    metric = partial(Metric, tasks=_TASKS, needs="--fact-judge")
-    return (
-        metric(name="init_score", compute=of("init_score")),
-        metric(name="factscore", compute=of("score")),
-        metric(name="facts", compute=of("facts"), unit="count"),
-    )
+    return [
+        Metric(
+            name=name, compute=partial(compute, name), tasks=_TASKS, needs="--fact-judge",
+            unit="count" if name == "facts" else "share",
+        )
+        for name in FactScore._fields
+    ]  # fmt: skip
 
 
 class Pages:
@@ -113,10 +99,6 @@ class Pages:
     def __init__(self, paths: Sequence[Path], topics: Iterable[str]) -> None:
         self._paths = list(paths)
         self._topics = {topic.casefold() for topic in topics}
-
-    def __contains__(self, topic: str) -> bool:
-        """Return whether there is a page about a topic."""
-        return topic.casefold() in self._by_title
 
     def passages(self, topic: str, fact: str) -> list[str]:
         """Return the passages of the topic's page that share most words with a fact."""
@@ -137,7 +119,7 @@ class Pages:
 
 
 class ChatFactJudge:
-    """Splits answers into facts with one call, and checks each fact with another.
+    """Splits an answer into facts with one call, and checks each fact with another.
 
     The published FActScore does the same with a GPT-3 of 2023 and a dump of Wikipedia: it asks
     about each fact with the passages of the topic's page that share most with it (Sec. 3.2, 4.1).
@@ -147,18 +129,15 @@ class ChatFactJudge:
     def __init__(self, model: ChatModel, pages: Pages, prompts: Prompts = PACKAGED) -> None:
         self._model, self._pages, self._prompts = model, pages, prompts
 
-    def facts(self, answer: str) -> Sequence[str] | None:
-        """Return the facts that the model lists, one per line; None if the call fails."""
+    def __call__(self, topic: str, answer: str) -> list[bool | None]:
+        """Say of each fact whether it is supported; None if that, or any fact, cannot be told."""
         reply = ask(self._model, self._prompts.render("judge_facts", answer=neutral(answer)))
         if reply.problem is not None:
-            return None
+            return [None]
         lines = (_FACT.fullmatch(line) for line in reply.text.splitlines())
-        return [line[1].strip() for line in lines if line]
-
-    def supported(self, topic: str, facts: Sequence[str]) -> Sequence[bool | None]:
-        """Check each fact, several at a time; None without a page or without a verdict."""
+        facts = [line[1].strip() for line in lines if line]
         with ContextThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(lambda fact: self._supported(topic, fact), list(facts)))
+            return list(pool.map(partial(self._supported, topic), facts))
 
     def _supported(self, topic: str, fact: str) -> bool | None:
         passages = self._pages.passages(topic, fact)
