@@ -30,7 +30,7 @@ class Example(NamedTuple):
     or `false`. ARC: the answer key as published, not mapped. Empty where the file has none."""
     documents: tuple[Document, ...] = ()
     """Retrieved passages, best first. Metadata: `title`, `id`, `position` (from 0), and where the
-    file says so `url`, `relevant` (the right page) and `answer` (it contains an answer)."""
+    file says so `url` and `relevant` (the right page)."""
     choices: tuple[tuple[str, str], ...] = ()
     """ARC: label and text of each option, in the file's order and with its labels."""
     gold_titles: tuple[str, ...] = ()

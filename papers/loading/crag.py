@@ -41,7 +41,7 @@ def read(path: Path, task: TaskName) -> Loaded:
     if not (path / SOURCES).is_file():
         raise DataError(path, f"it has no file {SOURCES!r}, with a question in each line")
     log = ReadLog(path)
-    questions = [" ".join(line.split()) for line in read_lines(path / SOURCES, log)]
+    questions = [" ".join(line.split()) for line in read_lines(path / SOURCES)]
     knowledge = {name: _knowledge(path, file, questions, log) for name, file in FILES.items()}
     gold = _gold(path, task)
     if gold is None:
@@ -115,7 +115,7 @@ def _knowledge(folder: Path, name: str, questions: Sequence[str], log: ReadLog) 
     path = next((one for one in (folder / "ref" / name, folder / name) if one.is_file()), None)
     if path is None:
         return []
-    lines = read_lines(path, log)
+    lines = read_lines(path)
     if returns := sum(line.count("\r") for line in lines):
         log.repair(f"{name}: {returns} carriage returns within lines are read as spaces")
     fitting = _aligned(path, questions, [line.replace("\r", " ") for line in lines], log)
@@ -137,7 +137,7 @@ def _beside(
     """
     if not path.is_file():
         return []
-    lines = read_lines(path, log)
+    lines = read_lines(path)
     if overlapping:
         return _aligned(path, questions, lines, log)
     if len(lines) != len(questions):

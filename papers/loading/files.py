@@ -1,6 +1,5 @@
 """Read downloaded files, and keep a record of it: rows that were skipped, and repairs."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,7 +10,6 @@ from crag.papers.bench.examples import Example, Loaded, Refused
 
 JsonRow = Mapping[str, Any]
 _NAMED = 5
-_MARK = "\ufeff"
 
 
 class UnusableRowError(ValueError):
@@ -63,58 +61,37 @@ def collect(
     rows: Iterable[tuple[int, JsonRow]],
     build: Callable[[JsonRow, int, ReadLog], Example],
 ) -> Loaded:
-    """Build an example from each row; skip unusable rows and duplicates.
-
-    PopQA has identical questions about namesakes, so only rows that are alike in everything but the
-    id count as duplicates.
+    """Build an example from each row; skip unusable rows, and ids that are repeated.
 
     Raises:
         DataError: no row can be used.
     """
     kept: dict[str, Example] = {}
-    contents: dict[str, str] = {}
     for number, row in rows:
         try:
             example = build(row, number, log)
-            texts = [(one.metadata.get("title"), one.page_content) for one in example.documents]
-            plain = repr((example._replace(id="", documents=()), texts))
-            content = hashlib.sha256(plain.encode()).hexdigest()
-            if content in contents:
-                raise UnusableRowError(f"it repeats the row with id {contents[content]!r}")  # noqa: TRY301
-            if example.id in kept:
-                raise UnusableRowError(f"the id {example.id!r} was already used by another row")  # noqa: TRY301
         except UnusableRowError as error:
             log.refuse(number, str(error), str(row.get("id") or ""))
             continue
-        kept[example.id], contents[content] = example, example.id
+        if example.id in kept:
+            log.refuse(number, f"the id {example.id!r} was already used by another row", example.id)
+        kept.setdefault(example.id, example)
     return log.finish(list(kept.values()))
 
 
-def read_text(path: Path, log: ReadLog) -> str:
-    """Return the text with normalised line ends and no byte-order mark, noting both.
+def read_lines(path: Path) -> list[str]:
+    """Return the lines, split at line feeds only; texts may contain other separators.
 
     Raises:
         DataError: there is no such file, or it is not UTF-8.
     """
     try:
-        text = path.read_bytes().decode()
+        text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(path, f"it is not UTF-8 (byte {error.start}); save it as UTF-8") from error
     except OSError as error:
         raise DataError(path, str(error.strerror)) from error
-    if text.startswith(_MARK):
-        log.repair("removed the byte-order mark")
-        text = text.removeprefix(_MARK)
-    if "\r\n" in text:
-        log.repair("removed Windows line ends")
-        text = text.replace("\r\n", "\n")
-    return text
-
-
-def read_lines(path: Path, log: ReadLog) -> list[str]:
-    """Return the lines, split at line feeds only; texts may contain other separators."""
-    lines = read_text(path, log).split("\n")
-    return lines[:-1] if lines[-1] == "" else lines
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
 def json_rows(path: Path, log: ReadLog) -> Iterator[tuple[int, JsonRow]]:
@@ -126,7 +103,7 @@ def json_rows(path: Path, log: ReadLog) -> Iterator[tuple[int, JsonRow]]:
     Raises:
         DataError: a ``.json`` file is broken, since it cannot be read in part, or not a list.
     """
-    listed = _items(path, log) if log.unit == "item" else _lines(path, log)
+    listed = _items(path) if log.unit == "item" else _lines(path, log)
     for number, row in listed:
         if isinstance(row, dict):
             yield number, row
@@ -135,7 +112,7 @@ def json_rows(path: Path, log: ReadLog) -> Iterator[tuple[int, JsonRow]]:
 
 
 def _lines(path: Path, log: ReadLog) -> Iterator[tuple[int, Any]]:
-    lines = read_lines(path, log)
+    lines = read_lines(path)
     for number, line in enumerate(lines, start=1):
         try:
             if line.strip():
@@ -145,9 +122,9 @@ def _lines(path: Path, log: ReadLog) -> Iterator[tuple[int, Any]]:
             log.refuse(number, f"it is not JSON ({error.msg}){last}")
 
 
-def _items(path: Path, log: ReadLog) -> Iterator[tuple[int, Any]]:
+def _items(path: Path) -> Iterator[tuple[int, Any]]:
     try:
-        content = json.loads(read_text(path, log))
+        content = json.loads("\n".join(read_lines(path)))
     except json.JSONDecodeError as error:
         problem = f"this is not JSON ({error.msg}); if it is truncated here, download it again"
         raise DataError(path, problem, error.lineno) from error

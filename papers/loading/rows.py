@@ -7,8 +7,7 @@ Self-RAG ships under ``data``. Passages are GTR's best hundred or oracle ones; t
 use the first five.
 
 Ours are JSON lines with `question`, `answers` and `documents` (`title` and `text`). A document may
-have `label` (it is about the right thing) or `answer` (it contains an answer); a row may have `id`,
-`subject_title`, and `action`, the correct action for its documents.
+have `label` (it is about the right thing); a row may have `id` and `subject_title`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +30,7 @@ from crag.plain import problem_of
 
 _PASSAGES = ("ctxs", "top_contexts", "documents", "docs")
 _IDS = ("id", "sample_id", "q_id", "question_id", "qid", "claim_id")
-_KEPT = ("action", "relation", "prop", "subj", "s_pop", "topic", "cat")
+_KEPT = ("relation", "prop", "subj", "s_pop", "topic", "cat")
 """Fields that `Example.extra` keeps under their own names, where a row has them."""
 _FEWEST, _USUAL = 3, 4
 _VERDICTS = {"true": "true", "false": "false", "SUPPORTS": "true", "REFUTES": "false"}
@@ -112,7 +111,7 @@ def example_of(row: JsonRow, task: TaskName, number: int, log: ReadLog) -> Examp
         case "asqa":
             return _asqa(made, row, read)
         case "popqa" | "triviaqa" | "qa":
-            return made._replace(answers=_answers(row, read))
+            return made._replace(answers=_answers(read))
 
 
 def _needed(name: str, value: Any) -> Any:
@@ -148,12 +147,11 @@ def _all_verdicts(answers: Sequence[object]) -> bool:
     return all(str(answer) in _VERDICTS for answer in answers)
 
 
-def _answers(row: JsonRow, read: _Row) -> tuple[tuple[str, ...], ...]:
-    """Return the answers; may be empty if the row labels its documents or action."""
-    labelled = "action" in row or any({"label", "answer"} & one.keys() for one in read.passages)
-    if read.answers or labelled:
-        return (read.answers,) if read.answers else ()
-    raise UnusableRowError("'answers' is empty, and there is no label or action")
+def _answers(read: _Row) -> tuple[tuple[str, ...], ...]:
+    """Return the answers."""
+    if read.answers:
+        return (read.answers,)
+    raise UnusableRowError("'answers' is empty")
 
 
 def _verdict(row: JsonRow, read: _Row, number: int, log: ReadLog) -> str:
@@ -221,7 +219,7 @@ def documents(
 ) -> tuple[Document, ...]:
     """Turn passages into documents, in order; skip and count empty ones.
 
-    `label` is whether the page is right, `answer` whether the passage contains an answer.
+    `label` is whether the page is right.
     """
     made = []
     for position, entry in enumerate(entries):
@@ -242,8 +240,6 @@ def documents(
             metadata["url"] = entry["url"]
         if isinstance(entry.get("label"), int | float):
             metadata["relevant"] = entry["label"] > 0
-        if isinstance(entry.get("answer"), bool):
-            metadata["answer"] = entry["answer"]
         made.append(Document(text.strip(), metadata=metadata))
     if not made:
         log.repair("kept although it has no passage", number)

@@ -82,27 +82,10 @@ def batch(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
     return row["answer"], row["usage"]
 
 
-def bench(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
-    experiment, output = place.folder / f"bench-{graph}.toml", place.folder / f"bench-{graph}"
-    experiment.write_text(
-        f'name = "One"\ntask = "qa"\nbaseline = "it"\nmetrics = ["match"]\n'
-        f'[[variant]]\nname = "it"\nmethod = "{graph}"\n'
-    )
-    data = place.questions(documents=[{"title": "Barn", "text": TEXT}])
-    told = place.told("bench", experiment, "--data", data, "--output", output)
-    assert told["rows"]["written"] == 1, told["not_run"]
-    row = json.loads((output / "rows.jsonl").read_text())
-    assert row["status"] == "answered", row["error"]
-    return row["answer"], row["usage"]
-
-
 COMMANDS: Mapping[str, Callable[[Place, str], tuple[str, dict[str, Any]]]] = {
-    "ask": ask, "chat": chat, "evaluate": evaluate, "batch": batch, "bench": bench,
+    "ask": ask, "chat": chat, "evaluate": evaluate, "batch": batch,
 }  # fmt: skip
-PAIRS = [
-    *((command, graph) for command in COMMANDS for graph in OFFERED),
-    *(("bench", graph) for graph, entry in GRAPHS.items() if entry.kind == "baseline"),
-]
+PAIRS = [(command, graph) for command in COMMANDS for graph in OFFERED]
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # a streamed form, by openai
@@ -119,7 +102,7 @@ def test_every_command_with_a_method_is_in_the_table() -> None:
         for name, command in typer.main.get_command(app).commands.items()  # type: ignore[attr-defined]
         if any("--method" in one.opts for one in command.params)
     }
-    assert found | {"bench"} == set(COMMANDS)
+    assert found == set(COMMANDS)
 
 
 def test_experiments_know_every_graph_that_answers() -> None:

@@ -7,44 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.papers.decomposition import as_split, decompose
-
-
-def squeezed(text: str) -> str:
-    return "".join(text.split())
-
-
-@given(
-    st.lists(
-        st.sampled_from(["word", "Dr.", "end.", "Why?", "3.5", "\n\n", "- item"]), max_size=500
-    )
-)
-def test_prose_loses_no_text_either(pieces: list[str]) -> None:
-    text = " ".join(pieces)
-    for mode in ("sentences", "fixed_num", "selection"):
-        assert squeezed("".join(decompose(text, mode))) == squeezed(text)
-
-
-def test_selection_takes_the_passage_whole() -> None:
-    text = " One.\nTwo.  Three. Four.\n"
-    assert decompose(text, "selection") == ["One. Two.  Three. Four."]
-
-
-def test_excerption_follows_the_official_rules() -> None:
-    text = (
-        "The first sentence has quite some words. Short one. "
-        "The second long sentence has also enough words. "
-        "The second long sentence has also enough words. "
-        "A third long sentence comes after the others? "
-        "And a fourth long sentence closes this text"
-    )
-    first = (
-        "The first sentence has quite some wordsShort one The second long sentence has also "
-        "enough words A third long sentence comes after the others"
-    )
-    second = " And a fourth long sentence closes this text"
-    assert decompose(text, "excerption") == [first, second]
-
+from crag.papers.decomposition import decompose
 
 PIECES = st.sampled_from(
     ["A sentence of more than five words here", "Short one", "Dr", "? ", "?", ". ", ".", " ", "\n",
@@ -89,24 +52,6 @@ def test_excerption_equals_the_official_mode_on_real_passages(data: Path) -> Non
 def test_fixed_windows(words: int, lengths: list[int]) -> None:
     strips = decompose(" ".join(map(str, range(words))), "fixed_num")
     assert [len(strip.split()) for strip in strips] == lengths
-
-
-@pytest.mark.parametrize(
-    ("words", "lengths"), [(3, [3]), (49, [49]), (57, [57]), (58, [49, 9]), (100, [49, 51])]
-)
-def test_fixed_windows_of_the_official_reader_count_the_spaces_around(
-    words: int, lengths: list[int]
-) -> None:
-    """The space before a passage takes the place of a word, and so does the one after it."""
-    text = as_split(" ".join(map(str, range(words))), 1, 3)
-    strips = decompose(text, "fixed_num_spaced")
-    assert [len(strip.split()) for strip in strips] == lengths
-    assert " ".join(strips) == text
-
-
-def test_the_official_reader_strips_a_line_and_not_its_passages() -> None:
-    assert [as_split("a", place, 3) for place in range(3)] == ["a ", " a ", " a"]
-    assert as_split("a", 0, 1) == "a"
 
 
 @pytest.mark.parametrize(

@@ -5,28 +5,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from crag.correction.provenance import kept_whole
 from crag.graph import build_crag
-from crag.nodes.generate import Generate
 from crag.papers.settings import PaperSettings
 from crag.papers.tasks import (
     TASKS,
     Posed,
     TaskProfile,
-    lettered,
-    profile_of,
     published_options,
     split_options,
     written,
 )
 from crag.parts import Parts
 from crag.prompts import PACKAGED
-from crag.reflection.driver import asked_of
-from crag.state import State
 from crag.testing import (
     FakeChatModel,
     FakeEvaluator,
-    FakeQuoter,
     FakeRetriever,
     FakeSearcher,
 )
@@ -71,13 +64,6 @@ def test_a_question_may_begin_as_an_option_does() -> None:
     assert (found["question"], list(found["options"])) == ("D. E. Knuth wrote what?", ["A", "B"])
 
 
-def test_numbers_become_letters() -> None:
-    found = split_options("Why?\n1: one\n2: two\n3: three")
-    assert found["options"] == {"1": "one", "2": "two", "3": "three"}
-    assert lettered(found["options"]) == {"A": "one", "B": "two", "C": "three"}
-    assert written(found["options"]) == "A: one\nB: two\nC: three"
-
-
 @pytest.mark.parametrize(
     "question",
     [
@@ -102,21 +88,6 @@ def test_what_is_split_can_be_put_together_again(question: str, options: list[st
     labelled = dict(zip("ABCDEFGHI", options, strict=False))
     whole = f"{question}?\n{written(labelled)}"
     assert split_options(whole) == Posed(question=f"{question}?", options=labelled)
-
-
-def test_the_generator_sees_options_in_their_place() -> None:
-    state = State(question=QUESTION, strips=kept_whole([DOCUMENT], "kept"), events=[], usage={})
-    model = FakeChatModel(replies=["B"])
-    assert Generate(model, FakeQuoter()).run(state, ARC)["answer"] == "B"
-    prompt = str(model.prompts[0][0].content)
-    assert f"Question: {STEM}\n" in prompt
-    assert prompt.endswith("Choices:\nA: ruler\nB: balance\nC: cup\nD: clock")
-
-
-def test_reflection_is_instructed_as_the_tuned_models_were() -> None:
-    asked = asked_of(State(question=QUESTION), ARC)
-    assert asked.query == STEM
-    assert asked.instruction.endswith(f"### Input:\n{STEM}\nA: ruler\nB: balance\nC: cup\nD: clock")
 
 
 def test_instructions_of_the_tasks() -> None:
@@ -154,12 +125,6 @@ def test_a_run_asks_for_the_question_alone_and_keeps_what_was_asked() -> None:
     assert {question for question, _ in evaluator.calls} == {STEM}
     assert "ruler" not in str(model.prompts[0])
     assert "A: ruler\nB: balance" in str(model.prompts[1][0].content)
-
-
-def test_sets_of_questions_that_are_no_task_are_answered_as_by_default() -> None:
-    assert profile_of("triviaqa") is profile_of("qa") is TASKS["default"]
-    assert profile_of("arc") is TASKS["arc"]
-    assert [name for name, one in TASKS.items() if one.closed] == ["pubhealth", "arc"]
 
 
 @pytest.mark.parametrize("profile", TASKS.values(), ids=TASKS)

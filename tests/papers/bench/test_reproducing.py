@@ -85,7 +85,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     features_model(folder / "bert")
     entailing_model(folder / "entailing")
     with chatting() as server:
-        server.answers = {"one step after another": "It states it: yes"}
         place = Place(folder, server)
         for words in LINES:
             if words[:2] == ["cp", "-r"]:
