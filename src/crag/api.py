@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -213,14 +213,5 @@ def open_documents(
 
 
 def _answer(state: Mapping[str, Any]) -> Answer:
-    return Answer(
-        question=state["question"],
-        answer=state["answer"] or "",
-        outcome=state["outcome"] or "not_found",
-        citations=state["citations"],
-        action=state.get("action"),
-        strips=state.get("strips", []),
-        events=state.get("events", []),
-        usage=state.get("usage", {}),
-        state=state,
-    )
+    names = (one.name for one in fields(Answer) if one.name != "state")
+    return Answer(**{name: state[name] for name in names}, state=state)
