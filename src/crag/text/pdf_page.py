@@ -109,7 +109,7 @@ class _Word(NamedTuple):
 
 def seen_texts(page: Any) -> list[SeenText]:
     """Return what is seen on a page of PDFium, in the direction of most of its text first."""
-    words = list(_words(page))
+    words = _words(page)
     if not words:
         return []
     canvas = _Canvas(page)
@@ -159,33 +159,30 @@ def _segments(words: Line) -> Iterator[Segment]:
     yield joined(near)
 
 
-def _words(page: Any) -> Iterator[_Word]:
-    """Yield the words of a page as PDFium orders its characters."""
+def _words(page: Any) -> list[_Word]:
+    """Return the words of a page as PDFium orders its characters."""
     from pypdfium2 import raw
 
     text, matrix = page.get_textpage(), raw.FS_MATRIX()
     x, y = ctypes.c_double(), ctypes.c_double()
-    word, is_spaced = None, True
+    words, is_spaced = list[_Word](), True
     for at in range(text.count_chars()):
         character = chr(raw.FPDFText_GetUnicode(text, at)).replace(_HYPHEN, "-")
         held = raw.FPDFText_GetTextObject(text, at)
         if not held or not character.isprintable() or character.isspace():
             is_spaced = True
             continue
-        if word is None or is_spaced or _address(held) != word.object:
-            if word is not None:
-                yield word
+        if is_spaced or not words or _address(held) != words[-1].object:
             raw.FPDFText_GetMatrix(text, at, matrix)
             raw.FPDFText_GetCharOrigin(text, at, x, y)
             direction = -round(raw.FPDFText_GetCharAngle(text, at) / (math.pi / 2)) % 4
             base = _upright((x.value, y.value) * 2, direction)[1]  # pyright: ignore[reportArgumentType]
             size = raw.FPDFText_GetFontSize(text, at) * math.hypot(matrix.c, matrix.d)
-            word = _Word(_address(held), is_spaced, direction, base, size, [], [])
-        word.letters.append(character)
-        word.boxes.append(text.get_charbox(at))
+            words.append(_Word(_address(held), is_spaced, direction, base, size, [], []))
+        words[-1].letters.append(character)
+        words[-1].boxes.append(text.get_charbox(at))
         is_spaced = False
-    if word is not None:
-        yield word
+    return words
 
 
 def _segment_of(word: _Word) -> Segment:
