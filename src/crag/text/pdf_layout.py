@@ -48,14 +48,15 @@ def blocks_of_lines(
     while at < len(lines):
         end, columns = _grid(lines, at)
         sides = list(_sides(lines[at:end], columns))
-        if sides and not _is_ruled(lines[at:end], seen) and all(map(_is_prose, sides)):
+        is_prose = bool(sides) and all(map(_is_prose, sides))
+        if is_prose and not any(seen.rules(lines[at:end])):
             yield from _texts(lines[first:at], page, sizes)
             for side in sides:
                 yield from blocks_of_lines(side, seen, page, sizes)
             first = at = end
             continue
         start, end = _table(lines, at, end, columns)
-        if rows := _rows(lines[start:end], seen):
+        if rows := _rows(lines[start:end], seen, is_prose=is_prose):
             yield from _texts(lines[first:start], page, sizes)
             yield Block("table", page, page, rows=[Row(row, page, page) for row in rows])
             first = at = end
@@ -113,7 +114,11 @@ def _with_mark(line: Line, usual: float) -> Line:
 def _grid(lines: Sequence[Line], start: int) -> tuple[int, list[_Column]]:
     """Return where lines end that have columns, and the columns; no other line may cross them."""
     end, columns = start + 1, _columns(lines[start : start + 1])
-    while end < len(lines) and (len(lines[end]) > 1 or len(_places(lines[end][0], columns)) == 1):
+    while (
+        end < len(lines)
+        and _distance(lines, end) < _NEAR
+        and (len(lines[end]) > 1 or len(_places(lines[end][0], columns)) == 1)
+    ):
         more = _columns(lines[start : end + 1])
         if len(more) < _FEWEST:
             break
@@ -137,6 +142,10 @@ def _columns(lines: Sequence[Line]) -> list[_Column]:
         wide = sum(len(_places(cell, columns)) > 1 for cell in cells)
         if len(columns) > len(best) and wide <= len(cells) / 6:
             best = columns
+    for at in reversed(range(len(best) - 1)):
+        held = [cell.text for cell in cells if _places(cell, best)[0] == at]
+        if all(_ITEM.fullmatch(f"{text} ") for text in held):  # Marks belong to their items.
+            best[at : at + 2] = [(best[at][0], best[at + 1][1])]
     return best
 
 
@@ -170,11 +179,6 @@ def _is_prose(lines: Sequence[Line]) -> bool:
     return widths > _WIDE and (not are_cased or small >= _FLOWING * (len(texts) - 1))
 
 
-def _is_ruled(lines: Sequence[Line], seen: SeenText) -> bool:
-    """Return whether rules part the rows of a table, and not only its head from the rest."""
-    return sum(seen.rules(lines)) >= max(2, len(lines) / 4)
-
-
 def _distance(lines: Sequence[Line], at: int) -> float:
     """Return how far a line stands below the one above it, in font sizes."""
     return (lines[at - 1][0].base - lines[at][0].base) / lines[at][0].size
@@ -192,7 +196,6 @@ def _table(
     if not several or len(columns) < _FEWEST:
         return start, start
     first, last = several[0], several[-1]
-    last = next((at - 1 for at in range(first + 1, last + 1) if _distance(lines, at) > _NEAR), last)
 
     def is_part(at: int) -> bool:
         return _places(lines[at][0], columns)[0] > 0 or lines[at][0].text[:1].islower()
@@ -204,10 +207,14 @@ def _table(
     return first, last + 1
 
 
-def _rows(lines: Sequence[Line], seen: SeenText) -> list[list[str]]:
-    """Return the cells of a table, or nothing if it is none."""
+def _rows(lines: Sequence[Line], seen: SeenText, *, is_prose: bool) -> list[list[str]]:
+    """Return the cells of a table, or nothing if it is none.
+
+    Rules part its rows where there are many, and not only its head from the rest.
+    """
     columns = _columns(lines)
-    rules = seen.rules(lines) if len(lines) > 1 and _is_ruled(lines, seen) else None
+    rules = seen.rules(lines) if lines else []
+    rules = rules if sum(rules) >= (2 if is_prose else max(2, len(lines) / 4)) else []
     gaps = [above[0].base - line[0].base for above, line in pairwise(lines)]
     rows: list[list[list[Segment]]] = []
     for at, line in enumerate(lines):
