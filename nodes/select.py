@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from crag.correction.evidence import kept_best, paragraph_in_context
+from crag.correction.evidence import paragraph_in_context
 from crag.correction.scoring import LOWEST, with_title
 from crag.correction.shortlist import shortlist
-from crag.correction.strips import STRIPS_KEPT
+from crag.correction.strips import STRIPS_KEPT, kept_best
 from crag.events import Event, event
 from crag.nodes.refine import StripsUpdate, without_readings
 from crag.parts import Evaluator, Passage, is_reading

@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 
 from crag.correction.naming import about, named_odds
 from crag.correction.provenance import source_of, source_within, strip_of
-from crag.correction.strips import choose, score_of
+from crag.correction.strips import kept_best, score_of
 from crag.reading import Reading, evidence_in, sliced
 from crag.settings import Settings
 from crag.state import Strip
@@ -80,15 +80,6 @@ def parts_in_context(strip: Strip, reading: Reading) -> Iterator[tuple[int, Stri
 def paragraph_in_context(strip: Strip, reading: Reading) -> Strip:
     """Score a paragraph from the web, which is a passage of its own, by its reading."""
     return _scored(strip, {**reading, "score": _standing(reading, 0)})
-
-
-def kept_best(strips: Sequence[Strip], count: int, threshold: float | None = None) -> list[Strip]:
-    """Keep the best `count` strips that reach the threshold, if one is set; the best one anyway."""
-    verdicts = choose(list(map(score_of, strips)), count, threshold)
-    return [
-        {**strip, "kept": kept, "reason": reason}
-        for strip, (kept, reason) in zip(strips, verdicts, strict=True)
-    ]
 
 
 def score_odds(score: float) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from crag.correction.strips import FEWEST_WORDS, STRIPS_KEPT, choose
+from crag.correction.strips import FEWEST_WORDS, STRIPS_KEPT, kept_best
 from crag.parts import Passage
 from crag.settings import Settings
 from crag.state import Strip
@@ -38,11 +38,10 @@ def judged_strips(
     strips: Sequence[Strip], scores: Sequence[float], settings: Settings
 ) -> list[Strip]:
     """Score the strips, and keep the best (CRAG, Sec. 4.4)."""
-    verdicts = choose(scores, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
-    return [
-        {**strip, "score": score, "kept": kept, "reason": reason}
-        for strip, score, (kept, reason) in zip(strips, scores, verdicts, strict=True)
+    scored: list[Strip] = [
+        {**strip, "score": score} for strip, score in zip(strips, scores, strict=True)
     ]
+    return kept_best(scored, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
 
 
 def strip_passage(strip: Strip, settings: Settings) -> Passage:
