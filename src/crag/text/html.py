@@ -20,7 +20,7 @@ _INLINE = frozenset(
      "i", "img", "input", "ins", "kbd", "label", "mark", "q", "ref", "s", "samp", "small", "span",
      "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"]
 )  # fmt: skip
-_HEADING = re.compile("h[1-6]")
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _MARKS = {"b": "**", "strong": "**", "em": "*", "i": "*", "del": "~~", "s": "~~", "strike": "~~"}
 _NUMBER = re.compile("[0-9]{1,9}")
 _MOST_SPANNED = 100
@@ -124,13 +124,19 @@ def _leave_out(tree: "HtmlElement") -> None:
 
 
 def _leave_out_menus(tree: "HtmlElement", to: str = "") -> None:
-    """Take out what mostly is links: those within the page, others if they are not most of it."""
+    """Take out what mostly is links: within the page, or above its first heading.
+
+    Links to elsewhere stay if they are most of the page, as in a list of pages.
+    """
     whole = _letters(tree)
-    for element in list(tree.iter("ul", "ol", "dl", "div", "table")):
+    for element in list(tree.iter("ul", "ol", "dl", "div", "table", *_HEADINGS)):
+        if element.tag in _HEADINGS and not to:
+            return
         links = list(element.iter("a"))
         size = _letters(element) if len(links) >= _FEWEST_LINKS else 0
         is_menu = sum(map(_letters, links)) > _MOSTLY_LINKS * size > 0 and (to or 2 * size < whole)
-        if is_menu and all(link.get("href", "").startswith(to) for link in links):
+        leads_there = all(link.get("href", "").startswith(to) for link in links)
+        if is_menu and leads_there and next(element.iter(*_HEADINGS), None) is None:
             element.drop_tree()
 
 
@@ -174,7 +180,7 @@ class _Reading:
             title.drop_tree()
             return with_title(text, self.blocks(element), *place)
         match tag:
-            case "h1" | "h2" | "h3" | "h4" | "h5" | "h6":
+            case tag if tag in _HEADINGS:
                 text = _line(element, marked=False)
                 return [Block("heading", *place, text, level=int(tag[1]))] if text else []
             case "pre":
@@ -252,7 +258,7 @@ class _Reading:
 def _holds_data(table: "HtmlElement") -> bool:
     """Return whether a table has short cells, rather than being used for the layout of a page."""
     cells = [one for one in table.iter("td", "th") if next(one.iterancestors("table")) is table]
-    if any(str(one.tag) == "pre" or _HEADING.fullmatch(str(one.tag)) for one in table.iter()):
+    if any(one.tag == "pre" or one.tag in _HEADINGS for one in table.iter()):
         return False
     is_wide = any(one.tag == "th" or one.getnext() is not None for one in cells)
     return is_wide and all(len(_text(one).split()) <= _MOST_WORDS_OF_CELL for one in cells)
