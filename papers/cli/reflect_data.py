@@ -21,7 +21,7 @@ from crag.papers.cli.options import (
 
 if TYPE_CHECKING:
     from crag.papers.self_rag.critique_cases import LabelledCase
-    from crag.papers.self_rag.generator_data import Judging, Pair, Retrieve
+    from crag.papers.self_rag.generator_data import Judging, Retrieve
 
 group = group_of_commands("Make the data that Self-RAG is trained on.")
 _NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
@@ -75,7 +75,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if (critic is None) == (not truth):
         allowed = "give a critic's folder, or --truth with the files the pairs were made from"
         raise SettingsError("--critic", critic, allowed)
-    judge, retrieve = _judge(critic, truth or [], pairs), _retriever(location, rules.passages)
+    judge, retrieve = _judge(critic, truth or []), _retriever(location, rules.passages)
     made = records.generator_data(pairs, judge, retrieve, rules)
     if not made.records:
         told = ", ".join(f"{count} {reason}" for reason, count in made.rejected.items())
@@ -87,7 +87,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     _show(output, told_of, as_json=as_json)
 
 
-def _judge(critic: Path | None, truth: list[Path], pairs: "list[Pair]") -> "Judging":
+def _judge(critic: Path | None, truth: list[Path]) -> "Judging":
     """Return the critic, or else what knows the truth of the files the pairs were made from."""
     from crag.papers.self_rag.critic import load_critic
     from crag.papers.self_rag.truth_critic import TruthCritic
@@ -95,7 +95,7 @@ def _judge(critic: Path | None, truth: list[Path], pairs: "list[Pair]") -> "Judg
 
     if critic is not None:
         return load_critic(critic)
-    return TruthCritic([one for path in truth for one in read_truths(path)], pairs)
+    return TruthCritic([one for path in truth for one in read_truths(path)])
 
 
 def _retriever(location: str | None, most: int) -> "Retrieve":
@@ -144,9 +144,7 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     require_replaceable(output, LabelledCase)
     truths, leaks = unleaked(data, development or (), seed)
-    made = critique_cases(truths, each, seed, most=_limits(assigned(most)))
-    dropped = made.dropped | ({"in the development data": leaks} if leaks else {})
-    cases = made.cases
+    cases = critique_cases(truths, each, seed, most=_limits(assigned(most)))
     if not cases:
         message = (
             "the rules could make no kind of case with every label from these data. Give files "
@@ -163,7 +161,7 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         kind: {label: counts[kind, label] for label in of_kind if counts[kind, label]}
         for kind, of_kind in LABELS.items()
     }
-    told = {"cases": len(cases), "labels": labels, "left_out": dropped} | told
+    told = {"cases": len(cases), "labels": labels, "in_development": leaks} | told
     _show(output, told, as_json=as_json)
 
 
@@ -222,15 +220,6 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         float,
         typer.Option(min=0, max=0.5, help="Share of outputs that state what no passage holds."),
     ] = 0.0,
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kind",
-            metavar="KIND",
-            help="question, statement, choice, long; repeatable. Default: question.",
-            show_default=False,
-        ),
-    ] = None,
     sentences: Annotated[int, typer.Option(min=1, help="Most sentences of an output.")] = 1,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -239,17 +228,12 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.loading.records import require_replaceable, write_records
     from crag.papers.self_rag.critique_rules import unleaked
     from crag.papers.self_rag.generator_data import Pair
-    from crag.papers.self_rag.instruction_pairs import KINDS, instruction_pairs
+    from crag.papers.self_rag.instruction_pairs import instruction_pairs
 
-    wanted = kinds or [KINDS[0]]
-    for kind in wanted:
-        if kind not in KINDS:
-            raise SettingsError("--kind", kind, f"one of {', '.join(KINDS)}")
     require_replaceable(output, Pair)
     truths, leaks = unleaked(data, development or (), seed)
     pairs = instruction_pairs(
-        truths, count, declined=declined, unsupported=unsupported,
-        kinds=[kind for kind in KINDS if kind in wanted], sentences=sentences, seed=seed,
+        truths, count, declined=declined, unsupported=unsupported, sentences=sentences, seed=seed
     )  # fmt: skip
     if not pairs:
         raise TrainingError("no question is left: all of them are in the development data too")

@@ -22,10 +22,9 @@ utility        5                          the sentence with the answer
 
 import random
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from crag.answering.outcome import DECLINED
 from crag.papers.evaluator.pairs import folded
@@ -77,55 +76,33 @@ _REMARKS = (
 )
 
 
-class Rules(NamedTuple):
-    """What the rules made, and what became of the rest."""
-
-    cases: list[LabelledCase]
-    """As many of each label of a kind; shuffled."""
-    dropped: dict[str, int]
-    """What was left out, counted by reason."""
-
-
 def critique_cases(
     truths: Sequence[Truth], each: int, seed: int = 0, *, most: Mapping[Kind, int] | None = None
-) -> Rules:
+) -> list[LabelledCase]:
     """Return at most `each` labelled cases for each label of a kind; `most` sets a kind apart.
 
     All labels of a kind are equally frequent: the rarest decides, and a kind of which a label could
-    not be made is left out and counted. Equal cases are kept once; equal cases with different
-    labels are both left out.
+    not be made is left out. Equal cases are kept once. The order is random.
     """
     draw = random.Random(seed)  # noqa: S311 - a choice of examples, no secret
     limits: Mapping[Kind, int] = dict.fromkeys(KINDS, each) | dict(most or {})
-    found: dict[str, list[LabelledCase]] = {}
-    full: Counter[tuple[Kind, str]] = Counter()
+    buckets: dict[tuple[Kind, str], list[LabelledCase]] = {
+        (kind, label): [] for kind in KINDS for label in LABELS[kind]
+    }
+    known: set[str] = set()
     for case in _Maker(truths, draw).all(limits["retrieve"], seed):
-        bucket = case.kind, case.label
-        if case.key in found:
-            found[case.key].append(case)
-        elif full[bucket] < limits[case.kind]:
-            full[bucket] += 1
-            found[case.key] = [case]
-        if all(full[kind, one] == limits[kind] for kind in KINDS for one in LABELS[kind]):
+        bucket = buckets[case.kind, case.label]
+        if case.key not in known and len(bucket) < limits[case.kind]:
+            known.add(case.key)
+            bucket.append(case)
+        if all(len(cases) == limits[kind] for (kind, _), cases in buckets.items()):
             break
-    buckets: Mapping[tuple[Kind, str], list[LabelledCase]] = defaultdict(list)
-    contradicted = 0
-    for same in found.values():
-        if len({case.label for case in same}) > 1:
-            contradicted += 1
-        else:
-            buckets[same[0].kind, same[0].label].append(same[0])
     kept: list[LabelledCase] = []
     for kind in KINDS:
-        fewest = min(len(buckets[kind, label]) for label in LABELS[kind])
-        kept += [case for label in LABELS[kind] for case in buckets[kind, label][:fewest]]
-    rarer = sum(map(len, buckets.values())) - len(kept)
+        of_kind = [buckets[kind, label] for label in LABELS[kind]]
+        kept += [case for cases in of_kind for case in cases[: min(map(len, of_kind))]]
     draw.shuffle(kept)
-    dropped = {
-        "two labels for the same case": contradicted,
-        "more than the rarest label of the kind": rarer,
-    }
-    return Rules(kept, {reason: count for reason, count in dropped.items() if count})
+    return kept
 
 
 def unleaked(

@@ -45,8 +45,6 @@ class Pair(BaseModel):
     id: str = ""
     dataset_name: str = ""
     """What kind of instruction it is, such as `nq` in the released data."""
-    question: str = ""
-    """The question whose truth says what supports the output, if the instruction is another."""
 
     @property
     def asked(self) -> str:

@@ -86,8 +86,6 @@ class LanguageModelCard(BaseModel):
 
     kind: LanguageModelKind
     base: str
-    base_sha256: dict[str, str] = {}
-    """Digest of each file of the base's weights, if they lie on this machine."""
     data: list[LanguageData] = []
     recipe: dict[str, object] = {}
     """The settings of the training run, seed included."""
@@ -108,9 +106,6 @@ def language_card(
     return LanguageModelCard(
         kind=kind,
         base=recipe.base,
-        base_sha256={
-            f.name: file_digest(f) for f in sorted(Path(recipe.base).glob("*.safetensors"))
-        },
         data=[
             LanguageData(name=path.name, sha256=file_digest(path), records=count, licence=licence)
             for path, count in data.items()

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from crag.answering.outcome import DECLINED
 from crag.papers.evaluator.pairs import folded
 from crag.papers.self_rag.critique_cases import Case
-from crag.papers.self_rag.generator_data import Pair
 from crag.papers.self_rag.truths import Gold, Truth
 from crag.reflection_tokens import (
     CONTINUE,
@@ -25,8 +24,6 @@ from crag.reflection_tokens import (
 )
 
 _DECLINES, _SHORT, _BEST = UTILITY[1], UTILITY[3], UTILITY[4]
-_VERDICTS = {"true", "false", *"abcd"}
-"""Outputs that no passage need hold word by word, folded."""
 
 
 class TruthCritic:
@@ -40,21 +37,13 @@ class TruthCritic:
     support        Fully if the evidence has the output word by word, No support if the output
                    lacks the answer or declines, Partially if it has the answer and more
     utility        2 if it declines, 4 if it is the answer alone, 5 otherwise
-
-    Where a pair says what question it was made from, as a statement to check and options to choose
-    from do, its instruction is known too, and a passage with the answer bears out its verdict.
     """
 
-    def __init__(self, truths: Sequence[Truth], pairs: Sequence[Pair] = ()) -> None:
+    def __init__(self, truths: Sequence[Truth]) -> None:
         golds: Mapping[str, list[Gold]] = defaultdict(list)
         for truth in truths:
             golds[folded(truth.question)] += truth.gold
         self._golds = dict(golds)
-        self._golds |= {
-            folded(pair.asked): self._golds.get(folded(pair.question), [])
-            for pair in pairs
-            if pair.question
-        }
 
     def labels(self, cases: Sequence[Case]) -> list[str]:
         """Return the label of each case."""
@@ -83,8 +72,6 @@ class TruthCritic:
 def _support(evidence: str, output: str, answers: Sequence[str]) -> str:
     if output == folded(DECLINED):
         return NO_SUPPORT
-    if output in _VERDICTS:
-        return FULLY if any(answer in evidence for answer in answers) else NO_SUPPORT
     if output in evidence:
         return FULLY
     return PARTIALLY if any(answer in output for answer in answers) else NO_SUPPORT

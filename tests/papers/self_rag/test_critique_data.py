@@ -26,7 +26,7 @@ TRUTHS = articles(24)
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> list[LabelledCase]:
     path = written(tmp_path_factory.mktemp("data") / "truths.jsonl", TRUTHS)
-    return critique_cases(read_truths(path), each=12).cases
+    return critique_cases(read_truths(path), each=12)
 
 
 def of(cases: list[LabelledCase], kind: str, label: str) -> list[LabelledCase]:

@@ -69,18 +69,12 @@ def test_a_prompt_beyond_the_context_is_an_error(backend: TransformersReflection
         one(backend, Prefix("Say on. " * 200), None, SHORT)
 
 
-@pytest.mark.parametrize(
-    ("removed", "said"),
-    [
-        ("model.safetensors", "weights cannot be loaded"),
-        ("tokenizer.json", "tokenizer cannot be loaded"),
-    ],
-)
-def test_a_missing_file_is_named(tmp_path: Path, removed: str, said: str) -> None:
+@pytest.mark.parametrize("removed", ["model.safetensors", "tokenizer.json"])
+def test_a_missing_file_is_an_error_until_it_is_there(tmp_path: Path, removed: str) -> None:
     folder = Path(shutil.copytree(TINY_LLAMA, tmp_path / "model"))
     (folder / removed).unlink()
     backend = TransformersReflection(folder)
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(ModelError, match="cannot be loaded"):
         backend.load()
     shutil.copy(TINY_LLAMA / removed, folder)
     assert backend.decide([question("kettle")])[0].emitted == RETRIEVAL

@@ -3,8 +3,7 @@
 import logging
 import math
 import threading
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from pickle import UnpicklingError
@@ -69,24 +68,19 @@ class TransformersReflection(TokenReflection):
         with self._lock:
             if self._model is not None:
                 return
-            place = self._place
-            where = find_device(self._device, partial(ModelError, place, "unknown"))
-            tokenizer = _load_tokenizer(place)
-            # Before the weights, which take longer.
+            where = find_device(self._device, partial(ModelError, self._place, "unknown"))
+            _logger.info("loading the reflecting model %s onto %s", self._place, where)
+            model, tokenizer = _loaded(self._place, self._dtype)
             numbers = token_ids(tokenizer, required=self._tokens_required)
             names = {number: token for token, number in numbers.items()}
             if tokenizer.eos_token_id is not None:
                 names[tokenizer.eos_token_id] = END
-            _logger.info("loading the reflecting model %s onto %s", place, where)
-            model = _load_weights(place, self._dtype).to(where).eval()
             rows = model.get_input_embeddings().num_embeddings
             if max(names, default=0) >= rows:
-                problem = (
-                    f"its tokenizer has ids up to {max(names)} but its embeddings only {rows} "
-                    "rows. Take the tokenizer that belongs to the weights"
-                )
-                raise ModelError(place, "unknown", problem)
-            self._tokenizer, self._names, self._model = tokenizer, names, model
+                problem = f"its tokenizer has more ids than its embeddings have rows ({rows})"
+                raise ModelError(self._place, "unknown", problem)
+            self._tokenizer, self._names = tokenizer, names
+            self._model = model.to(where).eval()
 
     def _generated(self, prompts: Sequence[str], most: int, stops: Collection[str]) -> list[Row]:
         with self._lock:
@@ -174,41 +168,30 @@ class TransformersReflection(TokenReflection):
         return str(whole).removeprefix(known)
 
 
-def _load_tokenizer(place: str) -> Any:
-    from transformers import AutoTokenizer
+def _loaded(place: str, dtype: str) -> tuple[Any, Any]:
+    """Return weights and tokenizer of a folder, or of a model on the hub."""
+    from safetensors import SafetensorError
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-    with _failing(place, "its tokenizer cannot be loaded. Check the name, the folder, the network"):
-        return AutoTokenizer.from_pretrained(place)
-
-
-def _load_weights(place: str, dtype: str) -> Any:
-    from transformers import AutoModelForCausalLM, GenerationConfig
-
-    told = (
-        "its weights cannot be loaded: copy the model whole. Pickled ones (.bin) that hold more "
-        "than tensors could run code: load those where you trust them, and call save_pretrained"
-    )
-    with _failing(place, told), quietly():
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
-            place, dtype=dtype, weights_only=True, output_loading_info=True
+    try:
+        with quietly():
+            tokenizer = AutoTokenizer.from_pretrained(place)
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                place, dtype=dtype, weights_only=True, output_loading_info=True
+            )
+    except (
+        OSError, RuntimeError, ValueError, TypeError, KeyError, SafetensorError, UnpicklingError,
+    ) as error:  # fmt: skip
+        problem = (
+            f"it cannot be loaded ({first_line(error)}). Check the name and the network, or copy "
+            "the folder whole. Pickled weights (.bin) that hold more than tensors could run code: "
+            "load those where you trust them, and call save_pretrained"
         )
+        raise ModelError(place, "unknown", problem) from error
     model, missing = loaded[0], loaded[1]["missing_keys"]
     # A checkpoint's own settings, such as a repetition penalty, would change the greedy choice.
     model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]
     if missing:
         problem = f"{len(missing)} weights are missing, such as {min(missing)}. Copy them again"
         raise ModelError(place, "unknown", problem)
-    return model
-
-
-@contextmanager
-def _failing(place: str, problem: str) -> Iterator[None]:
-    """Turn what transformers raises while it loads into an error that says what to do."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (
-        OSError, RuntimeError, ValueError, TypeError, KeyError, SafetensorError, UnpicklingError,
-    ) as error:  # fmt: skip
-        raise ModelError(place, "unknown", f"{problem} ({first_line(error)})") from error
+    return model, tokenizer
