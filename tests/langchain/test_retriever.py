@@ -4,20 +4,16 @@ import asyncio
 import copy
 import logging
 import pickle
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import InMemoryVectorStore
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
-from langgraph.types import Command
 
 from crag.answering.context import kept_strips
-from crag.errors import SearchError, SettingsError
+from crag.errors import SearchError
 from crag.graph import build_crag
 from crag.langchain import CorrectiveRetriever
 from crag.parts import Hit
@@ -167,18 +163,6 @@ async def test_a_failure_outside_leaves_an_empty_list_and_a_reason_in_the_log(
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"k": 0}, "setting 'k' cannot be 0"),
-        ({"upper": -0.6, "lower": 0.1}, "must not be above"),
-    ],
-)
-def test_settings_are_validated_when_it_is_built(make: Any, settings: Any, told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
-        make(settings=settings)
-
-
-@pytest.mark.parametrize(
     ("own", "settings", "asked"),
     [({"k": 2}, {}, 2), ({"k": 2}, {"k": 3}, 3), ({}, {}, 10), ({"k": 2}, {"strips_kept": 9}, 2)],
 )
@@ -193,37 +177,6 @@ def test_a_vector_store_is_asked_for_its_own_k_unless_the_settings_say_another(
         settings=Settings(**settings),
     )
     assert len(retriever.correct(QUESTION)["documents"]) == asked
-
-
-class Own(TypedDict, total=False):
-    """The state of somebody's graph."""
-
-    topic: str
-    found: list[str]
-
-
-def own_graph(retrieve: Any) -> Any:
-    graph = StateGraph(Own)
-    graph.add_node("look_up", retrieve)
-    graph.add_edge(START, "look_up")
-    return graph.compile(checkpointer=InMemorySaver())
-
-
-def test_a_search_is_confirmed_where_the_surrounding_graph_can_wait(make: Any) -> None:
-    searcher = FakeSearcher([Hit("Ada", "https://example.org/a", "Ada Lovelace wrote it in 1843.")])
-    scores = {"Babbage": -0.9, "Ada Lovelace wrote the first": -0.9, "in 1843": 0.9}
-    retriever = make(scores, searcher=searcher, settings={"confirm_web": True})
-
-    def look_up(state: Own) -> Own:
-        return Own(found=[found.page_content for found in retriever.invoke(state["topic"])])
-
-    graph, config = own_graph(look_up), RunnableConfig(configurable={"thread_id": "1"})
-    waiting = graph.invoke({"topic": QUESTION}, config)
-    assert waiting["__interrupt__"][0].value["kind"] == "confirm_web"
-    assert searcher.queries == []
-    done = graph.invoke(Command(resume={"query": "ada notes"}), config)
-    assert searcher.queries == ["ada notes"]
-    assert done["found"] == ["Ada Lovelace wrote it in 1843."]
 
 
 def _pickled(retriever: CorrectiveRetriever) -> CorrectiveRetriever:
