@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from crag.parts import Candidate, ReflectionBackend
-from crag.reflection.beam import beam_round, long_form
+from crag.reflection.beam import beam_round
 from crag.reflection.driver import Asked, Driver
 from crag.reflection.testing import Table, fake_candidate
 from crag.settings import Settings
@@ -53,20 +53,19 @@ class Searching(FakeRetriever):
 def searched(
     backend: ReflectionBackend, settings: Settings, *passages: OfferedPassage, **more: Any
 ) -> Reflection:
-    """Answer by a beam search over the passages; each round's record travels as JSON."""
+    """Answer by a beam search over the passages."""
     asked = ASKED._replace(passages=passages or (ONE, TWO))
-    driver = Driver(backend, settings, **more)
+    return whole(asked, Driver(backend, settings, **more))
+
+
+def whole(asked: Asked, driver: Driver) -> Reflection:
+    """Answer by a beam search; each round's record travels as JSON."""
     record = beam_round(asked, driver)
     while record["beam"] is not None:
         kept = json.dumps(record)
         before, record = record, beam_round(asked._replace(record=json.loads(kept)), driver)
         assert json.dumps(before) == kept
     return record
-
-
-def whole(backend: ReflectionBackend, settings: Settings, asked: Asked = ASKED) -> Reflection:
-    """Answer by a beam search in one go."""
-    return long_form(asked, Driver(backend, settings))
 
 
 TREE: Table = {

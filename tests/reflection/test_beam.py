@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crag.errors import ModelError
 from crag.parts import Candidate, Decision, Passage, Prefix
-from crag.reflection.beam import joined, long_form
+from crag.reflection.beam import joined
 from crag.reflection.driver import Driver
 from crag.reflection.scoring import critique_of
 from crag.reflection.testing import FakeReflection, Table, fake_candidate
@@ -105,7 +105,7 @@ def test_passages_are_searched_once_or_for_each_segment(
     search = Searching.of(ONE, TWO)
     asked = ASKED if given_first else ASKED._replace(passages=None)
     driver = Driver(FakeReflection(TREE), settings_of(segment_retrieval=how), retriever=search)
-    record = long_form(asked, driver)
+    record = whole(asked, driver)
     assert search.questions == queries
     assert record["answer"] == "B [1]. B1 [2]."
     assert [one["text"] for one in record["passages"]] == ["first", "second"]
@@ -125,7 +125,7 @@ def test_depth_and_time_are_bounded() -> None:
 
 def test_no_and_duplicate_passages() -> None:
     alone = FakeReflection({("", None): last("Alone.", 0.9)})
-    record = whole(alone, settings_of(), ASKED._replace(passages=()))
+    record = whole(ASKED._replace(passages=()), Driver(alone, settings_of()))
     assert (record["answer"], record["flags"]) == ("Alone.", ["no_passages"])
     backend = FakeReflection({("", "first"): last("A.", 0.9)})
     record = searched(backend, settings_of(), ONE, passage(" One", "first\n"), ONE)
@@ -236,7 +236,7 @@ def leaves(tree: Tree, count: int, depth: int, path: Path = ((), ())) -> list[Pa
 
 def search(seed: int, passages: Sequence[Any] = PASSAGES, **values: Any) -> Reflection:
     asked = ASKED._replace(passages=tuple(passages))
-    return whole(FakeReflection(Tree(seed)), settings_of(**values), asked)
+    return whole(asked, Driver(FakeReflection(Tree(seed)), settings_of(**values)))
 
 
 @settings(deadline=None)

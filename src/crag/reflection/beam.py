@@ -32,14 +32,6 @@ _ENDINGS: Final = ("end", "length")
 """How a candidate ends after which its answer cannot go on."""
 
 
-def long_form(asked: Asked, driver: Driver) -> Reflection:
-    """Answer in segments by a whole search."""
-    record = beam_round(asked, driver)
-    while record["beam"] is not None:
-        record = beam_round(asked._replace(record=record), driver)
-    return record
-
-
 def beam_round(asked: Asked, driver: Driver) -> Reflection:
     """Return the record after one more round: with a `beam` for the next one, or with the answer.
 
