@@ -20,7 +20,6 @@ from crag.plain import counted
     "crag bench experiment.toml --data questions.jsonl --output results",
     "crag bench papers/tables/main.toml:popqa --data questions.jsonl --output results --limit 50",
     extra="train",
-    files=("rows.jsonl", "report.md"),
 )
 def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     experiment: Annotated[

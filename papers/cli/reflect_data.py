@@ -65,12 +65,11 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: JsonOption = False,
 ) -> None:
     """Insert passages and the critic's tokens into outputs (Alg. 2)."""
-    from crag.papers.loading.records import read_records, require_replaceable, write_records
+    from crag.papers.loading.records import read_records, write_records
     from crag.papers.self_rag import generator_data as records
     from crag.papers.training import valid_recipe
 
     rules = valid_recipe(records.DataRules, assigned(settings))
-    require_replaceable(output, records.ReflectiveRecord)
     pairs = [pair for path in data for pair in read_records(path, records.Pair)]
     if (critic is None) == (not truth):
         allowed = "give a critic's folder, or --truth with the files the pairs were made from"
@@ -138,11 +137,10 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: JsonOption = False,
 ) -> None:
     """Make labelled cases for a critic, by rule or with your chat model."""
-    from crag.papers.loading.records import require_replaceable, write_records
-    from crag.papers.self_rag.critique_cases import LABELS, LabelledCase
+    from crag.papers.loading.records import write_records
+    from crag.papers.self_rag.critique_cases import LABELS
     from crag.papers.self_rag.critique_rules import critique_cases, unleaked
 
-    require_replaceable(output, LabelledCase)
     truths, leaks = unleaked(data, development or (), seed)
     cases = critique_cases(truths, each, seed, most=_limits(assigned(most)))
     if not cases:
@@ -225,12 +223,10 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: JsonOption = False,
 ) -> None:
     """Make pairs of instruction and output from questions whose truth is known."""
-    from crag.papers.loading.records import require_replaceable, write_records
+    from crag.papers.loading.records import write_records
     from crag.papers.self_rag.critique_rules import unleaked
-    from crag.papers.self_rag.generator_data import Pair
     from crag.papers.self_rag.instruction_pairs import instruction_pairs
 
-    require_replaceable(output, Pair)
     truths, leaks = unleaked(data, development or (), seed)
     pairs = instruction_pairs(
         truths, count, declined=declined, unsupported=unsupported, sentences=sentences, seed=seed

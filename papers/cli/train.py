@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from crag.cli.options import JsonOption
 from crag.cli.terminal import assigned, print_json, safe, say
-from crag.papers.cli.command import command, group_of_commands, refuse_overwriting
+from crag.papers.cli.command import command, group_of_commands
 from crag.papers.cli.options import (
     CasesArgument,
     DevelopmentOption,
@@ -66,7 +66,6 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.saving import save_model
 
     recipe = recipe_from(preset, assigned(settings))
-    refuse_overwriting([output], [Path(recipe.base)])
     read = {path: labelled.read_pairs(path, labels) for path in data}
     pairs = [pair for part in read.values() for pair in part]
     held_out = {path.stem: labelled.read_pairs(path, labels) for path in development or ()}
@@ -106,7 +105,6 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.self_rag.language_recipe import language_card, language_recipe
 
     chosen = language_recipe("critic", recipe, assigned(settings))
-    refuse_overwriting([output], [Path(chosen.base)])
     read = {path: read_records(path, LabelledCase) for path in data}
     cases = [case for part in read.values() for case in part]
     unseen = [case for path in development or () for case in read_records(path, LabelledCase)]
@@ -148,7 +146,6 @@ def generator(
     from crag.papers.self_rag.reflective_text import reflective_texts
 
     chosen = language_recipe("generator", recipe, assigned(settings))
-    refuse_overwriting([output], [Path(chosen.base)])
     read = {path: read_reflective(path) for path in data}
     records = [(one.asked, one.output) for part in read.values() for one in part]
     base = load_base(chosen)
@@ -187,7 +184,6 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.training import valid_recipe
 
     recipe = valid_recipe(readers.ReaderRecipe, assigned(settings))
-    refuse_overwriting([output], [Path(recipe.start)])
     rows = read_records(data, ReadingRow)
     if recipe.steps is None:
         steps = max(1, (len(rows) - graded) // recipe.batch_size)
@@ -229,7 +225,6 @@ def encoder(
     from crag.papers.training import valid_recipe
 
     recipe = valid_recipe(encoders.EncoderRecipe, assigned(settings))
-    refuse_overwriting([output], [Path(recipe.start)])
     read = {path: encoders.read_encoder_pairs(path) for path in data}
     pairs = [pair for part in read.values() for pair in part]
     learned, unseen = encoders.split_off(pairs, recipe.held_out, recipe.seed)
@@ -260,12 +255,10 @@ def reader_data(
     seed: SeedOption = 0,
 ) -> None:
     """Make the rows of a reader from questions with their passages."""
-    from crag.papers.loading.records import require_replaceable, write_records
+    from crag.papers.loading.records import write_records
     from crag.papers.reader.question_sets import reading_rows
-    from crag.papers.reader.rows import ReadingRow
     from crag.papers.self_rag.critique_rules import unleaked
 
-    require_replaceable(output, ReadingRow)
     rows = reading_rows(unleaked(data, development or (), seed)[0], each, seed)
     write_records(output, rows)
     counts = Counter(row.source for row in rows)

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,22 +24,6 @@ def write_records(path: Path, records: Iterable[BaseModel]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as written, written.open("w", encoding="utf-8") as file:
             file.writelines(record.model_dump_json() + "\n" for record in records)
-
-
-def require_replaceable(path: Path, form: type[BaseModel]) -> None:
-    """Check before any work that a file holds records of this form only, if it is there.
-
-    Raises:
-        DataError: it holds something else, which `write_records` would replace.
-    """
-    for number, line in islice(numbered_lines(path), 1) if path.is_file() else ():
-        try:
-            row: Any = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict) or row.keys() != form.model_fields.keys():
-            problem = "it holds something else, which would be overwritten. Choose another --output"
-            raise DataError(path, problem, number)
 
 
 def digest_of(records: Iterable[BaseModel]) -> str:
