@@ -256,7 +256,7 @@ def reader_data(
 ) -> None:
     """Make the rows of a reader from questions with their passages."""
     from crag.papers.loading.records import write_records
-    from crag.papers.reader.question_sets import reading_rows
+    from crag.papers.reader.rows import reading_rows
     from crag.papers.self_rag.critique_rules import unleaked
 
     rows = reading_rows(unleaked(data, development or (), seed)[0], each, seed)

@@ -1,15 +1,29 @@
-"""Rows that a reader learns from, with their tokens and labels."""
+"""Rows that a reader learns from: from question sets, and with their tokens and labels.
 
-from collections.abc import Sequence
+kind         passage                                                            entity  answer
+------------ ------------------------------------------------------------------ ------- ------
+answered     one that holds the answer, with sentence and place                 1       1
+removed      the same without the sentence that answers                         1       0
+neighbour    another of the same article or question, which lacks the answer    unknown 0
+elsewhere    one of another article                                             0       0
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from crag.correction.scoring import with_title
+from crag.papers.self_rag.truths import Truth
+from crag.parts import Passage
 
 UNKNOWN = -100
 """A label that takes no part in the loss."""
 Span = tuple[int, int]
+NO_TITLE = 0.3
+"""Share of the rows of question sets that are without title."""
 
 
 class ReadingRow(BaseModel):
@@ -40,6 +54,45 @@ class ReadingRow(BaseModel):
                 message = f"{start} to {end} is no range of a text of {len(self.text)} characters"
                 raise ValueError(message)
         return self
+
+
+def reading_rows(truths: Sequence[Truth], each: int, seed: int) -> list[ReadingRow]:
+    """Draw at most `each` rows of each kind and shuffle them; some are without their title."""
+    draw = random.Random(seed)  # noqa: S311 - data, no secret
+    kinds: Mapping[str, list[ReadingRow]] = defaultdict(list)
+    for truth in truths:
+        for row in _rows_of(truth, draw.choice(truths)):
+            titled = row if draw.random() >= NO_TITLE else row.model_copy(update={"title": ""})
+            kinds[row.source].append(titled)
+    rows = [
+        row for of_kind in kinds.values() for row in draw.sample(of_kind, min(len(of_kind), each))
+    ]
+    draw.shuffle(rows)
+    return rows
+
+
+def _rows_of(truth: Truth, far: Truth) -> Iterator[ReadingRow]:
+    """Yield the rows of one question; `far` is any other one."""
+
+    def row(kind: str, passage: Passage, entity: int | None = None, **known: Any) -> ReadingRow:
+        about = {"title": passage.title, "text": passage.text, "entity": entity, "source": kind}
+        asked = {"question": truth.question.strip(), "answer": 0, "evidence": []}
+        return ReadingRow.model_validate(asked | about | known)
+
+    for gold in truth.gold[:1]:
+        place, text = gold.place, gold.passage.text
+        span = (gold.start, min(gold.end, len(text)))
+        yield row("answered", gold.passage, 1, answer=1, evidence=[place], span=span)
+        rest = text[: place[0]] + text[place[1] :]
+        if rest.strip():
+            yield row("removed", gold.passage._replace(text=rest), 1)
+    if truth.others:
+        wanted = set(truth.question.lower().split())
+        shared = [len(wanted & set(one.text.lower().split())) for one in truth.others]
+        yield row("neighbour", truth.others[shared.index(max(shared))])
+    own = {one.title for one in (*(gold.passage for gold in truth.gold), *truth.others)}
+    if far.gold and far.gold[0].passage.title not in own:
+        yield row("elsewhere", far.gold[0].passage, 0)
 
 
 def tokenised(row: ReadingRow, tokenizer: Any, max_length: int) -> dict[str, Any]:

@@ -7,7 +7,9 @@ import pytest
 
 from crag.errors import DataError
 from crag.papers.loading.records import read_records
-from crag.papers.reader.rows import UNKNOWN, ReadingRow, padded, tokenised
+from crag.papers.reader.rows import UNKNOWN, ReadingRow, padded, reading_rows, tokenised
+from crag.papers.self_rag.truths import read_truths
+from tests.reflective import articles
 from tests.trained import packaged_tokenizer
 
 TEXT = "Ann was born in Ulm. She moved to Bonn in 1990."
@@ -87,3 +89,24 @@ def test_a_batch_is_as_long_as_its_longest_row() -> None:
     assert batch["attention_mask"].sum(1).tolist() == sizes
     assert (batch["evidence"][1, sizes[1] :] == UNKNOWN).all()
     assert batch["entity"].tolist() == [1, 1]
+
+
+def test_rows_of_question_sets_are_as_their_table_says(tmp_path: Path) -> None:
+    truths = read_truths(written(tmp_path, *articles(24)))
+    rows = reading_rows(truths, 100, 0)
+    assert rows == reading_rows(truths, 100, 0)
+    assert {row.source: (row.entity, row.answer) for row in rows} == {
+        "answered": (1, 1), "removed": (1, 0), "neighbour": (None, 0), "elsewhere": (0, 0),
+    }  # fmt: skip
+    assert {bool(row.title) for row in rows} == {True, False}
+    answers = {truth.question: truth.gold[0].answer for truth in truths if truth.gold}
+    for row in rows:
+        if row.source == "answered":
+            assert row.span is not None
+            assert row.text[slice(*row.span)] == answers[row.question]
+            ((start, end),) = row.evidence or ()
+            assert start <= row.span[0] < row.span[1] <= end
+        else:
+            assert (row.span, row.evidence) == (None, [])
+        if row.source == "removed":
+            assert answers[row.question] not in row.text
