@@ -18,7 +18,7 @@ USES = {
         "from crag.papers.evaluator import trainer; trainer.load_trainee(trainer.Recipe())",
         "from crag.papers.evaluator.calibrate import calibrate; calibrate(None, [])",
         "from crag.papers.views import draw; draw('', ('', ''), {})",
-        "from crag.papers.bench.corpus import CorpusSearcher; CorpusSearcher([]).load()",
+        "from crag.papers.bench.corpus import CorpusSearcher; CorpusSearcher([])",
     ],
     "postgres": ["from crag.index.backends import open_backend; open_backend('postgresql://h/n')"],
     "ray": ["from crag.runtime.ray_cluster import spread; list(spread([1], list))"],

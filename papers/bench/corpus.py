@@ -2,9 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from crag.errors import DataError
 from crag.extras import require
@@ -19,50 +17,35 @@ _WORDS = re.compile(r"\w+")
 class CorpusSearcher:
     """Search JSONL files of `title` and `text`, or of questions with their `documents`.
 
-    A hit contains the whole text, so no page is read. Duplicate texts are dropped. Files are read
-    at the first search, or when `load` is called.
+    A hit contains the whole text, so no page is read. Duplicate texts are dropped.
+
+    Raises:
+        DataError: a file cannot be read, or has no texts.
+        MissingPackageError: bm25s is not installed.
     """
 
     longest_query: int = 1000
 
     def __init__(self, paths: Sequence[Path]) -> None:
+        require("train", "searching files", "bm25s")
+        import bm25s
+
         self._paths = list(paths)
+        self._texts = list(dict.fromkeys(text for path in paths for text in read_texts(path)))
+        self._index = bm25s.BM25()
+        words = [_words(f"{one.title} {one.text}") for one in self._texts]
+        self._index.index(words, show_progress=False)
 
     def __repr__(self) -> str:
         return "BM25 over " + " and ".join(path.name for path in self._paths)
 
-    def load(self) -> None:
-        """Index the texts now.
-
-        Raises:
-            DataError: a file cannot be read, or has no texts.
-            MissingPackageError: bm25s is not installed.
-        """
-        self._indexed  # noqa: B018 - reading it is what indexes
-
     def search(self, query: str, limit: int) -> list[Hit]:
         """Return at most `limit` texts that share a word with the query, best first."""
-        texts, index = self._indexed
         words = _words(query)
-        if not words or not texts:
-            return []
-        scores = index.get_scores(words)
-        order = sorted(range(len(texts)), key=lambda place: -scores[place])[:limit]
-        return [
-            Hit(texts[place].title, f"{HOST}{place}", texts[place].text[:200], texts[place].text)
-            for place in order
-            if scores[place] > 0
-        ]
-
-    @cached_property
-    def _indexed(self) -> tuple[list[Passage], Any]:
-        require("train", "searching files", "bm25s")
-        import bm25s
-
-        texts = list(dict.fromkeys(text for path in self._paths for text in read_texts(path)))
-        index = bm25s.BM25()
-        index.index([_words(f"{one.title} {one.text}") for one in texts], show_progress=False)
-        return texts, index
+        scores = self._index.get_scores(words) if words else []
+        order = sorted(range(len(scores)), key=lambda place: -scores[place])[:limit]
+        found = [(place, self._texts[place]) for place in order if scores[place] > 0]
+        return [Hit(one.title, f"{HOST}{place}", one.text[:200], one.text) for place, one in found]
 
 
 def _words(text: str) -> list[str]:

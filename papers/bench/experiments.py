@@ -35,7 +35,7 @@ import random
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -81,7 +81,7 @@ class Experiment(BaseModel):
     paper_metric: str = ""
     metrics: list[str] = []
     seeds: list[int] = Field(default=[0], min_length=1)
-    retrieval_accuracies: list[float] = []
+    retrieval_accuracies: list[Annotated[float, Field(ge=0, le=1)]] = []
     timed: bool = False
     """One question at a time and no cached scores, so seconds are meaningful."""
     settings: dict[str, Any] = {}
@@ -97,9 +97,6 @@ class Experiment(BaseModel):
         if self.baseline not in names:
             message = f"the baseline {self.baseline!r} is not a variant: {', '.join(names)}"
             raise ValueError(message)
-        wrong = [share for share in self.retrieval_accuracies if not 0 <= share <= 1]
-        if wrong:
-            raise ValueError(f"retrieval_accuracies are shares from 0 to 1, not {wrong[0]:g}")
         return self
 
     @property

@@ -153,9 +153,7 @@ def _with_cache(model: ChatModel) -> ChatModel:
 
 def _searcher(environment: Environment, corpus: Sequence[Path]) -> WebSearcher | None:
     if corpus:
-        searcher = CorpusSearcher(corpus)
-        searcher.load()
-        return searcher
+        return CorpusSearcher(corpus)
     found = copy(choose_searcher(environment))
     if found is not None:
         found.search = cache(found.search)  # type: ignore[method-assign]

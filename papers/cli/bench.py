@@ -10,8 +10,10 @@ import typer
 
 from crag.cli import app
 from crag.cli.terminal import SOME_FAILED, assigned, progress_bar, safe, say
-from crag.papers.cli.command import command
-from crag.papers.cli.options import ConcurrencyOption
+from crag.papers.cli.command import (
+    ConcurrencyOption,
+    command,
+)
 from crag.plain import counted
 
 

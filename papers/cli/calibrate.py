@@ -8,8 +8,11 @@ import typer
 from crag.cli import app
 from crag.cli.terminal import environment, print_table, progress_bar, safe, say
 from crag.errors import TrainingError
-from crag.papers.cli.command import command
-from crag.papers.cli.options import LabelledData, LabelsOption
+from crag.papers.cli.command import (
+    LabelledData,
+    LabelsOption,
+    command,
+)
 from crag.plain import counted
 
 if TYPE_CHECKING:

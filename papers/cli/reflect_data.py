@@ -10,13 +10,14 @@ import typer
 from crag.cli.options import JsonOption
 from crag.cli.terminal import assigned, environment, print_json, safe, say
 from crag.errors import SettingsError, TrainingError
-from crag.papers.cli.command import command, group_of_commands
-from crag.papers.cli.options import (
+from crag.papers.cli.command import (
     ConcurrencyOption,
     LeftOutOption,
     PassagesArgument,
     RowsOption,
     SeedOption,
+    command,
+    group_of_commands,
 )
 
 if TYPE_CHECKING:

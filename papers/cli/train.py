@@ -11,8 +11,7 @@ from pydantic import BaseModel
 
 from crag.cli.options import JsonOption
 from crag.cli.terminal import assigned, print_json, safe, say
-from crag.papers.cli.command import command, group_of_commands
-from crag.papers.cli.options import (
+from crag.papers.cli.command import (
     CasesArgument,
     DevelopmentOption,
     HeldOutOption,
@@ -25,6 +24,8 @@ from crag.papers.cli.options import (
     RecipeSettings,
     RowsOption,
     SeedOption,
+    command,
+    group_of_commands,
 )
 from crag.plain import counted
 

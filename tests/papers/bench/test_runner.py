@@ -115,7 +115,6 @@ def test_the_best_text_comes_first_and_whole(tmp_path: Path) -> None:
         {"title": "Barns", "text": "A barn is red."},
     )
     searcher = CorpusSearcher([path])
-    searcher.load()
     (hit,) = searcher.search("What colour has a Barn?", 1)
     assert (hit.title, hit.text) == ("Barns", "A barn is red.")
     assert [one.title for one in searcher.search("barn", 5)] == ["Barns"]
@@ -130,5 +129,5 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, content: bytes, told: str)
     path = tmp_path / "texts.jsonl"
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"texts\.jsonl") as raised:
-        CorpusSearcher([path]).load()
+        CorpusSearcher([path])
     assert told in str(raised.value)
