@@ -1,6 +1,6 @@
 """The documents that the page manages: what is listed, taken, shown, removed, and refused."""
 
-import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -28,23 +28,23 @@ def library(tmp_path: Path) -> Library:
     return Library(index, tmp_path / "uploads", Limits())
 
 
-async def test_an_upload_is_saved_indexed_listed_shown_and_removed(library: Library) -> None:
+def test_an_upload_is_saved_indexed_listed_shown_and_removed(library: Library) -> None:
     assert library.files() == []
-    added = await library.add("ada.md", ADA)
+    added = library.add("ada.md", ADA)
     assert added["chunks"] == 1
     (file,) = library.files()
     assert (Path(file["path"]).name, file["title"], file["uploaded"]) == ("ada.md", "Ada", True)
-    shown = await library.show(file["path"])
+    shown = library.show(file["path"])
     assert (shown["text"], shown["unit"], shown["pages"]) == (ADA.decode(), "line", [])
     assert library.index.search("program", 1)[0].metadata["source"] == file["path"]
-    await library.add("ada.md", b"# Ada King\n\nShe wrote it.\n")
+    library.add("ada.md", b"# Ada King\n\nShe wrote it.\n")
     assert [one["title"] for one in library.files()] == ["Ada King"]
-    await library.remove(file["path"])
+    library.remove(file["path"])
     assert library.files() == []
     assert not any((library.uploads or Path()).iterdir())
 
 
-async def test_a_file_of_a_folder_leaves_the_index_and_stays_where_it_is(
+def test_a_file_of_a_folder_leaves_the_index_and_stays_where_it_is(
     library: Library, tmp_path: Path
 ) -> None:
     own = tmp_path / "own" / "notes.txt"
@@ -54,8 +54,8 @@ async def test_a_file_of_a_folder_leaves_the_index_and_stays_where_it_is(
     (file,) = library.files()
     assert not file["uploaded"]
     own.write_text("Kettles boil water.")
-    assert (await library.show(str(own)))["text"] == "Kettles boil."  # As it was indexed.
-    await library.remove(str(own))
+    assert (library.show(str(own)))["text"] == "Kettles boil."  # As it was indexed.
+    library.remove(str(own))
     assert library.files() == []
     assert own.exists()
 
@@ -64,9 +64,9 @@ async def test_a_file_of_a_folder_leaves_the_index_and_stays_where_it_is(
     "name",
     ["../a.md", "/etc/a.md", "a/b.md", "a\\b.md", ".a.md", "", "..", "a\0.md", "a\n.md", "a" * 300],
 )
-async def test_a_name_that_leads_elsewhere_is_refused(library: Library, name: str) -> None:
+def test_a_name_that_leads_elsewhere_is_refused(library: Library, name: str) -> None:
     with pytest.raises(HTTPException, match="no name of a file") as caught:
-        await library.add(name, ADA)
+        library.add(name, ADA)
     assert caught.value.status_code == 400
 
 
@@ -81,51 +81,49 @@ async def test_a_name_that_leads_elsewhere_is_refused(library: Library, name: st
         ("a.md", b" \n", 422),
     ],
 )
-async def test_content_that_does_not_fit_the_name_is_refused(
+def test_content_that_does_not_fit_the_name_is_refused(
     library: Library, name: str, content: bytes, status: int
 ) -> None:
     with pytest.raises(HTTPException) as caught:
-        await library.add(name, content)
+        library.add(name, content)
     assert caught.value.status_code == status
     assert library.files() == []
     assert not any((library.uploads or Path()).glob("*"))
 
 
-async def test_only_what_is_in_the_index_is_shown_or_removed(
-    library: Library, tmp_path: Path
-) -> None:
-    await library.add("ada.md", ADA)
+def test_only_what_is_in_the_index_is_shown_or_removed(library: Library, tmp_path: Path) -> None:
+    library.add("ada.md", ADA)
     secret = tmp_path / "secret.md"
     secret.write_text("secret")
     beside = tmp_path / "uploads" / ".." / "secret.md"
     for path in (str(secret), str(beside), "/etc/passwd", ""):
         with pytest.raises(HTTPException, match="not in the index"):
-            await library.show(path)
+            library.show(path)
         with pytest.raises(HTTPException, match="not in the index"):
-            await library.remove(path)
+            library.remove(path)
     assert secret.exists()
-    await library.add("mill.pdf", pdf())
+    library.add("mill.pdf", pdf())
     mill = tmp_path / "uploads" / "mill.pdf"
     mill.unlink()
     with pytest.raises(HTTPException, match="no longer there"):
-        await library.picture(str(mill), 1, [])
+        library.picture(str(mill), 1, [])
     mill.symlink_to(secret)
     with pytest.raises(HTTPException, match="leads out"):
-        await library.picture(str(mill), 1, [])
+        library.picture(str(mill), 1, [])
 
 
-async def test_a_source_of_several_chunks_is_shown_once_with_its_lines(library: Library) -> None:
+def test_a_source_of_several_chunks_is_shown_once_with_its_lines(library: Library) -> None:
     rows = "".join(f"| row {number} | {'x' * 40} |\n" for number in range(60))
     text = f"# Rows\n\n| a | b |\n| --- | --- |\n{rows}"
-    await library.add("rows.md", text.encode())
-    shown = await library.show("rows.md")
+    library.add("rows.md", text.encode())
+    shown = library.show("rows.md")
     assert library.index.count() > 1
     told = dict(zip(shown["text"].split("\n"), shown["lines"], strict=True))
     assert shown["text"].count("| a | b |") == 1  # The head that each chunk repeats.
     assert [told[line] for line in rows.splitlines()] == list(range(5, 65))
 
 
-async def held(library: Library) -> tuple[list[str], str]:
+def held(library: Library) -> tuple[list[str], str]:
     """Return the names of the files, and the text that the index has of `ada.md`."""
     assert library.uploads
     files = sorted(one.name for one in library.uploads.iterdir())
@@ -133,20 +131,20 @@ async def held(library: Library) -> tuple[list[str], str]:
     return files, found.page_content
 
 
-async def test_a_replacement_that_cannot_be_read_changes_nothing(library: Library) -> None:
-    await library.add("ada.csv", b"text\nAda wrote it.")
-    before = await held(library)
+def test_a_replacement_that_cannot_be_read_changes_nothing(library: Library) -> None:
+    library.add("ada.csv", b"text\nAda wrote it.")
+    before = held(library)
     with pytest.raises(HTTPException, match="empty"):
-        await library.add("ada.csv", b"text\n\n")
-    assert await held(library) == before
+        library.add("ada.csv", b"text\n\n")
+    assert held(library) == before
 
 
-async def test_of_two_uploads_at_once_file_and_index_are_of_one(library: Library) -> None:
+def test_of_two_uploads_at_once_file_and_index_are_of_one(library: Library) -> None:
     assert library.uploads
     texts = [f"<h1>Ada</h1><p>Ada wrote number {number}." for number in range(4)]
-    added = (library.add("ada.html", text.encode()) for text in texts)
-    await asyncio.gather(*added)
-    files, text = await held(library)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda text: library.add("ada.html", text.encode()), texts))
+    files, text = held(library)
     assert files == ["ada.html"]
     assert (library.uploads / "ada.html").read_text() in texts
     assert (library.uploads / "ada.html").read_text().endswith(text.rpartition("Ada")[2])
@@ -229,12 +227,8 @@ def chunk(section: str, source: str = "/d/a.md") -> dict[str, str]:
         ("Guide > How do I install it?", "How do I install it?"),
         ("What is a `strip`", "What is a strip?"),
         ("How to brew green tea", "How to brew green tea?"),
-        ("Chunks and their places", "What is said about chunks and their places?"),
-        ("Ada Lovelace and Babbage", "What is said about Ada Lovelace and Babbage?"),
-        ("Options", None),
-        ("1. Setup of it", None),
-        ("a b c d e f g h i", None),
+        ("Chunks and their places", None),
     ],
 )
-def test_a_heading_that_says_enough_becomes_a_question(heading: str, question: str | None) -> None:
+def test_a_heading_that_asks_becomes_a_question(heading: str, question: str | None) -> None:
     assert examples([chunk(heading), {"source": "/d/b.md"}]) == [question] * bool(question)

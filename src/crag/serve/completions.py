@@ -48,13 +48,6 @@ class ChatRequest(BaseModel):
     stream: bool | None = None
     stream_options: dict[str, Any] | None = None
 
-    def input(self) -> dict[str, Any]:
-        """Return what the graph is given: what user and assistant said, ending with a question."""
-        said = [one for one in self.messages if one.get("role") in {"user", "assistant"}]
-        if not said or said[-1]["role"] != "user":
-            raise HTTPException(400, "messages: the last one must be what the user asks")
-        return {"messages": said}
-
 
 async def models(request: Request) -> Response:
     """List the graphs, or tell of one, which clients ask for before they use it."""
@@ -68,12 +61,16 @@ async def models(request: Request) -> Response:
 
 
 async def chat_completions(request: Request) -> Response:
-    """Answer the last message of a chat."""
+    """Answer the last message of a chat with all that user and assistant said before it."""
     asked, base = ChatRequest.model_validate_json(await request.body()), str(request.base_url)
     graph = _graph(request, asked.model)
-    answering = asyncio.create_task(final_state(graph, asked.input()))
+    said = [one for one in asked.messages if one.get("role") in {"user", "assistant"}]
+    if not said or said[-1]["role"] != "user":
+        raise HTTPException(400, "messages: the last one must be what the user asks")
+    answering = asyncio.create_task(final_state(graph, {"messages": said}))
+    head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": asked.model}
     if asked.stream:
-        return EventSourceResponse(_streamed(asked, answering, base), ping=HEARTBEAT)
+        return EventSourceResponse(_streamed(asked, answering, base, head), ping=HEARTBEAT)
     try:
         while not (await asyncio.wait([answering], timeout=1))[0]:
             if await request.is_disconnected():
@@ -82,9 +79,8 @@ async def chat_completions(request: Request) -> Response:
     finally:
         answering.cancel()  # Once, and does nothing to one that has ended.
     message = {"role": "assistant", "content": state["answer"], "refusal": None}
-    message |= {"annotations": annotations(state, base)}
-    head = _head(asked, "chat.completion")
-    return JSONResponse(head | _choices({"message": message}, _reason(state)) | _rest(state))
+    choice = {"message": {**message, "annotations": annotations(state, base)}}
+    return JSONResponse(_told(head, "chat.completion", choice, state))
 
 
 ROUTES = [
@@ -147,22 +143,25 @@ def annotations(state: Mapping[str, Any], base: str) -> list[dict[str, Any]]:
 
 
 async def _streamed(
-    asked: ChatRequest, answering: "asyncio.Task[Mapping[str, Any]]", base: str
+    asked: ChatRequest,
+    answering: "asyncio.Task[Mapping[str, Any]]",
+    base: str,
+    head: Mapping[str, object],
 ) -> AsyncIterator[ServerSentEvent]:
-    head = _head(asked, "chat.completion.chunk")
-
-    def chunk(delta: object, reason: str | None = None, **more: object) -> ServerSentEvent:
-        told = head | _choices({"delta": delta}, reason) | more
-        return ServerSentEvent(as_json(told).decode())
+    def chunk(
+        delta: object, state: Mapping[str, Any] | None = None, **more: object
+    ) -> ServerSentEvent:
+        told = _told(head, "chat.completion.chunk", {"delta": delta}, state)
+        return ServerSentEvent(as_json(told | more).decode())
 
     try:
         yield chunk({"role": "assistant", "content": ""})
         state = await answering
         yield chunk({"content": state["answer"]})
-        rest, notes = _rest(state), {"annotations": annotations(state, base)}
-        yield chunk(notes, _reason(state), crag=rest["crag"])
+        # The usage comes in a chunk of its own, and only to who asked for it.
+        yield chunk({"annotations": annotations(state, base)}, state, usage=None)
         if (asked.stream_options or {}).get("include_usage"):
-            yield chunk({}, choices=[], usage=rest["usage"])
+            yield chunk({}, state, choices=[])
     except (CragError, HTTPException) as error:  # The answer has begun: no status can tell it.
         message = getattr(error, "detail", str(error))
         yield ServerSentEvent(bytes(refusal("/v1/", 500, message).body).decode())
@@ -171,23 +170,19 @@ async def _streamed(
     yield ServerSentEvent("[DONE]")
 
 
-def _head(asked: ChatRequest, kind: str) -> dict[str, Any]:
-    identity, now = f"chatcmpl-{uuid.uuid4().hex}", int(time.time())
-    return {"id": identity, "object": kind, "created": now, "model": asked.model}
-
-
-def _choices(choice: Mapping[str, object], reason: str | None) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "logprobs": None, "finish_reason": reason, **choice}]}
-
-
-def _reason(state: Mapping[str, Any]) -> str:
-    """Return why the answer ends: a model's reply may have been cut off."""
-    was_cut = any(event["kind"] == "reply_cut" for event in state.get("events") or [])
-    return "length" if was_cut else "stop"
-
-
-def _rest(state: Mapping[str, Any]) -> dict[str, Any]:
-    spent = state.get("usage") or {}
-    read, written = int(spent.get("input_tokens", 0)), int(spent.get("output_tokens", 0))
-    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-    return {"usage": usage, "crag": {name: state.get(name) for name in _BESIDES}}
+def _told(
+    head: Mapping[str, object], kind: str, choice: dict[str, Any], state: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return a reply, or a piece of one, which with a `state` is the end of it."""
+    reason = None
+    rest: dict[str, Any] = {}
+    if state is not None:
+        was_cut = any(event["kind"] == "reply_cut" for event in state.get("events") or [])
+        reason, spent = "length" if was_cut else "stop", state.get("usage") or {}
+        read, written = spent.get("input_tokens", 0), spent.get("output_tokens", 0)
+        rest["usage"] = {
+            "prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written,
+        }  # fmt: skip
+        rest["crag"] = {name: state.get(name) for name in _BESIDES}
+    choices = [{"index": 0, "logprobs": None, "finish_reason": reason, **choice}]
+    return {**head, "object": kind, "choices": choices, **rest}

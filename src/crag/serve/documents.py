@@ -3,15 +3,12 @@
 Only files that are in the index are shown, and only uploaded ones are deleted.
 """
 
-import asyncio
 import os
 import re
-import shutil
-import tempfile
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
 from langchain_core.documents import Document
@@ -42,9 +39,9 @@ MOST_EXAMPLES = 3
 _MOST_MARKS, _LONGEST_NAME = 20, 200
 _PAGED = {"page", "slide", "sheet", "cell", "part"}
 """What positions count where a source is shown in parts."""
-_WORDS = range(2, 9)
-"""How many words a heading has that says what it is about."""
-_ASKS = re.compile(r"(?:how to|what (?:is|are)|who (?:is|are)|where|when|why) ", re.IGNORECASE)
+_ASKS = re.compile(
+    r"(?:how to|what (?:is|are)|who (?:is|are)|where|when|why) |.*\?$", re.IGNORECASE
+)
 
 
 class Library:
@@ -52,9 +49,9 @@ class Library:
 
     def __init__(self, index: DocumentIndex, uploads: Path | None, limits: Limits) -> None:
         self.index, self.uploads, self._limits = index, uploads, limits
-        # One file is read at a time, because processes for all of them would add up. The others
-        # wait without a thread; who looks at a document does not wait for them.
-        self._showing, self._writing = asyncio.Lock(), asyncio.Lock()
+        # One file is read at a time, because processes for all of them would add up; who looks at
+        # a document does not wait for uploads.
+        self._showing, self._writing = Lock(), Lock()
 
     @classmethod
     def of(cls, environment: Environment, settings: ServeSettings) -> "Library":
@@ -67,18 +64,11 @@ class Library:
         return cls(index, uploads, choose_limits(environment))
 
     def files(self) -> list[dict[str, Any]]:
-        """Return the files in the index by path: title, chunks, day, and whether uploaded.
-
-        Files of one name, in several folders, are called by their paths.
-        """
+        """Return the files in the index by path: title, chunks, day, and whether uploaded."""
         files: list[Any] = list(self.index.files())
-        count = Counter(file["name"] for file in files)
-        for file in files:
-            file["name"] = file["name"] if count[file["name"]] == 1 else file["path"]
-            file["uploaded"] = Path(file["path"]).parent == self.uploads
-        return files
+        return [{**one, "uploaded": Path(one["path"]).parent == self.uploads} for one in files]
 
-    async def add(self, name: str, content: bytes) -> dict[str, Any]:
+    def add(self, name: str, content: bytes) -> dict[str, Any]:
         """Read an uploaded file, then save and index it; a file of the same name is replaced.
 
         Where it cannot be read or written, nothing changes: neither file nor index.
@@ -93,33 +83,31 @@ class Library:
         _check_name(name)
         self.uploads.mkdir(parents=True, exist_ok=True)
         # Where no run of `crag index` looks.
-        staged = Path(tempfile.mkdtemp(dir=self.uploads, prefix=".upload-")) / name
-        file = self.uploads / name
-        try:
-            await run_in_threadpool(staged.write_bytes, content)
-            async with self._writing:
-                report = await run_in_threadpool(
-                    replace_file, staged, file, self.index, self._limits
-                )
-        except SourceError as error:
-            raise HTTPException(422, str(error)) from error
-        finally:
-            await run_in_threadpool(shutil.rmtree, staged.parent, ignore_errors=True)
+        staging = TemporaryDirectory(
+            dir=self.uploads, prefix=".upload-", ignore_cleanup_errors=True
+        )
+        with staging as folder, self._writing:
+            staged, file = Path(folder) / name, self.uploads / name
+            staged.write_bytes(content)
+            try:
+                report = replace_file(staged, file, self.index, self._limits)
+            except SourceError as error:
+                raise HTTPException(422, str(error)) from error
         return {"path": str(file), "chunks": report.chunks}
 
-    async def remove(self, path: str) -> None:
+    def remove(self, path: str) -> None:
         """Remove a file from the index, and delete it if it was uploaded."""
-        async with self._writing:
-            found = [one for one in await run_in_threadpool(self.files) if one["path"] == path]
+        with self._writing:
+            found = [one for one in self.files() if one["path"] == path]
             if not found:
                 raise HTTPException(404, f"{path} is not in the index")
-            await run_in_threadpool(partial(index_paths, [Path(path)], self.index, remove=True))
+            index_paths([Path(path)], self.index, remove=True)
             if found[0]["uploaded"]:
-                await run_in_threadpool(Path(path).unlink, missing_ok=True)
+                Path(path).unlink(missing_ok=True)
 
-    async def show(self, source: str) -> dict[str, Any]:
+    def show(self, source: str) -> dict[str, Any]:
         """Return the text of a source as the index has it, with what its positions count."""
-        chunks = await run_in_threadpool(self._chunks, source)
+        chunks = self._chunks(source)
         known, texts, places = chunks[0].metadata, list[str](), list[int]()
         for chunk in chunks:
             lines, again = chunk.page_content.split("\n"), chunk.metadata.get("repeats", 0)
@@ -127,37 +115,31 @@ class Library:
             first += first[-1:] * (len(lines) - len(first))  # Of another program's chunks.
             texts += [""] * bool(texts) + lines[again:]
             places += places[-1:] + first[again:]
-        text = "\n".join(texts)
+        text, unit = "\n".join(texts), known["position"].partition(" ")[0]
         if len(text) > MOST_SHOWN:
             raise HTTPException(413, f"it has more than {MOST_SHOWN:,} characters: use an editor")
-        is_paged = known["position"].partition(" ")[0].rstrip("s") in _PAGED
-        return {
-            "source": known["source"],
-            "title": known["title"],
-            "unit": known["position"].partition(" ")[0],
-            "pages": _starts_of_pages(texts, places) if is_paged else [],
-            "lines": places,
-            "text": text,
-        }
+        pages = [0] if unit.rstrip("s") in _PAGED else []
+        if pages:  # Where each page, slide, … begins.
+            at = 0
+            for line, place in zip(texts, places, strict=True):
+                pages += [at] * (place - len(pages))
+                at += len(line) + 1
+        shown = {"source": known["source"], "title": known["title"], "unit": unit}
+        return {**shown, "pages": pages, "lines": places, "text": text}
 
-    async def picture(self, source: str, page: int, quotations: Sequence[str]) -> Picture:
+    def picture(self, source: str, page: int, quotations: Sequence[str]) -> Picture:
         """Return a page of a PDF of the index as it looks, with quotations marked."""
-        known = (await run_in_threadpool(self._chunks, source))[0].metadata
+        known = self._chunks(source)[0].metadata
         file = Path(file_of(known["source"], known["position"]))
         if file.suffix.lower() != ".pdf":
             raise HTTPException(415, f"{file.name} is no PDF: only pages of PDFs are drawn")
-
-        def draw() -> Picture:
-            if not Path(os.path.realpath(file)).is_relative_to(known["root"]):
-                raise HTTPException(403, f"{file} leads out of the folder that was indexed")
-            if not file.is_file():
-                raise HTTPException(410, f"{file} is no longer there; the index has its text")
-            with IsolatedReader(self._limits) as files:
-                return files.picture(file, page, quotations)
-
-        async with self._showing:
+        if not Path(os.path.realpath(file)).is_relative_to(known["root"]):
+            raise HTTPException(403, f"{file} leads out of the folder that was indexed")
+        if not file.is_file():
+            raise HTTPException(410, f"{file} is no longer there; the index has its text")
+        with self._showing, IsolatedReader(self._limits) as files:
             try:
-                return await run_in_threadpool(draw)
+                return files.picture(file, page, quotations)
             except ContentError as error:
                 raise HTTPException(422, f"{file.name}: {error.problem}") from error
 
@@ -185,42 +167,21 @@ def _check_name(name: str) -> None:
         raise HTTPException(415, f"{name}: {supported()}")
 
 
-def _starts_of_pages(texts: Sequence[str], places: Sequence[int]) -> list[int]:
-    """Return where each page, slide, … begins in a text of these lines."""
-    starts, at = [0], 0
-    for text, place in zip(texts, places, strict=True):
-        starts += [at] * (place - len(starts))
-        at += len(text) + 1
-    return starts
-
-
 def examples(stored: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return questions made from headings of an index, each from another file if there are several.
-
-    `stored` are the metadata of its chunks. Headings that ask something come first.
-    """
-    found: set[tuple[bool, str, str]] = set()
-    for metadata in stored:
-        heading = without_markup(str(metadata.get("section") or "").rpartition(" > ")[2]).strip()
-        if len(heading.split()) in _WORDS and heading[0].isalpha():
-            asks = heading.endswith("?") or bool(_ASKS.match(heading))
-            plain = heading[1:] == heading[1:].lower()  # Else another capital says it is a name.
-            topic = heading[0].lower() + heading[1:] if plain else heading
-            question = heading.rstrip("?") + "?" if asks else f"What is said about {topic}?"
-            found.add((not asks, str(metadata["source"]), question))
-    best = {file: question for _, file, question in sorted(found, reverse=True)}.values()
-    ordered = sorted(found, key=lambda one: (one[2] not in best, one))
-    return list(dict.fromkeys(question for *_, question in ordered))[:MOST_EXAMPLES]
+    """Return questions of the headings that ask one, by the metadata of the chunks of an index."""
+    headings = (str(one.get("section") or "").rpartition(" > ")[2] for one in stored)
+    plain = (without_markup(heading).strip() for heading in headings)
+    asking = {heading.rstrip("?") + "?" for heading in plain if _ASKS.match(heading)}
+    return sorted(asking, key=lambda one: (len(one), one))[:MOST_EXAMPLES]
 
 
-async def listed(request: Request) -> Response:
+def listed(request: Request) -> Response:
     """Return the files of the index, and what the user may upload."""
     library, settings = request.app.state.library, request.app.state.settings
     edits = settings.may_edit(request.state.user)
-    chunks = await run_in_threadpool(library.index.stored)
     return JSONResponse({
-        "files": await run_in_threadpool(library.files),
-        "examples": examples(chunk.metadata for chunk in chunks),
+        "files": library.files(),
+        "examples": examples(chunk.metadata for chunk in library.index.stored()),
         "uploads": library.uploads is not None and edits,
         "edits": edits,
         "accepted": sorted(LOADERS),
@@ -235,26 +196,26 @@ async def changed(request: Request) -> Response:
         problem = "only those whom CRAG_SERVE_EDITORS names add and remove documents"
         raise HTTPException(403, problem)
     if request.method == "PUT":
-        told = await library.add(request.path_params["name"], await request.body())
-    else:
-        told = await library.remove(request.query_params.get("path", "")) or {}
-    return JSONResponse(told)
+        name, content = request.path_params["name"], await request.body()
+        return JSONResponse(await run_in_threadpool(library.add, name, content))
+    await run_in_threadpool(library.remove, request.query_params.get("path", ""))
+    return JSONResponse({})
 
 
-async def shown(request: Request) -> Response:
+def shown(request: Request) -> Response:
     """Return the text of the source that the query names as `source`."""
     source = request.query_params.get("source", "")
-    return JSONResponse(await request.app.state.library.show(source))
+    return JSONResponse(request.app.state.library.show(source))
 
 
-async def drawn(request: Request) -> Response:
+def drawn(request: Request) -> Response:
     """Return a page, `page`, of the PDF that the query names as `source`; `mark` is a quotation."""
     asked = request.query_params
     if not (asked.get("page") or "").isdecimal():
         raise HTTPException(400, "page: allowed are whole numbers from 1")
     marks = asked.getlist("mark")[:_MOST_MARKS]
     library, source = request.app.state.library, asked.get("source", "")
-    png, marked = await library.picture(source, int(asked["page"]), marks)
+    png, marked = library.picture(source, int(asked["page"]), marks)
     return Response(png, media_type="image/png", headers={"X-Marked-At": f"{marked:.3f}"})
 
 
