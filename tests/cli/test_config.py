@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from importlib.metadata import version
 from pathlib import Path
 
 from tests.commands import CRAG, crag, variables
@@ -29,21 +28,11 @@ def test_a_store_in_the_folder_is_for_the_command_line_alone(tmp_path: Path) -> 
 def test_an_option_overrules_the_environment_which_overrules_the_file(tmp_path: Path) -> None:
     (tmp_path / "office.toml").write_text('index = "kept"\nevaluator = "chat"\nmodel = "m"\n')
     done = crag(
-        "--config", "office.toml", "doctor", "--quick", "--json", "--index", "other",
-        folder=tmp_path, environment={"CRAG_EVALUATOR": "reader", "OPENAI_API_KEY": "none"},
+        "doctor", "--quick", "--json", "--index", "other", folder=tmp_path,
+        environment={
+            "CRAG_CONFIG": "office.toml", "CRAG_EVALUATOR": "reader", "OPENAI_API_KEY": "none",
+        },
     )  # fmt: skip
     told = {one["part"]: one["in_use"] for one in json.loads(done.stdout)}
     assert told["configuration"] == str(tmp_path / "office.toml")
     assert (told["index"], told["evaluator"], told["answers"]) == ("other", "reader", "m")
-
-
-def test_a_file_that_is_not_there_blames_the_option_that_names_it(tmp_path: Path) -> None:
-    done = crag("--config", "nofile.toml", "ask", "Why?", folder=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr == ("Error: nofile.toml: --config names it, and there is no such file\n")
-    done = crag("ask", "Why?", folder=tmp_path, environment={"CRAG_CONFIG": "nofile.toml"})
-    assert "CRAG_CONFIG names it" in " ".join(done.stderr.split())
-
-
-def test_the_version() -> None:
-    assert crag("--version").stdout == f"crag {version('corrective-rag')}\n"

@@ -9,19 +9,16 @@ const load = (name) => import(pathToFileURL(join(process.env.PAGE, name)).href);
 
 const { atSpans } = await load("answer.js");
 const { cited, quotations } = await load("citations.js");
-const { webAddress } = await load("dom.js");
 const { lineage } = await load("history.js");
-const { folded, layout } = await load("layout.js");
+const { layout } = await load("layout.js");
 const { numbered } = await load("passages.js");
 const { begin, close, kept, restart, resume, take } = await load("run.js");
 const { eventsOf } = await load("server.js");
-const { fieldOf, valueOf } = await load("settings.js");
 const { cut, lineNumbers, placeOf, placesOf } = await load("source.js");
 const { placeNamer } = await load("sources.js");
 const { score } = await load("words.js");
 
 const drawing = JSON.parse(process.env.DRAWING);
-const schema = JSON.parse(process.env.SCHEMA);
 
 async function all(chunks) {
   const body = new ReadableStream({
@@ -174,19 +171,6 @@ test("citations are numbered anew, in the order of the answer", () => {
   assert.equal(cited({}).answer, "");
 });
 
-test("every setting of the schema has a form", () => {
-  const fields = Object.entries(schema.properties).map(([name, property]) => fieldOf(name, property));
-  assert.ok(fields.length > 10);
-  for (const field of fields) {
-    assert.ok(["choice", "boolean", "number", "integer", "string", "array"].includes(field.kind), field.name);
-  }
-  const field = (name) => fieldOf(name, schema.properties[name]);
-  assert.equal(valueOf(field("k"), { type: "number", value: "7" }), 7);
-  assert.equal(valueOf(field("upper"), { type: "number", value: "" }), null);
-  assert.equal(valueOf({ kind: "boolean" }, { type: "checkbox", checked: true }), true);
-  assert.deepEqual(valueOf({ kind: "array" }, { type: "textarea", value: " a \n\nb" }), ["a", "b"]);
-});
-
 test("the answer itself is set off within a quotation, once", () => {
   assert.deepEqual(atSpans("In 1815, in London, in 1815.", ["London", "1815"]), ["In 1815, in ", "London", ", in ", "1815", "."]);
   assert.deepEqual(atSpans("nothing", ["1815"]), ["nothing"]);
@@ -225,13 +209,6 @@ test("a citation leads to the first kept strip of its text and source", () => {
   assert.deepEqual([...found], [[strips[2], 4]]);
 });
 
-test("links lead to web pages only", () => {
-  for (const bad of ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "docs/a.md", "", " java\nscript:1"]) {
-    assert.equal(webAddress(bad), "", bad);
-  }
-  assert.equal(webAddress("https://example.org/a?b#c"), "https://example.org/a?b#c");
-});
-
 test("files are named by their place in the folder that was indexed", () => {
   const documents = ["/home/me/docs/a.md", "/home/me/docs/b/c.md", "https://example.org/d"].map((source) => ({ metadata: { source, root: "/home/me/docs" } }));
   const name = placeNamer(documents);
@@ -260,13 +237,4 @@ test("every graph is laid out without overlap", () => {
     const at = new Map(placed.nodes.map((node) => [node.id, node.x]));
     for (const { source, target, back } of placed.edges) assert.ok(back || at.get(source) < at.get(target));
   }
-});
-
-test("a group is folded into one node with the edges that led to it and from it", () => {
-  const single = folded(drawing.crag);
-  assert.deepEqual(single.nodes.filter(({ id }) => id.startsWith("web")), [{ id: "web" }]);
-  const ends = single.edges.map(({ source, target }) => `${source}>${target}`);
-  assert.ok(ends.includes("grade>web") && ends.includes("web>generate") && !ends.includes("web>web"));
-  assert.equal(new Set(ends).size, ends.length);
-  assert.equal(folded(drawing.rag).nodes.length, drawing.rag.nodes.length);
 });

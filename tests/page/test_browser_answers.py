@@ -1,8 +1,6 @@
-"""Questions in a browser: watched, answered, stopped, decided, compared, and what goes wrong."""
+"""Questions in a browser: watched, answered, stopped, decided, and what goes wrong."""
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,12 +101,7 @@ def test_web_pages_events_and_numbers_are_shown(visit: Visit, site: str) -> None
     assert "page read · 1 paragraph" in web.inner_text()
     assert web.locator("a").first.get_attribute("href") == "https://example.org/p"
     assert "no web address" in basis.locator(".events").inner_text()
-    with page.expect_download() as download:
-        page.click(f"{LAST} .numbers > button")
-    trace = json.loads(Path(download.value.path()).read_text("utf-8"))
-    assert trace["phase"] == "answered"
-    assert trace["state"]["answer"].startswith("Ada did it first")
-    assert all(step["milliseconds"] >= 0 for step in trace["steps"])
+    assert "time: " in basis.locator(".numbers").inner_text()
 
 
 @pytest.mark.parametrize("reply", ["approve", "another query", "refuse"])
@@ -148,28 +141,11 @@ def test_a_question_is_cancelled_and_asked_again_in_its_place(visit: Visit, site
     assert page.locator("#history li").count() == 1
 
 
-def test_plain_retrieval_stands_beside_correction(visit: Visit, demo: str) -> None:
-    page = visit(demo)
-    ask(page, STRIP)
-    page.wait_for_selector("#history [aria-current]")
-    before = page.locator("#history li").count()
-    page.click("text=Compare with plain retrieval")
-    page.wait_for_selector(".comparison .beside", timeout=60_000)
-    assert page.locator(".comparison h4").all_inner_texts() == ["Plain retrieval", "Corrected"]
-    assert page.locator(".comparison button.cite").count() == 0
-    page.reload()
-    page.wait_for_selector(".turn")
-    assert page.locator("#history li").count() == before  # The other conversation is deleted again.
-
-
 def test_reflection_is_one_table_with_the_chosen_path_first(visit: Visit, demo: str) -> None:
     page = visit(demo.replace("#", "?graph=self_crag#"))
     ask(page, STRIP)
     critiques = open_basis(page).locator(".critiques")
-    tables = critiques.locator(".scrolls")
-    assert tables.first.get_attribute("aria-label") == "Chosen candidates"
-    assert tables.first.locator("tr.chosen").count() > 0
-    assert critiques.locator("details tr.chosen").count() == 0
+    assert critiques.locator("tbody tr").first.get_attribute("class") == "chosen"
     assert critiques.locator("th").first.inner_text() == "Outcome"
     assert violations(page) == []
 
@@ -183,13 +159,13 @@ def test_settings_are_checked_sent_and_taken_back(visit: Visit, site: str) -> No
     assert page.locator("#settings [name=k]").evaluate("field => !field.validity.valid")
     page.fill("#settings [name=k]", "1")
     page.click("#settings button[type=submit]")
-    assert page.locator("#changed li").all_inner_texts() == ["k: 1"]
+    assert page.inner_text("#open-settings") == "Settings (1 changed)"
     with page.expect_request("**/api/ask") as sent:
         ask(page, ADA)
     assert sent.value.post_data_json["settings"] == {"k": 1}
-    page.click("#changed .chip")
-    assert page.locator("#changed li").count() == 0
-    assert page.evaluate("document.activeElement.id") == "open-settings"
+    page.click("#open-settings")
+    page.click("text=Back to the defaults")
+    assert page.inner_text("#open-settings") == "Settings"
 
 
 def test_a_part_that_fails_is_no_answer_that_was_not_found(visit: Visit, site: str) -> None:

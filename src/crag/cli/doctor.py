@@ -8,7 +8,7 @@ import typer
 
 from crag.cli.app import app, examples
 from crag.cli.options import IndexOption, JsonOption
-from crag.cli.terminal import environment, print_json, print_table, safe
+from crag.cli.terminal import environment, print_json, safe, say
 from crag.errors import CragError, IndexNotFoundError
 
 if TYPE_CHECKING:
@@ -52,12 +52,11 @@ def doctor(
     if as_json:
         print_json([part._asdict() for part in parts])
     else:
-        rows = []
         for part in parts:
-            state = f"[{_COLOURS[part.state]}]{part.state}[/]"
-            rows.append((part.part, state, safe(f"{part.in_use} ({part.why})")))
-            rows += [("", "", f"[dim]→ {safe(part.todo)}[/]")] if part.todo else []
-        print_table(rows)
+            state = f"[{_COLOURS[part.state]}]{part.state:<8}[/]"
+            say(f"{part.part:<14}{state} {safe(f'{part.in_use} ({part.why})')}")
+            if part.todo:
+                say(f"  [dim]→ {safe(part.todo)}[/]")
     failed = any(part.state == "broken" or part[:2] == ("index", "missing") for part in parts)
     raise typer.Exit(int(failed))
 

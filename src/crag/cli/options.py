@@ -29,7 +29,6 @@ MethodOption = Annotated[
     str,
     typer.Option(
         callback=_known_method,
-        autocompletion=lambda: list(METHODS),
         metavar="GRAPH",
         help="\n\n".join(f"{method}: {described}" for method, described in METHODS.items()),
     ),

@@ -51,6 +51,11 @@ class Ask(BaseModel):
     settings: dict[str, Any] = {}
 
 
+def owner_of(user: str) -> str:
+    """Return the name of all that is a user's: the one function that says whose a thread is."""
+    return hashlib.sha256(user.encode()).hexdigest()[:32]
+
+
 class Place(NamedTuple):
     """Where a thread of a user is kept; a request of somebody else cannot name it."""
 
@@ -66,11 +71,6 @@ class Place(NamedTuple):
         """Return what LangGraph goes on from: a checkpoint, or else the latest."""
         at = {"checkpoint_id": checkpoint} if checkpoint else {}
         return {"configurable": {"thread_id": self.key, **at}}
-
-
-def place_of(user: str, thread: str) -> Place:
-    """Return the place of a user's thread: the one function that says whose a thread is."""
-    return Place(hashlib.sha256(user.encode()).hexdigest()[:32], thread)
 
 
 class Conversations:
@@ -92,7 +92,7 @@ class Conversations:
         if asked.graph not in self._graphs:
             there = ", ".join(self._graphs)
             raise HTTPException(404, f"there is no graph {asked.graph!r}; there are {there}")
-        place = place_of(user, asked.thread or str(uuid.uuid4()))
+        place = Place(owner_of(user), asked.thread or str(uuid.uuid4()))
         question = (await self._listed(place))["question"] if asked.thread else asked.question
         if asked.question is None:
             latest = await self._latest(place, asked.graph)
@@ -172,13 +172,13 @@ class Conversations:
 
     async def threads(self, user: str) -> list[dict[str, Any]]:
         """Return the threads of a user, the latest first."""
-        items = await self._store.asearch(("threads", place_of(user, "").owner), limit=1000)
+        items = await self._store.asearch(("threads", owner_of(user)), limit=1000)
         listed = [{"thread": item.key, **item.value} for item in items]
         return sorted(listed, key=itemgetter("changed"), reverse=True)
 
     async def turns(self, user: str, thread: str) -> list[dict[str, Any]]:
         """Return the turns of a thread, the latest first; a turn goes on from its `parent`."""
-        place = place_of(user, thread)
+        place = Place(owner_of(user), thread)
         graph = (await self._listed(place))["graph"]
         return [
             {
@@ -192,7 +192,7 @@ class Conversations:
 
     async def delete(self, user: str, thread: str) -> None:
         """Delete a thread, and stop what is being answered on it."""
-        place = place_of(user, thread)
+        place = Place(owner_of(user), thread)
         await self._listed(place)
         if run := self._runs.get(place.key):
             await _end(*run, "the conversation was deleted")

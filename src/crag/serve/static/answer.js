@@ -17,7 +17,7 @@ export function atSpans(text, spans) {
 
 /**
  * Return what stands under a question in the phase that its run is in.
- * @param {{ask: Function, edit: Function, compare: Function|null, reading: object}} actions
+ * @param {{ask: Function, edit: Function, reading: object}} actions
  */
 export function answer(run, actions) {
   const { phase, draft, values, problem } = run;
@@ -59,13 +59,12 @@ const STOPPED = {
   broken: "The connection broke, and the question could not be asked again.",
 };
 
-function buttons(run, { ask, edit, compare }) {
+function buttons(run, { ask, edit }) {
   const isWhole = !STOPPED[run.phase];
   return element(
     "div.buttons",
     !isWhole && element("button", { onclick: () => ask(run.question, run) }, "Ask again"),
     element("button", { onclick: () => edit(run) }, "Edit the question"),
-    compare && element("button", { onclick: compare }, "Compare with plain retrieval"),
   );
 }
 

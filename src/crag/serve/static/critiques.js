@@ -1,31 +1,29 @@
 /** What a reflecting model thought of each candidate answer: one table, the chosen path first. */
 
-import { element, fill, longText } from "./dom.js";
-import { count, score, sentence, spelled } from "./words.js";
+import { element, fill } from "./dom.js";
+import { score, sentence, spelled } from "./words.js";
 
 const COLUMNS = ["Outcome", "Segment", "Passage", "Candidate", "Relevance", "Support", "Utility", "Total"];
 
-/** Draw choices, critiques and passages of `reflection`, as far as it has them. */
+/** Draw choices and critiques of `reflection`, as far as it has them. */
 export function critiques({ values }) {
   const { critiques: all = [], choices = [], passages = [], approximation } = values.reflection ?? {};
   if (!all.length && !choices.length) return null;
-  const chosen = all.filter((critique) => critique.chosen);
-  const others = all.filter((critique) => !critique.chosen);
+  const chosenFirst = [...all].sort((one, other) => Boolean(other.chosen) - Boolean(one.chosen));
+  const head = element("tr", ...COLUMNS.map((name) => element("th", { scope: "col" }, name)));
+  const body = fill(element("tbody"), chosenFirst, (critique) => row(critique, passages));
+  const table = element("table", element("thead", head), body);
   return element(
     "section.critiques",
     element("h3", "Critiques"),
     approximation && element("p.hint", `Approximation: ${approximation}`),
-    fill(element("ol", { "aria-label": "Whether to retrieve" }), choices, choiceItem),
-    chosen.length > 0 && table(chosen, passages, "Chosen candidates"),
-    others.length > 0 && element(
-      "details",
-      { open: !chosen.length, data: { key: "rejected" } },
-      element("summary", count(others.length, "rejected candidate")),
-      table(others, passages, "Rejected candidates"),
-    ),
+    fill(element("ol", { "aria-label": "Whether to retrieve" }), choices, ({ segment = 0, action = "", why }) =>
+      element("li", `Segment ${segment + 1}: ${spelled(action)}`, why && element("span.why", ` ${why}`))),
+    all.length > 0 && element("div.scrolls", { role: "region", "aria-label": "Candidates", tabindex: "0" }, table),
   );
 }
 
+<<<<<<< HEAD
 const choiceItem = ({ segment = 0, action = "", ratio, why }) => element(
   "li",
   element("strong", `Segment ${segment + 1}: ${spelled(action)}`),
@@ -41,22 +39,22 @@ function table(all, passages, label) {
 }
 
 function row({ segment = 0, passage, text = "", relevance, support, utility, total, chosen, kept, why }, passages) {
+=======
+function row({ segment = 0, passage, title, text = "", relevance, support, utility, total, chosen, kept, why }, passages) {
+>>>>>>> f36ef5c5 (Draw the page without chips, bars of our own, comparison, downloads and second clicks)
   const outcome = chosen ? "chosen" : kept ? "kept in the beam" : "dropped";
   const about = Number.isInteger(passage) ? nameOf(passages[passage], passage) : "none";
   return element(
     chosen ? "tr.chosen" : "tr",
     element("td", element("strong", outcome), why && element("span.why", why)),
-    element("td", segment + 1),
-    element("td", about),
-    element("td.candidate", longText(text)),
-    share(relevance),
-    share(support),
-    element("td", score(utility)),
-    element("td", element("strong", Number.isFinite(total) ? total.toFixed(2) : "none")),
+    ...[segment + 1, about].map((words) => element("td", words)),
+    element("td.candidate", text),
+    ...[relevance, support, utility, total].map((number) => element("td", score(number))),
   );
 }
 
 /** Knowledge that was prepared is named for its action, a document by its title. */
+<<<<<<< HEAD
 const nameOf = ({ title, label } = {}, at = 0) => sentence((label !== "document" && label) || title || `passage ${at + 1}`);
 
 /** A number from 0 to 1, with a bar behind it. */
@@ -66,3 +64,6 @@ function share(number) {
   cell.style.setProperty("--share", `${100 * Math.min(1, Math.max(0, number))}%`);
   return cell;
 }
+=======
+const nameOf = ({ title, label }, at = 0) => sentence((label !== "document" && label) || title || `passage ${at + 1}`);
+>>>>>>> f36ef5c5 (Draw the page without chips, bars of our own, comparison, downloads and second clicks)

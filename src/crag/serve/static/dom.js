@@ -65,17 +65,6 @@ export function link(address, label) {
   return element("a", { href, rel: "noopener noreferrer", target: "_blank" }, label);
 }
 
-const LONGEST = 3000;
-
-/** Put text on the page; of a very long one the beginning, and a button for the rest. */
-export function longText(text, name = "span", drawnAs = (words) => [words]) {
-  if (text.length <= LONGEST) return element(name, ...drawnAs(text));
-  const label = `Show all ${text.length.toLocaleString("en")} characters`;
-  const more = element("button.plain", { onclick: () => holder.replaceChildren(...drawnAs(text)) }, label);
-  const holder = element(name, ...drawnAs(`${text.slice(0, LONGEST)}… `), more);
-  return holder;
-}
-
 /** Fill a list; what is out of view costs nothing, by `content-visibility` of the styles. */
 export function fill(list, items, make) {
   list.append(...items.map(make));
@@ -85,28 +74,6 @@ export function fill(list, items, make) {
 /** Show or hide an element. */
 export function show(shown, visible) {
   shown.hidden = !visible;
-}
-
-/**
- * A button that works at the second click: the first one says what will be gone.
- * @param {{label: string, sure: string, name: string, act: () => void}} told
- */
-export function asksTwice({ label, sure, name, act }) {
-  const button = element("button.plain.remove", label);
-  const say = (words) => {
-    button.textContent = words;
-    button.setAttribute("aria-label", `${words} ${name}`);
-  };
-  const begin = () => say(label);
-  button.addEventListener("click", () => {
-    if (button.textContent === sure) return act();
-    say(sure);
-    // A click elsewhere takes it back: as it ends, or what is clicked would move away beneath it.
-    const elsewhere = ({ target }) => target === button || begin();
-    return setTimeout(() => document.addEventListener("click", elsewhere, { once: true, capture: true }));
-  });
-  begin();
-  return button;
 }
 
 /** Keep a text for the next visit; where the browser may keep nothing, it is forgotten. */

@@ -1,7 +1,7 @@
 /** Draws the graph, and lights up what a run has reached. */
 
 import { drawn } from "./dom.js";
-import { folded, isEnd, layout, shortName } from "./layout.js";
+import { isEnd, layout, shortName } from "./layout.js";
 import { seconds, spelled } from "./words.js";
 
 const SMALLEST = 0.75;
@@ -11,91 +11,48 @@ const WORDS = {
 };
 const SPOKEN = { idle: "not reached", passed: "had nothing to do", skipped: "not needed" };
 
-/** A graph that is drawn again when the width asks for it. */
+/** The drawing of a graph; where it is wider than its holder, that scrolls. */
 export class GraphView {
-  /**
-   * @param {HTMLElement} holder of the drawing
-   * @param {{nodes: object[], edges: object[]}} graph
-   * @param {(node: string) => void} open called with the node that was chosen
-   */
-  constructor(holder, graph, open = () => {}) {
-    Object.assign(this, { holder, graph, open, run: null });
-    this.observer = new ResizeObserver(() => this.#draw());
-    this.observer.observe(holder);
+  /** @param {{nodes: object[], edges: object[]}} graph */
+  constructor(holder, graph) {
+    this.graph = graph;
+    const { width, height, groups, edges, nodes } = layout(graph);
+    const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Nodes of the graph" });
+    Object.assign(svg.style, { maxWidth: `${width}px`, minWidth: `${width * SMALLEST}px` });
+    this.edges = edges.map((edge) => drawn("path", { d: lineOf(edge)(edge.points), class: "edge" }));
+    this.nodes = nodes.map(nodeBox);
+    const labels = edges.filter(isLabelled).map((edge) => edgeLabel(edge, nodes));
+    svg.append(...groups.map(groupBox), ...this.edges, ...this.nodes, ...labels);
+    holder.replaceChildren(svg);
   }
 
-  /** Light up what the run has reached. */
+  /** Light up what a run has reached. */
   light(run) {
-    this.run = run;
-    this.observer.observe(this.holder);
-    if (this.drawn) this.#mark();
-  }
-
-  #draw() {
-    // An observer keeps what it observes, and with it the whole conversation that was left.
-    if (!this.holder.isConnected) this.observer.disconnect();
-    const width = this.holder.clientWidth;
-    if (!width) return;
-    const { placed, graph } = fitting(this.graph, width);
-    const { width: wide, height } = placed;
-    if (this.drawnFor === wide) return;
-    Object.assign(this, { drawnFor: wide, drawn: graph });
-    const svg = drawn("svg", { viewBox: `0 0 ${wide} ${height}`, role: "group", "aria-label": "Nodes of the graph" });
-    Object.assign(svg.style, { maxWidth: `${wide}px`, minWidth: `${wide * SMALLEST}px` });
-    this.edges = placed.edges.map((edge) => drawn("path", { d: lineOf(edge)(edge.points), class: "edge" }));
-    this.nodes = placed.nodes.map(nodeBox);
-    svg.append(
-      ...placed.groups.map(groupBox),
-      ...this.edges,
-      ...this.nodes,
-      ...placed.edges.filter(isLabelled).map((edge) => edgeLabel(edge, placed.nodes)),
-    );
-    svg.addEventListener("click", (event) => this.#choose(event));
-    this.holder.replaceChildren(svg);
-    this.#mark();
-  }
-
-  #choose(event) {
-    const node = event.target.closest(".node")?.dataset.node;
-    if (!node) return;
-    event.preventDefault();
-    this.open(node);
-  }
-
-  #mark() {
-    const states = this.#states();
+    const states = this.#states(run);
     for (const node of this.nodes) markNode(node, states.get(node.dataset.node) ?? { state: "idle" });
     const reached = new Set([...states].filter(([, { state }]) => state !== "skipped").map(([id]) => id));
-    this.drawn.edges.forEach(({ source, target }, at) => {
+    this.graph.edges.forEach(({ source, target }, at) => {
       this.edges[at].classList.toggle("taken", source !== target && reached.has(source) && reached.has(target));
     });
   }
 
   /** Say for each node how far it is; the latest step counts where one ran several times. */
-  #states() {
+  #states({ steps, ended, phase }) {
     const states = new Map();
-    if (!this.run) return states;
-    const { steps, ended, phase } = this.run;
     for (const step of steps) {
       states.set(step.node, step);
       if (step.node.includes(":")) states.set(`${step.node.slice(0, step.node.indexOf(":"))}:__start__`, { state: "done" });
     }
-    for (const { id } of this.drawn.nodes) {
+    for (const { id } of this.graph.nodes) {
       const within = steps.filter(({ node }) => node.startsWith(`${id}:`));
       if (within.length && within.every(({ state }) => state === "passed")) states.set(id, { state: "passed" });
     }
     states.set("__start__", { state: "done" });
     if (!ended || ["waiting", "failed", "cancelled", "broken"].includes(phase)) return states;
     states.set("__end__", { state: "done" });
-    for (const { id } of this.drawn.nodes) if (!states.has(id)) states.set(id, { state: "skipped" });
+    for (const { id } of this.graph.nodes) if (!states.has(id)) states.set(id, { state: "skipped" });
     return states;
   }
-}
-
-/** Lay a graph out, with groups as single nodes where it would not be legible; if too wide, it scrolls. */
-function fitting(whole, width) {
-  const [all, few] = [whole, folded(whole)].map((graph) => ({ placed: layout(graph), graph }));
-  return width >= all.placed.width * SMALLEST ? all : few;
 }
 
 function groupBox({ name, x, y, width, height }) {
@@ -141,8 +98,8 @@ function nodeBox({ id, x, y, width, height }) {
   const node = isEnd(id)
     ? drawn("circle", { cx: middle, cy: centre, r: width / 2 - 1, class: "end" })
     : drawn(
-      "a",
-      { class: "node", href: "#turns" },
+      "g",
+      { class: "node", role: "img" },
       drawn("rect", { x, y, width, height, rx: 10 }),
       drawn("text", { class: "name", x: middle, y: centre + 4.5 }, spelled(shortName(id))),
       drawn("text", { class: "told", x: middle, y: centre + 13 }),

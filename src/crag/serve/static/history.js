@@ -1,6 +1,6 @@
 /** The conversations, which the server keeps: every tab and browser of a user shows them. */
 
-import { asksTwice, byId, element, fill, show } from "./dom.js";
+import { byId, element, fill, show } from "./dom.js";
 import * as server from "./server.js";
 
 /** The list beside the page. */
@@ -35,18 +35,16 @@ export class History {
   }
 
   draw() {
-    const buttons = () => [...byId("history").querySelectorAll("button")];
-    const focused = buttons().indexOf(document.activeElement);
     show(byId("no-history"), !this.threads.length);
     byId("history").replaceChildren();
     fill(byId("history"), this.threads, (one) => this.#entry(one));
-    if (focused >= 0) buttons()[focused]?.focus();
   }
 
   #entry({ thread, graph, changed, question }) {
     const isCurrent = thread === this.current;
     const told = `${this.graphName(graph)} · ${when(changed)}`;
-    const remove = asksTwice({ label: "Delete", sure: "Delete for good?", name: question, act: () => this.#delete(thread) });
+    const onclick = () => confirm(`Delete “${question}” for good?`) && this.#delete(thread);
+    const remove = element("button.plain.remove", { onclick, "aria-label": `Delete ${question}` }, "Delete");
     const entry = element(
       "button.entry", { onclick: () => this.actions.open(thread), "aria-current": isCurrent ? "true" : null },
       element("span.asked", question), element("span.told", told),

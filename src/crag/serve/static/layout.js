@@ -15,16 +15,6 @@ export const shortName = (id) => id.slice(id.lastIndexOf(":") + 1);
 const groupOf = (id) => (id.includes(":") ? id.slice(0, id.indexOf(":")) : "");
 const mean = (numbers) => (numbers.length ? numbers.reduce((one, other) => one + other, 0) / numbers.length : 0);
 
-/** Return the same graph with each group drawn as a single node. */
-export function folded({ nodes, edges }) {
-  const named = (id) => groupOf(id) || id;
-  const ids = new Set(nodes.map(({ id }) => named(id)));
-  const kept = edges.map((edge) => ({ ...edge, source: named(edge.source), target: named(edge.target) }))
-    .filter(({ source, target }, at) => source !== target || edges[at].source === edges[at].target);
-  const byEnds = new Map(kept.map((edge) => [`${edge.source}>${edge.target}`, edge]));
-  return { nodes: [...ids].map((id) => ({ id })), edges: [...byEnds.values()] };
-}
-
 /**
  * Place a graph from left to right.
  * @param {{nodes: {id: string}[], edges: {source: string, target: string}[]}} graph

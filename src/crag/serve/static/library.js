@@ -1,6 +1,6 @@
 /** The documents of the index: listed, uploaded, and removed. */
 
-import { asksTwice, byId, element, fill, put, show } from "./dom.js";
+import { byId, element, fill, put, show } from "./dom.js";
 import * as server from "./server.js";
 import { count } from "./words.js";
 
@@ -9,7 +9,7 @@ export class Library {
   /** @param {(path: string) => void} open called with the document that was chosen */
   constructor(open) {
     Object.assign(this, { open, paths: new Set(), told: null });
-    this.status = element("div", { id: "adding", role: "status" });
+    this.status = element("p.hint", { id: "adding", role: "status" });
   }
 
   /** Whether a source can be opened. */
@@ -35,10 +35,7 @@ export class Library {
     show(byId("library"), this.told);
   }
 
-  /** Draw the list; who is in it with the keyboard stays at the same place. */
   #draw() {
-    const controls = () => [...byId("library").querySelectorAll("button, input, summary")];
-    const focused = controls().indexOf(document.activeElement);
     const open = byId("library").querySelector("details")?.open;
     const { files, uploads, accepted } = this.told;
     const input = element("input", {
@@ -54,17 +51,18 @@ export class Library {
         element("summary", count(files.length, "document")), fill(element("ol.files"), files, (file) => this.#entry(file)),
       ),
     );
-    if (focused >= 0) (controls()[focused] ?? controls().at(-1)).focus();
   }
 
   #entry({ name, path, title, chunks, uploaded }) {
     const told = [title === name ? "" : title, count(chunks, "passage"), uploaded ? "uploaded" : ""].filter(Boolean).join(" · ");
-    const sure = uploaded ? "Delete it for good?" : "Take it out of the index?";
-    const act = async () => {
-      const problem = await this.#work(`Deleting ${name}`, () => server.removeDocument(path));
-      this.#say(problem || `${name} was deleted.`);
+    const sure = uploaded ? `Delete ${name} for good?` : `Take ${name} out of the index?`;
+    const onclick = async () => {
+      if (!confirm(sure)) return;
+      const problem = await problemOf(server.removeDocument(path));
+      await this.load();
+      this.status.textContent = problem || `${name} was deleted.`;
     };
-    const remove = this.told.edits && asksTwice({ label: "Delete", sure, name, act });
+    const remove = this.told.edits && element("button.plain.remove", { onclick, "aria-label": `Delete ${name}` }, "Delete");
     return element("li", element("button.plain", { onclick: () => this.open(path) }, name), element("span.told", told), remove);
   }
 
@@ -72,36 +70,25 @@ export class Library {
   async add(files) {
     const problems = [];
     for (const file of [...files]) {
-      const problem = file.size > this.told.most_bytes
-        ? `${file.name} has more than ${this.told.most_bytes.toLocaleString("en")} bytes.`
-        : await this.#work(`Indexing ${file.name}`, () => server.addDocument(file));
-      if (problem) problems.push(problem);
+      this.status.textContent = `Indexing ${file.name}…`;
+      const isTooLarge = file.size > this.told.most_bytes;
+      if (isTooLarge) problems.push(`${file.name} has more than ${this.told.most_bytes.toLocaleString("en")} bytes.`);
+      else problems.push(await problemOf(server.addDocument(file)));
     }
-    this.#say(problems.join(" ") || `${count(files.length, "document")} added.`);
-  }
-
-  /** Do something that takes time, with a bar; return what went wrong, if anything. */
-  async #work(label, work) {
-    const told = element("div", element("p.hint", `${label}…`), element("progress", { "aria-label": label }));
-    this.#say("");
-    this.status.append(told);
-    let problem = "";
-    try {
-      await work();
-    } catch (error) {
-      server.expected(error);
-      problem = error.message;
-    }
-    told.remove();
     await this.load();
-    return problem;
+    this.status.textContent = problems.filter(Boolean).join(" ") || `${count(problems.length, "document")} added.`;
   }
+}
 
-  /** Say something in the place of what was said before, beside the bars of what is under way. */
-  #say(message) {
-    this.status.querySelector(":scope > p")?.remove();
-    if (message) this.status.append(element("p.hint", message));
+/** Wait for the server; return what went wrong, if anything. */
+async function problemOf(work) {
+  try {
+    await work;
+  } catch (error) {
+    server.expected(error);
+    return error.message;
   }
+  return "";
 }
 
 /** The path of a file, without what names a part of it. */

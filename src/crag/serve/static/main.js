@@ -1,8 +1,6 @@
 /** The page: asks, follows what it asked, and shows the conversation. */
 
-import { compareWith, isComparable } from "./compare.js";
 import { byId, element, put, show } from "./dom.js";
-import { GraphView } from "./graph.js";
 import { History, lineage } from "./history.js";
 import { Library } from "./library.js";
 import { begin, close, isEnded, kept, restart, resume, take } from "./run.js";
@@ -37,7 +35,6 @@ const actions = (turn) => ({
   ask: (question, run) => ask(question, run),
   edit,
   decide: (reply) => decide(turn, reply),
-  compare: isComparable(turn.run, [...offered.keys()]) && (() => compareWith(turn.run, turn.comparison)),
   reading: { open: library.open, has: (source) => library.has(source) },
 });
 
@@ -91,12 +88,9 @@ function notice(message, again) {
 /** Take another graph for the next question. */
 function choose(name) {
   byId("graphs").value = name;
-  const { description, drawing, settings: schema } = offered.get(name);
+  const { description, settings: schema } = offered.get(name);
   settings.use(schema ?? {});
-  byId("about").textContent = description;
-  const holder = element("div.graph");
-  byId("drawing").replaceChildren(holder);
-  new GraphView(holder, drawing);
+  byId("graphs").title = description;
   drawForm();
 }
 
@@ -288,7 +282,6 @@ function drawForm() {
   const waits = conversation.turns.at(-1)?.run.phase === "waiting";
   const lost = document.activeElement === byId("cancel") && !active;
   byId("asks").textContent = edited ? "Edit the question" : goesOn ? "Your follow-up question" : "Your question";
-  show(byId("leave"), edited !== null);
   show(byId("cancel"), active !== null || waits);
   byId("send").setAttribute("aria-disabled", String(active !== null));
   if (lost) byId("question").focus();
@@ -324,10 +317,9 @@ byId("side").addEventListener("click", () => {
   const { dataset } = byId("columns");
   dataset.side = dataset.side === "open" ? "folded" : "open";
 });
-byId("leave").addEventListener("click", () => {
-  edited = null;
-  byId("question").value = "";
-  byId("question").focus();
+byId("question").addEventListener("input", ({ target }) => {
+  if (target.value || !edited) return;
+  edited = null; // Who empties the field leaves the question as it was.
   drawForm();
 });
 window.addEventListener("popstate", () => {

@@ -1,7 +1,7 @@
 /** The retrieved passages: their scores, what refinement kept of each, and why. */
 
 import { cited } from "./citations.js";
-import { element, fill, link, longText, webAddress } from "./dom.js";
+import { element, fill, link, webAddress } from "./dom.js";
 import { isMarkdown, markdown } from "./markdown.js";
 import { addressOf, idOf, placeNamer } from "./sources.js";
 import { ACTIONS, keptWords, score, sentence } from "./words.js";
@@ -26,8 +26,6 @@ export function passages({ values }, reading) {
   const isNone = !documents.length && events.some(({ kind }) => kind === "nothing_retrieved");
   if (!documents.length && !isNone) return null;
   const limits = thresholds && [thresholds.lower, thresholds.upper];
-  const scores = documents.map(({ metadata }) => metadata?.score).filter(Number.isFinite);
-  const percent = limits && scale(scores, limits);
   const numbers = numbered(strips, cited(values).citations);
   const namePlace = placeNamer(documents);
   const rows = documents.map((document, index) => ({ document, id: idOf(document, index) }));
@@ -36,7 +34,7 @@ export function passages({ values }, reading) {
     element("h3", "Retrieved passages"),
     isNone && element("p.hint", "No document was retrieved."),
     action && element("p.hint", element("strong", sentence(action)), `. ${ACTIONS[action] ?? ""}`),
-    limits && scores.length > 0 && legend(limits),
+    limits && legend(limits),
     strips.length > 0 && element("p.hint", `${keptWords(strips)}. In the papers: knowledge strips, refined from the documents.`),
     fill(element("ol.rows"), rows, ({ document, id }) => {
       const own = strips.filter(({ source }) => source.id === id);
@@ -44,9 +42,9 @@ export function passages({ values }, reading) {
       const whole = cited(values).citations.filter(({ number, source }) => source.id === id && !covered.has(number));
       const points = document.metadata?.score;
       const name = named(document, id, namePlace);
-      const head = [limits && Number.isFinite(points) && bar(points, limits, percent), name, own.length > 0 && element("span.kept-count", keptWords(own))];
-      return opens(id, head, own.length && !own.some(({ kept }) => kept), whole.length || own.some((strip) => numbers.has(strip)), () => [
-        ...whole.map(({ number }) => element("p.strip.kept", { data: { strip: number }, tabindex: "-1" }, numberOf(number), "The document as a whole. ", back(number))),
+      const head = [limits && Number.isFinite(points) && bar(points, limits), name, own.length > 0 && element("span.kept-count", keptWords(own))];
+      return opens(id, head, whole.length || own.some((strip) => numbers.has(strip)), () => [
+        ...whole.map(({ number }) => element("p.strip.kept", { data: { strip: number }, tabindex: "-1" }, numberOf(number), "The document as a whole.")),
         opener(document, reading),
         own.length ? stripList(own, numbers) : written(document.page_content, addressOf(document), "p.whole"),
       ]);
@@ -55,11 +53,10 @@ export function passages({ values }, reading) {
 }
 
 /** A row that opens onto what `body` makes, which is made only then: there may be very much of it. */
-export function opens(key, head, isEmpty, isOpen, body) {
+export function opens(key, head, isOpen, body) {
   const holder = element("div.body");
   const filled = () => details.open && !holder.childElementCount && holder.append(...body().filter(Boolean));
   const details = element("details", { ontoggle: filled, open: Boolean(isOpen), data: { key } }, element("summary", ...head), holder);
-  details.classList.toggle("empty", Boolean(isEmpty));
   filled();
   return element("li", details);
 }
@@ -97,16 +94,15 @@ function stripItem(strip, number) {
     kept ? "li.strip.kept" : "li.strip",
     number ? { data: { strip: number }, tabindex: "-1" } : {},
     element("div.said", number && numberOf(number), written(text, source.url)),
-    element("p.why", `${why} `, number && back(number)),
+    element("p.why", why),
   );
 }
 
 const numberOf = (number) => element("span.number", element("span.unseen", "Citation "), number);
-const back = (number) => element("button.plain", { data: { back: number } }, "back to the answer");
 
 /** Put a text on the page as it is meant: Markdown drawn, everything else as it is. */
 export const written = (text, address, name = "span.verbatim") =>
-  isMarkdown(address) ? longText(text, "div.md", markdown) : longText(text, name);
+  isMarkdown(address) ? element("div.md", ...markdown(text)) : element(name, text);
 
 /** Name the zone of a score: what the action would be if this were the best document. */
 export function zone(points, [lower, upper]) {
@@ -114,24 +110,14 @@ export function zone(points, [lower, upper]) {
   return points >= lower ? "ambiguous" : "incorrect";
 }
 
-/** Return a function that maps scores to percents; the range is that of the default evaluator,
- * or wider where scores or limits go beyond it. */
-export function scale(scores, limits) {
-  const all = [-1, 1, ...limits, ...scores];
-  const [from, to] = [all.reduce((one, other) => Math.min(one, other)), all.reduce((one, other) => Math.max(one, other))];
-  return (points) => (100 * (points - from)) / (to - from);
+/** Draw one score against both limits. */
+function bar(points, [low, high]) {
+  const meter = element("meter", { "aria-hidden": "true", min: -1, max: 1, optimum: 1, low, high, value: points });
+  const named = zone(points, [low, high]);
+  return element("span.bar", { data: { zone: named } }, meter, element("span.score", score(points, [low, high])), element("span.unseen", `, ${named}`));
 }
 
-/** Draw one score, with a mark at each limit. */
-function bar(points, limits, percent) {
-  const marks = ["filled", "limit.lower", "limit.upper"].map((name) => element(`span.${name}`));
-  const track = element("span.track", { "aria-hidden": "true" }, ...marks);
-  [points, ...limits].forEach((place, at) => track.style.setProperty(["--score", "--lower", "--upper"][at], `${percent(place)}%`));
-  const named = zone(points, limits);
-  return element("span.bar", { data: { zone: named } }, track, element("span.score", score(points, limits)), element("span.unseen", `, ${named}`));
-}
-
-/** Say where the limits are, beside what their marks look like. */
+/** Say where the limits are. */
 function legend([lower, upper]) {
   const swatch = (named, words) => element("span.swatch", { data: { zone: named } }, words);
   return element(

@@ -144,11 +144,3 @@ export function restart(run) {
 }
 
 export const isEnded = ({ phase }) => !["running", "waiting"].includes(phase);
-
-/** Return the whole trace as plain data, ready to be kept. */
-export function trace({ question, graph, settings, thread, checkpoint, phase, problem, values, steps }) {
-  const times = steps.map(({ node, state, started, ended }) => ({
-    node, state, milliseconds: ended === null ? null : Math.round(ended - started),
-  }));
-  return { question, graph, settings, thread, checkpoint, phase, problem, steps: times, state: values };
-}

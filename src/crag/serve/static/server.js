@@ -56,8 +56,6 @@ async function refusal(response) {
 }
 
 const get = async (path) => (await call(path)).json();
-const post = (path, body, signal) =>
-  call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
 
 /** Return the graphs, `{name, title, description, drawing, settings}`, and what is connected. */
 export const offered = () => get("graphs");
@@ -79,7 +77,9 @@ export const removeThread = (thread) => call(`threads/${encodeURIComponent(threa
  */
 export async function* ask(asked, signal) {
   const given = Object.entries(asked).filter(([, value]) => value !== null && value !== undefined);
-  const { body } = await post("ask", Object.fromEntries(given), signal);
+  const sent = JSON.stringify(Object.fromEntries(given));
+  const headers = { "Content-Type": "application/json" };
+  const { body } = await call("ask", { method: "POST", headers, body: sent, signal });
   try {
     for await (const { event, data } of eventsOf(body)) yield { event, data: event === "thread" ? data : JSON.parse(data) };
   } catch (error) {

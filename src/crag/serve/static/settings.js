@@ -98,15 +98,8 @@ export class Settings {
   }
 
   #showChanged() {
-    put(byId("changed"), ...Object.entries(this.context()).map(([name, value]) => {
-      const label = `${spelled(name)}: ${shown(value)}`;
-      const onclick = () => {
-        delete this.values[name];
-        this.#showChanged();
-        byId("open-settings").focus();
-      };
-      return element("li", element("button.chip", { onclick, "aria-label": `Undo ${label}` }, label));
-    }));
+    const changed = Object.keys(this.context()).length;
+    byId("open-settings").textContent = changed ? `Settings (${changed} changed)` : "Settings";
   }
 }
 

@@ -2,7 +2,6 @@
 
 import { byId, element, put } from "./dom.js";
 import { expected, picture, source as fetchSource } from "./server.js";
-import { deepLink } from "./sources.js";
 
 /** Return the lines that `10-11 30*2` names. */
 export function lineNumbers(lines = "") {
@@ -73,10 +72,9 @@ export async function openSource(path, citation = null, name = path) {
   dialog.querySelector(".focus")?.scrollIntoView({ block: "center" });
 }
 
-function head(dialog, title, place, address) {
+function head(dialog, title, place) {
   const name = element("h2", { id: "source-title" }, title, place && element("span.place", place));
-  const lead = address && element("a", { href: address }, "Link to this place");
-  return element("div.head", name, element("div.buttons", lead, element("button", { onclick: () => dialog.close() }, "Close")));
+  return element("div.head", name, element("button", { onclick: () => dialog.close() }, "Close"));
 }
 
 function draw(dialog, told, citation, name) {
@@ -86,7 +84,7 @@ function draw(dialog, told, citation, name) {
   const cited = { lines: new Set(lines), ...(citation ? placesOf(citation, text, from ?? 0) : { ranges: [], focus: -1 }) };
   put(
     dialog,
-    head(dialog, title || name, name, deepLink(name, citation?.source.position)),
+    head(dialog, title || name, name),
     pages.length ? paged(told, cited) : reading(text, 0, cited, told.lines),
   );
 }

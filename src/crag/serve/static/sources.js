@@ -28,13 +28,6 @@ function nameOf(document) {
 const sectionOf = (text, document) =>
   /^#{1,6}\s+(.+)/.exec(text)?.[1] ?? String(document?.metadata?.section ?? "").split(" > ").at(-1);
 
-/** The address of this page that opens a source at a place, such as "lines 3-5" or "page 2". */
-export function deepLink(name, position = "") {
-  const [unit, numbers] = position.split(" ");
-  const place = numbers ? (unit.startsWith("line") ? `#L${numbers}` : `#page=${numbers}`) : "";
-  return `/?source=${encodeURIComponent(name)}${place}`;
-}
-
 /** Return a citation of the place that such an address names, without words. */
 export function linked(hash) {
   const [, lines, page] = /^#(?:L(\d+(?:-\d+)?)|page=(\d+))/.exec(hash) ?? [];

@@ -1,7 +1,6 @@
-/** What went wrong or was decided, what a run has spent, and the whole of it to keep. */
+/** What went wrong or was decided on the way, and what a run has spent. */
 
-import { element, fill, longText } from "./dom.js";
-import { trace } from "./run.js";
+import { element, fill } from "./dom.js";
 import { seconds, sentence, spelled } from "./words.js";
 
 /** Draw the events of a run in plain words. */
@@ -11,30 +10,17 @@ export function events({ values }) {
     "li",
     element("strong", sentence(spelled(kind))),
     element("span.place", ` at ${spelled(node)}`),
-    element("p", longText(detail ?? "")),
+    element("p", detail),
     fallback && element("p.hint", `So: ${fallback}.`),
   ));
   return element("section.events", element("h3", "What happened on the way"), list);
 }
 
-/** Draw what a run has spent, with a button to keep its trace. */
-export function numbers(run) {
-  const { usage = {} } = run.values;
-  if (run.phase === "running") return null;
-  const spent = Object.entries(usage).filter(([, number]) => number);
-  const time = run.started && run.ended ? [["time", seconds(run.ended - run.started)]] : [];
-  const told = [...time, ...spent.map(([name, number]) => [spelled(name), number.toLocaleString("en")])];
-  return element(
-    "section.numbers",
-    element("h3", "The whole trace"),
-    element("dl", ...told.map(([name, words]) => element("div", element("dt", name), element("dd", words)))),
-    element("button", { onclick: () => download(run) }, "Download the trace as JSON"),
-  );
-}
-
-/** Hand the trace to the browser as a file. */
-function download(run) {
-  const address = URL.createObjectURL(new Blob([JSON.stringify(trace(run), null, 2)], { type: "application/json" }));
-  element("a", { href: address, download: `crag-${run.thread?.slice(0, 8) || "trace"}.json` }).click();
-  URL.revokeObjectURL(address);
+/** Draw what a run has spent. */
+export function numbers({ phase, values, started, ended }) {
+  if (phase === "running") return null;
+  const spent = Object.entries(values.usage ?? {}).filter(([, number]) => number);
+  const told = spent.map(([name, number]) => `${spelled(name)}: ${number.toLocaleString("en")}`);
+  if (started && ended) told.unshift(`time: ${seconds(ended - started)}`);
+  return element("p.hint.numbers", told.join("; "));
 }

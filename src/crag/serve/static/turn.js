@@ -4,7 +4,6 @@ import { answer } from "./answer.js";
 import { critiques } from "./critiques.js";
 import { element, put, redraw, show } from "./dom.js";
 import { GraphView } from "./graph.js";
-import { shortName } from "./layout.js";
 import { passages } from "./passages.js";
 import { isEnded } from "./run.js";
 import { events, numbers } from "./trace.js";
@@ -12,7 +11,6 @@ import { count, doing, PHASES, seconds, sentence } from "./words.js";
 import { web } from "./web.js";
 
 const WIDE = "(min-width: 40rem)";
-const PANELS = { passages: "retrieve grade refine pass_through", critiques: "reflect short_form beam_step graded_loop decide" };
 
 /** Draws a run, and draws it again when it has changed. */
 export class Turn {
@@ -25,19 +23,18 @@ export class Turn {
     Object.assign(this, { run, actions, chosen: false });
     this.asked = element("h2.asked");
     this.line = element("summary");
-    this.graph = element("div.graph");
+    this.graph = element("div.graph", { tabindex: "0", role: "group", "aria-label": "The graph" });
     this.way = element("details.way", this.line, this.graph);
     this.body = element("div.answer", { tabindex: "-1" });
-    this.comparison = element("section.comparison", { "aria-label": "Comparison", hidden: true });
     this.panels = element("div.panels");
-    const label = element("summary", "Passages, scores and the whole trace");
+    const label = element("summary", "Passages, scores and what happened");
     this.basis = element("details.basis", { ontoggle: () => this.#toggled() }, label, this.panels);
     this.item = element(
       "li.turn.card", { onclick: (event) => this.#jump(event) },
-      this.asked, this.way, this.body, this.comparison, this.basis,
+      this.asked, this.way, this.body, this.basis,
     );
     this.line.addEventListener("click", () => Object.assign(this, { chosen: true }));
-    this.view = drawing && new GraphView(this.graph, drawing, (node) => this.#open(node));
+    this.view = drawing && new GraphView(this.graph, drawing);
     this.#draw();
   }
 
@@ -91,24 +88,15 @@ export class Turn {
     this.way.open = steps.length > 0 && nothingElse && matchMedia(WIDE).matches;
   }
 
-  /** Show what a node of the graph has brought. */
-  #open(node) {
-    const [panel] = Object.entries(PANELS).find(([, names]) => names.split(" ").includes(shortName(node))) ?? ["web"];
-    this.basis.open = true;
-    this.#drawBasis();
-    (this.panels.querySelector(`.${panel}`) ?? this.body).scrollIntoView({ block: "start" });
-  }
-
-  /** Lead a citation to its passage, and a passage back to where it is cited. */
+  /** Lead a citation to its passage. */
   #jump({ target }) {
-    const { cite, back } = target.closest?.("button")?.dataset ?? {};
-    if (!cite && !back) return;
-    if (cite && !this.basis.open) {
+    const { cite } = target.closest?.("button")?.dataset ?? {};
+    if (!cite) return;
+    if (!this.basis.open) {
       this.basis.open = true;
       this.#drawBasis();
     }
-    const selector = cite ? `[data-strip="${CSS.escape(cite)}"]` : `[data-cite="${CSS.escape(back)}"]`;
-    const place = (cite ? this.panels : this.body).querySelector(selector) ?? this.basis;
+    const place = this.panels.querySelector(`[data-strip="${CSS.escape(cite)}"]`) ?? this.basis;
     const holder = place.closest("details");
     if (holder) holder.open = true;
     place.focus({ preventScroll: true });

@@ -46,5 +46,5 @@ function pageHead({ url, title, snippet, status, detail, paragraphs }) {
 function pageStrips({ url }, strips, numbers) {
   const isCited = strips.some((strip) => numbers.has(strip));
   const said = strips.some(({ reason }) => reason) ? keptWords(strips) : `${count(strips.length, "passage")} to be judged`;
-  return element("ul", opens(url, [said], false, isCited, () => [stripList(strips, numbers)]));
+  return element("ul", opens(url, [said], isCited, () => [stripList(strips, numbers)]));
 }
