@@ -11,6 +11,7 @@ from crag.api import Step
 from crag.cli.terminal import from_here, safe, say
 from crag.correction.provenance import source_of
 from crag.plain import counted, shortened
+from crag.reflection.cleaning import cleaned
 from crag.state import Citation, Source, reflected
 from crag.text.marks import as_mark, with_numbers
 from crag.text.untrusted import without_controls
@@ -105,7 +106,7 @@ def _reflection(state: Mapping[str, Any]) -> Iterator[str]:
         scores = [f"{name} {one[name]:.2f}" for name in ("relevance", "support", "utility")
                   if one[name] is not None]  # fmt: skip
         why = safe(f"({', '.join([*scores, one['why']])})")
-        yield f"  {mark} {_score(one['total'])} {safe(shortened(one['text'], _TEXT))} {why}"
+        yield f"  {mark} {_score(one['total'])} {safe(shortened(cleaned(one["text"]), _TEXT))} {why}"
 
 
 def _score(score: float | None) -> str:

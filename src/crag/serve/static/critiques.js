@@ -23,25 +23,7 @@ export function critiques({ values }) {
   );
 }
 
-<<<<<<< HEAD
-const choiceItem = ({ segment = 0, action = "", ratio, why }) => element(
-  "li",
-  element("strong", `Segment ${segment + 1}: ${spelled(action)}`),
-  Number.isFinite(ratio) && ` (ratio ${ratio.toFixed(2)})`,
-  why && element("span.why", ` ${why}`),
-);
-
-function table(all, passages, label) {
-  const head = element("tr", ...COLUMNS.map((name) => element("th", { scope: "col" }, name)));
-  const body = fill(element("tbody"), all, (critique) => row(critique, passages));
-  const made = element("table", element("thead", head), body);
-  return element("div.scrolls", { role: "region", "aria-label": label, tabindex: "0" }, made);
-}
-
 function row({ segment = 0, passage, text = "", relevance, support, utility, total, chosen, kept, why }, passages) {
-=======
-function row({ segment = 0, passage, title, text = "", relevance, support, utility, total, chosen, kept, why }, passages) {
->>>>>>> f36ef5c5 (Draw the page without chips, bars of our own, comparison, downloads and second clicks)
   const outcome = chosen ? "chosen" : kept ? "kept in the beam" : "dropped";
   const about = Number.isInteger(passage) ? nameOf(passages[passage], passage) : "none";
   return element(
@@ -54,16 +36,4 @@ function row({ segment = 0, passage, title, text = "", relevance, support, utili
 }
 
 /** Knowledge that was prepared is named for its action, a document by its title. */
-<<<<<<< HEAD
 const nameOf = ({ title, label } = {}, at = 0) => sentence((label !== "document" && label) || title || `passage ${at + 1}`);
-
-/** A number from 0 to 1, with a bar behind it. */
-function share(number) {
-  if (!Number.isFinite(number)) return element("td", "none");
-  const cell = element("td.share", number.toFixed(2));
-  cell.style.setProperty("--share", `${100 * Math.min(1, Math.max(0, number))}%`);
-  return cell;
-}
-=======
-const nameOf = ({ title, label }, at = 0) => sentence((label !== "document" && label) || title || `passage ${at + 1}`);
->>>>>>> f36ef5c5 (Draw the page without chips, bars of our own, comparison, downloads and second clicks)
