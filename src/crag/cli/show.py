@@ -105,8 +105,8 @@ def _reflection(state: Mapping[str, Any]) -> Iterator[str]:
         mark = "+" if one["kept"] or one["chosen"] else "-"
         scores = [f"{name} {one[name]:.2f}" for name in ("relevance", "support", "utility")
                   if one[name] is not None]  # fmt: skip
-        why = safe(f"({', '.join([*scores, one['why']])})")
-        yield f"  {mark} {_score(one['total'])} {safe(shortened(cleaned(one["text"]), _TEXT))} {why}"
+        why, text = f"({', '.join([*scores, one['why']])})", shortened(cleaned(one["text"]), _TEXT)
+        yield f"  {mark} {_score(one['total'])} {safe(text)} {safe(why)}"
 
 
 def _score(score: float | None) -> str:
