@@ -181,25 +181,27 @@ class _Round:
         """
         width = self._settings.beam_width
         refused = [objection(one, self._settings) if one else "" for _, one in children]
-        best: dict[tuple[bool, str], tuple[float, int]] = {}
+        scores = [self._score(hypothesis) for hypothesis, _ in children]
+        texts = [self._shown(hypothesis) for hypothesis, _ in children]
+        best: dict[tuple[bool, str], int] = {}
         for at, (hypothesis, critique) in enumerate(children):
             if all(refused) and critique:
                 critique["flags"].append("constraint_fallback")
             elif refused[at] and critique:
                 critique["why"] = f"it says {refused[at]}"
                 continue
-            key, score = (hypothesis["done"], self._shown(hypothesis)), self._score(hypothesis)
-            if score > best.setdefault(key, (score, at))[0]:
-                best[key] = score, at
+            key = hypothesis["done"], texts[at]
+            if scores[at] > scores[best.setdefault(key, at)]:
+                best[key] = at
             if critique:
                 critique["why"] = "another hypothesis that says the same scored at least as high"
-        ranked = sorted(best.items(), key=lambda one: (not one[0][1], -one[1][0], one[1][1]))
-        for rank, (_, (_, at)) in enumerate(ranked, start=1):
+        ranked = sorted(best.values(), key=lambda at: (not texts[at], -scores[at], at))
+        for rank, at in enumerate(ranked, start=1):
             if critique := children[at][1]:
                 critique["kept"] = rank <= width
                 where = "in" if rank <= width else "beyond"
                 critique["why"] = f"place {rank} {where} a beam of {width}"
-        return [children[at][0] for _, (_, at) in ranked[:width]]
+        return [children[at][0] for at in ranked[:width]]
 
     def _score(self, hypothesis: Hypothesis) -> float:
         """Return the mean score of the segments; 0 without any."""

@@ -25,7 +25,13 @@ from crag.parts import (
 )
 from crag.plain import said
 from crag.prompts import PACKAGED, Prompts
-from crag.reflection.backends.candidates import candidate_of, nothing, prose, shortened
+from crag.reflection.backends.candidates import (
+    LONGEST_PASSAGE,
+    candidate_of,
+    nothing,
+    prose,
+    shortened,
+)
 from crag.reflection.cleaning import cleaned
 from crag.reflection.spending import spend
 from crag.reflection_tokens import (
@@ -43,8 +49,6 @@ from crag.state import Ending
 from crag.text.marks import in_our_format, without_marks
 from crag.text.untrusted import neutral
 
-LONGEST_PASSAGE = 8000
-"""Characters of a passage that the model is shown; the rest is cut off."""
 AT_ONCE = 8
 """Calls of one round that run at a time."""
 _REFUSED = re.compile(r"answered (?:400|415|422|500|501)\b|response_format|json_schema")
