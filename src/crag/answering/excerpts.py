@@ -63,7 +63,8 @@ class ParsedStrip(NamedTuple):
 
     def label(self, at: int) -> str:
         """Return what a part says that it is about: a term before a colon, or the first cell."""
-        found = _LABEL.match(self.said(at))
+        begins = not self.text[: self.parts[at].start].rpartition("\n")[2].strip()
+        found = _LABEL.match(self.said(at)) if begins else None
         return (found[1] or found[2]) if found else ""
 
     def block(self, at: int) -> list[int]:

@@ -6,7 +6,7 @@ covers words of the question that those before do not, or says the same with ano
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from crag.answering.excerpts import (
@@ -35,6 +35,8 @@ REASON: Final = 2.0
 """The same for one that gives no reason where one was asked for."""
 SUPERSEDED: Final = 6.0
 """The same for one that is said to hold no longer."""
+OTHER_ROW: Final = 6.0
+"""The same for a row or a term for each word of the question that another one of it has more."""
 _STANDING_WEIGHT, _SPAN_WEIGHT = -0.15, 0.5
 """What a quotation's log-odds take from those of its document, which weigh enough in the score of
 the strip, and from those that it holds a span that answers. Of the 102 documentation questions
@@ -178,8 +180,12 @@ def _candidate(
     title = strip["source"]["title"]
     names = [title, strip["source"]["url"].rpartition("/")[2]]
     lost = {at: _lost(question, [*names, *parsed.headings[at]], parsed.said(at)) for at in named}
-    named = {at: odds - lost[at] for at, odds in named.items()}
     anchor, asked = _anchor(strip["reading"]) + parsed.own, frozenset(question_words(question))
+    held = {at: len(asked & {*words(parsed.said(at))}) for at in named}
+    named = {
+        at: odds - lost[at] - OTHER_ROW * (_most_held(parsed, at, held) - held[at])
+        for at, odds in named.items()
+    }
     is_yes_no = _YES_NO.match(question) is not None
 
     def odds(at: int) -> tuple[float, int]:
@@ -204,6 +210,12 @@ def _candidate(
         lost=min(lost[n] for n in range(low, high + 1) if n in lost),
         statement=frozenset(question_words(parsed.said(at))),
     )
+
+
+def _most_held(parsed: ParsedStrip, at: int, held: Mapping[int, int]) -> int:
+    """Return the most words of the question in a row of the table, or item of terms, of a part."""
+    is_row = parsed.parts[at].kind == "row" or (parsed.parts[at].kind == "item" and parsed.label(at))
+    return max(held[n] for n in parsed.block(at) if n in held) if is_row else held[at]
 
 
 def _odds(strip: Strip) -> float:

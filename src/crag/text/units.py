@@ -7,6 +7,7 @@ rows or stanzas, and each part knows what stands before it.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple, cast
@@ -151,9 +152,12 @@ def _sections(parts: Iterator[Part]) -> Iterator[tuple[list[Part], list[Part]]]:
 def _units_in(text: str, body: Sequence[Part]) -> Iterator[Unit]:
     """Join sentences, and what leads a block in with that, or with its first part."""
     waiting: list[Part] = []
+    sentences = Counter(part.block for part in body)
     for group in _groups(text, body):
         if group[0].kind == "sentence":
-            if waiting and _is_full(text, waiting, group[0]):
+            begins = bool(waiting) and waiting[-1].block != group[0].block
+            together = min(sentences[group[0].block], SENTENCES_PER_STRIP) if begins else 1
+            if waiting and _is_full(text, waiting, group[0], together):
                 yield _spanning(waiting)
                 waiting = []
             waiting += group
@@ -184,12 +188,13 @@ def _groups(text: str, body: Sequence[Part]) -> Iterator[list[Part]]:
             yield from ([piece] for part in parts for piece in _short(text, part))
 
 
-def _is_full(text: str, waiting: Sequence[Part], following: Part) -> bool:
+def _is_full(text: str, waiting: Sequence[Part], following: Part, together: int) -> bool:
+    """Return whether a strip has no room for a sentence, and for those that it is to stand with."""
     size = _size(text, [*waiting, following])
     if leans(text, following.start) and size <= LONGEST_LEANING:
         return False
     is_question = text[waiting[-1].end - 1] == "?"
-    return size > LONGEST or (len(waiting) >= SENTENCES_PER_STRIP and not is_question)
+    return size > LONGEST or (len(waiting) + together > SENTENCES_PER_STRIP and not is_question)
 
 
 def _leads(text: str, sentence: Part, block: Part) -> bool:
