@@ -49,7 +49,7 @@ from crag.testing import FakeRetriever
 K = 10
 WRONG, FALSE = 4.0, 8.0
 """What a wrong and a false answer cost, where a right one brings 1."""
-SHARE_LOST, SHARE_CORRECT, SHARE_SHOWN = 0.02, 2 / 48, 20 / 48
+SHARE_LOST, SHARE_CORRECT, SHARE_SHOWN = 0.02, 2 / 48, 24 / 48
 """Most answerable questions that the lower threshold may call Incorrect, most unanswerable ones
 that the upper one may call Correct, and most of those for which closest passages may be shown."""
 _MOST = 4

@@ -170,6 +170,25 @@ def test_what_is_quoted_answers_what_was_asked(question: str, right: str, wrong:
     assert found[0].sure
 
 
+@pytest.mark.parametrize(
+    ("form", "between", "shown"),
+    [
+        ("| {} | {} | {} |", "\n| --- | --- | --- |\n", "| red | Mill | 5:20 |"),
+        ("- {}, {}: {}", "\n", "red, Mill: 5:20"),
+    ],
+)
+def test_of_a_table_or_list_the_row_with_most_words_of_the_question_is_shown(
+    form: str, between: str, shown: str
+) -> None:
+    rows = [("red", "Quay", "5:12"), ("red", "Mill", "5:20"), ("blue", "Mill", "6:14")]
+    lines = [form.format(*row) for row in rows]
+    text = form.format("Line", "Stop", "Time") + between + "\n".join(lines)
+    found = asked("When is the first red train at Mill?", Document(text), evidence=["6:14"])
+    assert shown in found[0].text
+    assert "6:14" not in found[0].text
+    assert "5:12" not in found[0].text
+
+
 def test_a_yes_or_no_leads_with_the_sentence_that_decides_and_nothing_is_set_off() -> None:
     text = "Cats sleep in the barn. Dogs are not allowed. Bring a lamp."
     found = asked("Are dogs allowed?", Document(text), evidence=["in the barn"])

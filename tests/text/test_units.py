@@ -108,3 +108,14 @@ def test_units_know_the_headings_above_them() -> None:
     text = "# A\n\nOne.\n\n### B:\n\nTwo.\n\n## C\n\nThree.\n\n**D**\n\nFour.\n\n# E\n\nFive."
     found: list[Any] = [list(unit.headings) for unit in units_of(text)]
     assert found == [["A"], ["A", "B"], ["A", "C"], ["A", "C", "D"], ["E"]]
+
+
+def test_no_strip_takes_a_part_of_a_short_paragraph() -> None:
+    paragraphs = [
+        "Kettle. It holds a litre.",
+        "Toaster. It holds two. It is red.",
+        "Iron. It is hot.",
+    ]
+    units = units_of("\n\n".join(paragraphs))
+    text = "\n\n".join(paragraphs)
+    assert [text[unit.start : unit.end] for unit in units] == paragraphs

@@ -214,8 +214,10 @@ def _candidate(
 
 def _most_held(parsed: ParsedStrip, at: int, held: Mapping[int, int]) -> int:
     """Return the most words of the question in a row of the table, or item of terms, of a part."""
-    is_row = parsed.parts[at].kind == "row" or (parsed.parts[at].kind == "item" and parsed.label(at))
-    return max(held[n] for n in parsed.block(at) if n in held) if is_row else held[at]
+    kind = parsed.parts[at].kind
+    if kind == "row" or (kind == "item" and parsed.label(at)):
+        return max(held[n] for n in parsed.block(at) if n in held)
+    return held[at]
 
 
 def _odds(strip: Strip) -> float:
