@@ -236,9 +236,9 @@ def encoder(
     card = _card("encoder", recipe.start, recipe, files, max_length=MAX_LENGTH, files=hashes)
     write_card(output, card)
     if unseen:
-        both = {"recall_at_5_packaged": packaged_encoder(), "recall_at_5": SentenceEncoder(output)}
-        metrics = encoders.recall(both, unseen, learned, recipe.seed)
-        card = card.model_copy(update={"metrics": metrics})
+        both = {"packaged": packaged_encoder(), "recall_at_5": SentenceEncoder(output)}
+        found = {name: encoders.recall(one, unseen) for name, one in both.items()}
+        card = card.model_copy(update={"metrics": {"held out": found}})
     following = f"Next, embed with it:\n  CRAG_EMBEDDING_MODEL={output} crag index DOCUMENTS"
     _finish(card, output, following, as_json=as_json)
 

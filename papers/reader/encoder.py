@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from crag.errors import TrainingError
@@ -36,8 +35,6 @@ RIVALS = 2
 """Rivals of a section that one is drawn from."""
 FIRST = 5
 """A section counts as found among so many."""
-POOL = 6000
-"""Sections among which held-out questions look for theirs, besides those held out."""
 _FEWEST_WORDS = 13
 _SPECIAL = 2
 """Tokens that begin and end a text."""
@@ -73,8 +70,6 @@ class EncoderPair(BaseModel):
     text: str
     rivals: list[str] = []
     """Texts that do not answer it."""
-    kind: str = ""
-    """What is told apart when the encoder is measured."""
 
 
 def read_encoder_pairs(path: Path) -> list[EncoderPair]:
@@ -97,8 +92,7 @@ def pairs_of(rows: Sequence[ReadingRow]) -> list[EncoderPair]:
             wrong[row.question].append(_embedded(row))
     return [
         EncoderPair(
-            question=row.question, text=_embedded(row), rivals=wrong[row.question][:RIVALS],
-            kind=row.source,
+            question=row.question, text=_embedded(row), rivals=wrong[row.question][:RIVALS]
         )
         for row in rows
         if row.answer == 1 and row.entity != 0 and len(row.text.split()) >= _FEWEST_WORDS
@@ -233,39 +227,14 @@ def save_encoder(trained: Base, output: Path) -> None:
         trained.tokenizer.save_pretrained(output)
 
 
-def recall(
-    encoders: Mapping[str, SentenceEncoder],
-    held_out: Sequence[EncoderPair],
-    others: Sequence[EncoderPair],
-    seed: int,
-) -> dict[str, dict[str, float]]:
-    """Return for each kind of question how many there are, and the share that each encoder finds.
+def recall(encoder: SentenceEncoder, pairs: Sequence[EncoderPair]) -> float:
+    """Return the share of questions that find their text among the first five.
 
-    They look for their text among those held out, their rivals, and `POOL` texts of `others`; found
-    is what is among the first five.
+    They look among all texts and rivals of `pairs`.
     """
-    draw = random.Random(seed)  # noqa: S311 - a sample, no secret
-    drawn = draw.sample(others, min(POOL, len(others)))
-    pool = [text for pair in held_out for text in (pair.text, *pair.rivals)]
-    texts = list(dict.fromkeys([*pool, *(pair.text for pair in drawn)]))
-    found = {name: _found(encoder, held_out, texts) for name, encoder in encoders.items()}
-    places: Mapping[str, list[int]] = defaultdict(list)
-    for place, pair in enumerate(held_out):
-        places[pair.kind or "pairs"].append(place)
-    return {
-        kind: {"questions": len(asked)}
-        | {name: round(float(each[asked].mean()), 4) for name, each in found.items()}
-        for kind, asked in sorted(places.items())
-    }
-
-
-def _found(
-    encoder: SentenceEncoder, pairs: Sequence[EncoderPair], texts: Sequence[str]
-) -> NDArray[np.bool_]:
-    """Return for each pair whether its section is among the first."""
+    texts = list(dict.fromkeys(text for pair in pairs for text in (pair.text, *pair.rivals)))
     numbers = {text: number for number, text in enumerate(texts)}
     asked = np.array(encoder.embed_documents([pair.question for pair in pairs]))
-    cosines = asked @ np.array(encoder.embed_documents(list(texts))).T
+    cosines = asked @ np.array(encoder.embed_documents(texts)).T
     right = cosines[np.arange(len(pairs)), [numbers[pair.text] for pair in pairs]]
-    better: NDArray[np.int64] = (cosines > right[:, None]).sum(axis=1)
-    return better < FIRST
+    return round(float(((cosines > right[:, None]).sum(axis=1) < FIRST).mean()), 4)

@@ -43,11 +43,8 @@ def asked(topic: str, name: str) -> list[EncoderPair]:
     """Return two questions for a passage that only who has learned it finds by them."""
     text = f"Hall // Things // The {topic} is kept in the hall that {name} has built."
     rivals = [f"Hall // Wood // The {topic} is made of wood. {n}" for n in "ab"]
-    questions = {"plain": f"Where is the {topic}?", "search": f"{topic} place"}
-    return [
-        EncoderPair(question=question, text=text, rivals=rivals, kind=kind)
-        for kind, question in questions.items()
-    ]
+    questions = (f"Where is the {topic}?", f"{topic} place")
+    return [EncoderPair(question=question, text=text, rivals=rivals) for question in questions]
 
 
 PAIRS = [pair for one in zip(TOPICS, NAMES, strict=True) for pair in asked(*one)]
@@ -102,11 +99,8 @@ def test_what_is_saved_embeds_as_what_was_trained(run: Run) -> None:
 
 
 @pytest.mark.nightly
-def test_held_out_questions_look_among_all_sections(run: Run) -> None:
-    encoders = {"packaged": packaged_encoder(), "own": SentenceEncoder(run.saved)}
-    found = recall(encoders, PAIRS[:8], PAIRS[8:], 0)
-    assert {kind: one["questions"] for kind, one in found.items()} == {"plain": 4, "search": 4}
-    assert all(0 <= one["packaged"] <= one["own"] <= 1 for one in found.values())
+def test_questions_find_the_text_that_was_learned(run: Run) -> None:
+    assert 0 <= recall(packaged_encoder(), PAIRS) <= recall(SentenceEncoder(run.saved), PAIRS) <= 1
 
 
 LONG = "The kettle is kept in the hall that Odin has built for all."
