@@ -10,7 +10,7 @@ from crag.runtime.environment import Environment
 from crag.telemetry import start
 
 _environment = Environment()
-start(_environment.telemetry)
+start()
 _parts = choose_parts(_environment)
 
 graphs = {name: entry.build(_parts) for name, entry in OFFERED.items()}

@@ -24,36 +24,20 @@ _ENDPOINTS = tuple(f"OTEL_EXPORTER_OTLP_{signal}ENDPOINT" for signal in ("", "TR
 _logger = logging.getLogger(__name__)
 
 
-def is_wanted(telemetry: str) -> bool:
-    """Return whether CRAG_TELEMETRY and OpenTelemetry's variables ask for telemetry.
-
-    Raises:
-        MissingPackageError: it is on, and a package is missing; with "auto" that is logged.
-    """
-    is_off = telemetry == "off" or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
-    if is_off or (telemetry == "auto" and not any(map(os.environ.get, _ENDPOINTS))):
-        return False
-    try:
-        packages = "opentelemetry.exporter.otlp", "openinference.instrumentation.langchain"
-        require("serve", "CRAG_TELEMETRY", "opentelemetry.sdk", *packages)
-    except MissingPackageError as error:
-        if telemetry == "on":
-            raise
-        _logger.warning("No telemetry: %s", error)
-        return False
-    return True
-
-
 @cache
-def start(telemetry: str = "auto") -> None:
+def start() -> None:
     """Watch all runs of this process from now on, if it is wanted; a second call changes nothing.
 
     A program that has set a tracer provider has chosen itself what watches it: nothing is started.
-
-    Raises:
-        MissingPackageError: it is on, and a package is missing.
     """
-    if not is_wanted(telemetry):
+    is_off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    if is_off or not any(map(os.environ.get, _ENDPOINTS)):
+        return
+    try:
+        packages = "opentelemetry.exporter.otlp", "openinference.instrumentation.langchain"
+        require("serve", "telemetry", "opentelemetry.sdk", *packages)
+    except MissingPackageError as error:
+        _logger.warning("No telemetry: %s", error)
         return
     from openinference.instrumentation.langchain import LangChainInstrumentor
     from opentelemetry import metrics, trace

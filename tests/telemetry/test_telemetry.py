@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from crag.errors import MissingPackageError
-from crag.telemetry import is_wanted
+from crag.telemetry import start
 from tests.telemetry.receiver import Receiver, receiving
 
 RUNS = """
@@ -85,41 +84,24 @@ trace.set_tracer_provider(TracerProvider())
 """
 
 
-@pytest.mark.parametrize("before", ["", OWN], ids=["off", "own provider"])
-def test_nothing_is_watched_off_or_where_the_program_has_a_provider(
-    before: str, receiver: Receiver
-) -> None:
-    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}
-    loaded = "\nimport sys; print('openinference' in sys.modules)"
-    told = ran(f"{before}{RUNS}{loaded}", **(variables if before else {}))
-    assert (receiver.bodies, told.split()[-1]) == ([], str(bool(before)))
-
-
 @pytest.mark.parametrize(
-    ("telemetry", "variables", "wanted"),
-    [
-        ("auto", {}, False),
-        ("on", {}, True),
-        ("auto", {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:9"}, True),
-        ("off", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}, False),
-        ("on", {"OTEL_SDK_DISABLED": "true"}, False),
-    ],
+    ("before", "variables"),
+    [("", {}), ("", {"OTEL_SDK_DISABLED": "true"}), (OWN, {})],
+    ids=["no address", "off", "own provider"],
 )
-def test_it_is_on_where_it_is_asked_for(
-    telemetry: str, variables: Mapping[str, str], wanted: bool, monkeypatch: pytest.MonkeyPatch
+def test_nothing_is_watched_off_or_where_the_program_has_a_provider(
+    before: str, variables: Mapping[str, str], receiver: Receiver
 ) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert is_wanted(telemetry) is wanted
+    address = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url} if before or variables else {}
+    ran(f"{before}{RUNS}", **address, **variables)
+    assert receiver.bodies == []
 
 
-def test_a_missing_package_is_an_error_only_where_telemetry_is_asked_for(
+def test_a_missing_package_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "openinference.instrumentation.langchain", None)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    assert not is_wanted("auto")
+    start.__wrapped__()
     command = r"pip install -c constraints\.txt '\.\[serve\]'"
     assert re.search(rf"No telemetry: .*{command}", caplog.text)
-    with pytest.raises(MissingPackageError, match=rf"CRAG_TELEMETRY.*{command}"):
-        is_wanted("on")

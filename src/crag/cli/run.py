@@ -39,7 +39,7 @@ class Asking:
             given["folder"] = str(Path(folder).resolve()) if Path(folder).exists() else folder
         self._settings = Settings.model_validate(given)
         place = environment(location)
-        start(place.telemetry)
+        start()
         parts = choose_parts(place, index_must_exist=True)
         self._graph = graph_named(method).build(parts, checkpointer=InMemorySaver())
         self._runner = Runner()

@@ -45,7 +45,7 @@ def serve(
     parts = choose_parts(chosen, index_must_exist=True)
     settings = settings_for(host, token=token)
     settings = settings.model_copy(update={"database": database or settings.database})
-    start(chosen.telemetry)
+    start()
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -105,8 +105,6 @@ class Environment(BaseSettings):
     """CRAG_WIKIPEDIA_LANGUAGE: code of the Wikipedia to search."""
     contact: str = ""
     """CRAG_CONTACT: e-mail address or URL at which Wikimedia can contact you; sent to the wiki."""
-    telemetry: Literal["on", "off", "auto"] = "auto"
-    """CRAG_TELEMETRY: on, off, or auto: on if a variable OTEL_EXPORTER_OTLP_*ENDPOINT is set."""
     read_seconds: float = Field(default=60.0, gt=0, le=86_400)
     """CRAG_READ_SECONDS: longest time that reading one file may take; it is skipped after that."""
     read_megabytes: int = Field(default=1500, ge=200)
