@@ -154,19 +154,6 @@ def test_quotations_are_written_so_that_every_client_draws_them(
     assert update["answer"] == answer
 
 
-def test_what_could_be_quoted_besides_is_kept_as_it_would_be_shown() -> None:
-    written = "| a | b |\n|---|---|\n| 1 | 2 |\n| :ref:`3 <x>` | ![map](https://evil.example/p) |"
-    shown = "| a | b |\n|---|---|\n| 3 | ![map](https://evil.example/p) |"
-    quotations = [
-        Quotation("Ada wrote it.", 0, 0.9, (0, 13)),
-        Quotation(shown, 1, 0.9, (written.index("| :ref"), len(written)), further=True),
-    ]
-    update = from_quotations(quotations, list(map(strip, ("Ada wrote it.", written))), [])
-    assert "| a" not in update["answer"]
-    (further,) = update["messages"][-1].additional_kwargs["more"]
-    assert [one["text"] for one in further["quotes"]] == ["| a | b |\n|---|---|\n| 3 | map |"]
-
-
 @pytest.mark.parametrize(
     ("model", "kind", "detail"),
     [

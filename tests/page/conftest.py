@@ -11,7 +11,7 @@ from tests.page.chromium import launched
 from tests.page.serving import serving_guide
 from tests.serve.serving import serving
 
-NAMES = ("crag", "rag", "chat", "many", "large", "failing")
+NAMES = ("crag", "rag", "chat", "large", "failing")
 OBSERVED = """
 window.seen = {long: [], violations: []};
 new PerformanceObserver((list) => seen.long.push(...list.getEntries().map((one) => one.duration)))

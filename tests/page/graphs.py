@@ -1,4 +1,4 @@
-"""Graphs of fakes for the page to show: hostile text, many strips, a large trace, slow words."""
+"""Graphs of fakes for the page to show: hostile text, a large trace, slow words."""
 
 import time
 from typing import Any
@@ -129,5 +129,4 @@ def _of_length(documents: int, strips: int, sentence: str) -> Parts:
     )
 
 
-many = build_crag(_of_length(10, 12, "The kettle boils water in three minutes or so in case"))
 large = build_crag(_of_length(10, 120, "The kettle " + "boils water and steams " * 30 + "in case"))

@@ -134,8 +134,7 @@ def from_quotations(
     known = numbered([{**one, "text": f"{about(one)} {one['text']}"} for one in strips])
     answer, links = without_links(quoted_text(shown), known)
     events = [*events, *links_removed(_NODE, links)]
-    more = _quoted([one for one in quotations if one.further], strips, known)
-    update = _update(answer, _quoted(shown, strips, known), events, reply, more)
+    update = _update(answer, _quoted(shown, strips, known), events, reply)
     update["outcome"] = "answered" if shown[0].sure else "likely"
     return update
 
@@ -196,33 +195,25 @@ def abstained(events: list[Event], reason: str, reply: Reply | None = None) -> G
 
 
 def _update(
-    answer: str,
-    citations: list[Citation],
-    events: list[Event],
-    reply: Reply | None,
-    more: Sequence[Citation] = (),
+    answer: str, citations: list[Citation], events: list[Event], reply: Reply | None
 ) -> GenerateUpdate:
     return GenerateUpdate(
         answer=answer,
         outcome="likely" if reply and reply.cut else "answered",
         citations=citations,
         sentences=[],
-        messages=[answer_message(answer, citations, more, reply.message_id if reply else None)],
+        messages=[answer_message(answer, citations, reply.message_id if reply else None)],
         events=events,
         usage=reply.usage if reply else Usage(),
     )
 
 
 def answer_message(
-    answer: str,
-    citations: Sequence[Citation],
-    more: Sequence[Citation] = (),
-    message_id: str | None = None,
+    answer: str, citations: Sequence[Citation], message_id: str | None = None
 ) -> AnyMessage:
     """Return the answer as a message; its id is that of the streamed tokens.
 
-    What its marks refer to stands beside it, in `additional_kwargs`, and as `more` what could be
-    quoted besides, which is shown on request.
+    What its marks refer to stands beside it, in `additional_kwargs`.
     """
-    beside = {"citations": list(citations), "more": list(more)}
+    beside = {"citations": list(citations)}
     return AIMessage(answer, id=message_id, additional_kwargs=beside)

@@ -3,9 +3,8 @@
 import { asMark, cited, pieces, quotations } from "./citations.js";
 import { element } from "./dom.js";
 import { isMarkdown, markdown } from "./markdown.js";
-import { written } from "./passages.js";
 import { sources } from "./sources.js";
-import { count, failureOf, lookedThrough, spelled } from "./words.js";
+import { failureOf, lookedThrough, spelled } from "./words.js";
 
 /** Cut a text at the spans it holds: the text around them at even places, spans at odd ones. */
 export function atSpans(text, spans) {
@@ -37,20 +36,8 @@ export function answer(run, actions) {
     looked && element("p.hint", looked),
     ...unsupported(values).map((words) => element("p.hint", `No source supports: ${words}`)),
     sources(values, actions.reading),
-    further(values),
     buttons(run, actions),
   ];
-}
-
-/** What could be quoted besides the answer, which is short. */
-function further({ messages = [] }) {
-  const more = messages.at(-1)?.additional_kwargs?.more ?? [];
-  const items = more.map(({ number, text, quotes = [], source }) => element(
-    "li",
-    written(quotes.map((quote) => quote.text).join("\n\n") || text, source.url, "p.verbatim"),
-    element("span.place", `${[source.title || source.id, source.position].filter(Boolean).join(", ")} [${number}]`),
-  ));
-  return more.length > 0 && element("details.further", element("summary", count(more.length, "more passage")), element("ul", ...items));
 }
 
 const STOPPED = {

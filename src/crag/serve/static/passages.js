@@ -101,7 +101,7 @@ function stripItem(strip, number) {
 const numberOf = (number) => element("span.number", element("span.unseen", "Citation "), number);
 
 /** Put a text on the page as it is meant: Markdown drawn, everything else as it is. */
-export const written = (text, address, name = "span.verbatim") =>
+const written = (text, address, name = "span.verbatim") =>
   isMarkdown(address) ? element("div.md", ...markdown(text)) : element(name, text);
 
 /** Name the zone of a score: what the action would be if this were the best document. */
