@@ -161,7 +161,6 @@ def test_a_heading_is_no_passage() -> None:
 
 def test_what_a_file_says_of_itself_is_a_passage_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("---\ntitle: Mills\nauthor: Ada\nversion: 3.2\n---\n\nText.\n")
-    (tmp_path / "a.rst").write_text("Mills\n=====\n\n:Author: Ada\n:Version: 3.2\n\nText.\n")
     (tmp_path / "a.html").write_text(
         "<title>Mills</title><meta name=author content=Ada><meta name=version content=3.2>Text."
     )

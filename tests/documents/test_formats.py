@@ -139,7 +139,7 @@ def test_notes_text_boxes_and_tracked_changes_of_a_word_document(folder: Path) -
         document.element.body.insert(len(document.element.body) - 1, paragraph)
     document.save(str(folder / "letter.docx"))
     assert only(folder / "letter.docx").text.split("\n\n") == [
-        "It runs by day.  \nNot in May.", "Kept, added,", "Around", "In a box",
+        "It runs by day.", "Kept, added,", "Around", "In a box", "1. Not in May.",
     ]  # fmt: skip
 
 

@@ -26,7 +26,7 @@ TABLES = {
 
 @pytest.mark.parametrize(("written", "shown"), SHOWN.values(), ids=SHOWN)
 def test_restructured_text_is_read_as_it_is_seen(written: str, shown: str) -> None:
-    assert text_of(read_rst(written).blocks) == shown
+    assert text_of(read_rst(written)) == shown
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
@@ -37,7 +37,7 @@ def test_tables_of_all_kinds(table: str, title: str) -> None:
         lines = [".. table::", "", *(f"   {line}" for line in lines)]
     if title:
         lines[0] += f" {title}"
-    (*above, made) = read_rst("Text.\n\n" + "\n".join(lines)).blocks
+    (*above, made) = read_rst("Text.\n\n" + "\n".join(lines))
     assert text_of([made]) == ROWS
     assert [block.text for block in above[1:]] == ([f"{title}:"] if title else [])
     for row in made.rows[1:]:
@@ -45,9 +45,8 @@ def test_tables_of_all_kinds(table: str, title: str) -> None:
 
 
 def test_fields_of_a_file() -> None:
-    read = read_rst("Mills\n=====\n\n:Author: Ada\n:Version: 3.2\n:orphan:\n\nText.\n")
-    assert (dict(read.fields), read.place) == ({"Author": "Ada", "Version": "3.2"}, (4, 6))
-    assert text_of(read.blocks) == "# Mills\n\nText."
+    text = "Mills\n=====\n\n:Author: Ada\n:Version: 3.2\n:orphan:\n\nText.\n"
+    assert text_of(read_rst(text)) == "# Mills\n\n- **Author**: Ada\n- **Version**: 3.2\n\nText."
 
 
 def test_each_line_knows_its_place() -> None:
@@ -57,7 +56,7 @@ def test_each_line_knows_its_place() -> None:
         ".. code-block:: sh\n   :caption: c\n\n   c\n   d\n\n+---+\n| e |\n+===+\n| f |\n+---+\n\n"
         ".. deprecated:: 3.2\n   Use it.\n\nEnd\n---\n"
     )
-    lines = lines_of_all(read_rst(text).blocks)
+    lines = lines_of_all(read_rst(text))
     assert [(line.text, line.first, line.last) for line in lines if line.text] == [
         ("# Mills", 4, 5), ("They grind all day.", 7, 8), ("Run:", 10, 10),
         ("```", 12, 12), ("a", 12, 12), ("b", 14, 14), ("```", 14, 14),
@@ -73,11 +72,10 @@ def test_each_line_knows_its_place() -> None:
 @example("=\n=\n=\n")
 @example(".. a::\n\n  .. b::\n")
 def test_any_text_has_blocks(text: str) -> None:
-    for line in lines_of_all(read_rst(text).blocks):
+    for line in lines_of_all(read_rst(text)):
         assert 1 <= line.first <= line.last <= text.count("\n") + 1
 
 
 def test_a_text_that_breaks_its_parser_is_taken_as_plain(tmp_path: Path) -> None:
-    for text in ("- " * 4_000 + "The mill.", ":a" * 20_000 + " The mill."):
-        (tmp_path / "a.rst").write_text(text)
-        assert only(tmp_path / "a.rst").text.endswith("The mill.")
+    (tmp_path / "a.rst").write_text("- " * 4_000 + "The mill.")
+    assert only(tmp_path / "a.rst").text.endswith("The mill.")

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import takewhile, zip_longest
+from itertools import accumulate, takewhile, zip_longest
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -39,13 +39,10 @@ _TOKEN = re.compile(rf"[{_ALPHABETIC}]{{1,7}}|\d{{1,3}}|[^\s{_ALPHABETIC}\d]")
 _CHARACTERS_PER_TOKEN = 4
 _WORDS = re.compile(r"\s*\S{1,200}\s*|\s+")
 _LEADS_IN = re.compile(r"\bfollowing\b|\b(?:as follows|below)\.?$", re.IGNORECASE)
-_QUOTES = re.compile("\"{3}|'{3}")
 _SEPARATOR = " > "
 _HEADINGS_WITHIN = 200
 """Characters of a chunk in which its own headings stand."""
 _LONGEST_LEAD = 500
-_DEEP = 1000
-"""More than any indentation."""
 
 ChunkKind = Literal["prose", "list", "table", "code"]
 _Joint = Literal["apart", "below", "beside", "within"]
@@ -311,35 +308,18 @@ def _stanzas(lines: Sequence[Line], lead: Sequence[Line]) -> Iterator[_Piece]:
     ]
     start = 0
     while start < len(code):
-        until = _end_of_part(code, start, room)
+        ends = accumulate(_length(line.text) + 1 for line in code[start : start + room])
+        until = start + max(sum(1 for _ in takewhile(room.__ge__, ends)), 1)
+        if until < len(code):  # Best before an outermost line that an empty one precedes.
+            gaps = [at for at in range(start + 1, until + 1) if not code[at - 1].text.strip()]
+            outer = [at for at in gaps if code[at].text[:1].strip()]
+            until = max(outer or gaps, default=until)
         part = [*code[start:until], end._replace(first=code[until - 1].last)]
         if start:
             yield _Piece("code", part, [*lead, fence], joint="within")
         else:
             yield _Piece("code", [fence, *part])
         start = until
-
-
-def _end_of_part(code: Sequence[Line], start: int, room: int) -> int:
-    """Return where a part of code ends best: before the outermost line that an empty one precedes.
-
-    What stands between triple quotes is one text.
-    """
-    ends: list[tuple[int, int]] = []
-    size = quotes = 0
-    for at in range(start, len(code)):
-        size += _size([code[at]])
-        if size > room and at > start:
-            break
-        quotes += len(_QUOTES.findall(code[at].text))
-        if at + 1 == len(code):
-            return at + 1
-        below = code[at + 1].text
-        depth = len(below) - len(below.lstrip()) if below.strip() else _DEEP
-        is_gap = not code[at].text.strip()
-        ends.append((depth + _DEEP * (not is_gap) + 2 * _DEEP * (quotes % 2), at + 1))
-    large = [one for one in ends if 2 * one[1] >= ends[-1][1] + start]
-    return min(large, key=lambda one: (one[0], -one[1]))[1]
 
 
 def _filled(sections: Sequence[_Section]) -> Iterator[Chunk]:

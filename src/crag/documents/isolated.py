@@ -4,7 +4,7 @@ What reads PDF, office formats, books and markup is foreign, and partly native c
 kilobyte can make it fill the memory, compute for hours or crash, and with it the server. So it runs
 in a process that may take so much memory and time, and answers in JSON, since a file could have
 taken it over; when it ends, the file is reported and the next one gets a new process. This file is
-its program too: `main` answers a request with a line for each document.
+its program too: `main` answers each request with a line.
 """
 
 import base64
@@ -14,11 +14,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from queue import SimpleQueue
 from typing import IO, Any, NamedTuple, Self, cast
 
 from crag.documents.loaders import (
@@ -44,17 +44,18 @@ _MOST_OUTPUT, _GROWTH, _GROWTH_OF_RECORDS = 30_000_000, 6, 32
 repeats the names of its columns."""
 _LARGEST_FILE = 100_000_000
 """Bytes of a file that is written, such as a temporary one of a library."""
-_LASTING = 400_000
-"""Kilobytes of memory after which the next file gets a new process."""
+_LASTING = 2_000_000
+"""Bytes of a file after which the next one gets a new process, with all of the memory."""
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_", "TMP", "TEMP", "SYSTEMROOT", "LD_", "DYLD_", "PYTHON")
 """Beginnings of the names of variables that the process is told; keys are none of them."""
+
+_NO_ANSWER = "the process that read it gave no answer: damaged?"
 
 
 class Limits(NamedTuple):
     """What reading one file may take."""
 
     seconds: float = 60.0
-    """Of a file with many records, the time until the next ones."""
     megabytes: int = 1500
     """Address space; Windows and macOS do not limit it."""
 
@@ -78,7 +79,7 @@ class IsolatedReader:
     def read(
         self, path: Path, *, loaders: Mapping[str, Loader] = LOADERS, name: Path | None = None
     ) -> Iterator[Loaded]:
-        """Yield the documents of a file as `load` does, and how a limit was exceeded.
+        """Yield the documents of a file as `load` does, or how a limit was exceeded.
 
         Loaders that are not packaged run in this process, without limits. `name` is the path that
         the documents are to have.
@@ -89,10 +90,12 @@ class IsolatedReader:
                 yield renamed(loaded, path, name)
             return
         try:
-            with closing(self._answers({"path": str(path), "name": str(name)}, path)) as answers:
-                yield from map(_restored, answers)
-        except _LostError as lost:
-            yield Unusable(str(name), str(lost))
+            documents = list(map(_restored, self._answer({"path": str(path)}, path)))
+        except ContentError as error:
+            documents = [Unusable(str(path), error.problem)]
+        except (KeyError, TypeError, ValueError):
+            documents = [Unusable(str(path), _NO_ANSWER)]
+        yield from (renamed(one, path, name) for one in documents)
 
     def picture(self, path: Path, page: int, quotations: Sequence[str]) -> Picture:
         """Return a page of a PDF, with quotations marked.
@@ -101,10 +104,7 @@ class IsolatedReader:
             ContentError: it cannot be drawn within the limits.
         """
         request = {"path": str(path), "page": page, "quotations": list(quotations)}
-        try:
-            (drawn,) = self._answers(request, path)
-        except _LostError as lost:
-            raise ContentError(str(lost)) from lost
+        (drawn,) = self._answer(request, path)
         if "reason" in drawn:
             raise ContentError(drawn["reason"])
         return Picture(base64.b64decode(drawn["png"]), drawn["marked"])
@@ -116,13 +116,12 @@ class IsolatedReader:
             with suppress(BrokenPipeError), self._process:
                 self._process = None
 
-    def _answers(self, request: Mapping[str, object], path: Path) -> Generator[dict[str, Any]]:
-        """Yield what the process answers; it goes on with the next request if nothing is amiss."""
+    def _answer(self, request: Mapping[str, object], path: Path) -> list[dict[str, Any]]:
+        """Return what the process answers; it goes on with the next request if nothing is amiss."""
         goes_on = False
         try:
+            size, seconds = path.stat().st_size, self.limits.seconds + _GRACE
             growth = _GROWTH_OF_RECORDS if loader_of(path) in OF_RECORDS else _GROWTH
-            room = _MOST_OUTPUT + growth * path.stat().st_size
-            seconds = self.limits.seconds + _GRACE
             if self._process is None:
                 self._process, seconds = _started(self.limits), seconds + _TO_START
             process = self._process
@@ -130,50 +129,40 @@ class IsolatedReader:
                 requests = cast("IO[bytes]", process.stdin)
                 requests.write(json.dumps(request).encode() + b"\n")
                 requests.flush()
-            while True:
-                line = self._line(process, room, seconds)
-                room -= len(line)
-                answer = json.loads(line)
-                if "ends" in answer:
-                    goes_on = not answer["ends"]
-                    return
-                yield answer
+            answer = json.loads(self._line(process, _MOST_OUTPUT + growth * size, seconds))
+            goes_on = size < _LASTING
         except OSError as error:
             reason = error.strerror or type(error).__name__
             problem = f"it, or the process to read it, cannot be opened: {reason}"
-            raise _LostError(problem) from error
+            raise ContentError(problem) from error
         except ValueError as error:
-            raise _LostError("the process that read it gave no answer: damaged?") from error
+            raise ContentError(_NO_ANSWER) from error
         finally:
             if not goes_on:
                 self.close()
+        return cast("list[dict[str, Any]]", answer)
 
     def _line(self, process: "subprocess.Popen[bytes]", room: int, seconds: float) -> bytes:
         timer = threading.Timer(seconds, process.kill)
         timer.daemon = True
         timer.start()
-        line = cast("IO[bytes]", process.stdout).readline(max(room, 1))
-        is_late = not timer.is_alive()
+        until = time.monotonic() + seconds
+        line = cast("IO[bytes]", process.stdout).readline(room)
+        is_late = time.monotonic() >= until
         timer.cancel()
         if line.endswith(b"\n"):
             return line
         if line:
-            raise _LostError("it says too much for its size: split it into smaller files")
+            raise ContentError("it says too much for its size: split it into smaller files")
         code = process.wait()
         if is_late or -code == getattr(signal, "SIGALRM", None):
             most = f"{self.limits.seconds:g} seconds"
-            raise _LostError(
-                f"reading it takes more than {most}: split it, or raise CRAG_READ_SECONDS"
-            )
+            problem = f"reading it takes more than {most}: split it, or raise CRAG_READ_SECONDS"
+            raise ContentError(problem)
         how = signal.Signals(-code).name if code < 0 else f"code {code}"
         most = f"{self.limits.megabytes:,} MB (CRAG_READ_MEGABYTES)"
-        raise _LostError(
-            f"what reads it ended by {how}: it is damaged, or needs more memory than {most}"
-        )
-
-
-class _LostError(Exception):
-    """The process gave no answer; the message says why."""
+        problem = f"what reads it ended by {how}: it is damaged, or needs more memory than {most}"
+        raise ContentError(problem)
 
 
 def _started(limits: Limits) -> "subprocess.Popen[bytes]":
@@ -211,58 +200,31 @@ def main() -> None:
     """Answer requests until the caller closes the pipe or dies."""
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # What native code prints is no answer.
-    seconds = float(sys.argv[2])
     _confine(int(sys.argv[1]))
-    requests = SimpleQueue[bytes]()
-    threading.Thread(target=_receive, args=(requests,), daemon=True).start()
-
-    def send(answer: Mapping[str, object]) -> None:
-        line = json.dumps(answer).encode() + b"\n"
-        _alarm(0)  # The caller may take its time.
-        output.write(line)
+    for request in sys.stdin.buffer:
+        _alarm(float(sys.argv[2]))
+        output.write(json.dumps(_answered(json.loads(request))).encode() + b"\n")
         output.flush()
-        _alarm(seconds)
-
-    ends = False
-    while not ends:
         _alarm(0)
-        request = json.loads(requests.get())
-        _alarm(seconds)
-        try:
-            for answer in _answered(request):
-                send(answer)
-        except ContentError as error:
-            send(_written(Unusable(request["path"], error.problem)))
-        except MemoryError:
-            send(_written(Unusable(request.get("name", ""), TOO_MUCH_MEMORY)))
-        # The memory of a large file is not given back, and the next file is to have all of it.
-        with suppress(OSError):  # Where the system tells it; a child's ru_maxrss is its caller's.
-            status = Path("/proc/self/status").read_text("ascii")
-            ends = int(status.partition("VmHWM:")[2].split()[0]) > _LASTING
-        send({"ends": ends})
 
 
-def _answered(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
+def _answered(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     path = Path(request["path"])
-    if "quotations" in request:
+    try:
+        if "quotations" not in request:
+            return list(map(_written, load(path)))
         png, marked = picture_of_page(path, request["page"], request["quotations"])
-        yield {"png": base64.b64encode(png).decode(), "marked": marked}
-    else:
-        for loaded in load(path):
-            yield _written(renamed(loaded, path, Path(request["name"])))
+        return [{"png": base64.b64encode(png).decode(), "marked": marked}]
+    except ContentError as error:
+        return [_written(Unusable(str(path), error.problem))]
+    except MemoryError:
+        return [_written(Unusable(str(path), TOO_MUCH_MEMORY))]
 
 
 def _alarm(seconds: float) -> None:
     """Have the system end this process after so many seconds, whatever code is running."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
-def _receive(requests: "SimpleQueue[bytes]") -> None:
-    """Pass requests on; end the process when the caller is gone, whatever it is busy with."""
-    for line in sys.stdin.buffer:
-        requests.put(line)
-    os._exit(0)
 
 
 def _confine(megabytes: int) -> None:

@@ -1,4 +1,4 @@
-"""Markdown and its dialects (GitHub, MkDocs, MyST, Docusaurus, Hugo, MDX) as blocks.
+"""Markdown and its dialects (GitHub, MkDocs, MyST) as blocks, without tags of Jekyll and Hugo.
 
 markdown-it makes HTML of it, each element with its lines, and that is read as pages are: HTML
 within Markdown thus needs no reading of its own. Tags of template languages go where text stands,
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
-_FRONT_MATTER = re.compile(r"\ufeff?(-{3}|\+{3})[ \t]*\n(.*?)\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT_MATTER = re.compile(r"\ufeff?-{3}[ \t]*\n(.*?)\n-{3}[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD = re.compile(
-    r"^(?P<name>[A-Za-z][\w -]{0,40}?)[ \t]*[:=](?P<value>[ \t]+.*|)$(?P<items>(?:\n[ \t]*- .*)*)",
+    r"^(?P<name>[A-Za-z][\w -]{0,40}?)[ \t]*:(?P<value>[ \t]+.*|)$(?P<items>(?:\n[ \t]*- .*)*)",
     re.MULTILINE,
 )
 _OF_TOOLS = re.compile(
@@ -39,30 +39,20 @@ _TEMPLATE = re.compile(
     r"(?P<code>(?<!`)(?P<ticks>`+)(?!`).{0,2000}?(?<!`)(?P=ticks)(?!`))"
     r"|(?<=\]\()(?P<target>[^()\s]*)\{%[^%]{0,300}%\}[^()\s]*(?=\))"
     r"|\{%-? *comment\b.{0,2000}?endcomment *-?%\}|\{%.{0,500}?%\}|\{\{[<%].{0,500}?[>%]\}\}"
-    r"|\{:[^{}]{0,300}\}|\{ ?[#.][\w-][^{}]{0,300}\}|\{/?\*.{0,2000}?\*/?\}"
-    r"|^-{1,2}8<-+[^\n]*|^\[{1,2}_?toc_?\]{1,2}$|^\*\[[^\[\]\n]+\]:[^\n]*|\A:{3,}[^\n]*[\s\S]*\Z"
-    r"|</?(?-i:[A-Z])[\w.]*(?P<attributes>\s[^<>]{0,500})?>",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+    r"|\{:[^{}]{0,300}\}|\{ ?[#.][\w-][^{}]{0,300}\}|^::: \w+\.[\s\S]*\Z"
+    r"|^[:/]{3,}[^\n]*",
+    re.MULTILINE | re.DOTALL,
 )
-"""What tools replace or leave out: Jinja, Liquid, Hugo, kramdown, snippets, components of MDX."""
+"""What tools replace or leave out: Jinja, Liquid, Hugo, kramdown, mkdocstrings, containers."""
 _TARGET = re.compile(r"^( {0,3}\[[^\[\]\n]+\]:[ \t]*)\{%[^\n]*%\}[ \t]*$", re.MULTILINE)
 """Where a label leads, if a template says it."""
 _UNDEFINED = re.compile(
     r"(?<![\w)\]`!])\[(?P<label>(?:[^\[\]\n]|\[[^\[\]\n]{0,300}\]){1,300})\]"
     r"\[(?P<name>[^\[\]\n]{0,300})\]"
 )
-_PROGRAM = re.compile(
-    r"(?=import\b|export )(?:import\b[^\n]*[\"'];?\s*)*"
-    r"(?:export (?:const|default|let|function)\b[\s\S]*)?\Z"
-)
 _ALERT = re.compile(r"\[!(\w+)\][+-]?[ \t]*(.*)\n?")
-_COMPONENT = re.compile(r"^[ \t]*</?[A-Z]\w*(?:[ \t\n/>]|$)", re.MULTILINE)
-_LABEL = re.compile(
-    r"\b(?:label|title|name|header|summary)=[\"{]*[\"']?([^\"'{}<>]+)", re.IGNORECASE
-)
-_TAG = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][\w.-]*)(?P<rest>[^<>]*)")
+_TAG = re.compile(r"<([A-Za-z][\w.-]*)([^<>]*)")
 _OPTIONS = re.compile(r"(?:[ \t]*:[\w-]+:.*(?:\n|\Z))+|---\n[\s\S]*?\n---(?:\n|\Z)")
-_BLOCK_OPTION = re.compile(r"^\w+:.*$", re.MULTILINE)
 _LONGEST_NESTING = 40
 
 
@@ -87,7 +77,7 @@ def read_markdown(text: str) -> MarkdownText:
     """
     title, fields, above = "", dict[str, str](), 0
     if matter := _FRONT_MATTER.match(text):
-        named = dict(_fields(matter[2]))
+        named = dict(_fields(matter[1]))
         title = next((value for name, value in named.items() if name.lower() == "title"), "")
         fields = {name: value for name, value in named.items() if not _OF_TOOLS.fullmatch(name)}
         above = matter[0].count("\n")
@@ -112,17 +102,14 @@ def _fields(matter: str) -> Iterator[tuple[str, str]]:
 
 def _as_html(text: str, above: int) -> str:
     """Render Markdown, of which so many lines stand above in the file."""
-    has_components = _COMPONENT.search(text) is not None
     text = _TARGET.sub(r"\1#", text)
-    return str(_parser(has_components=has_components).render(text, {"above": above, "text": text}))
+    return str(_parser().render(text, {"above": above, "text": text}))
 
 
 @cache
-def _parser(*, has_components: bool) -> "MarkdownIt":
-    """Return a parser; where there are components, what is indented is no code."""
+def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
     from mdit_py_plugins.admon import admon_plugin, index
-    from mdit_py_plugins.container import container_plugin
     from mdit_py_plugins.deflist import deflist_plugin
     from mdit_py_plugins.footnote import footnote_plugin
     from mdit_py_plugins.myst_blocks import myst_block_plugin
@@ -133,13 +120,10 @@ def _parser(*, has_components: bool) -> "MarkdownIt":
     index.MARKER_CHARS = {"!", "?", "="}
     parser = MarkdownIt("commonmark", {"maxNesting": _LONGEST_NESTING})
     parser.enable(["table", "strikethrough"])
-    if has_components:
-        parser.disable("code")
-    for plugin in (admon_plugin, deflist_plugin, footnote_plugin, myst_block_plugin):
+    for plugin in (
+        admon_plugin, deflist_plugin, footnote_plugin, myst_block_plugin, myst_role_plugin,
+    ):  # fmt: skip
         parser.use(plugin)
-    parser.use(myst_role_plugin)
-    for marker, name in ((":", "colons"), ("/", "slashes")):
-        parser.use(container_plugin, name, marker=marker, validate=_is_container, render=_container)
     parser.core.ruler.after("block", "crag_text", _clean)
     parser.core.ruler.push("crag_places", _place)
     for name, rule in _RULES.items():
@@ -151,33 +135,22 @@ def _clean(state: "StateCore") -> None:
     """Take out of text what tools replace, before what stands within its lines is parsed."""
     known = state.env.get("references", {})
 
-    def cleaned(found: re.Match[str]) -> str:
-        if found["code"]:
-            return found[0]
-        if found["attributes"] and found[0][1].isupper():
-            label = _LABEL.search(found["attributes"])
-            return f"**{label[1].strip()}** " if label else ""
-        is_tag = found[0][0] == "<"
-        return found[0] if is_tag and _is_text(found[0], state.src) else found["target"] or ""
-
     def labelled(link: re.Match[str]) -> str:
         name = " ".join((link["name"] or link["label"]).split()).upper()
         return link[0] if name in known else link["label"]
 
     for number, token in enumerate(state.tokens):
         before, opening = (state.tokens[max(number - at, 0)].type for at in (1, 2))
-        if token.type == "code_block" and before == "container_slashes_open":
-            token.content = _BLOCK_OPTION.sub("", token.content)
         if token.type != "inline":
             continue
-        text = _TEMPLATE.sub(cleaned, token.content)
+        text = _TEMPLATE.sub(lambda found: found["code"] or found["target"] or "", token.content)
         text = _UNDEFINED.sub(labelled, text)
         if before == "admonition_title_open":
             text = text.strip('"')
         if opening == "blockquote_open" and (alert := _ALERT.match(text)):
             title = alert[2].strip() or alert[1].capitalize()
             text = f"**{title}:** {text[alert.end() :]}"
-        token.content = "" if _PROGRAM.match(text) else text
+        token.content = text
 
 
 def _place(state: "StateCore") -> None:
@@ -195,34 +168,11 @@ def _place(state: "StateCore") -> None:
         token.attrSet(PLACE, f"{above + first + 1}-{above + max(last, first + 1)}")
 
 
-def _is_container(info: str, *_: object) -> bool:
-    return re.match(r"\s*\{?[A-Za-z][\w-]*(?![\w.])", info) is not None
-
-
 _Tokens = Sequence["Token"]
 
 
-def _container(
-    _renderer: "RendererHTML", tokens: _Tokens, at: int, _options: Any, _env: Any
-) -> str:
-    token = tokens[at]
-    if token.nesting < 0:
-        return "</div>"
-    name, _, rest = token.info.strip().strip("{").partition(" ")
-    name, _, argument = name.partition("}")[0].partition("[")
-    argument = (argument or rest).strip(" ]|}")
-    reading, title = reading_of(name, argument)
-    title = argument or title if reading != "holder" else ""
-    return _opened(token, re.sub(r"\{[^{}]*\}(?!`)|\w+=\S+", "", title))
-
-
 def _opened(token: "Token", title: str) -> str:
-    title = title.strip()
-    words = (
-        _parser(has_components=False).renderInline(title, {"above": 0, "text": title})
-        if title
-        else ""
-    )
+    words = title and _parser().renderInline(title, {"above": 0, "text": title})
     shown = f'<p class="admonition-title">{words}</p>' if words else ""
     return f'<div {PLACE}="{token.attrGet(PLACE) or 1}">{shown}'
 
@@ -246,7 +196,7 @@ def _fence(_renderer: "RendererHTML", tokens: _Tokens, at: int, _options: Any, e
 
         return "".join(
             _as_html(text_of([one]), above + one.first - 1 - (one.kind == "code"))
-            for one in read_rst(body).blocks
+            for one in read_rst(body)
         )
     if reading == "unseen":
         return ""
@@ -272,36 +222,19 @@ def _code(token: "Token", text: str, language: str) -> str:
 
 
 def _html_block(_r: "RendererHTML", tokens: _Tokens, at: int, _options: Any, env: Any) -> str:
-    """Give a block of HTML its lines, and components the labels that they show."""
-    token = tokens[at]
-    text, place = str(token.content), token.attrGet(PLACE) or 1
-    if _is_text(text, env["text"]):
-        return _shown_tag(text, env["text"])
-
-    def placed(tag: re.Match[str]) -> str:
-        if tag["end"]:
-            return tag[0]
-        label = _LABEL.search(tag["rest"]) if tag["name"][0].isupper() else None
-        before = f"<p {PLACE}={place}><b>{label[1].strip()}</b></p>" if label else ""
-        return f'{before}<{tag["name"]} {PLACE}="{place}"{tag["rest"]}'
-
-    return _TAG.sub(placed, text)
+    """Give a block of HTML its lines."""
+    place = tokens[at].attrGet(PLACE) or 1
+    return _TAG.sub(rf'<\1 {PLACE}="{place}"\2', _shown(tokens[at].content, env["text"]))
 
 
-def _shown_tag(tag: str, text: str) -> str:
+def _shown(tag: str, text: str) -> str:
+    """Show what looks like a tag and is none, such as `<NAME>`: nothing of HTML, nor closed."""
+    from lxml.html.defs import tags
     from markdown_it.common.utils import escapeHtml
 
-    return str(escapeHtml(tag)) if _is_text(tag, text) else tag
-
-
-def _is_text(tag: str, text: str) -> bool:
-    """Return whether what looks as a tag is none, such as `<NAME>`: nothing of HTML, nor closed."""
-    from lxml.html.defs import tags
-
     found = _TAG.match(tag.lstrip())
-    if found is None or found["end"] or found["rest"].endswith("/"):
-        return False
-    return found["name"].lower() not in tags and f"</{found['name']}>" not in text
+    is_tag = found is None or found[1].lower() in tags or f"</{found[1]}>" in text
+    return tag if is_tag else str(escapeHtml(tag))
 
 
 def _image(renderer: "RendererHTML", tokens: _Tokens, at: int, options: Any, env: Any) -> str:
@@ -315,7 +248,7 @@ _RULES: Mapping[str, Any] = {
     "fence": _fence,
     "code_block": lambda _r, tokens, at, _o, _e: _code(tokens[at], tokens[at].content, ""),
     "html_block": _html_block,
-    "html_inline": lambda _r, tokens, at, _o, env: _shown_tag(tokens[at].content, env["text"]),
+    "html_inline": lambda _r, tokens, at, _o, env: _shown(tokens[at].content, env["text"]),
     "image": _image,
     "myst_role": lambda _r, tokens, at, _o, _e: role_as_html(
         tokens[at].meta["name"], tokens[at].content

@@ -29,7 +29,8 @@ p[style-name='Title'] => h1:fresh
 p[style-name^='toc '] => !
 p[style-name^='TOC'] => !
 """
-_NOTE = re.compile(r"(?:foot|end)note-(?!ref-)")
+_OF_NOTE = re.compile(r"<sup><a [^>]*note-ref-[^>]*>[^<]*</a></sup>| ?<a [^>]*note-ref-[^>]*>↑</a>")
+"""Leads to a note of Word, which stands at the end, and back."""
 
 
 Grid = list[list[str]]
@@ -51,7 +52,7 @@ def load_docx(path: Path) -> Iterator[SourceText]:
             title, document = _title_of(archive), _without_hidden(archive)
         no_pictures = images.img_element(lambda _: {})
         page = convert_to_html(document, style_map=_DOCX_STYLES, convert_image=no_pictures).value
-    blocks = blocks_of_html(_with_notes_near(page))
+    blocks = blocks_of_html(_OF_NOTE.sub("", page))
     for number, block in enumerate(blocks, 1):
         block.rows = _with_one_head(block.rows)
         placed([block], number)
@@ -145,24 +146,6 @@ def _without_hidden(archive: zipfile.ZipFile) -> io.BytesIO:
 def _vanishes(properties: Any) -> bool:
     mark = None if properties is None else properties.find(f"{_WORD}vanish")
     return mark is not None and attribute(mark, "val") not in {"0", "false", "off"}
-
-
-def _with_notes_near(page: str) -> str:
-    """Put notes, which mammoth lists at the end, below the paragraphs that refer to them."""
-    from lxml import html
-
-    root = html.fragment_fromstring(page, create_parent="div")  # pyright: ignore[reportArgumentType]
-    for note in [one for one in root.iter("li") if _NOTE.match(one.get("id", ""))]:
-        number = note.get("id", "").replace("note-", "note-ref-")
-        for link in root.xpath("//sup/a[@id=$number]", number=number):
-            mark, paragraph = link.getparent(), link.xpath("ancestor::*[self::p or self::li][1]")
-            mark.clear(keep_tail=True)
-            if paragraph:
-                line = html.Element("br")
-                line.tail = " ".join(note.text_content().replace("↑", "").split())
-                paragraph[0].append(line)
-        note.getparent().remove(note)
-    return str(html.tostring(root, encoding="unicode"))
 
 
 def _sheets(path: Path) -> Iterator[tuple[str, Grid]]:

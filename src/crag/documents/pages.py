@@ -53,11 +53,11 @@ def load_rst(path: Path) -> Iterator[SourceText]:
 
     text = read_text(path)
     try:
-        fields, place, blocks = read_rst(text)
+        blocks = read_rst(text)
     except _FAULTS:
         _logger.warning("cannot read %s as reStructuredText", path.name, exc_info=True)
-        fields, place, blocks = {}, (1, 1), blocks_of_text(text)
-    yield of_blocks(path, "", blocks, "line", fields=fields, fields_at=place)
+        blocks = blocks_of_text(text)
+    yield of_blocks(path, "", blocks, "line")
 
 
 def load_html(path: Path) -> Iterator[SourceText]:

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from crag.documents.sources import Loaded, SourceText, Unit, Unusable, record_source
-from crag.documents.texts import read_bytes, read_text, reading
+from crag.documents.texts import read_bytes, read_text
 from crag.errors import SourceError
 from crag.text.blocks import HARD_BREAK, Block, escaped
 
@@ -41,15 +41,14 @@ def load_jsonl(path: Path) -> Iterator[Loaded]:
         SourceError: the file cannot be read.
     """
     records = _Records(path, "record")
-    with reading(path), path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                try:
-                    record = json.loads(line.decode("utf-8-sig"))
-                except (ValueError, RecursionError):
-                    yield records.unusable(number, "not JSON in UTF-8")
-                else:
-                    yield records.of_json(record, number)
+    for number, line in enumerate(read_bytes(path).split(b"\n"), start=1):
+        if line.strip():
+            try:
+                record = json.loads(line.decode("utf-8-sig"))
+            except (ValueError, RecursionError):
+                yield records.unusable(number, "not JSON in UTF-8")
+            else:
+                yield records.of_json(record, number)
 
 
 def load_json(path: Path) -> Iterator[Loaded]:

@@ -3,17 +3,15 @@
 # docutils has no types.
 # pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportArgumentType=false
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from docutils import nodes
 from docutils.frontend import get_default_settings
 from docutils.parsers.rst import Directive, Parser, directives, roles
-from docutils.statemachine import StringList
 from docutils.transforms import references
 from docutils.utils import Reporter, new_document
 
@@ -25,10 +23,7 @@ from crag.text.visible import PLACE
 _OF_DOCUTILS = {"table", "list-table", "csv-table", "figure", "replace", "unicode", "date",
                 "image"}  # fmt: skip
 """Directives that docutils reads as Sphinx does."""
-_FIELDS_APART = {"orphan", "nosearch", "nocomments", "tocdepth", "no-search"}
 _ONE_AT_A_TIME = Lock()
-_ENDLESS_NAME = re.compile(r"(?<!\w)(?:\w{1,100}[-._+:]){300}")
-_OTHER_BREAKS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
 _TAGS = {
     "paragraph": "p", "caption": "p", "attribution": "p", "bullet_list": "ul",
     "enumerated_list": "ol", "list_item": "li", "definition_list": "dl", "field_list": "dl",
@@ -49,26 +44,8 @@ _UNSEEN = (
 )  # fmt: skip
 
 
-class RstText(NamedTuple):
-    """What a text in reStructuredText shows."""
-
-    fields: Mapping[str, str]
-    """What it says of itself below its title, or above it: author, date, version."""
-    place: tuple[int, int]
-    """The first and last line of that."""
-    blocks: list[Block]
-    """With the lines of the text as their places."""
-
-
-def read_rst(text: str) -> RstText:
-    """Return what readers of a text see; docutils' complaints are not shown.
-
-    Raises:
-        ValueError: it holds a name for which docutils would need minutes.
-    """
-    if _ENDLESS_NAME.search(text):
-        raise ValueError("a name of hundreds of parts")
-    text = _OTHER_BREAKS.sub(" ", text)
+def read_rst(text: str) -> list[Block]:
+    """Return what readers of a text see, with its lines; docutils' complaints are not shown."""
     parser = Parser()
     settings = get_default_settings(parser)
     settings.report_level = settings.halt_level = Reporter.SEVERE_LEVEL + 1
@@ -80,9 +57,7 @@ def read_rst(text: str) -> RstText:
         parser.parse(text, document)
     document.transformer.add_transforms(_RESOLVING)
     document.transformer.apply_transforms()
-    writing = _Writing(document, text.split("\n"))
-    blocks = blocks_of_html(writing.html(document))
-    return RstText(writing.fields, writing.place, blocks)
+    return blocks_of_html(_Writing(text.split("\n")).html(document))
 
 
 @contextmanager
@@ -143,11 +118,10 @@ class _AnyDirective(Directive):  # type: ignore[misc]  # docutils has no types
         if reading == "since" and self.arguments:
             version, *rest = self.arguments
             title = f"{title} {version}"
-            rows = "".join(rest).split("\n") if rest else []
-            is_beside = any(row in self.block_text.split("\n")[0] for row in rows[:1])
-            above = self.lineno - is_beside
-            places = [("", above + at) for at in range(len(rows))]
-            self.state.nested_parse(StringList(rows, items=places), above, holder)
+            for text in rest:
+                words, _ = self.state.inline_text(text, self.lineno)
+                holder += nodes.paragraph("\n".join(self.arguments), "", *words)
+                holder[-1].line = self.lineno
         if reading == "signature":
             names = filter(None, map(str.strip, "\n".join(self.arguments).split("\n")))
             said = "<br>".join(f"<code>{escape(name)}</code>" for name in names)
@@ -174,11 +148,9 @@ class _Since(_AnyDirective):
 class _Writing:
     """Writes docutils' nodes as HTML, each block with its lines, to be read as pages are."""
 
-    def __init__(self, document: nodes.document, rows: list[str]) -> None:
-        self._document, self._rows = document, rows
+    def __init__(self, rows: list[str]) -> None:
+        self._rows = rows
         self._level = 0
-        self.fields: dict[str, str] = {}
-        self.place = (1, 1)
 
     def html(self, node: nodes.Node) -> str:  # noqa: C901, PLR0911, PLR0912 - one for each kind of node
         """Return a node with all within it."""
@@ -187,8 +159,8 @@ class _Writing:
                 return escape(node.astext())
             case nodes.section():
                 return self._section(node)
-            case nodes.field_list() if self._is_of_file(node):
-                return self._note_fields(node)
+            case nodes.field() if not node.children[1].children:  # Such as `:orphan:`.
+                return ""
             case nodes.literal_block() | nodes.doctest_block():
                 return self._code(node)
             case nodes.table():
@@ -196,10 +168,6 @@ class _Writing:
             case nodes.line_block():
                 lines = "<br>".join(map(self._within, node.findall(nodes.line)))
                 return f"{self._opened('p', node)}{lines}</p>"
-            case nodes.citation():
-                label, *others = node.children
-                title = f'<p class="admonition-title">{escape(label.astext())}</p>'
-                return f"<div>{title}{''.join(map(self.html, others))}</div>"
             case nodes.inline() if "html" in node:
                 return str(node["html"])
             case nodes.reference():
@@ -255,23 +223,6 @@ class _Writing:
         text = "".join(map(self.html, others))
         self._level -= 1
         return heading + text
-
-    def _is_of_file(self, node: nodes.Node) -> bool:
-        """Return whether fields stand at the beginning of the file or below its title."""
-        around = [one for one in node.parent.children if not isinstance(one, nodes.comment)]
-        of_title = isinstance(node.parent, nodes.section) and around.index(node) == 1
-        is_high = node.parent.parent in {None, self._document}
-        return is_high and (of_title or around.index(node) == 0)
-
-    def _note_fields(self, node: nodes.field_list) -> str:
-        line = self._line(node)
-        for name, body in (one.children for one in node.children):
-            said = " ".join(body.astext().split())
-            if said and name.astext() not in _FIELDS_APART:
-                self.fields[name.astext()] = said
-                last = line + node.rawsource.rstrip().count("\n")
-                self.place = line, max(last, line + len(node.children) - 1)
-        return ""
 
     def _code(self, node: nodes.Node) -> str:
         text, line = node.astext().strip("\n"), self._line(node)

@@ -10,7 +10,7 @@ from crag.errors import SourceError
 from crag.text.encodings import decoded
 
 MOST_BYTES = 100_000_000
-"""Larger files are read only where they hold records of JSON, one after the other."""
+"""Larger files are not read."""
 _MOST_UNPACKED = 1_000_000_000
 _LARGEST_TREES = 40_000_000
 """Bytes of all parts that are read as a whole: as a tree each takes some thirty times as much."""
