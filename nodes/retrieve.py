@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from crag.events import Event, event
 from crag.runtime.attempt import Attempt
-from crag.runtime.retrievers import ignored_filters, options_of, plain_documents
+from crag.runtime.retrievers import ignores_folder, options_of, plain_documents
 from crag.settings import Settings
 from crag.state import State
 from crag.text.language import languages_of, named, unread_language
@@ -87,8 +87,8 @@ class Retrieve:
         documents, problems = again if is_respelled else found
         question = meant if is_respelled else question
         events = [*_unread(self.retriever, question), *problems]
-        if ignored := ignored_filters(self.retriever, settings):
-            detail = f"the retriever {type(self.retriever).__name__} takes no {', '.join(ignored)}"
+        if ignores_folder(self.retriever, settings):
+            detail = f"the retriever {type(self.retriever).__name__} takes no folder"
             events.insert(0, event("filter_ignored", "retrieve", detail, "search all documents"))
         update = RetrieveUpdate(documents=documents, events=events)
         if is_respelled:

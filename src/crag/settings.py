@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping
-from datetime import date
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import (
@@ -23,8 +22,6 @@ from crag.plain import first_problem
 from crag.state import Action
 from crag.tasks import DEFAULT, FindBy, TaskProfile
 
-FILTERS = ("folder", "kind", "since", "until")
-"""Settings that say which chunks of the index are searched."""
 Mode = Literal["adaptive", "always", "never", "hard"]
 _UNSET = {"", "none", "null"}
 
@@ -43,12 +40,6 @@ class RetrievalSettings(_Group):
     retrievers ignore it."""
     folder: str | None = None
     """Search only files of this folder: an absolute path, or a part of one, such as api/v2."""
-    kind: Literal["prose", "list", "table", "code"] | None = None
-    """Search only chunks of this kind."""
-    since: date | None = None
-    """Search only files modified on this day or later, such as 2026-01-31."""
-    until: date | None = None
-    """Search only files modified on this day or earlier."""
     respell: bool = True
     """Correct typing errors in an English question by the words of the documents that it finds, and
     find documents again."""
@@ -248,9 +239,6 @@ class Settings(
         if self.upper is not None and self.lower is not None and self.lower > self.upper:
             limits = {"upper": self.upper, "lower": self.lower}
             raise SettingsError("upper, lower", limits, "lower must not be above upper")
-        if self.since is not None and self.until is not None and self.since > self.until:
-            problem = f"it must not be before since ({self.since})"
-            raise SettingsError("until", str(self.until), problem)
         return self
 
     @model_validator(mode="wrap")

@@ -115,7 +115,6 @@ def test_each_part_repeats_what_it_needs(
         assert text_of_lines(chunk).startswith(f"{lead}{head}")
         assert chunk.lines[0].first == 7
         assert chunk.context_lines
-        assert chunk.kind == {"rows": "table", "code": "code"}.get(name, "list")
     if name == "code":
         assert all(text_of_lines(chunk).count("```") == 2 for chunk in parts)
     assert not any(own(chunk).rstrip().endswith((":", "following parts.")) for chunk in chunks)
@@ -180,7 +179,7 @@ def test_metadata_of_a_chunk() -> None:
     assert first.metadata["lines"] == "1 1-0 3-4".replace("1-0", "3")
     assert last.metadata | {"content_hash": ""} == {
         "source": "/a", "title": "T", "url": "https://example.org", "position": "line 8",
-        "lines": "8", "kind": "prose", "section": "Use", "start": 2, "content_hash": "",
+        "lines": "8", "section": "Use", "start": 2, "content_hash": "",
         "chunk": 2, "chunks": 3, "root": "/root",
     }  # fmt: skip
     assert last.id is not None

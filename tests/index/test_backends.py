@@ -20,10 +20,8 @@ from crag.index import DocumentIndex, IndexRetriever, index_paths
 from crag.index.backends import STORES, open_backend
 from crag.index.backends.sql import Index
 from crag.index.contract import (
-    EVERYTHING,
     SCHEMA,
     Change,
-    Filter,
     Stamp,
     alike,
     text_key,
@@ -66,15 +64,15 @@ def backend(location: str) -> Iterator[Index]:
 
 
 def chunk(name: str, text: str, **metadata: Any) -> Document:
-    known = {"source": f"/data/{name}.md", "title": "", "modified": "2026-01-15", "kind": "prose"}
+    known = {"source": f"/data/{name}.md", "title": ""}
     return Document(text, id=name, metadata=known | metadata)
 
 
 CHUNKS = [
     chunk("alpha", "Install it with pip install tool.", title="Set up"),
     chunk("beta", "The error httpx.ProxyError means that the proxy refused.", section="Errors"),
-    chunk("gamma", "Pass --no-color, or set NO_COLOR; exit code E_404.", kind="list"),
-    chunk("delta", "Leave is granted by the supervisor.", source=DOWN, modified="2025-03-01"),
+    chunk("gamma", "Pass --no-color, or set NO_COLOR; exit code E_404."),
+    chunk("delta", "Leave is granted by the supervisor.", source=DOWN),
     chunk("epsilon", "Über naïve Füße: 東京の天気.", source="/data/a_b/x%y.jsonl#1"),
 ]
 VECTORS = np.array([*np.eye(4), [-1, -1, -1, -1]], dtype=np.float32)
@@ -88,16 +86,16 @@ def filled(backend: Index) -> Index:
     return backend
 
 
-def near(index: Index, vector: Any, k: int, where: Filter = EVERYTHING) -> list[str]:
+def near(index: Index, vector: Any, k: int, folder: str = "") -> list[str]:
     """Return the ids of the nearest chunks, one for each text."""
-    hits = index.by_vector(list(vector), k, where)
-    return [str(one.id) for one in index.documents([hit.number for hit in hits], where)]
+    hits = index.by_vector(list(vector), k, folder)
+    return [str(one.id) for one in index.documents([hit.number for hit in hits], folder)]
 
 
-def said(index: Index, question: str, k: int, where: Filter = EVERYTHING) -> list[str]:
+def said(index: Index, question: str, k: int, folder: str = "") -> list[str]:
     """Return the ids of the chunks that have words of the question."""
-    hits = index.by_words(terms_of(question), k, where)
-    return [str(one.id) for one in index.documents([hit.number for hit in hits], where)]
+    hits = index.by_words(terms_of(question), k, folder)
+    return [str(one.id) for one in index.documents([hit.number for hit in hits], folder)]
 
 
 def stored(index: Index) -> dict[str, dict[str, Any]]:
@@ -127,7 +125,7 @@ def test_what_was_added_is_stored(filled: Index) -> None:
     assert filled.stamp() == STAMP
     assert filled.count() == 5
     assert stored(filled) == {str(one.id): one.metadata for one in CHUNKS}
-    assert list(filled.stored(Filter(kind="list"))) == [CHUNKS[2]]
+    assert list(filled.stored("/data/handbook")) == [CHUNKS[3]]
     keys = [text_key(one) for one in CHUNKS[1:3]]
     known = filled.vectors([*keys, "unknown"])
     assert np.array_equal([known.pop(key) for key in keys], VECTORS[1:3])
@@ -157,22 +155,16 @@ def test_words(filled: Index) -> None:
 
 
 FILTERED = {
-    Filter(folder="/data/handbook"): ["delta"],
-    Filter(folder="/data/handbook/leave.md"): ["delta"],
-    Filter(folder="/data/hand"): [],
-    Filter(folder="handbook"): ["delta"],
-    Filter(folder="handbook/leave.md"): ["delta"],
-    Filter(folder="HANDBOOK"): [],
-    Filter(folder="a_b"): ["epsilon"],
-    Filter(folder="a_b/x%y.jsonl"): ["epsilon"],
-    Filter(folder="a-b"): [],
-    Filter(folder="/data/"): ["alpha", "beta", "delta", "epsilon", "gamma"],
-    Filter(kind="list"): ["gamma"],
-    Filter(kind="table"): [],
-    Filter(until="2025-12-31"): ["delta"],
-    Filter(since="2026-01-15", kind="list"): ["gamma"],
-    Filter(since="2026-01-16"): [],
-    Filter(folder="data", kind="prose", until="2025-03-01"): ["delta"],
+    "/data/handbook": ["delta"],
+    "/data/handbook/leave.md": ["delta"],
+    "/data/hand": [],
+    "handbook": ["delta"],
+    "handbook/leave.md": ["delta"],
+    "HANDBOOK": [],
+    "a_b": ["epsilon"],
+    "a_b/x%y.jsonl": ["epsilon"],
+    "a-b": [],
+    "/data/": ["alpha", "beta", "delta", "epsilon", "gamma"],
 }
 
 
@@ -236,13 +228,9 @@ def test_it_does_what_a_model_in_memory_does(backend: Index) -> None:
         new = list({one.id: one for one in new}.values())
         known = sorted(model.keys() - {one.id for one in new})
         gone = generator.sample(known, k=min(len(known), generator.randrange(4)))
-        later = generator.sample(known, k=min(len(known), 2))
-        amended = [(one, {"modified": f"2026-02-{1 + step % 28:02}"}) for one in later]
         rows = [vectors[one.page_content] for one in new]
         with backend.writing():
-            backend.write(Change(new, rows, gone, amended))
-        for identifier, change in amended:
-            model[identifier].metadata |= change
+            backend.write(Change(new, rows, gone))
         model |= {str(one.id): one for one in new}
         for identifier in gone:
             del model[identifier]
@@ -251,16 +239,11 @@ def test_it_does_what_a_model_in_memory_does(backend: Index) -> None:
 
 def agrees(index: Index, model: dict[str, Document], vectors: Any, asked: Any) -> None:
     assert stored(index) == {identifier: one.metadata for identifier, one in model.items()}
-    for where in (EVERYTHING, Filter(since="2026-02-05"), Filter(folder="/data/7.md")):
-        passing = [
-            one
-            for one in model.values()
-            if one.metadata["modified"] >= where.since
-            and (not where.folder or one.metadata["source"] == where.folder)
-        ]
+    for folder in ("", "/data/7.md"):
+        passing = [one for one in model.values() if folder in one.metadata["source"]]
         known = {text_key(one): one.page_content for one in passing}
         cosines = {key: float(unit(vectors[text]) @ unit(asked)) for key, text in known.items()}
-        found = index.documents([one.number for one in index.by_vector(asked, 10, where)], where)
+        found = index.documents([one.number for one in index.by_vector(asked, 10, folder)], folder)
         keys = [text_key(one) for one in found]
         assert keys == sorted(cosines, key=lambda key: -cosines[key])[:10]
         for one in found:
@@ -268,7 +251,7 @@ def agrees(index: Index, model: dict[str, Document], vectors: Any, asked: Any) -
             same = [chunk for chunk in model.values() if text_key(chunk) == text_key(one)]
             assert places | {one.metadata["source"]} == {chunk.metadata["source"] for chunk in same}
             assert one.id in {chunk.id for chunk in passing}
-        hits = index.by_words([("item3",), ("item5",)], 50, where)
+        hits = index.by_words([("item3",), ("item5",)], 50, folder)
         has = {text for text in known.values() if "item3" in text or "item5" in text}
         passages = index.passages([hit.number for hit in hits], list(asked))
         assert {one.text for one in passages} == has

@@ -62,24 +62,24 @@ def test_nothing_and_failure_are_events(retriever: FakeRetriever, kind: str) -> 
 
 
 class Choosy(FakeRetriever):
-    """Takes two of the settings of a run."""
+    """Takes one of the settings of a run."""
 
-    run_settings: tuple[str, ...] = ("find_by", "folder")
+    run_settings: tuple[str, ...] = ("find_by",)
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: Any, find_by: str = "", folder: str | None = None
+        self, query: str, *, run_manager: Any, find_by: str = ""
     ) -> list[Document]:
         del query, run_manager
-        return [Document(f"{find_by} {folder}")]
+        return [Document(find_by)]
 
 
 def test_a_retriever_gets_the_settings_that_it_takes() -> None:
-    settings = Settings(find_by="words", folder="api", kind="table")
+    settings = Settings(find_by="words", folder="api")
     update = Retrieve(Choosy()).run(ASKED, settings)
-    assert update["documents"] == [Document("words api")]
+    assert update["documents"] == [Document("words")]
     (ignored,) = update["events"]
     assert ignored["kind"] == "filter_ignored"
-    assert ignored["detail"] == "the retriever Choosy takes no kind"
+    assert ignored["detail"] == "the retriever Choosy takes no folder"
 
 
 class English(FakeRetriever):

@@ -8,7 +8,7 @@ from crag.plain import counted
 
 @app.command("list", epilog=examples("crag list", "crag list --json"))
 def list_documents(location: IndexOption = None, as_json: JsonOption = False) -> None:
-    """List the documents of the index: chunks, day of the last change, path and title."""
+    """List the documents of the index: chunks, path and title."""
     from crag.factory.embeddings import choose_encoder
     from crag.index import DocumentIndex
 
@@ -20,6 +20,6 @@ def list_documents(location: IndexOption = None, as_json: JsonOption = False) ->
         return
     for file in files:
         title = f"  [dim]{safe(from_here(file['title']))}[/]" if file["title"] else ""
-        say(f"{file['chunks']:>6,}  {file['modified']:<10}  {safe(from_here(file['path']))}{title}")
+        say(f"{file['chunks']:>6,}  {safe(from_here(file['path']))}{title}")
     chunks = sum(file["chunks"] for file in files)
     say(f"{counted(len(files), 'file')}, {counted(chunks, 'chunk')}")

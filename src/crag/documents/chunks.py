@@ -7,8 +7,7 @@ its item, as context; nothing else stands in two chunks.
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, takewhile, zip_longest
 from math import ceil
@@ -44,11 +43,7 @@ _HEADINGS_WITHIN = 200
 """Characters of a chunk in which its own headings stand."""
 _LONGEST_LEAD = 500
 
-ChunkKind = Literal["prose", "list", "table", "code"]
 _Joint = Literal["apart", "below", "beside", "within"]
-
-
-_KINDS: Mapping[str, ChunkKind] = {"list": "list", "table": "table", "code": "code"}
 
 
 class Chunk(NamedTuple):
@@ -56,8 +51,6 @@ class Chunk(NamedTuple):
 
     path: tuple[str, ...]
     """The headings that all of it stands under, without the document's title."""
-    kind: ChunkKind
-    """Of most of it."""
     lines: list[Line]
     context_lines: int = 0
     """How many of the first lines are repeated from another chunk."""
@@ -137,7 +130,7 @@ def chunks_of(document: SourceText) -> list[Chunk]:
     """Cut a document into chunks that together hold all of it, in order."""
     chunks, waiting = list[Chunk](), list[_Section]()
     if document.fields:
-        chunks.append(Chunk((), "prose", list(lines_of(document.blocks[0]))))
+        chunks.append(Chunk((), list(lines_of(document.blocks[0]))))
     for section in _sections(document):
         size = sum(one.size for one in waiting)
         fits = size + section.size <= CHUNK_SIZE and min(size, section.size) <= SMALL
@@ -150,7 +143,7 @@ def chunks_of(document: SourceText) -> list[Chunk]:
 
 def _place(chunk: Chunk, document: SourceText) -> dict[str, Any]:
     first = document.number or chunk.lines[chunk.context_lines].first
-    place: dict[str, Any] = {"position": f"{document.unit} {first}", "kind": chunk.kind}
+    place: dict[str, Any] = {"position": f"{document.unit} {first}"}
     if not document.number:
         place["lines"] = lines_written((line.first, line.last) for line in chunk.lines)
     if chunk.context_lines:
@@ -350,7 +343,6 @@ def _filled(sections: Sequence[_Section]) -> Iterator[Chunk]:
 def _chunk(path: tuple[str, ...], pieces: Sequence[_Piece]) -> Chunk:
     lines = list(pieces[0].context)
     repeated = len(lines)
-    kinds = Counter[str]()
     for number, piece in enumerate(pieces):
         first, *others = piece.lines
         if number and piece.joint == "beside":
@@ -361,12 +353,10 @@ def _chunk(path: tuple[str, ...], pieces: Sequence[_Piece]) -> Chunk:
         elif number and piece.joint == "apart":
             lines.append(Line("", first.first, first.first))
         lines += [first, *others]
-        kinds[piece.kind] += 0 if piece.kind == "heading" else piece.size
-    kind = kinds.most_common(1)[0][0]
     lines = [
         one if one.text.endswith("  ") else one._replace(text=one.text.rstrip()) for one in lines
     ]
-    return Chunk(path, _KINDS.get(kind, "prose"), lines, repeated)
+    return Chunk(path, lines, repeated)
 
 
 def _with_blank(lines: Sequence[Line]) -> list[Line]:

@@ -14,7 +14,7 @@ from crag.text.places import lines_written
 
 Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "part", "row", "record"]
 
-_FORMAT = "crag-4"
+_FORMAT = "crag-5"
 _SEPARATOR = "\0"
 
 
@@ -43,10 +43,10 @@ class SourceText:
 
     @cached_property
     def content_hash(self) -> str:
-        """Hash of everything that is stored of the document, except its position."""
+        """Hash of everything that is stored of the document."""
         fields = (part for pair in self.fields.items() for part in pair)
         lines = lines_of_all(self.blocks)
-        places = "" if self.number else lines_written((one.first, one.last) for one in lines)
+        places = lines_written((one.first, one.last) for one in lines)
         return digest(_FORMAT, self.unit, self.url, self.title, *fields, places, self.text)
 
     @property

@@ -1,8 +1,8 @@
-"""What an index is asked and told: filters, hits, changes, and what tells texts apart."""
+"""What an index is asked and told: folders, hits, changes, and what tells texts apart."""
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,35 +33,17 @@ class Stamp(NamedTuple):
     """Length of its vectors."""
 
 
-class Filter(NamedTuple):
-    """Which chunks to search; an empty field lets all pass."""
+def patterns_of(folder: str) -> tuple[str, ...]:
+    r"""Return the patterns of SQL's LIKE, with the escape ``\``, of sources in a folder.
 
-    folder: str = ""
-    """An absolute path, of a folder or a file; or the end or middle of one, such as ``api/v2``."""
-    kind: str = ""
-    """The metadata `kind` of a chunk."""
-    since: str = ""
-    """First day on which the file was modified, as ``2026-01-31``."""
-    until: str = ""
-    """Last day."""
-
-    def patterns(self) -> tuple[str, ...]:
-        r"""Return the patterns of SQL's LIKE, with the escape ``\``, that a source matches."""
-        path = PurePath(self.folder).as_posix().strip("/")
-        if not path:
-            return ("/%",)
-        escaped = path.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        start = "/" if PurePath(self.folder).is_absolute() else "%/"
-        return tuple(f"{start}{escaped}{end}" for end in ("", "/%", "#%"))
-
-    def comparisons(self) -> list[tuple[str, str, str]]:
-        """Return which metadata of a chunk are compared, by which operator of SQL, with what."""
-        comparisons = [("kind", "=", self.kind)]
-        comparisons += [("modified", ">=", self.since), ("modified", "<=", self.until)]
-        return [comparison for comparison in comparisons if comparison[2]]
-
-
-EVERYTHING = Filter()
+    It is an absolute path, of a folder or a file; or the end or middle of one, such as ``api/v2``.
+    """
+    path = PurePath(folder).as_posix().strip("/")
+    if not path:
+        return ("/%",)
+    escaped = path.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    start = "/" if PurePath(folder).is_absolute() else "%/"
+    return tuple(f"{start}{escaped}{end}" for end in ("", "/%", "#%"))
 
 
 class Hit(NamedTuple):
@@ -154,5 +136,3 @@ class Change(NamedTuple):
     """One for each chunk, of any length."""
     removed: Sequence[str] = ()
     """Ids; unknown ones are ignored."""
-    amended: Sequence[tuple[str, Mapping[str, Any]]] = ()
-    """Ids, with the metadata that changes."""

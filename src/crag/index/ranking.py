@@ -10,7 +10,7 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 
 from crag.index.backends.sql import Index
-from crag.index.contract import Filter, Hit, Passage, Term, placed
+from crag.index.contract import Hit, Passage, Term, placed
 from crag.tasks import FindBy
 from crag.text.words import exact_names, names_in, question_words, words
 
@@ -19,7 +19,7 @@ _CANDIDATES = 50
 _MOST_RANKED = 20_000
 """Texts with a word of the question that are ranked by words; those with the rarest come first."""
 _MEANING, _WORDS, _NAMES = 1.0, 1.25, 2.0
-"""How much meaning, words and names count. Fitted to real documentation, where half as much and
+"""How much meaning, words and names count. Fitted to real documentation, folder half as much and
 twice as much find nearly the same; meaning and words together rarely count more than a name."""
 _UNREAD = 0.3
 """How much the meaning counts of a question that the embedding model does not read."""
@@ -44,25 +44,25 @@ class Asked(NamedTuple):
     """Whether the embedding model reads its language."""
 
 
-def find(index: Index, asked: Asked, k: int, where: Filter) -> list[Document]:
+def find(index: Index, asked: Asked, k: int, folder: str) -> list[Document]:
     """Return the `k` chunks that serve a question best, best first."""
     question, by, vector, is_read = asked
     wanted = max(k, _CANDIDATES)
     numbers, weights = list[int](), dict[Term, _Weight]()
     if by != "words":
-        numbers += _spread(lambda n: index.by_vector(vector, n, where), wanted)
+        numbers += _spread(lambda n: index.by_vector(vector, n, folder), wanted)
     if by != "meaning":
         terms = terms_of(question)
         total, counts = index.holders(terms)
         holders = {term: n for term, n in zip(terms, counts, strict=True) if n}
         scarce = [term for term, n in holders.items() if n <= wanted]
         for some in (scarce, _rarest(holders)):  # Or what has many other words hides a name.
-            numbers += _spread(partial(_by_words, index, some, where), wanted)
+            numbers += _spread(partial(_by_words, index, some, folder), wanted)
         weights = _weights(question, total, holders)
     passages = index.passages(list(dict.fromkeys(numbers)), vector)
     scores = scored(passages, weights, _MEANING if is_read else _UNREAD)
     order = sorted(passages, key=lambda one: (-scores[one.number], one.number))
-    return chosen(index, order, k, where)
+    return chosen(index, order, k, folder)
 
 
 def terms_of(question: str) -> list[Term]:
@@ -139,7 +139,7 @@ def _occurrences(spelled: Sequence[str], terms: Collection[Term]) -> dict[Term, 
     return {term: number for term, number in found.items() if number}
 
 
-def chosen(index: Index, ranked: Sequence[Passage], k: int, where: Filter) -> list[Document]:
+def chosen(index: Index, ranked: Sequence[Passage], k: int, folder: str) -> list[Document]:
     """Return the chunks of the first `k` texts; equal ones once, and few that are alike."""
     groups: dict[str, list[int]] = {}
     for passage in ranked:
@@ -150,7 +150,7 @@ def chosen(index: Index, ranked: Sequence[Passage], k: int, where: Filter) -> li
     kinds = {one.number: one.alike for one in ranked if one.number in first}
     few = _few_alike(list(kinds.items()))
     shown = [*few, *(number for number in kinds if number not in set(few))][:k]
-    return [placed(index.documents(first[number], where)) for number in shown]
+    return [placed(index.documents(first[number], folder)) for number in shown]
 
 
 def _phrases(question: str) -> list[Term]:
@@ -158,8 +158,8 @@ def _phrases(question: str) -> list[Term]:
     return [phrase for phrase in phrases if len(phrase) > 1]
 
 
-def _by_words(index: Index, terms: Sequence[Term], where: Filter, k: int) -> list[Hit]:
-    return index.by_words(terms, k, where)
+def _by_words(index: Index, terms: Sequence[Term], folder: str, k: int) -> list[Hit]:
+    return index.by_words(terms, k, folder)
 
 
 def _spread(search: Callable[[int], Sequence[Hit]], wanted: int) -> list[int]:

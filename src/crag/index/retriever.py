@@ -10,7 +10,6 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import run_in_executor
 
-from crag.index.contract import Filter
 from crag.index.store import DocumentIndex
 from crag.tasks import FindBy
 from crag.text.language import languages_of
@@ -19,11 +18,11 @@ from crag.text.language import languages_of
 class IndexRetriever(BaseRetriever):
     """Retrieve the `k` chunks that serve a question best, found by words and by meaning.
 
-    ``invoke(question, k=…, find_by=…, folder=…, kind=…, since=…, until=…)`` changes what is set for
-    one call; the graphs pass their settings of these names. The index opens on the first question,
+    ``invoke(question, k=…, find_by=…, folder=…)`` changes what is set for one call; the graphs pass
+    their settings of these names. The index opens on the first question,
     and again if it was closed in between. It is thread-safe. The metadata of a chunk are `source`,
     `title`, `position`, `start` (its offset), `chunk` of `chunks`, `root`, `content_hash`,
-    `modified` (a day), and optionally `url` and `section`.
+    and optionally `url` and `section`.
 
     Raises:
         DocumentIndexError: on retrieval, if the index cannot be used, or is missing or empty.
@@ -32,7 +31,7 @@ class IndexRetriever(BaseRetriever):
     index: DocumentIndex
     search_kwargs: dict[str, Any]
     """What is set for all calls."""
-    run_settings: tuple[str, ...] = ("k", "find_by", "folder", "kind", "since", "until")
+    run_settings: tuple[str, ...] = ("k", "find_by", "folder")
     """The settings of a run that `invoke` takes."""
 
     def __init__(self, index: DocumentIndex, k: int = 10, find_by: FindBy = "both") -> None:
@@ -49,8 +48,8 @@ class IndexRetriever(BaseRetriever):
     ) -> list[Document]:
         del run_manager
         options = self.search_kwargs | changed
-        where = Filter(*(str(options.get(name) or "") for name in Filter._fields))
-        return self.index.search(query, options["k"], by=options["find_by"], where=where)
+        folder = str(options.get("folder") or "")
+        return self.index.search(query, options["k"], by=options["find_by"], folder=folder)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **changed: Any

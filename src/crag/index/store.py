@@ -19,7 +19,7 @@ from crag.errors import (
 )
 from crag.index.backends import open_backend
 from crag.index.backends.sql import Index
-from crag.index.contract import EVERYTHING, SCHEMA, Change, Filter, Stamp, text_key
+from crag.index.contract import SCHEMA, Change, Stamp, text_key
 from crag.index.ranking import Asked, find
 from crag.tasks import FindBy
 from crag.text.language import unread_language
@@ -37,8 +37,6 @@ class IndexedFile(TypedDict):
     """The path within the folder that was indexed: what people call it."""
     title: str
     chunks: int
-    modified: str
-    """The day of its last change; empty if unknown."""
 
 
 @dataclass
@@ -48,7 +46,6 @@ class Entry:
     position: str
     """Metadata of its first chunk, as what follows."""
     content_hash: str
-    modified: str = ""
     ids: list[str] = field(default_factory=list)
 
 
@@ -89,10 +86,10 @@ class DocumentIndex:
         """Return whether the index exists, empty or not."""
         return check_stamp(self._index, self.embeddings) is not None
 
-    def stored(self, where: Filter = EVERYTHING) -> Iterator[Document]:
-        """Yield every chunk that passes; none if there is no index."""
+    def stored(self, folder: str = "") -> Iterator[Document]:
+        """Yield every chunk of a folder, or all; none if there is no index."""
         if self.exists():
-            yield from self._index.stored(where)
+            yield from self._index.stored(folder)
 
     def files(self) -> list[IndexedFile]:
         """Return the files, whose records may be documents, by path; none without an index."""
@@ -106,7 +103,6 @@ class DocumentIndex:
                     name=name_of(path, metadata.get("root", "")),
                     title=metadata["title"],
                     chunks=0,
-                    modified=metadata.get("modified", ""),
                 ),
             )
             file["chunks"] += 1
@@ -128,7 +124,7 @@ class DocumentIndex:
         return self
 
     def search(
-        self, question: str, k: int = 10, *, by: FindBy = "both", where: Filter = EVERYTHING
+        self, question: str, k: int = 10, *, by: FindBy = "both", folder: str = ""
     ) -> list[Document]:
         """Return the `k` chunks that serve a question best, best first.
 
@@ -142,7 +138,7 @@ class DocumentIndex:
         if by != "words":
             vector = self.embeddings.embed_query(question)
             asked = Asked(question, by, vector, not unread_language(self.embeddings, question))
-        return find(self._index, asked, k, where)
+        return find(self._index, asked, k, folder)
 
     @contextmanager
     def writing(self) -> Iterator["DocumentIndex"]:
@@ -158,9 +154,9 @@ class DocumentIndex:
     def entries(self, paths: Iterable[Path]) -> dict[str, Entry]:
         """Read what the index has of files and folders, by source."""
         found: dict[str, Entry] = {}
-        stored = chain(*(self.stored(Filter(folder=str(path))) for path in paths))
+        stored = chain(*(self.stored(str(path)) for path in paths))
         for identifier, known in {one.id: one.metadata for one in stored}.items():
-            new = Entry(known["position"], known["content_hash"], known.get("modified", ""))
+            new = Entry(known["position"], known["content_hash"])
             found.setdefault(known["source"], new).ids.append(str(identifier))
         return found
 
@@ -180,7 +176,7 @@ class DocumentIndex:
             elif stamp.dimension != dimension:
                 sizes = (f"{name} of {n} dimensions" for n in (stamp.dimension, dimension))
                 raise EmbeddingMismatchError(self.location, *sizes)
-        if change.chunks or change.removed or change.amended:
+        if change.chunks or change.removed:
             self._index.write(change)
 
     def _vectors(

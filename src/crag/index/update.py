@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -182,8 +181,8 @@ class _Update:
         self._index, self._found, self._progress = index, found, progress
         self._entries = index.entries(roots)
         self._chunks, self._vectors = list[Document](), list[Any]()
-        """What is written together, with what goes and changes then."""
-        self._removed, self._amended = list[str](), list[tuple[str, dict[str, str]]]()
+        """What is written together, with what goes then."""
+        self._removed = list[str]()
         self._skipped = list(found.refused)
         self._unread: set[str] = set()
         """Sources that could not be read, which keep what the index has of them."""
@@ -196,12 +195,11 @@ class _Update:
         """Run, and return the report."""
         files = list(self._found.files)
         numbers = {file: number for number, file in enumerate(files)}
-        modified = {file: _day_of(file) for file in files}
         held = {source: entry.content_hash for source, entry in self._entries.items()}
         with closing(reader(self._found, held)) as documents:
             for one in documents:
                 self._progress(numbers[one.file], len(files), one.loaded.source)
-                self._take(one, modified[one.file])
+                self._take(one)
                 if len(self._chunks) >= WINDOW:
                     self._flush()
         gone = [entry for source, entry in self._entries.items() if self._is_gone(source, entry)]
@@ -212,7 +210,7 @@ class _Update:
         unsupported = tuple(map(str, self._found.unsupported))
         return IndexReport(**self._counts, skipped=tuple(self._skipped), unsupported=unsupported)
 
-    def _take(self, document: FromFile, modified: str) -> None:
+    def _take(self, document: FromFile) -> None:
         loaded = document.loaded
         if not isinstance(loaded, SourceText):
             self._skipped.append(Skipped(loaded.source, loaded.reason))
@@ -222,28 +220,18 @@ class _Update:
         self._present.add(loaded.source)
         entry = self._entries.get(loaded.source)
         if entry is not None and entry.content_hash == loaded.content_hash:
-            self._confirm(loaded, entry, modified)
+            self._counts["unchanged"] += 1
             return
         chunks = split(loaded, document.root) if document.chunks is None else document.chunks
-        for chunk in chunks:
-            chunk.metadata["modified"] = modified
         self._chunks += chunks
         self._vectors += document.vectors
         self._removed += entry.ids if entry else []
         self._counts["changed" if entry else "added"] += 1
 
-    def _confirm(self, document: SourceText, entry: Entry, modified: str) -> None:
-        """Keep an unchanged document, and correct its place and day."""
-        self._counts["unchanged"] += 1
-        position = f"{document.unit} {document.number}" if document.number else entry.position
-        if (entry.position, entry.modified) != (position, modified):
-            changes = {"position": position, "modified": modified}
-            self._amended += [(identifier, changes) for identifier in entry.ids]
-
     def _flush(self) -> None:
-        self._index.write(Change(self._chunks, self._vectors, self._removed, self._amended))
+        self._index.write(Change(self._chunks, self._vectors, self._removed))
         self._counts["chunks"] += len(self._chunks)
-        self._chunks, self._vectors, self._removed, self._amended = [], [], [], []
+        self._chunks, self._vectors, self._removed = [], [], []
 
     def _is_gone(self, source: str, entry: Entry) -> bool:
         """Return whether a source was not read, though its file was, or has no file any more."""
@@ -256,12 +244,3 @@ class _Update:
             return True
         except OSError:  # It may not be looked at now.
             return False
-
-
-def _day_of(file: Path) -> str:
-    """Return the day on which a file was modified, in UTC; empty if it cannot be read."""
-    try:
-        seconds = file.stat().st_mtime
-        return datetime.fromtimestamp(seconds, UTC).date().isoformat()
-    except (OSError, OverflowError, ValueError):
-        return ""

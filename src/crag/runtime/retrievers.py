@@ -9,7 +9,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from crag.plain import plain_json, well_formed
-from crag.settings import FILTERS, Settings
+from crag.settings import Settings
 
 
 def options_of(retriever: BaseRetriever | None, settings: Settings) -> dict[str, Any]:
@@ -21,10 +21,9 @@ def options_of(retriever: BaseRetriever | None, settings: Settings) -> dict[str,
     return {name: getattr(settings, name) for name in _names(retriever)}
 
 
-def ignored_filters(retriever: BaseRetriever, settings: Settings) -> list[str]:
-    """Return the filters that are set, but that the retriever does not take."""
-    taken = _names(retriever)
-    return [name for name in FILTERS if getattr(settings, name) is not None and name not in taken]
+def ignores_folder(retriever: BaseRetriever, settings: Settings) -> bool:
+    """Return whether a folder is set that the retriever does not take."""
+    return settings.folder is not None and "folder" not in _names(retriever)
 
 
 def plain_documents(found: Iterable[Document], most: int) -> list[Document]:

@@ -24,7 +24,6 @@ from crag.documents.sources import file_of, name_of
 from crag.errors import ContentError, SourceError
 from crag.factory.embeddings import choose_encoder, choose_limits
 from crag.index import DocumentIndex, index_paths
-from crag.index.contract import Filter
 from crag.index.update import replace_file
 from crag.runtime.environment import Environment
 from crag.serve.settings import ServeSettings
@@ -145,7 +144,7 @@ class Library:
 
     def _chunks(self, source: str) -> list[Document]:
         """Return the chunks of a source, named by its path, or within the folder of the index."""
-        stored = list(self.index.stored(Filter(folder=source)))
+        stored = list(self.index.stored(source))
         found = [one for one in stored if one.metadata["source"] == source] or [
             one
             for one in stored

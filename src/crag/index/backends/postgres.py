@@ -15,8 +15,6 @@ from crag.errors import DocumentIndexError
 from crag.extras import require
 from crag.index.backends.sql import Index, Run, among
 from crag.index.contract import (
-    EVERYTHING,
-    Filter,
     Hit,
     Stamp,
     Term,
@@ -60,9 +58,7 @@ CREATE TABLE crag_texts (
 CREATE TABLE crag_chunks (
     place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE,
     number bigint NOT NULL REFERENCES crag_texts, metadata jsonb NOT NULL,
-    source text GENERATED ALWAYS AS (metadata ->> 'source') STORED,
-    kind text GENERATED ALWAYS AS (metadata ->> 'kind') STORED,
-    modified text GENERATED ALWAYS AS (metadata ->> 'modified') STORED
+    source text GENERATED ALWAYS AS (metadata ->> 'source') STORED
 );
 CREATE INDEX crag_words ON crag_texts USING gin (words);
 CREATE INDEX crag_of_text ON crag_chunks (number);
@@ -94,7 +90,6 @@ class Postgres(Index):
         "matches": "crag_texts WHERE words @@ CAST(:terms AS tsquery)",
         "vector": "CAST(vector AS real[])",
         "new": "CAST(:new AS jsonb)",
-        "amended": "metadata || CAST(:new AS jsonb)",
     }
     by_words_query = """
         SELECT number, alike FROM {matches} AND {numbers}
@@ -129,11 +124,11 @@ class Postgres(Index):
                 **stamp._asdict(),
             )
 
-    def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[Hit]:
+    def by_vector(self, vector: Sequence[float], k: int, folder: str = "") -> list[Hit]:
         """Return the nearest: of all, or by a graph of pgvector that an administrator has made."""
         import numpy as np
 
-        numbers, values = among(where)
+        numbers, values = among(folder)
         asked = _literal(unit(np.asarray(vector, np.float32)))
         query = _BY_VECTOR.replace("{numbers}", numbers)
         rows = self.rows(query, vector=asked, k=k, reach=_REACH * k, **values)

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 
 from crag.index.contract import (
-    EVERYTHING,
     MOST_PLACES,
     Change,
-    Filter,
     Hit,
     Passage,
     Stamp,
     Term,
     heading_of,
+    patterns_of,
     placed,
     text_key,
     unit,
@@ -60,7 +59,6 @@ _ADD_CHUNK = """
 INSERT INTO crag_chunks (id, number, metadata)
 VALUES (:id, (SELECT number FROM crag_texts WHERE key = :key), {new})
 """
-_AMEND = "UPDATE crag_chunks SET metadata = {amended} WHERE id = :id"
 
 
 class Index(ABC):
@@ -90,7 +88,7 @@ class Index(ABC):
         """Create the index; only called within `writing`, when there is none."""
 
     @abstractmethod
-    def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[Hit]:
+    def by_vector(self, vector: Sequence[float], k: int, folder: str = "") -> list[Hit]:
         """Return the `k` texts nearest by cosine, nearest first."""
 
     @abstractmethod
@@ -132,9 +130,9 @@ class Index(ABC):
         """Return the number of chunks."""
         return int(self.rows("SELECT count(*) FROM crag_chunks")[0][0])
 
-    def stored(self, where: Filter = EVERYTHING) -> Iterator[Document]:
-        """Yield the chunks that pass, in the order in which they were stored."""
-        condition, values = _condition(where)
+    def stored(self, folder: str = "") -> Iterator[Document]:
+        """Yield the chunks of a folder, or all, in the order in which they were stored."""
+        condition, values = _condition(folder)
         last = 0
         while rows := self.rows(_STORED, condition, last=last, **values):
             last = rows[-1][3]
@@ -145,11 +143,11 @@ class Index(ABC):
         rows = self.rows(_VECTORS, values=json.dumps(list(keys)))
         return {key: self.vector_of(stored) for key, stored in rows}
 
-    def by_words(self, terms: Sequence[Term], k: int, where: Filter = EVERYTHING) -> list[Hit]:
+    def by_words(self, terms: Sequence[Term], k: int, folder: str = "") -> list[Hit]:
         """Return the `k` texts that have most of the terms, rare ones most, best first."""
         if not terms:
             return []
-        numbers, values = among(where)
+        numbers, values = among(folder)
         query = self.by_words_query.replace("{numbers}", numbers)
         return [Hit(*row) for row in self.rows(query, terms=self.matching(terms), k=k, **values)]
 
@@ -173,9 +171,9 @@ class Index(ABC):
         found = zip(rows, rounded, strict=True)
         return [Passage(*row[:4])._replace(cosine=cosine) for row, cosine in found]
 
-    def documents(self, numbers: Sequence[int], where: Filter = EVERYTHING) -> list[Document]:
-        """Return a chunk that passes for each text, in order, with its other places as `placed`."""
-        condition, values = _condition(where)
+    def documents(self, numbers: Sequence[int], folder: str = "") -> list[Document]:
+        """Return a chunk of a folder for each text, in order, with its other places as `placed`."""
+        condition, values = _condition(folder)
         found = (self.rows(_DOCUMENTS, condition, number=number, **values) for number in numbers)
         return [placed(list(map(_chunk, rows))) for rows in found if rows]
 
@@ -194,35 +192,29 @@ class Index(ABC):
                     self.add_text(run, key, heading_of(chunk), chunk.page_content, vector)
                     known.add(key)
                 run(_ADD_CHUNK, id=chunk.id, key=key, new=json.dumps(chunk.metadata))
-            for identifier, amended in change.amended:
-                run(_AMEND, id=identifier, new=json.dumps(amended))
             numbers = list({number for (number,) in touched})
             for unused in run(_REMOVE_TEXTS, values=json.dumps(numbers)):
                 self.removed_text(run, *unused)
 
     def rows(self, query: str, condition: str = "", **values: Any) -> list[Any]:
-        """Return what a query finds, among chunks of a `condition`."""
+        """Return what a query finds in chunks of a `condition`."""
         with self.transaction() as run:
             return run(query.replace("{condition}", condition), **values)
 
 
-def among(where: Filter) -> tuple[str, dict[str, str]]:
+def among(folder: str) -> tuple[str, dict[str, str]]:
     """Return a condition on the numbers of texts, and its values."""
-    condition, values = _condition(where)
-    if where == EVERYTHING:
+    condition, values = _condition(folder)
+    if not folder:
         return condition, values
     return f"number IN (SELECT number FROM crag_chunks WHERE {condition})", values  # noqa: S608 - of constants
 
 
-def _condition(where: Filter) -> tuple[str, dict[str, str]]:
+def _condition(folder: str) -> tuple[str, dict[str, str]]:
     """Return a condition on the table of chunks, made of constants, and its values."""
-    patterns = {f"path{n}": one for n, one in enumerate(where.patterns() if where.folder else ())}
-    sources = " OR ".join(rf"source LIKE :{name} ESCAPE '\'" for name in patterns)
-    conditions, values = [f"({sources})"] if sources else ["true"], patterns
-    for column, sign, value in where.comparisons():
-        conditions.append(f"{column} {sign} :value{len(values)}")
-        values = values | {f"value{len(values)}": value}
-    return " AND ".join(conditions), values
+    values = {f"path{n}": one for n, one in enumerate(patterns_of(folder) if folder else ())}
+    sources = (rf"source LIKE :{name} ESCAPE '\'" for name in values)
+    return f"({' OR '.join(sources) or 'true'})", values
 
 
 def _chunk(row: Sequence[Any]) -> Document:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from crag.errors import DocumentIndexError
 from crag.index.backends.sql import DECIMALS, PAGE, Index, Run, among
-from crag.index.contract import EVERYTHING, Change, Filter, Hit, Stamp, Term, alike, unit
+from crag.index.contract import Change, Hit, Stamp, Term, alike, unit
 from crag.text.words import words
 
 if TYPE_CHECKING:
@@ -47,12 +47,10 @@ CREATE TABLE vectors (number INTEGER PRIMARY KEY, alike INTEGER NOT NULL, vector
 CREATE TABLE crag_chunks (
     place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, number INTEGER NOT NULL,
     metadata TEXT NOT NULL,
-    source TEXT GENERATED ALWAYS AS (json_extract(metadata, '$.source')) STORED,
-    kind TEXT GENERATED ALWAYS AS (json_extract(metadata, '$.kind')) STORED,
-    modified TEXT GENERATED ALWAYS AS (json_extract(metadata, '$.modified')) STORED
+    source TEXT GENERATED ALWAYS AS (json_extract(metadata, '$.source')) STORED
 );
 CREATE INDEX chunks_of_text ON crag_chunks (number);
-CREATE INDEX chunks_of_source ON crag_chunks (source, modified);
+CREATE INDEX chunks_of_source ON crag_chunks (source);
 CREATE TABLE waiting (key TEXT PRIMARY KEY);
 CREATE VIRTUAL TABLE words USING fts5(heading, text, content = '', tokenize = {TOKENIZER})
 """
@@ -86,7 +84,6 @@ class FileIndex(Index):
         "matches": "words WHERE words MATCH :terms",
         "vector": "vector",
         "new": ":new",
-        "amended": "json_patch(metadata, :new)",
     }
     by_words_query = """
         SELECT number, alike FROM (
@@ -130,14 +127,14 @@ class FileIndex(Index):
             row = "INSERT INTO crag_index VALUES (:schema, :embeddings, :dimension, 0)"
             run(row, **stamp._asdict())
 
-    def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[Hit]:
+    def by_vector(self, vector: Sequence[float], k: int, folder: str = "") -> list[Hit]:
         """Return the nearest texts, exactly, unless there are too many to compare them all."""
         import numpy as np
 
         asked = unit(np.asarray(vector, np.float32))
         passing = None
-        if where != EVERYTHING:
-            numbers, values = among(where)
+        if folder:
+            numbers, values = among(folder)
             query = f"SELECT number FROM crag_texts WHERE {numbers}"  # noqa: S608 - of constants
             passing = [number for (number,) in self.rows(query, **values)]
         query = "SELECT 4 * dimension * (SELECT count(*) FROM crag_texts) FROM crag_index"
