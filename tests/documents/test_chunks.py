@@ -179,8 +179,8 @@ def test_metadata_of_a_chunk() -> None:
     assert first.metadata["lines"] == "1 1-0 3-4".replace("1-0", "3")
     assert last.metadata | {"content_hash": ""} == {
         "source": "/a", "title": "T", "url": "https://example.org", "position": "line 8",
-        "lines": "8", "section": "Use", "start": 2, "content_hash": "",
-        "chunk": 2, "chunks": 3, "root": "/root",
+        "lines": "8", "section": "Use", "content_hash": "",
+        "chunk": 2, "root": "/root",
     }  # fmt: skip
     assert last.id is not None
     record = SourceText(source="/a#1", title="", blocks=blocks, unit="row", number=12)

@@ -13,7 +13,7 @@ from itertools import accumulate, takewhile, zip_longest
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from crag.documents.sources import SourceText, digest
+from crag.documents.sources import FIELDS, SourceText, digest
 from crag.text.blocks import Block, Item, Line, lines_of, lines_of_item
 from crag.text.markup import without_markup
 from crag.text.places import lines_written
@@ -95,7 +95,6 @@ def split(document: SourceText, root: str) -> "list[Document]":
         "source": document.source,
         "title": document.title,
         "content_hash": document.content_hash,
-        "chunks": len(chunks),
         "root": root,
         **({"url": document.url} if document.url else {}),
     }
@@ -103,7 +102,7 @@ def split(document: SourceText, root: str) -> "list[Document]":
         Document(
             id=chunk_id(document.source, document.content_hash, number),
             page_content="\n".join(line.text for line in chunk.lines),
-            metadata={**common, **_place(chunk, document), "chunk": number, "start": number},
+            metadata={**common, **_place(chunk, document), "chunk": number},
         )
         for number, chunk in enumerate(chunks)
     ]
@@ -128,9 +127,8 @@ def text_to_embed(chunk: "Document") -> str:
 
 def chunks_of(document: SourceText) -> list[Chunk]:
     """Cut a document into chunks that together hold all of it, in order."""
-    chunks, waiting = list[Chunk](), list[_Section]()
-    if document.fields:
-        chunks.append(Chunk((), list(lines_of(document.blocks[0]))))
+    own = [block for block in document.blocks if block.info == FIELDS]
+    chunks, waiting = [Chunk((), list(lines_of(block))) for block in own], list[_Section]()
     for section in _sections(document):
         size = sum(one.size for one in waiting)
         fits = size + section.size <= CHUNK_SIZE and min(size, section.size) <= SMALL
@@ -157,7 +155,7 @@ def _sections(document: SourceText) -> list[_Section]:
     """Return the blocks under each heading; a heading without any stays with the next one."""
     sections = [_Section((), [])]
     above: list[tuple[int, str]] = []
-    blocks = document.blocks[bool(document.fields) :]
+    blocks = [block for block in document.blocks if block.info != FIELDS]
     for block, follower in zip_longest(blocks, blocks[1:]):
         if block.kind == "heading":
             above = [one for one in above if one[0] < block.level] + [(block.level, block.text)]

@@ -159,12 +159,12 @@ def supported() -> str:
 def _storable(loaded: SourceText) -> SourceText:
     """Replace what no database takes, which is rare."""
     title = storable(loaded.title[:_LONGEST_TITLE])
-    if storable(said := f"{loaded.text}{loaded.url}{loaded.fields}") == said:
+    if storable(said := f"{loaded.text}{loaded.url}") == said:
         return replace(loaded, title=title)
-    held = [JSON.dump_python([*loaded.blocks]), dict(loaded.fields), loaded.url]
+    held = [JSON.dump_python([*loaded.blocks]), loaded.url]
     written = storable(json.dumps(held, ensure_ascii=False)).replace("\\u0000", "\ufffd")
-    blocks, fields, url = json.loads(written)
-    return replace(loaded, title=title, url=url, fields=fields, blocks=JSON.validate_python(blocks))
+    blocks, url = json.loads(written)
+    return replace(loaded, title=title, url=url, blocks=JSON.validate_python(blocks))
 
 
 def _walk(root: Path, refused: list[Skipped]) -> Iterator[Path]:

@@ -33,6 +33,8 @@ _OF_NOTE = re.compile(r"<sup><a [^>]*note-ref-[^>]*>[^<]*</a></sup>| ?<a [^>]*no
 """Leads to a note of Word, which stands at the end, and back."""
 
 
+_FIRST_ON_EACH = 10
+"""Number from which the placeholders of a slide are its date, footer and number."""
 Grid = list[list[str]]
 """The cells of a sheet or table; merged ones are repeated."""
 
@@ -248,7 +250,8 @@ def _slide(slide: Any) -> list[Block]:
     title = slide.shapes.title
     page = f"<h2>{escape(title.text_frame.text)}</h2>" if title is not None else ""
     for shape in slide.shapes:
-        if not _is_on_each_slide(shape) and (title is None or shape.shape_id != title.shape_id):
+        on_each = shape.is_placeholder and shape.placeholder_format.idx >= _FIRST_ON_EACH
+        if not on_each and (title is None or shape.shape_id != title.shape_id):
             page += _shape(shape)
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
         notes = slide.notes_slide.notes_text_frame.paragraphs
@@ -257,16 +260,6 @@ def _slide(slide: Any) -> list[Block]:
     for block in blocks:
         block.rows = _with_one_head(block.rows)
     return blocks
-
-
-def _is_on_each_slide(shape: Any) -> bool:
-    """Return whether a shape is the header, footer, date or number of a slide."""
-    from pptx.enum.shapes import PP_PLACEHOLDER
-
-    return shape.is_placeholder and shape.placeholder_format.type in {
-        PP_PLACEHOLDER.HEADER, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.DATE,
-        PP_PLACEHOLDER.SLIDE_NUMBER,
-    }  # fmt: skip
 
 
 def _shape(shape: Any) -> str:

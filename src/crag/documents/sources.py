@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -14,6 +14,8 @@ from crag.text.places import lines_written
 
 Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "part", "row", "record"]
 
+FIELDS = "fields"
+"""What marks the block with what a file says of itself: author, date, version."""
 _FORMAT = "crag-5"
 _SEPARATOR = "\0"
 
@@ -28,8 +30,6 @@ class SourceText:
     """May be empty for a record."""
     blocks: Sequence[Block]
     """What a reader sees, in order, each block and its parts with their places."""
-    fields: Mapping[str, str] = field(default_factory=dict)
-    """What the file says of itself, in order: author, date, version."""
     url: str = ""
     unit: Unit
     """The unit of positions, counted from 1."""
@@ -44,15 +44,9 @@ class SourceText:
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that is stored of the document."""
-        fields = (part for pair in self.fields.items() for part in pair)
         lines = lines_of_all(self.blocks)
         places = lines_written((one.first, one.last) for one in lines)
-        return digest(_FORMAT, self.unit, self.url, self.title, *fields, places, self.text)
-
-    @property
-    def is_code(self) -> bool:
-        """Whether it is the source of a program."""
-        return all(block.kind == "code" for block in self.blocks)
+        return digest(_FORMAT, self.unit, self.url, self.title, places, self.text)
 
     @property
     def says_nothing(self) -> bool:
@@ -86,10 +80,8 @@ def of_blocks(  # noqa: PLR0913 - what a document is made of
     title = without_markup(title or heading) or path.stem
     if fields:
         said = (f"{name[:1].upper()}{name[1:]}: {escaped(text)}" for name, text in fields.items())
-        blocks = [Block("text", *fields_at, HARD_BREAK.join(said)), *blocks]
-    return SourceText(
-        source=str(path), title=title, blocks=blocks, fields=fields or {}, unit=unit, **others
-    )
+        blocks = [Block("text", *fields_at, HARD_BREAK.join(said), info=FIELDS), *blocks]
+    return SourceText(source=str(path), title=title, blocks=blocks, unit=unit, **others)
 
 
 class Skipped(NamedTuple):

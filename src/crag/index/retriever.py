@@ -19,10 +19,9 @@ class IndexRetriever(BaseRetriever):
     """Retrieve the `k` chunks that serve a question best, found by words and by meaning.
 
     ``invoke(question, k=…, find_by=…, folder=…)`` changes what is set for one call; the graphs pass
-    their settings of these names. The index opens on the first question,
-    and again if it was closed in between. It is thread-safe. The metadata of a chunk are `source`,
-    `title`, `position`, `start` (its offset), `chunk` of `chunks`, `root`, `content_hash`,
-    and optionally `url` and `section`.
+    their settings of these names. The index opens on the first question, and again if it was closed
+    in between. It is thread-safe. The metadata of a chunk are `source`, `title`, `position`,
+    `lines`, `chunk` (its number), `root`, `content_hash`, and optionally `url` and `section`.
 
     Raises:
         DocumentIndexError: on retrieval, if the index cannot be used, or is missing or empty.
