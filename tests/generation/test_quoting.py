@@ -165,7 +165,7 @@ def test_a_quotation_is_no_surer_than_its_document() -> None:
 
 
 def test_what_ends_before_the_picture_that_it_leads_in_is_not_sure() -> None:
-    assert [quoted(f"The answer is shown here{end}", "The")[0].sure for end in ":."] == [0, 1]
+    assert [quoted(f"The answer is shown here{end}", "The")[0].sure for end in ":—."] == [0, 0, 1]
 
 
 def test_a_span_that_is_less_likely_than_no_answer_is_not_marked() -> None:

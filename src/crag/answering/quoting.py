@@ -23,6 +23,7 @@ from crag.correction.naming import about, named_odds
 from crag.parts import Quotation
 from crag.reading import Reading, shares_of
 from crag.state import Strip
+from crag.text.units import ANNOUNCING
 from crag.text.words import bare, question_words, words
 
 MOST_LIKELY: Final = 2
@@ -111,11 +112,11 @@ def quotations_in(
     ranked = sorted(found, key=lambda one: -one.odds)
     best, asked = ranked[0], frozenset(question_words(question))
     rivals = [one for one in ranked[1:] if _is_another(one, best, asked)]
-    sure = _score(best, strips) >= threshold and not (best.text.endswith(":") or rivals)
+    sure = _score(best, strips) >= threshold and not (best.text.endswith(ANNOUNCING) or rivals)
     near = [one for one in ranked if one.odds >= best.odds - MARGIN]
     near = [one for one in near if not sure or one.named > best.named - NAMES_ONE]
     near = [one for at, one in enumerate(near) if not _repeats(one, near[:at])]
-    near = [one for one in near if not one.text.endswith(":")] or near
+    near = [one for one in near if not one.text.endswith(ANNOUNCING)] or near
     quotations: list[Quotation] = []
     shown: list[_Candidate] = []
     for one in near:

@@ -18,6 +18,7 @@ from crag.text.blocks import Block, Item, Line, lines_of, lines_of_item
 from crag.text.markup import without_markup
 from crag.text.places import lines_written
 from crag.text.sentences import split_sentences
+from crag.text.units import ANNOUNCING
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -207,7 +208,7 @@ def _announces(text: str, follower: Block | None) -> bool:
 
 
 def _ends_as_lead(text: str) -> bool:
-    return text.rstrip("*_`)\"' ").endswith((":", "?", "\N{FULLWIDTH COLON}"))
+    return text.rstrip("*_`)\"' ").endswith((*ANNOUNCING, "?"))
 
 
 def _sentences(lines: Sequence[Line]) -> Iterator[_Piece]:

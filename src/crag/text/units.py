@@ -25,6 +25,8 @@ LONGEST_CODE = 240
 LONGEST_INTRODUCED, LONGEST_LEANING = 180, 60
 """Words of a strip up to which a block stays with the sentence that leads it in, and a sentence
 with the one that it refers to."""
+ANNOUNCING = ":", "\N{FULLWIDTH COLON}", "\N{EM DASH}"
+"""How a sentence ends that only leads in what follows it."""
 _BELOW_ALL = 7
 """The level of a line that is bold as a whole, which is a heading to its readers."""
 PartKind = Literal["heading", "sentence", "item", "row", "code"]
@@ -123,7 +125,7 @@ def heading_words(heading: str) -> str:
 def leads_in(sentence: str) -> bool:
     """Return whether a sentence belongs to the block after it."""
     said = sentence.rstrip("*_ ")
-    return said.endswith((":", "?")) or _FOLLOWS.search(said) is not None
+    return said.endswith((*ANNOUNCING, "?")) or _FOLLOWS.search(said) is not None
 
 
 def leans(text: str, start: int = 0) -> bool:
