@@ -12,9 +12,8 @@ from langchain_core.caches import InMemoryCache
 from langchain_core.language_models import BaseChatModel
 
 import crag
-from crag.errors import MissingPackageError, ModelError, SettingsError
+from crag.errors import ModelError, SettingsError
 from crag.evaluators import ChatEvaluator
-from crag.extras import how_to_install
 from crag.factory.parts import (
     choose_attributor,
     choose_evaluator,
@@ -35,7 +34,6 @@ from crag.papers.metrics import (
     Metric,
     citation_metrics,
     factscore_metrics,
-    installed,
     mauve,
 )
 from crag.papers.metrics.citing import load_entailment
@@ -223,8 +221,4 @@ def load_judges(
         found += factscore_metrics(
             ChatFactJudge(_with_cache(model), pages, choose_prompts(environment))
         )
-    for one in found:
-        if not installed(one):
-            purpose, advice = f"the metric {one.name}", how_to_install("train")
-            raise MissingPackageError("corrective-rag[train]", purpose, advice)
     return {one.name: one for one in [*(m for m in METRICS.values() if m.needs), *found]}

@@ -17,7 +17,7 @@ from crag.errors import SettingsError
 from crag.papers.bench.examples import Example
 from crag.papers.bench.experiments import ACCURACY, Experiment, Variant, without_relevant
 from crag.papers.bench.runner import Row
-from crag.papers.metrics import METRICS, Metric, Pairs, installed
+from crag.papers.metrics import METRICS, Metric, Pairs
 
 _NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
 RESAMPLES = 5000
@@ -83,7 +83,7 @@ def bootstrap(
 def metrics_of(experiment: Experiment, loaded: Mapping[str, Metric] = _NO_METRICS) -> list[Metric]:
     """Return the metrics of an experiment, in its order; `loaded` are metrics with models.
 
-    If it names none: all metrics of its task whose packages and models are available.
+    If it names none: all metrics of its task whose models are available.
 
     Raises:
         SettingsError: a name is unknown, or its metric is not for the task.
@@ -94,11 +94,7 @@ def metrics_of(experiment: Experiment, loaded: Mapping[str, Metric] = _NO_METRIC
         if name not in fitting:
             choice = f"for the task {experiment.task} there are {', '.join(fitting)}"
             raise SettingsError("metrics", name, choice)
-    usable = [
-        name
-        for name, one in fitting.items()
-        if installed(one) and (name in loaded or not one.needs)
-    ]
+    usable = [name for name, one in fitting.items() if name in loaded or not one.needs]
     return [fitting[name] for name in experiment.metrics or usable]
 
 

@@ -6,7 +6,6 @@ the models.
 """
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 
 from crag.papers.metrics import long_form, matching, rows
 from crag.papers.metrics.citing import citation_metrics
@@ -25,14 +24,8 @@ METRICS: Mapping[str, Metric] = {
     )
 }
 """In the order in which reports show them."""
-_MODULES = {"rouge-score": "rouge_score", "mauve-text": "mauve"}
 
 __all__ = [
-    "METRICS", "Metric", "Pairs", "Row", "citation_metrics", "factscore_metrics", "installed",
+    "METRICS", "Metric", "Pairs", "Row", "citation_metrics", "factscore_metrics",
     "mauve",
 ]  # fmt: skip
-
-
-def installed(metric: Metric) -> bool:
-    """Return whether the optional package of a metric is installed, or it needs none."""
-    return not metric.package or find_spec(_MODULES[metric.package]) is not None

@@ -9,7 +9,7 @@ import string
 from collections.abc import Sequence
 
 from crag.asking.evaluate import normalise
-from crag.errors import MissingPackageError
+from crag.extras import require
 from crag.papers.bench.examples import Example, TaskName
 from crag.papers.metrics.metric import Metric, Pairs, Row
 from crag.text.marks import marks_of
@@ -67,10 +67,9 @@ def rouge_lsum(answer: str, references: Sequence[str]) -> float:
     Raises:
         MissingPackageError: rouge-score is missing.
     """
-    try:
-        from rouge_score.rouge_scorer import RougeScorer
-    except ImportError as error:
-        raise MissingPackageError("rouge-score", "the metric rouge_lsum") from error
+    require("train", "the metric rouge_lsum", "rouge_score")
+    from rouge_score.rouge_scorer import RougeScorer
+
     scorer = RougeScorer(["rougeLsum"], use_stemmer=True)
     said, *told = ("\n".join(sentences(text.lower())) for text in [answer, *references])
     return max(float(scorer.score(one, said)["rougeLsum"].fmeasure) for one in told)
@@ -93,10 +92,9 @@ def mauve(model: str = "") -> Metric:
         usable = [(one, row) for one, row in pairs if one.extra.get("reference")]
         if not usable or not model:
             return None
-        try:
-            from mauve import compute_mauve
-        except ImportError as error:
-            raise MissingPackageError("mauve-text", "the metric mauve") from error
+        require("train", "the metric mauve", "mauve")
+        from mauve import compute_mauve
+
         human = [mauve_text(one.question, str(one.extra["reference"])) for one, _ in usable]
         said = [mauve_text(one.question, _cleaned(row)) for one, row in usable]
         found = compute_mauve(
@@ -105,7 +103,7 @@ def mauve(model: str = "") -> Metric:
         )  # fmt: skip
         return float(found.mauve)
 
-    return Metric(name="mauve", of_set=of_set, tasks=_TASKS, package="mauve-text", needs="--mauve")
+    return Metric(name="mauve", of_set=of_set, tasks=_TASKS, needs="--mauve")
 
 
 def _cleaned(row: Row) -> str:
@@ -125,6 +123,6 @@ def _rouge(example: Example, row: Row) -> float | None:
 
 METRICS = (
     Metric(name="str_em", compute=_str_em, tasks=_TASKS),
-    Metric(name="rouge_lsum", compute=_rouge, tasks=_TASKS, package="rouge-score"),
+    Metric(name="rouge_lsum", compute=_rouge, tasks=_TASKS),
     mauve(),
 )

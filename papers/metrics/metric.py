@@ -36,8 +36,6 @@ class Metric:
     """Shares are in [0, 1]; the papers print them as percentages."""
     tasks: frozenset[TaskName] = ALL
     """The tasks it applies to."""
-    package: str = ""
-    """The optional package it needs, or an empty text."""
     needs: str = ""
     """The option of ``crag bench`` that names its model, or an empty text."""
     of_failed: bool = False

@@ -1,16 +1,13 @@
 """Metrics of single rows: knowledge, the evaluator, costs, and answers against gold answers."""
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 
-from crag.errors import MissingPackageError
 from crag.papers.bench.examples import TASKS, TaskName
 from crag.papers.metrics import METRICS
-from crag.papers.metrics.long_form import mauve, rouge_lsum
 from crag.papers.metrics.matching import chosen_option
 from crag.papers.metrics.rows import relevance
 
@@ -165,19 +162,3 @@ def test_every_metric_takes_every_row(example: Make, row: Make, task: str) -> No
             value = metric.score(*pairs[0])
             assert value is None or isinstance(value, float)
             assert metric.summarise(pairs) == value
-
-
-@pytest.mark.parametrize(
-    ("package", "module", "call"),
-    [
-        ("rouge-score", "rouge_score.rouge_scorer", lambda _: rouge_lsum("a", ["a"])),
-        ("mauve-text", "mauve", lambda pair: mauve("m").summarise([pair])),
-    ],
-)
-def test_a_missing_package_is_named_with_its_command(
-    example: Make, row: Make, package: str, module: str, call: Callable[[Any], Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingPackageError, match=f"Run: pip install {package}"):
-        call((example("asqa", extra={"reference": "France."}), row("France")))
