@@ -87,17 +87,6 @@ def test_titles_take_part_in_scoring(titles: Any, scored: str) -> None:
     assert evaluator.calls == [("q", [scored])]
 
 
-def test_a_title_that_stands_before_the_document_is_the_title_of_its_first_strip() -> None:
-    evaluator = FakeReadingEvaluator()
-    titled = Source(id="1", title="St. John  (film)", url="", position="")
-    first, second = "St John (film) // It opened in 1912.", "x = 1 // the first of them"
-    strips = [unscored(first, titled), unscored(second, titled)]
-    filter_strips(evaluator, "q", strips, PaperSettings(titles="passage"), node="refine")
-    assert evaluator.read_passages == [
-        [Passage("St John (film)", "It opened in 1912."), Passage("", second)]
-    ]
-
-
 @pytest.mark.parametrize(
     ("lower", "upper", "settings", "kept"),
     [
