@@ -40,8 +40,8 @@ _LOCK = 0x63726167
 _CONNECT_SECONDS = 10
 _PATIENCE = 2.0
 """Seconds for PostgreSQL to release the lock of a connection that was just closed or killed."""
+_READING, _WRITING = b"SET statement_timeout = '30s'", b"SET statement_timeout = '1h'"
 _OPTIONS = """
-SET statement_timeout = '10min';
 SET hnsw.ef_search = 1000;
 SET hnsw.iterative_scan = strict_order
 """
@@ -111,7 +111,7 @@ class Postgres(Index):
 
     def create(self, stamp: Stamp) -> None:
         """Create the tables, and the extension where it is missing."""
-        with self.transaction() as run:
+        with self.transaction(writes=True) as run:
             run("CREATE EXTENSION IF NOT EXISTS vector")
             query = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
             ((version,),) = run(query)
@@ -180,7 +180,6 @@ class Postgres(Index):
     @contextmanager
     def transaction(self, *, writes: bool = False) -> Iterator[Run]:
         """Connect, or reconnect, and give what runs queries; translate errors."""
-        del writes  # The lock of `writing` keeps others out.
         import psycopg
 
         with self._lock:
@@ -191,6 +190,7 @@ class Postgres(Index):
                     )
                     self._connection.execute(_OPTIONS)
                 with self._connection.transaction():
+                    self._connection.execute(_WRITING if writes else _READING)
                     yield self._run
             except psycopg.Error as error:
                 raise DocumentIndexError(self.location, _advised(error)) from None
