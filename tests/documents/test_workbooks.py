@@ -1,6 +1,7 @@
 """Workbooks: values as the sheet shows them, titles, and tables one below the other."""
 
 import datetime as dt
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -60,3 +61,26 @@ def test_a_table_below_another_one_has_its_own_head(folder: Path) -> None:
         "## Parts\n\nOpenings\n\n| valve | winter |\n| --- | --- |\n| V1 | 3 |\n| V2 | 4 |\n\n"
         "Pumps\n\n| pump | place |\n| --- | --- |\n| P1 | hall 2 |"
     )
+
+
+def test_a_sheet_of_ods_is_read_but_for_hidden_ones(folder: Path) -> None:
+    def table(name: str, style: str) -> str:
+        cell = f'<table:table-cell office:value-type="string"><text:p>{name}</text:p>'
+        row = f"<table:table-row>{cell}</table:table-cell></table:table-row>"
+        return f'<table:table table:name="{name}" table:style-name="{style}">{row}</table:table>'
+
+    spaces = "urn:oasis:names:tc:opendocument:xmlns:{}:1.0"
+    names = " ".join(
+        f'xmlns:{n}="{spaces.format(n)}"' for n in ("office", "table", "text", "style")
+    )
+    hides = '<style:style style:name="b"><style:table-properties table:display="false"/>'
+    content = (
+        f"<office:document-content {names}><office:automatic-styles>{hides}</style:style>"
+        f"</office:automatic-styles><office:body><office:spreadsheet>{table('Mill', 'a')}"
+        f"{table('Secret', 'b')}</office:spreadsheet></office:body></office:document-content>"
+    )
+    with zipfile.ZipFile(folder / "a.ods", "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("META-INF/manifest.xml", f'<m:manifest xmlns:m="{spaces.format("m")}"/>')
+        archive.writestr("content.xml", content)
+    assert only(folder / "a.ods").text == "## Mill\n\nMill"
