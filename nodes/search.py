@@ -56,8 +56,7 @@ class Search:
             kind: EventKind = "search_unavailable" if lacks_key else "search_failed"
             return _nothing(kind, attempt.error, usage)
         if not pages:
-            where = " on Wikipedia" if hits and settings.wikipedia == "only" else ""
-            detail = f"the web search found nothing usable{where} for {query!r}"
+            detail = f"the web search found nothing usable for {query!r}"
             return _nothing("search_empty", detail, usage)
         return SearchUpdate(pages=pages, events=[], usage=usage)
 
@@ -74,16 +73,14 @@ def _asked_for(settings: Settings) -> int:
 
     To prefer it, twice as many are looked through, as in the official code (10 for 5).
     """
-    times = {"off": 1, "prefer": 2, "only": 3}[settings.wikipedia]
+    times = {"off": 1, "prefer": 2}[settings.wikipedia]
     return max(settings.web_results, min(_MOST_HITS, times * settings.web_results))
 
 
 def _in_order(hits: Sequence[Hit], settings: Settings) -> list[Hit]:
     """Return the hits to read, without duplicates and at most `web_results`."""
     chosen = distinct(hits)
-    if settings.wikipedia == "only":
-        chosen = [hit for hit in chosen if is_wikipedia(hit.url)]
-    elif settings.wikipedia == "prefer":
+    if settings.wikipedia == "prefer":
         chosen = sorted(chosen, key=lambda hit: not is_wikipedia(hit.url))
     return chosen[: settings.web_results]
 

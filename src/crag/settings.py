@@ -71,8 +71,8 @@ class WebSettings(_Group):
 
     web_results: int = Field(default=5, ge=1, le=50)
     """Search hits to use."""
-    wikipedia: Literal["prefer", "only", "off"] = "prefer"
-    """Hits from Wikipedia: prefer them (the paper), use only them, or treat them like any other."""
+    wikipedia: Literal["prefer", "off"] = "prefer"
+    """Hits from Wikipedia: prefer them (the paper), or treat them like any other."""
     confirm_web: bool = False
     """Ask a human before each web search to approve it, edit the query, or refuse. Needs a
     checkpointer."""

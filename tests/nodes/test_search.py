@@ -32,15 +32,6 @@ def test_the_query_is_searched_for_once(hits: list[Hit]) -> None:
     assert update["pages"][0]["snippet"] == hits[1].snippet
 
 
-@pytest.mark.parametrize(
-    ("wikipedia", "first", "count"), [("prefer", "en.wik", 3), ("only", "en.wik", 1)]
-)
-def test_wikipedia(hits: list[Hit], wikipedia: Any, first: str, count: int) -> None:
-    found = urls(Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia=wikipedia)))
-    assert found[0].startswith(f"https://{first}")
-    assert len(found) == count
-
-
 def test_a_page_of_wikipedia_at_rank_seven_comes_first() -> None:
     others = [Hit(f"Page {n}", f"https://example.org/{n}", "Text.") for n in range(6)]
     wiki = Hit("Ada", "https://en.wikipedia.org/wiki/Ada", "Ada Lovelace.")
@@ -54,7 +45,7 @@ def test_a_page_of_wikipedia_at_rank_seven_comes_first() -> None:
 
 @pytest.mark.parametrize(
     ("wikipedia", "results", "asked"),
-    [("prefer", 5, 10), ("prefer", 15, 20), ("prefer", 30, 30), ("only", 5, 15), ("off", 5, 5)],
+    [("prefer", 5, 10), ("prefer", 15, 20), ("prefer", 30, 30), ("off", 5, 5)],
 )
 def test_how_many_hits_are_asked_for(wikipedia: Any, results: int, asked: int) -> None:
     limits: list[int] = []
@@ -84,7 +75,6 @@ def test_a_hit_without_an_address_cannot_be_cited() -> None:
         (None, {}, "search_unavailable"),
         (FakeSearcher([]), {}, "search_empty"),
         (FakeSearcher([Hit("a", "", "b")]), {}, "search_empty"),
-        (FakeSearcher([SPAM, FALSE]), {"wikipedia": "only"}, "search_empty"),
         (FakeSearcher([SPAM]), {"max_searches": 0}, "search_unavailable"),
         (FakeSearcher(error=TimeoutError("20 s")), {}, "search_failed"),
         (FakeSearcher(error=SearchError("Tavily", "quota", "used up")), {}, "search_failed"),
