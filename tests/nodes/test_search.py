@@ -15,7 +15,6 @@ from crag.testing import FakeSearcher
 STATE = State(question="Who wrote the first program?", query="first program, author")
 SPAM = Hit("Shop", "https://example.com/shop", "Buy programs here for less money today.")
 MOBILE = Hit("Ada", "https://en.m.wikipedia.org/wiki/Ada#Life", "The same page on a telephone.")
-FALSE = Hit("Ada", "https://wikipedia.org.example.com/wiki/Ada", "Not at all Wikipedia.")
 
 
 def urls(update: Any) -> list[str]:
