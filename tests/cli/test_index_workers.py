@@ -5,8 +5,6 @@ import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from crag.cli.index_workers import worker
 from crag.documents.loaders import Found
 from crag.index import DocumentIndex, index_paths
@@ -40,21 +38,3 @@ def test_the_index_is_that_of_one_process(tmp_path: Path) -> None:
             assert (again.unchanged, again.chunks) == (reports[0].added, 0)
     assert content[0] == content[1]
     assert reports[0].added == reports[1].added == 23
-
-
-def test_workers_are_told_everything_but_secrets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "index").mkdir()
-    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-mine")
-    monkeypatch.setenv("CRAG_INDEX", "index")
-    monkeypatch.setenv("CRAG_MODEL", "a-model")
-    shared = Environment().shared()
-    assert "a-key-of-mine" not in repr(shared)
-    monkeypatch.delenv("CRAG_MODEL")
-    monkeypatch.delenv("CRAG_INDEX")
-    there = Environment.of(shared)
-    assert (there.index, there.model) == (str(tmp_path / "index"), "a-model")
-    assert there.openai_api_key == Environment().openai_api_key
-    assert hash(shared) is not None
