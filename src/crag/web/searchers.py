@@ -69,17 +69,17 @@ class ServiceSearcher(ABC):
 
     @abstractmethod
     def find(self, query: str, limit: int) -> list[Hit]:
-        """Ask the service once; exceptions of httpx, and of parsing, may escape."""
+        """Ask the service once; exceptions of httpx and requests, and of parsing, may escape."""
 
     def search(self, query: str, limit: int) -> list[Hit]:
         """Return at most `limit` hits, best first."""
         return patiently(lambda: self._ask(query, limit), ATTEMPTS, self._longest_wait)
 
-    def reply(self, method: str = "GET", path: str = "", agent: str = "", **sent: Any) -> Any:
-        """Return the reply to a request with these parameters, JSON or headers."""
+    def get(self, parameters: Mapping[str, str], agent: str = "") -> Any:
+        """Return the reply to a request with these parameters."""
         headers = {"User-Agent": f"corrective-rag/{__version__}{agent}"}
         with httpx.Client(verify=certificates(), timeout=self.timeout, headers=headers) as client:
-            return client.request(method, self.address + path, **sent).raise_for_status().json()
+            return client.get(self.address, params=parameters).raise_for_status().json()
 
     def error(self, message: str, problem: SearchProblem = "server") -> SearchError:
         """Return an error of this service."""
@@ -93,16 +93,16 @@ class ServiceSearcher(ABC):
             ]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise self.error("the reply cannot be read: check the address") from error
-        except httpx.TimeoutException as error:
-            raise Passing(self.error("no answer in time: try again later", "timeout")) from error
-        except httpx.HTTPStatusError as error:
-            raise self._refused(error.response) from error
-        except (httpx.HTTPError, OSError) as error:
-            message = f"{self._shown} cannot be reached ({type(error).__name__}): check the address"
-            raise self.error(message) from error
+        except (httpx.HTTPError, OSError) as error:  # Those of requests are OSErrors.
+            raise self._failure(error) from error
 
-    def _refused(self, response: httpx.Response) -> Exception:
-        """Return what to raise for a status."""
+    def _failure(self, error: Exception) -> Exception:
+        """Return what to raise for a request that failed."""
+        response, name = getattr(error, "response", None), type(error).__name__
+        if response is None and "Timeout" in name:
+            return Passing(self.error("no answer in time: try again later", "timeout"))
+        if response is None:
+            return self.error(f"{self._shown} cannot be reached ({name}): check the address")
         status, wait = response.status_code, retry_after(response.headers.get("Retry-After"))
         later = "" if wait is None else f" (the service asks to wait {wait:.0f} s)"
         if status == _TOO_MANY:
@@ -117,10 +117,10 @@ class ServiceSearcher(ABC):
 
 
 class TavilySearcher(ServiceSearcher):
-    """Search by Tavily with the user's key; `options` are those of `ServiceSearcher`.
+    """Search by Tavily's client with the user's key; `options` are those of `ServiceSearcher`.
 
-    The key goes to `base_url` and nowhere else. The service also returns the text of each page,
-    which saves fetching it.
+    Keyless access is never used, and the key goes to `base_url` and nowhere else. The service also
+    returns the text of each page, which saves fetching it.
     """
 
     provider, longest_query = "Tavily", 400
@@ -134,9 +134,17 @@ class TavilySearcher(ServiceSearcher):
 
     def find(self, query: str, limit: int) -> list[Hit]:
         """Ask once; the API takes at most 20 as the limit."""
-        asked = {"query": query, "max_results": min(limit, 20), "include_raw_content": "text"}
-        headers = {"Authorization": f"Bearer {self._key}"}
-        reply = self.reply("POST", "/search", headers=headers, json=asked)
+        from tavily import TavilyClient, errors
+
+        asked: Any = {"max_results": min(limit, 20), "include_raw_content": "text"}
+        with TavilyClient(self._key, api_base_url=self.address) as client:
+            client.session.max_redirects = 0
+            client.session.auth = lambda request: request  # Else one of .netrc replaces the key.
+            client.session.hooks["response"].append(_raise_for_status)
+            try:
+                reply: Any = client.search(query, timeout=self.timeout, **asked)
+            except errors.TimeoutError as error:
+                raise httpx.ReadTimeout(str(error)) from error
         return [
             _hit(hit, "title", "url", "content")._replace(text=hit.get("raw_content") or "")
             for hit in reply.get("results") or []
@@ -158,7 +166,7 @@ class SearxngSearcher(ServiceSearcher):
 
     def find(self, query: str, limit: int) -> list[Hit]:  # noqa: ARG002 - the server has no limit
         """Ask once; no hits at all because the server's engines failed is an error."""
-        reply = self.reply(params={"q": query, "format": "json"})
+        reply = self.get({"q": query, "format": "json"})
         if not reply["results"] and (failed := reply.get("unresponsive_engines")):
             engines = ", ".join(": ".join(engine[:2]) for engine in failed[:5])
             raise self.error(f"no engine of the server answered: {engines}. Check its engines")
@@ -204,7 +212,7 @@ class WikipediaSearcher(ServiceSearcher):
             "prop": "info|extracts", "inprop": "url", "exintro": "1", "explaintext": "1",
             "exchars": "1200", "exlimit": str(min(limit, 20)),
         }  # fmt: skip
-        reply = self.reply(agent=self._agent, params=asked)
+        reply = self.get(asked, self._agent)
         if error := reply.get("error"):  # It comes with the status of a success.
             failure = self.error(error.get("info") or "the search failed")
             raise Passing(failure) if _BUSY.match(error.get("code") or "") else failure
@@ -214,6 +222,13 @@ class WikipediaSearcher(ServiceSearcher):
             page["extract"] = page.get("extract") or snippet
         ranked = sorted(pages, key=lambda page: page["index"])
         return [_hit(page, "title", "fullurl", "extract") for page in ranked]
+
+
+def _raise_for_status(reply: Any, **_: Any) -> None:
+    """Raise before Tavily's client does, whose exceptions hold no Retry-After."""
+    if not reply.ok:
+        reply.close()
+        reply.raise_for_status()
 
 
 def _hit(result: Mapping[str, Any], *names: str) -> Hit:
