@@ -104,13 +104,16 @@ def load_entailment(model: str) -> Entails:
     require("torch", f"the entailment model {model}", "torch", "transformers")
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, pipeline
 
+    tokenizer: Any = None
+    writer: Any = None
+    judge: Any = None
     try:
         config: Any = AutoConfig.from_pretrained(model)
         if config.is_encoder_decoder:
-            tokenizer: Any = AutoTokenizer.from_pretrained(model)
-            writer: Any = AutoModelForSeq2SeqLM.from_pretrained(model).eval()
+            tokenizer = AutoTokenizer.from_pretrained(model)
+            writer = AutoModelForSeq2SeqLM.from_pretrained(model).eval()
         elif any(map(_is_entailment, config.id2label.values())):
-            judge: Any = pipeline("text-classification", model)
+            judge = pipeline("text-classification", model)
         else:
             known = ", ".join(config.id2label.values())
             raise ModelError(model, "unknown", f"none of its labels is entailment: {known}")

@@ -57,7 +57,8 @@ def released_long_form(asked: Asked, driver: Driver) -> Reflection:
     if not settings.released:
         return beam_round(asked, driver)
     choice = asked.decided or released_choice(asked.prefix(), driver)
-    offered, flags, places = Offered(), list[Flag](), list[int | None]([None])
+    offered, places = Offered(), list[int | None]([None])
+    flags: list[Flag] = []
     retrieves = choice["action"] == "retrieve"
     if retrieves:
         passages = driver.search(asked.query) if asked.passages is None else asked.passages

@@ -3,6 +3,8 @@
 Each function raises a `CragError` where what the environment names cannot be used.
 """
 
+from typing import Any
+
 from crag.errors import SettingsError
 from crag.evaluators import (
     ReaderAttributor,
@@ -123,7 +125,7 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
                 contact=environment.contact,
             )  # fmt: skip
         case _ if is_attribute(name):
-            function = attribute_named(name, "CRAG_SEARCH")
+            function: Any = attribute_named(name, "CRAG_SEARCH")
             if callable(function):
                 return web.FunctionSearcher(function)
             problem = "it must be a function search(query, limit)"

@@ -60,7 +60,8 @@ class _Round:
 
     def run(self) -> Reflection:
         """Extend every hypothesis that is not done, and keep the best."""
-        beam, settings, ended = self._beam, self._settings, list[Flag]()
+        beam, settings = self._beam, self._settings
+        ended: list[Flag] = []
         began = self._driver.clock()
         try:
             self._extend(beam["depth"])
