@@ -109,7 +109,8 @@ def test_words_that_end_as_an_article_does_stay_whole(start: str, end: str, arti
         "How do I reset a password? And how long is the link valid?", "in-place sorting",
         "```python\nimport arrow\n```\nHow do I shift this?", "Not found error",
         "Thanks! How do I wait for a reply?", "tell me more about flights",
-        "So many requests: how do I limit the rate?",
+        "So many requests: how do I limit the rate?", "When does Moorgate get its deliveries?",
+        "How does the bakery pay its invoices?",
     ],
 )  # fmt: skip
 def test_a_change_of_subject_carries_nothing(question: str) -> None:

@@ -118,6 +118,8 @@ _PRONOUN = re.compile(
     re.IGNORECASE,
 )
 """Words that stand for what was said before."""
+_OWNERS, _NOUN = {"its", "their", "his", "her"}, re.compile(r"\b(?:the|an?|my|our|your) \w")
+"""Pronouns for whom something belongs to, and what shows that a noun stands before one."""
 _NAME = re.compile(r"(?<=\s)(?!I\b)[A-Z][\w.+#-]*\b(?!['’])")
 """A word with a capital letter that does not begin the sentence."""
 _NAMED_ALONE = re.compile(r"(?:([a-z]+) )?([A-Z][\w.+#-]*)")
@@ -151,7 +153,15 @@ def _leans(asked: str) -> bool:
     """Say whether a question of one line cannot be understood without the one before."""
     first, *_ = re.split(r"(?<=[.!?])\s+", asked)
     is_word = asked.endswith("?") and len(asked.split()) <= _FEWEST_WORDS
-    return "\n" not in asked and bool(is_word or _OPENS.match(asked) or _PRONOUN.search(first))
+    return "\n" not in asked and bool(is_word or _OPENS.match(asked) or _points_back(first))
+
+
+def _points_back(sentence: str) -> bool:
+    """Say whether a pronoun stands for something before the sentence, and for nothing in it."""
+    pronoun = _PRONOUN.search(sentence)
+    before = sentence[: pronoun.start()] if pronoun else ""
+    owner = pronoun is not None and pronoun[0].lower() in _OWNERS and _NOUN.search(before)
+    return pronoun is not None and not (owner or _NAME.search(before))
 
 
 def named_instead(follow_up: str) -> str:

@@ -79,7 +79,7 @@ def shown(value: Any, code: str = "") -> str:
 def _number(value: float, code: str) -> str:
     """Write a number; nothing where its format is none of digits, such as that of a fraction."""
     found = _NUMBER.fullmatch(_CURRENCY.sub(r"\1", code))
-    if found is None or "E" in found[4]:
+    if found is None or re.match("E[+-]", found[4]):
         return ""
     before, whole, fraction, after = (part or "" for part in found.groups())
     share = 100 if "%" in before + after else 1

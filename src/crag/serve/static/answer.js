@@ -2,7 +2,7 @@
 
 import { asMark, cited, pieces, quotations } from "./citations.js";
 import { element } from "./dom.js";
-import { isMarkdown, markdown } from "./markdown.js";
+import { markdown } from "./markdown.js";
 import { sources } from "./sources.js";
 import { failureOf, lookedThrough, spelled } from "./words.js";
 
@@ -75,7 +75,7 @@ function confirmation({ asked }, decide) {
   );
 }
 
-/** Draw the text of an answer: each quotation as its document is written, the rest as Markdown. */
+/** Draw the text of an answer, and each quotation in it: documents are kept as Markdown, whatever they were. */
 export function answerText(values) {
   const { answer: text, citations } = cited(values);
   const known = new Map(citations.map((citation) => [citation.number, citation]));
@@ -86,17 +86,16 @@ export function answerText(values) {
       : piece.map((number) => mark(number, known.get(number))));
   const holder = element("div.text.md");
   for (const { words, marks } of quotations(text)) {
-    const number = Number(/\d+/.exec(marks));
-    if (!marks) holder.append(...markdown(words, say));
-    else quote(holder, words, say, say(marks), isMarkdown(known.get(number)?.source.url));
+    if (marks) quote(holder, words, say, say(marks));
+    else holder.append(...markdown(words, say));
   }
   return holder;
 }
 
 /** Add a quotation; one of a single line stands in a row with those before it. */
-function quote(holder, words, say, marks, isWrittenSo) {
+function quote(holder, words, say, marks) {
   const text = words.replace(/^\n+|\s+$/g, "");
-  const blocks = isWrittenSo ? markdown(text, say) : [element("p.verbatim", ...say(text))];
+  const blocks = markdown(text, say);
   const [first, last] = [lineOf(blocks[0], "firstElementChild"), lineOf(blocks.at(-1), "lastElementChild")];
   first?.prepend("“");
   const end = [first ? "” " : "", ...marks];

@@ -22,9 +22,6 @@ class Reading extends Tokenizer {
   }
 }
 
-/** Whether a text from this address or path is written in Markdown. */
-export const isMarkdown = (address) => /\.(md|markdown|mdown|mdx|qmd|rmd)(#.*)?$/i.test(address ?? "");
-
 /**
  * Draw a text.
  * @param {string} text

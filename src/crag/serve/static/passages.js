@@ -2,7 +2,7 @@
 
 import { cited } from "./citations.js";
 import { element, fill, link, webAddress } from "./dom.js";
-import { isMarkdown, markdown } from "./markdown.js";
+import { markdown } from "./markdown.js";
 import { addressOf, idOf, placeNamer } from "./sources.js";
 import { ACTIONS, keptWords, score, sentence } from "./words.js";
 
@@ -46,7 +46,7 @@ export function passages({ values }, reading) {
       return opens(id, head, whole.length || own.some((strip) => numbers.has(strip)), () => [
         ...whole.map(({ number }) => element("p.strip.kept", { data: { strip: number }, tabindex: "-1" }, numberOf(number), "The document as a whole.")),
         opener(document, reading),
-        own.length ? stripList(own, numbers) : written(document.page_content, addressOf(document), "p.whole"),
+        own.length ? stripList(own, numbers) : written(document.page_content),
       ]);
     }),
   );
@@ -93,16 +93,14 @@ function stripItem(strip, number) {
   return element(
     kept ? "li.strip.kept" : "li.strip",
     number ? { data: { strip: number }, tabindex: "-1" } : {},
-    element("div.said", number && numberOf(number), written(text, source.url)),
+    element("div.said", number && numberOf(number), written(text)),
     element("p.why", why),
   );
 }
 
 const numberOf = (number) => element("span.number", element("span.unseen", "Citation "), number);
 
-/** Put a text on the page as it is meant: Markdown drawn, everything else as it is. */
-const written = (text, address, name = "span.verbatim") =>
-  isMarkdown(address) ? element("div.md", ...markdown(text)) : element(name, text);
+const written = (text) => element("div.md", ...markdown(text));
 
 /** Name the zone of a score: what the action would be if this were the best document. */
 export function zone(points, [lower, upper]) {
