@@ -43,7 +43,7 @@ def test_equality_counts_as_reached_and_nothing_is_incorrect() -> None:
         (Settings(upper=0.7), (0.7, -0.5)),
         (Settings(upper=-0.8), (-0.8, -0.8)),
         (Settings(lower=0.6), (0.6, 0.6)),
-        (PaperSettings(without="ambiguous"), (0.0, 0.0)),
+        (PaperSettings(without="ambiguous", upper=0.75), (0.125, 0.125)),
     ],
 )
 def test_limits_in_force(settings: Settings, expected: tuple[float, float]) -> None:

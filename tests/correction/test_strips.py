@@ -37,6 +37,7 @@ def test_filter_keeps_the_best_that_pass(scores: list[float], limit: int) -> Non
 
 def test_ties_go_to_the_earlier_strip_and_at_least_one_is_kept() -> None:
     assert [keep for keep, _ in verdicts([0.3, 0.3, 0.3], 2, None)] == [True, True, False]
+    assert verdicts([-0.5, -0.8], 5, -0.5)[0] == (True, "among the best")
     assert verdicts([-0.9, -0.8], 5, -0.5) == [
         (False, "below the strip threshold -0.5"),
         (True, "best of those below the strip threshold"),
