@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from crag.answering.follow_ups import may_repeat_an_answer
 from crag.answering.model_calls import Reply
 from crag.answering.outcome import GenerateUpdate, abstained, from_quotations
+from crag.answering.quoting import MOST_LIKELY
 from crag.correction.action import branches
 from crag.correction.naming import about
 from crag.correction.strips import score_of
@@ -17,8 +18,6 @@ from crag.state import State, Strip
 from crag.text.units import parts_of
 from crag.text.words import names_lacking
 
-MOST_LIKELY = 2
-"""The most passages that are shown where none is sure to answer."""
 _KINDS: dict[ModelProblem, EventKind] = {
     "refused": "model_refused",
     "empty": "model_empty",
