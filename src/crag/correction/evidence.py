@@ -41,29 +41,21 @@ _CERTAIN = 1 - 1e-12
 def strips_in_context(
     question: str, documents: Sequence[Document], readings: Sequence[Reading], settings: Settings
 ) -> list[Strip]:
-    """Decompose documents and score each strip by the reading of its document; keep the best."""
+    """Decompose documents and score each strip by the reading of its document; keep the best.
+
+    A strip loses for the names of the question that it lacks, but is not dropped for that alone.
+    """
     strips: list[Strip] = []
     for rank, (document, reading) in enumerate(zip(documents, readings, strict=True)):
         source, standing = source_of(document, rank), _standing(reading, rank)
         for unit in units_of(document.page_content):
             own = sliced(reading, unit.start, unit.end, standing)
             strips.append(_scored(strip_of(document, source, unit), own))
-    strips = named_first(question, strips)
-    return kept_best(strips, settings.strips_kept or STRIPS_KEPT_IN_CONTEXT, LEAST_SCORE)
-
-
-def named_first(question: str, strips: Sequence[Strip]) -> list[Strip]:
-    """Take from the score of each strip what it lacks of the names of the question.
-
-    A strip is not dropped for that: its score stays above the least, if it was.
-    """
     lacks = named_odds(question, [(about(strip), strip["text"]) for strip in strips])
-    named: list[Strip] = []
-    for strip, own in zip(strips, lacks, strict=True):
+    for strip, lost in zip(strips, lacks, strict=True):
         read = score_of(strip)
-        score = math.tanh((score_odds(read) + own) / 2)
-        named.append({**strip, "score": max(score, min(read, LEAST_SCORE))})
-    return named
+        strip["score"] = max(math.tanh((score_odds(read) + lost) / 2), min(read, LEAST_SCORE))
+    return kept_best(strips, settings.strips_kept or STRIPS_KEPT_IN_CONTEXT, LEAST_SCORE)
 
 
 def parts_in_context(strip: Strip, reading: Reading) -> Iterator[tuple[int, Strip]]:
