@@ -30,3 +30,10 @@ def test_the_whole_is_set_off(question: str, text: str, found: str, shown: str |
     place = set_off(question, text, span, (0, len(text)))
     assert (place and text[slice(*place)]) == shown
     assert set_off(question, text, span, (0, start)) is None
+    assert set_off(question, text, {**span, "score": 0.0}, (0, len(text))) is None
+
+
+def test_what_is_set_off_may_be_all_of_a_quotation_and_takes_nothing_beside_it() -> None:
+    assert set_off("How long?", "30 days.", Span(start=0, end=7, score=0.5), (0, 7)) == (0, 7)
+    span = Span(start=4, end=10, score=0.5)
+    assert set_off("Which?", "Rome(Oslo)Kiel", span, (0, 14)) == (4, 10)
