@@ -3,7 +3,7 @@
 Each function raises a `CragError` where what the environment names cannot be used.
 """
 
-from typing import Any
+from collections.abc import Callable
 
 from crag.errors import SettingsError
 from crag.evaluators import (
@@ -22,6 +22,7 @@ from crag.parts import (
     Attributor,
     ChatModel,
     Evaluator,
+    Hit,
     PageReader,
     Parts,
     Quoter,
@@ -125,7 +126,7 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
                 contact=environment.contact,
             )  # fmt: skip
         case _ if is_attribute(name):
-            function: Any = attribute_named(name, "CRAG_SEARCH")
+            function: Callable[[str, int], list[Hit]] = attribute_named(name, "CRAG_SEARCH")
             if callable(function):
                 return web.FunctionSearcher(function)
             problem = "it must be a function search(query, limit)"

@@ -26,11 +26,15 @@ _TAG = re.compile(r"<[^>]*>")
 class FunctionSearcher:
     """A searcher that is a function ``search(query, limit) -> list[Hit]``."""
 
-    def __init__(self, search: Callable[[str, int], list[Hit]]) -> None:
-        self.search = search
+    def __init__(self, function: Callable[[str, int], list[Hit]]) -> None:
+        self._function = function
+
+    def search(self, query: str, limit: int) -> list[Hit]:
+        """Return what the function finds."""
+        return self._function(query, limit)
 
     def __repr__(self) -> str:
-        return f"{self.search.__module__}:{self.search.__qualname__}"
+        return f"{self._function.__module__}:{self._function.__qualname__}"
 
 
 class ServiceSearcher(ABC):
