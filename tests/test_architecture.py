@@ -33,8 +33,7 @@ def files_entered(question: str) -> set[Path]:
 
     def profile(frame: FrameType, event: str, _: object) -> None:
         caller = frame.f_back.f_code.co_filename if frame.f_back else ""
-        is_of_fake = Path(caller).name == "testing.py"
-        if event == "call" and frame.f_code.co_flags & _OPTIMIZED and not is_of_fake:
+        if event == "call" and frame.f_code.co_flags & _OPTIMIZED and caller[-11:] != "/testing.py":
             entered.add(frame.f_code.co_filename)
 
     before = sys.getprofile()
