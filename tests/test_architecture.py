@@ -47,7 +47,11 @@ def files_entered(question: str) -> set[Path]:
         threading.setprofile(None)  # type: ignore[arg-type]
     # An editable install links single files.
     paths = {Path(name).resolve() for name in entered if not name.startswith("<")}
-    ours = {path for path in paths if any(path.is_relative_to(folder) for folder in FOLDERS)}
+    ours = {
+        path
+        for path in paths
+        if any(path.is_relative_to(folder) for folder in FOLDERS) or "__editable__" in str(path)
+    }
     return {path for path in ours if path.name != "testing.py"}
 
 
