@@ -119,7 +119,7 @@ _PRONOUN = re.compile(
 )
 """Words that stand for what was said before."""
 _OWNERS, _NOUN = {"its", "their", "his", "her"}, re.compile(r"\b(?:the|an?|my|our|your) \w")
-"""Pronouns for whom something belongs to, and what shows that a noun stands before one."""
+"""Pronouns that name an owner, and what shows that a noun stands before one."""
 _NAME = re.compile(r"(?<=\s)(?!I\b)[A-Z][\w.+#-]*\b(?!['’])")
 """A word with a capital letter that does not begin the sentence."""
 _NAMED_ALONE = re.compile(r"(?:([a-z]+) )?([A-Z][\w.+#-]*)")

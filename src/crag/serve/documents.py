@@ -63,7 +63,7 @@ class Library:
         return cls(index, uploads, choose_limits(environment))
 
     def files(self) -> list[dict[str, Any]]:
-        """Return the files in the index by path: title, chunks, day, and whether uploaded."""
+        """Return the files in the index by path: title, chunks, and whether uploaded."""
         files: list[Any] = list(self.index.files())
         return [{**one, "uploaded": Path(one["path"]).parent == self.uploads} for one in files]
 
