@@ -1,7 +1,6 @@
 """ARCHITECTURE.md names the files that a question passes."""
 
 import re
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -34,7 +33,8 @@ def files_entered(question: str) -> set[Path]:
 
     def profile(frame: FrameType, event: str, _: object) -> None:
         caller = frame.f_back.f_code.co_filename if frame.f_back else ""
-        if event == "call" and frame.f_code.co_flags & _OPTIMIZED and caller[-11:] != "/testing.py":
+        is_of_fake = Path(caller).name == "testing.py"
+        if event == "call" and frame.f_code.co_flags & _OPTIMIZED and not is_of_fake:
             entered.add(frame.f_code.co_filename)
 
     before = sys.getprofile()
@@ -47,30 +47,15 @@ def files_entered(question: str) -> set[Path]:
         threading.setprofile(None)  # type: ignore[arg-type]
     # An editable install links single files.
     paths = {Path(name).resolve() for name in entered if not name.startswith("<")}
-    ours = {
-        path
-        for path in paths
-        if any(path.is_relative_to(folder) for folder in FOLDERS) or "__editable__" in str(path)
-    }
+    ours = {path for path in paths if any(path.is_relative_to(folder) for folder in FOLDERS)}
     return {path for path in ours if path.name != "testing.py"}
-
-
-def entered_apart(question: str) -> set[Path]:
-    """Do as `files_entered` in a new process: what other tests left behind hides calls."""
-    program = (
-        "import sys; from tests.test_architecture import files_entered; "
-        "print(*files_entered(sys.argv[1]), sep='\\n')"
-    )
-    command = [sys.executable, "-c", program, question]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return {Path(line) for line in done.stdout.splitlines()}
 
 
 def test_a_question_passes_the_files_that_are_named() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     section = text.partition("## Follow one question\n")[2].partition("\n## ")[0]
     named = set(re.findall(r"`([\w/]+\.py)`", section))
-    entered = entered_apart("Who wrote the first program?")
+    entered = files_entered("Who wrote the first program?")
     unnamed = [path for path in entered if not any(path.match(name) for name in named)]
     assert unnamed == []
     assert [name for name in named if not any(path.match(name) for path in entered)] == []
