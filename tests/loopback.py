@@ -1,8 +1,9 @@
 """A scripted HTTP server on loopback, in the place of a service."""
 
+import gzip
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
@@ -13,6 +14,8 @@ class Loopback(ThreadingHTTPServer):
     """Answers `statuses` in turn, then 200 with `body`; keeps what it was asked."""
 
     daemon_threads = True
+    parse: Callable[[bytes], dict[str, Any]] = staticmethod(json.loads)
+    """What the body of a request becomes among `requests`."""
 
     def __init__(self, body: Any) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -45,8 +48,9 @@ class _Handler(BaseHTTPRequestHandler):
     server: Loopback
 
     def do_POST(self) -> None:
-        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self._answer(sent)
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        is_packed = self.headers.get("Content-Encoding") == "gzip"
+        self._answer(self.server.parse(gzip.decompress(body) if is_packed else body))
 
     def do_PUT(self) -> None:
         self.do_POST()

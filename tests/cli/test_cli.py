@@ -72,15 +72,6 @@ def test_a_question_they_do_not_answer_abstains_and_names_the_event(index: str) 
     assert "I could not find this in the documents." in shown
 
 
-def test_documents_cannot_steer_the_terminal(tmp_path: Path) -> None:
-    trap = tmp_path / "trap.md"
-    trap.write_text("# Trap\n\nThe kettle is \x1b[2J[bold]blue\u202e today and always.\n")
-    call("index", str(trap), "--index", str(tmp_path / "made"))
-    shown = call("ask", "Which colour is the kettle today?", "--index", str(tmp_path / "made"))
-    assert "[bold]blue" in shown
-    assert not {"\x1b", "\u202e"} & set(shown)
-
-
 def test_json_is_one_object_with_the_whole_trace(index: str) -> None:
     shown = call("ask", "How long does a kettle take to boil water?", "--index", index, "--json")
     trace = json.loads(shown)
@@ -124,13 +115,6 @@ def test_bad_input_is_an_error_with_the_fix(index: str, arguments: list[str], me
         runner.invoke(app, [*arguments, "--index", index], catch_exceptions=False)
 
 
-def test_a_missing_index_is_an_error_and_creates_nothing(tmp_path: Path) -> None:
-    missing = tmp_path / "none"
-    with pytest.raises(CragError, match="crag index PATH"):
-        runner.invoke(app, ["ask", "Why?", "--index", str(missing)], catch_exceptions=False)
-    assert not missing.exists()
-
-
 def test_a_citation_to_nothing_is_corrected_below_the_stream(
     index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,17 +142,6 @@ def test_an_error_leaves_with_2_and_without_a_stack_trace(
     else:
         assert shown.out == ""
         assert "setting 'k' cannot be '0'" in shown.err
-
-
-def test_options_that_filter_documents(index: str) -> None:
-    for options, events in (
-        (["--in", "docs"], set()),  # A folder that is there is named from wherever it is asked.
-        (["--in", "nosuchfolder"], {"nothing_retrieved"}),
-    ):
-        result = runner.invoke(app, ["ask", "kettle?", "--index", index, "--json", *options])
-        assert result.exit_code == (4 if events else 0), result.stderr
-        found = {event["kind"] for event in json.loads(result.stdout)["events"]}
-        assert found & {"nothing_retrieved"} == events
 
 
 def test_the_documents_of_the_index_are_listed(own_index: str, tmp_path: Path) -> None:

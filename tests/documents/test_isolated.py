@@ -15,10 +15,8 @@ from docx import Document as WordDocument
 from crag.documents.isolated import HARMLESS, IsolatedReader, Limits
 from crag.documents.loaders import LOADERS, load
 from crag.documents.sources import SourceText, Unusable
-from crag.errors import ContentError
 from crag.text.blocks import Block
 from tests.commands import heeds_ctrl_c
-from tests.web.site import PARAGRAPHS, pdf
 
 PAGE = "<title>Light</title><h1>Merrow</h1><p>Edith Halloran built it.</p>"
 SLOW = "* a\n\n" * 100_000
@@ -48,20 +46,6 @@ def children() -> set[int]:
     """Return the processes of this one that read files."""
     started = psutil.Process().children()
     return {one.pid for one in started if "crag.documents.isolated" in one.cmdline()}
-
-
-def test_a_page_is_drawn_and_files_are_read_by_the_same_process(
-    reader: IsolatedReader, page: Path, tmp_path: Path
-) -> None:
-    mill = tmp_path / "mill.pdf"
-    mill.write_bytes(pdf())
-    png, marked = reader.picture(mill, 1, [PARAGRAPHS[0]])
-    assert (png[:4], 0 < marked < 1) == (b"\x89PNG", True)
-    (process,) = children()
-    with pytest.raises(ContentError, match="page 2 of 1 does not exist"):
-        reader.picture(mill, 2, [])
-    assert reason(reader, page.rename(tmp_path / "none.docx"))
-    assert children() == {process}
 
 
 def test_what_is_read_is_what_the_loaders_read(reader: IsolatedReader, tmp_path: Path) -> None:

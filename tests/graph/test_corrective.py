@@ -4,8 +4,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 
-from crag.errors import CragError, SettingsError
+from crag.errors import CragError
 from crag.graph import build_crag
 from crag.parts import Parts
 from crag.state import strips_of_kind
@@ -88,24 +89,6 @@ async def test_tokens_stream_in_messages_mode(make_parts: Any) -> None:
     assert [text for text in tokens(awaited, "generate") if text] == expected
 
 
-def test_a_wrong_setting_is_refused_before_the_run(make_parts: Any) -> None:
-    parts = make_parts()
-    with pytest.raises(SettingsError, match="equal to 1"):
-        build_crag(parts).invoke(QUESTION, context={"k": 0})
-    with pytest.raises(SettingsError, match="colour"):
-        build_crag(parts).invoke(QUESTION, context={"colour": "red"})
-    assert parts.retriever.questions == []
-
-
-def test_without_a_searcher_incorrect_abstains_and_spends_no_call(make_parts: Any) -> None:
-    parts = make_parts(INCORRECT, searcher=None)
-    state = build_crag(parts).invoke(QUESTION)
-    assert state["outcome"] == "not_found"
-    assert state["answer"] == "I could not find this in the documents."
-    assert [entry["kind"] for entry in state["events"]] == ["search_unavailable", "abstained"]
-    assert parts.model.prompts == []
-
-
 def test_what_is_checked_is_every_part(make_parts: Any) -> None:
     parts = make_parts()
     for field in fields(Parts):
@@ -118,3 +101,14 @@ def test_one_part_is_no_graph() -> None:
     retriever: Any = FakeRetriever()
     with pytest.raises(CragError, match=r"takes Parts\(retriever=….*no FakeRetriever"):
         build_crag(retriever)
+
+
+def test_names_are_those_of_the_question_as_it_is_read(make_parts: Any) -> None:
+    text = "Kubernetes starts what fails again. It waits ten seconds before the first restart."
+    said = "It waits ten seconds before the first restart [1]."
+    retriever = FakeRetriever(documents=[Document(text)])
+    parts = make_parts(retriever=retriever, model=FakeChatModel(replies=[said]))
+    asked = {"question": "How long does Kuberntes wait before the first restart?"}
+    state = build_crag(parts).invoke(asked)
+    assert state["answer"] == said
+    assert "uncited_answer" not in [entry["kind"] for entry in state["events"]]

@@ -4,7 +4,6 @@ import operator
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
 from crag.correction.provenance import offered_document
@@ -109,16 +108,3 @@ def test_where_there_is_nothing_to_read_it_abstains_unless_allowed(
     assert (state["answer"], state["citations"]) == (OWN, [])
     assert kinds(state)[-1] == "own_knowledge"
     assert "no passage was of use" in state["events"][-1]["detail"]
-
-
-@pytest.mark.parametrize("form", ["short", "long"])
-def test_each_question_of_a_thread_is_decided_anew(form: Any) -> None:
-    backend = FakeReflection(goes_on)
-    graph = StateGraph(Mine, context_schema=Settings)
-    graph.add_node("reflect", build_reflect(backend))
-    graph.add_edge(START, "reflect")
-    compiled = graph.compile(checkpointer=InMemorySaver())
-    given: Any = {**QUESTION, "reflection": {"passages": OFFERED}}
-    for questions in (1, 2):
-        compiled.invoke(given, {"configurable": {"thread_id": "1"}}, context=Settings(form=form))
-        assert len([prefix for prefix in backend.decided if not prefix.answered]) == questions

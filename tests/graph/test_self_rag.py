@@ -4,17 +4,14 @@ from typing import Any
 
 import pytest
 
-from crag.parts import Candidate, Passage, Prefix
-from crag.reflection.testing import fake_candidate, fake_decision
+from crag.reflection.testing import fake_decision
 from tests.graph.reflective import (
     QUESTION,
-    WAYS,
     build_self_crag,
     build_self_rag,
     goes_on,
     kinds,
     reflecting,
-    state_by,
     steps,
 )
 
@@ -77,31 +74,6 @@ def test_the_long_form_shows_and_costs_its_rounds(
     assert steps(build_self_rag(parts), form="long", **settings) == order
     state = build_self_rag(parts).invoke(QUESTION, context={"form": "long", **settings})
     assert state["usage"] == {"llm_calls": calls}
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("build", [build_self_rag, build_self_crag])
-async def test_a_later_segment_may_retrieve_where_the_first_did_not(
-    make_parts: Any, way: str, build: Any
-) -> None:
-    def turns(prefix: Prefix, passage: Passage | None) -> Candidate:
-        if passage is not None:
-            return goes_on(Prefix(""), passage)
-        ending: Any = "end" if prefix.answered else "retrieve"
-        text = "Nothing more." if prefix.answered else "Let me see."
-        return fake_candidate(text, relevance=None, support=None, utility=None, ending=ending)
-
-    parts = reflecting(make_parts, turns, decisions={"": fake_decision(0.1)})
-    state = await state_by(way, build(parts), form="long", max_depth=2)
-    assert kinds(state)[-1] == "own_knowledge"
-    assert "0.100 is not above 0.2" in state["events"][-1]["detail"]
-    if build is build_self_rag:
-        assert parts.retriever.questions == [QUESTION["question"]]
-        assert state["answer"].startswith("Let me see. Ada Lovelace wrote the first")
-        assert len(state["citations"]) == 1
-    else:  # What prepares its knowledge has no other place to look.
-        assert parts.retriever.questions == []
-        assert state["answer"] == "Let me see. Nothing more."
 
 
 @pytest.mark.parametrize("build", [build_self_rag, build_self_crag])

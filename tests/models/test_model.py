@@ -1,11 +1,9 @@
 """One input a run: nothing depends on what stands beside it, in threads, forks and zip files."""
 
-import os
 import shutil
 import subprocess
 import sys
 import time
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -105,34 +103,6 @@ def test_a_process_that_forks_while_another_thread_computes_finds_its_models_who
     command = [sys.executable, "-c", FORKS]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert (done.stdout, done.stderr) == ("0\n" * 4, "")
-
-
-ZIPPED = """
-from crag.evaluators.reader import packaged_reader
-from crag.models.encoder import packaged_encoder
-import crag
-assert ".zip" in crag.__file__, crag.__file__
-packaged_encoder().verify()
-print(len(packaged_encoder().embed_query("a")), packaged_reader().score("Why?", [""]))
-print(-1 < packaged_reader().score("Why?", ["Because."])[0] < 1)
-"""
-
-
-def test_models_are_read_from_a_zipped_package(tmp_path: Path) -> None:
-    archive = tmp_path / "installed.zip"
-    package = Path(crag.__file__).parent
-    with zipfile.ZipFile(archive, "w") as written:
-        for folder, folders, names in os.walk(package, followlinks=True):
-            folders[:] = [one for one in folders if one not in {"__pycache__", "static", "papers"}]
-            for name in names:
-                path = Path(folder, name)
-                written.write(path, Path("crag", path.relative_to(package)))
-    environment = {"PYTHONPATH": str(archive), "PATH": os.environ["PATH"]}
-    code = f"import sys; sys.path.insert(0, {str(archive)!r})\n{ZIPPED}"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
-    )
-    assert (done.stdout, done.stderr) == ("384 [-1.0]\nTrue\n", "")
 
 
 @pytest.mark.parametrize("name", [MODEL, TOKENIZER])

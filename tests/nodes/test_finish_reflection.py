@@ -68,26 +68,6 @@ def test_a_short_answer_cites_its_passage() -> None:
     assert (update["outcome"], update["events"]) == ("answered", [])
 
 
-def test_a_long_answer_cites_strips_in_the_order_they_are_used() -> None:
-    given = state(
-        "She was English [1]. The engine was steam [2]. It was Ada [1].",
-        passages=[
-            passage("x", "It was Ada.", "She was English."),
-            passage("y"),
-            passage("z", "The engine ran on steam."),
-        ],
-    )
-    given["reflection"]["cited"] = [0, 2]
-    given["reflection"]["critiques"] = [critique(0), critique(2, segment=1), critique(0, segment=2)]
-    update = concluded(given, form="long")
-    assert update["answer"] == "She was English [1]. The engine was steam [2]. It was Ada [3]."
-    assert [(entry["number"], entry["text"]) for entry in update["citations"]] == [
-        (1, "She was English."),
-        (2, "The engine ran on steam."),
-        (3, "It was Ada."),
-    ]
-
-
 @pytest.mark.parametrize("task", ["default", "popqa"])
 @pytest.mark.parametrize(
     ("shares", "said"),

@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.vectorstores import InMemoryVectorStore
 
 from crag.nodes.retrieve import Retrieve
 from crag.papers.settings import PaperSettings
@@ -38,13 +36,6 @@ def test_copies_of_a_text_stand_once_with_all_their_places() -> None:
     ]
     also = [{"source": f"{n}.md", "position": ""} for n in range(1, 9)]
     assert found[0].metadata["also"] == also
-
-
-def test_a_vector_store_is_asked_for_k() -> None:
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents(MANY)
-    update = Retrieve(store.as_retriever(search_kwargs={"k": 2})).run(ASKED, Settings(k=7))
-    assert len(update["documents"]) == 7
 
 
 @pytest.mark.parametrize(

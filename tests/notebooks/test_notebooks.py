@@ -1,6 +1,5 @@
 """The notebooks run offline, show what is committed, and hold nothing of the machine."""
 
-import ast
 import os
 import re
 import subprocess
@@ -9,13 +8,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat import NotebookNode
 
 from tests.notebooks.comparing import differences, shown
 from tests.notebooks.executing import FOLDER, NOTEBOOKS, ROOT, read
 
-OWN_PARTS = {"bring_your_own"}
-"""The notebooks whose subject is code of the reader's own."""
 MACHINE = re.compile(r"(?<![\w.:/])/(?:home|root|tmp|usr|opt|work|Users|var)/|0x[0-9a-f]{6,}")
 """Paths and addresses of objects."""
 BY_NAME = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -57,14 +53,6 @@ def written(folder: Path, *sources: str) -> Path:
     return path
 
 
-def outputs(notebook: NotebookNode) -> list[NotebookNode]:
-    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
-
-
-def code(notebook: NotebookNode) -> list[NotebookNode]:
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
 def test_there_are_six_and_the_readme_tells_of_each() -> None:
     told = (FOLDER / "README.md").read_text("utf-8")
     assert len(NOTEBOOKS) == 6
@@ -81,18 +69,6 @@ def test_a_notebook_shows_what_is_committed(path: Path, executed: Path) -> None:
 
 
 @BY_NAME
-def test_committed_outputs_are_those_of_one_whole_run(path: Path) -> None:
-    notebook = read(path)
-    nbformat.validate(notebook)
-    cells = code(notebook)
-    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    kinds = {output.output_type for output in outputs(notebook)}
-    assert kinds <= {"execute_result", "stream", "display_data"}
-    warnings = [output.text for output in outputs(notebook) if output.get("name") == "stderr"]
-    assert warnings == []
-
-
-@BY_NAME
 def test_nothing_of_the_machine_is_committed(path: Path) -> None:
     notebook = read(path)
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
@@ -100,35 +76,6 @@ def test_nothing_of_the_machine_is_committed(path: Path) -> None:
     assert [cell.metadata for cell in notebook.cells if cell.metadata] == []
     found = [(place, MACHINE.findall(text)) for place, text in shown(notebook)]
     assert [(place, matches) for place, matches in found if matches] == []
-
-
-@BY_NAME
-def test_cells_have_names_and_pictures_have_words(path: Path) -> None:
-    notebook = read(path)
-    stem = path.stem.replace("_", "-")
-    numbers = [cell.id.removeprefix(f"{stem}-") for cell in notebook.cells]
-    assert numbers == [f"{number:02d}" for number in range(1, len(numbers) + 1)]
-    pictures = [one for one in outputs(notebook) if "image/png" in one.get("data", {})]
-    assert [one for one in pictures if not one.metadata["image/png"]["alt"]] == []
-
-
-@BY_NAME
-def test_notebooks_import_the_logic(path: Path) -> None:
-    trees = [
-        compile(cell.source, path, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        for cell in code(read(path))
-    ]
-    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    defined = [node for tree in trees for node in ast.walk(tree) if isinstance(node, definitions)]
-    assert bool(defined) is (path.stem in OWN_PARTS)
-
-
-@BY_NAME
-def test_links_lead_somewhere(path: Path) -> None:
-    prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
-    links = re.findall(r"\]\(([^)#]+)\)", prose)
-    assert links
-    assert [link for link in links if not (FOLDER / link).exists()] == []
 
 
 @pytest.mark.nightly

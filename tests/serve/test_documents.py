@@ -144,9 +144,6 @@ def test_of_two_uploads_at_once_file_and_index_are_of_one(library: Library) -> N
     assert library.index.count() == 1
 
 
-CONTENT = {"Content-Type": "application/octet-stream"}
-
-
 def test_pages_of_a_pdf_are_drawn_over_http(client: httpx.Client) -> None:
     note = client.put("/api/documents/ada.md", content=ADA).json()["path"]
     path = client.put("/api/documents/mill.pdf", content=pdf()).json()["path"]
@@ -180,20 +177,6 @@ def test_another_machine_has_the_documents_with_the_token_alone(tmp_path: Path) 
     app = create(environment, ServeSettings(), graphs())
     with TestClient(app, "http://localhost:2024", client=bridge) as outside:
         assert outside.get("/api/documents").status_code == 403
-
-
-def test_every_user_sees_the_documents_and_editors_change_them(
-    ada: httpx.Client, bob: httpx.Client
-) -> None:
-    path = ada.put("/api/documents/ada.md", content=ADA, headers=CONTENT).json()["path"]
-    for user, edits in ((ada, True), (bob, False)):
-        told = user.get("/api/documents").json()
-        assert (told["uploads"], told["edits"]) == (edits, edits)
-        assert user.get("/api/documents/source", params={"source": path}).status_code == 200
-    refused = bob.put("/api/documents/ada.md", content=ADA)
-    assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
-    assert bob.delete("/api/documents", params={"path": path}).status_code == 403
-    assert ada.delete("/api/documents", params={"path": path}).json() == {}
 
 
 def chunk(section: str, source: str = "/d/a.md") -> dict[str, str]:

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "remote_graph.py"
 STUDIO, QUESTION = "https://smith.langchain.com", "How long is green tea brewed?"
-INCORRECT = {"upper": 100, "lower": 99}
 TOKEN = "the-token-of-this-server"  # noqa: S105 - of this test
 
 
@@ -133,17 +132,6 @@ def test_studio_finds_graphs_settings_threads_and_time_travel(url: str) -> None:
             context={"upper": 100, "lower": 100},
         )  # fmt: skip
         assert again["action"] == "incorrect"
-
-
-def test_a_run_waits_for_a_human_and_goes_on(url: str) -> None:
-    settings: Any = {**INCORRECT, "confirm_web": True}
-    with get_sync_client(url=url) as client:
-        thread = client.threads.create()["thread_id"]
-        asked = {"question": QUESTION}
-        waiting: Any = client.runs.wait(thread, "crag", input=asked, context=settings)
-        assert waiting["__interrupt__"][0]["value"]["query"]
-        done: Any = client.runs.wait(thread, "crag", command={"resume": "refuse"}, context=settings)
-        assert "search_refused" in {event["kind"] for event in done["events"]}
 
 
 async def test_a_remote_graph_is_a_tool_and_streams_its_steps(remote: RemoteGraph) -> None:

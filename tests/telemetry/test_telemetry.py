@@ -4,11 +4,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from crag.telemetry import start
-from tests.telemetry.receiver import Receiver, receiving
+from tests.loopback import Loopback, started
 
 RUNS = """
 from langchain_core.documents import Document
@@ -36,9 +41,28 @@ as_tool(graph(0.9, Broken(documents=[]))).invoke({"question": "SECRETQUESTION wh
 """
 
 
+class Receiver(Loopback):
+    """What a collector gets over HTTP."""
+
+    @staticmethod
+    def parse(body: bytes) -> dict[str, Any]:
+        return {"body": body}
+
+    def spans_and_metrics(self) -> tuple[list[Any], list[Any]]:
+        spans, metrics = list[Any](), list[Any]()
+        for sent in self.requests:
+            if sent["path"] == "/v1/traces":
+                for told in ExportTraceServiceRequest.FromString(sent["body"]).resource_spans:
+                    spans += [span for scope in told.scope_spans for span in scope.spans]
+            else:
+                for one in ExportMetricsServiceRequest.FromString(sent["body"]).resource_metrics:
+                    metrics += [metric for scope in one.scope_metrics for metric in scope.metrics]
+        return spans, metrics
+
+
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as found:
+    with started(Receiver({})) as found:
         yield found
 
 
@@ -55,18 +79,18 @@ def test_spans_and_counter_say_what_happened_and_no_text(receiver: Receiver) -> 
         RUNS, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url,
         OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20of-the-test",
     )  # fmt: skip
-    assert b"SECRET" not in b"".join(receiver.bodies)
-    assert receiver.authorization == {"Bearer of-the-test"}
-    assert {one["service.name"] for one in receiver.resources} == {"crag"}
-    roots = [one.name for one in receiver.spans if not one.parent_span_id]
+    assert b"SECRET" not in b"".join(sent["body"] for sent in receiver.requests)
+    assert {sent["authorization"] for sent in receiver.requests} == {"Bearer of-the-test"}
+    assert all(b"service.name\x12\x06\n\x04crag" in sent["body"] for sent in receiver.requests)
+    spans, (counter,) = receiver.spans_and_metrics()
+    roots = [one.name for one in spans if not one.parent_span_id]
     assert roots == ["crag", "crag", "ask_crag"]
-    names = {one.name for one in receiver.spans}
+    names = {one.name for one in spans}
     assert names >= {"retrieve", "grade", "FakeChatModel", "FakeRetriever"}
-    (failed,) = (one for one in receiver.spans if one.name == "Broken")
+    (failed,) = (one for one in spans if one.name == "Broken")
     (event,) = failed.events
     told = {one.key: one.value.string_value for one in event.attributes}
     assert (failed.status.code, told) == (2, {"exception.type": "ValueError"})
-    (counter,) = receiver.metrics
     assert counter.name == "crag.questions"
     counted = [
         {one.key: one.value.string_value for one in point.attributes} | {"": point.as_int}
@@ -94,7 +118,7 @@ def test_nothing_is_watched_off_or_where_the_program_has_a_provider(
 ) -> None:
     address = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url} if before or variables else {}
     ran(f"{before}{RUNS}", **address, **variables)
-    assert receiver.bodies == []
+    assert receiver.requests == []
 
 
 def test_a_missing_package_is_told(

@@ -21,6 +21,8 @@ class CompletionsServer(Loopback):
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
         self.most_listed: int | None = None
         """Log-probabilities listed for each token, whatever is asked; None: as many as asked."""
+        self.is_llama_cpp = False
+        """Whether it writes as llama.cpp's own server does, recorded from that."""
         self.reply: Any = None
         """What a completion gets instead of the model's: a JSON value or bytes, or a status."""
 
@@ -30,10 +32,10 @@ class CompletionsServer(Loopback):
 
     def _answer(self, asked: dict[str, Any]) -> Any:
         if "prompt" not in asked:
-            return 404, {}
+            return {"eos_token": self.tokenizer.eos_token} if self.is_llama_cpp else (404, {})
         if "max_tokens" not in asked:
             ids = self.tokenizer.encode(asked["prompt"], add_special_tokens=False)
-            return {"count": len(ids), "tokens": ids}
+            return {"tokens": ids}
         if isinstance(self.reply, int):
             return self.reply, {}
         return self._completions(asked) if self.reply is None else self.reply
@@ -67,6 +69,14 @@ class CompletionsServer(Loopback):
             row = {self._name(i, asked): float(logs[place - 1, i]) for i in [ids[place], *listed]}
             tops.append(dict(list(row.items())[: max(most, 1)]))
             own.append(float(logs[place - 1, ids[place]]))
+        if self.is_llama_cpp:
+            return {"content": [
+                {"id": ids[first + at], "logprob": own[at], "top_logprobs": [
+                    {"id": int(name.removeprefix("token_id:")), "logprob": probability}
+                    for name, probability in (top or {}).items()
+                ]}
+                for at, top in enumerate(tops)
+            ]}  # fmt: skip
         names = [self._name(i, asked) for i in ids[first:]]
         offsets = [0] * len(names)
         return {

@@ -11,7 +11,7 @@ from crag.parts import Candidate, SegmentLimits, continuations
 from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection.spending import counting, total
-from crag.reflection_tokens import NO_RETRIEVAL, RELEVANT, RETRIEVE, TOKENS
+from crag.reflection_tokens import NO_RETRIEVAL, PAD, RELEVANT, RETRIEVE, TOKENS
 from tests.loopback import serving
 from tests.reflection.backends.completions_server import CompletionsServer, completing
 from tests.reflection.backends.tiny_llama import (
@@ -21,7 +21,6 @@ from tests.reflection.backends.tiny_llama import (
     passage,
     question,
     tokenizer,
-    untrained,
 )
 
 SHORT = SegmentLimits(24)
@@ -47,7 +46,7 @@ def running() -> Iterator[CompletionsServer]:
 @pytest.fixture
 def server(running: CompletionsServer) -> CompletionsServer:
     running.requests.clear()
-    running.most_listed, running.reply = None, None
+    running.most_listed, running.reply, running.is_llama_cpp = None, None, False
     return running
 
 
@@ -91,6 +90,12 @@ def test_it_gives_the_numbers_of_the_same_model_in_this_process(
     assert any(forced) != limits.is_draft
 
 
+def test_the_form_of_llama_cpp_is_read_alike(server: CompletionsServer) -> None:
+    expected = client(server.url, top=ALL).candidates(mixed(), SHORT)
+    server.is_llama_cpp = True
+    same(client(server.url, top=ALL).candidates(mixed(), SHORT), expected)
+
+
 def test_what_is_asked(server: CompletionsServer) -> None:
     remote = client(server.url)
     with counting() as spending:
@@ -129,11 +134,15 @@ def test_members_that_are_not_listed_are_absent(
         client(server.url).decide([question("kettle")])
 
 
-@pytest.mark.parametrize("added", [(), TOKENS[:-1]], ids=["none", "all but one"])
-def test_a_model_without_the_tokens(tmp_path: Path, added: tuple[str, ...]) -> None:
-    without = tokenizer(added)
+@pytest.mark.parametrize("lacking", [TOKENS, TOKENS[-1:]], ids=["all", "one"])
+def test_a_model_without_the_tokens(tmp_path: Path, lacking: tuple[str, ...]) -> None:
+    from transformers import AutoModelForCausalLM
+
+    without = tokenizer([*lacking, PAD])
     without.save_pretrained(tmp_path)
-    untrained(len(without)).save_pretrained(tmp_path)
+    model: Any = AutoModelForCausalLM.from_pretrained(TINY_LLAMA)
+    model.resize_token_embeddings(len(without))
+    model.save_pretrained(tmp_path)
     local = TransformersReflection(tmp_path, tokens_required=False)
     limits = SegmentLimits(8, whole_answer=True)
     with completing(tmp_path) as server:
@@ -141,8 +150,7 @@ def test_a_model_without_the_tokens(tmp_path: Path, added: tuple[str, ...]) -> N
             client(server.url).load()
         remote = client(server.url, tokens_required=False, top=ALL)
         same(remote.candidates(KETTLE, limits), local.candidates(KETTLE, limits))
-    missing = len(TOKENS) - len(added)
-    assert f"lacks {missing} of 15 reflection tokens" in remote.approximation
+    assert f"lacks {len(lacking)} of 15 reflection tokens" in remote.approximation
 
 
 def completion(**changed: Any) -> dict[str, Any]:
