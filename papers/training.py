@@ -5,6 +5,7 @@ import logging
 import math
 import random
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,18 +108,6 @@ class Visits:
         return self.made(self.order[place], place)
 
 
-def steady(recipe: Any, steps: int) -> dict[str, Any]:
-    """Return the arguments of a learning rate that rises, stays and falls."""
-    return {
-        "warmup_steps": min(recipe.warmup_steps, steps // 2),
-        "lr_scheduler_type": "warmup_stable_decay",
-        "lr_scheduler_kwargs": {
-            "num_decay_steps": max(1, round(recipe.decay * steps)),
-            "decay_type": "linear",
-        },
-    }
-
-
 def run_training(  # noqa: PLR0913 - what a run is
     recipe: TrainingRecipe,
     model: Any,
@@ -130,7 +119,6 @@ def run_training(  # noqa: PLR0913 - what a run is
     steps: int,
     may_change: frozenset[str] = frozenset({"save_steps"}),
     loss: Any = None,
-    quiet: bool = False,
     **arguments: Any,
 ) -> "Trainer":
     """Train `model` in place, or go on where an interrupted run of the same kind stopped.
@@ -162,7 +150,7 @@ def run_training(  # noqa: PLR0913 - what a run is
         "dataloader_pin_memory": has_gpu,
         "remove_unused_columns": False,
         "report_to": [],
-        "disable_tqdm": quiet,
+        "disable_tqdm": not sys.stderr.isatty(),
     }
     points = [one.parent for one in work.glob("checkpoint-*/trainer_state.json")]  # Written last.
     last = max(points, key=lambda point: int(point.name.rpartition("-")[2]), default=None)

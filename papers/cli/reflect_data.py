@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crag.cli.options import JsonOption
-from crag.cli.terminal import assigned, environment, print_json, safe, say
+from crag.cli.terminal import assigned, environment, print_json
 from crag.errors import SettingsError, TrainingError
 from crag.papers.cli.command import (
     ConcurrencyOption,
@@ -63,7 +62,6 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
             help="passages, keep_without_retrieval, irrelevant, unsupported, seed.",
         ),
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Insert passages and the critic's tokens into outputs (Alg. 2)."""
     from crag.papers.loading.records import read_records, write_records
@@ -83,15 +81,13 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise TrainingError(message)
     write_records(output, made.records)
     shares = dict(records.label_shares(made.records))
-    told_of = {"records": len(made.records), "tokens": shares, "rejected": made.rejected}
-    _show(output, told_of, as_json=as_json)
+    print_json({"records": len(made.records), "tokens": shares, "rejected": made.rejected})
 
 
 def _judge(critic: Path | None, truth: list[Path]) -> "Judging":
     """Return the critic, or else what knows the truth of the files the pairs were made from."""
     from crag.papers.self_rag.critic import load_critic
-    from crag.papers.self_rag.truth_critic import TruthCritic
-    from crag.papers.self_rag.truths import read_truths
+    from crag.papers.self_rag.truths import TruthCritic, read_truths
 
     if critic is not None:
         return load_critic(critic)
@@ -135,7 +131,6 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         bool, typer.Option("--chat", help="Let the chat model label the cases, not the rules.")
     ] = False,
     concurrency: ConcurrencyOption = 8,
-    as_json: JsonOption = False,
 ) -> None:
     """Make labelled cases for a critic, by rule or with your chat model."""
     from crag.papers.loading.records import write_records
@@ -160,8 +155,7 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         kind: {label: counts[kind, label] for label in of_kind if counts[kind, label]}
         for kind, of_kind in LABELS.items()
     }
-    told = {"cases": len(cases), "labels": labels, "in_development": leaks} | told
-    _show(output, told, as_json=as_json)
+    print_json({"cases": len(cases), "labels": labels, "in_development": leaks} | told)
 
 
 def _limits(most: Mapping[str, object]) -> Mapping[Any, int]:
@@ -221,7 +215,6 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = 0.0,
     sentences: Annotated[int, typer.Option(min=1, help="Most sentences of an output.")] = 1,
     seed: SeedOption = 0,
-    as_json: JsonOption = False,
 ) -> None:
     """Make pairs of instruction and output from questions whose truth is known."""
     from crag.papers.loading.records import write_records
@@ -236,21 +229,4 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise TrainingError("no question is left: all of them are in the development data too")
     write_records(output, pairs)
     made = dict(Counter(one.dataset_name for one in pairs))
-    _show(output, {"pairs": len(pairs), "kinds": made, "in_development": leaks}, as_json=as_json)
-
-
-def _show(output: Path, told: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print what was made, by name; counts within counts are told in a line each."""
-    if as_json:
-        print_json({"output": str(output), **told})
-        return
-    for name, value in told.items():
-        words = name.replace("_", " ")
-        if not isinstance(value, Mapping):
-            say(f"{words}: {value:,}")
-            continue
-        for one, counts in value.items():
-            inner = counts if isinstance(counts, Mapping) else {"": counts}
-            for label, number in inner.items():
-                say(f"{words}: {number:,} {safe(f'{one} {label}'.strip())}")
-    say(f"Written to {safe(output)}.")
+    print_json({"pairs": len(pairs), "kinds": made, "in_development": leaks})

@@ -1,4 +1,4 @@
-"""`crag train`: evaluators, readers, encoders, and the critic and generator of Self-RAG."""
+"""`crag train`: evaluators, readers, and the critic and generator of Self-RAG."""
 
 import os
 from collections import Counter
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from pydantic import BaseModel
 
-from crag.cli.options import JsonOption
-from crag.cli.terminal import assigned, print_json, safe, say
+from crag.cli.terminal import assigned, safe, say
 from crag.papers.cli.command import (
     CasesArgument,
     DevelopmentOption,
@@ -31,8 +30,12 @@ from crag.plain import counted
 
 if TYPE_CHECKING:
     from crag.models.model_card import DataFile, ModelCard
-    from crag.papers.self_rag.language_model import LanguageModel, TokenText
-    from crag.papers.self_rag.language_recipe import LanguageModelCard, LanguageRecipe
+    from crag.papers.self_rag.language_model import (
+        LanguageModel,
+        LanguageModelCard,
+        LanguageRecipe,
+        TokenText,
+    )
 
 group = group_of_commands("Train an evaluator, or the critic and generator of Self-RAG.")
 READ_LENGTH = 320
@@ -56,7 +59,6 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = "default",
     settings: RecipeSettings = None,
     labels: LabelsOption = "auto",
-    as_json: JsonOption = False,
 ) -> None:
     """Train an evaluator on your labelled data; run it again to resume.
 
@@ -76,15 +78,14 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     else:
         pairs, held_out["held out"] = labelled.held_out(pairs, share, recipe.seed)
     labelled.check_classes(pairs)
-    if not as_json:
-        relevant = sum(pair.positive for pair in pairs)
-        say(f"{counted(len(pairs), 'pair')}, {relevant:,} of them relevant", stderr=True)
-    trainee = train(recipe, pairs, output, quiet=as_json)
+    relevant = sum(pair.positive for pair in pairs)
+    say(f"{counted(len(pairs), 'pair')}, {relevant:,} of them relevant", stderr=True)
+    trainee = train(recipe, pairs, output)
     files = [labelled.describe(path, part) for path, part in read.items()]
     card = _card(trainee.kind, recipe.base, recipe, files, max_length=recipe.max_length)
     save_model(trainee.model, trainee.tokenizer, output, card)
     card = _measured(card, output, {name: part for name, part in held_out.items() if part})
-    _finish(card, output, _to_calibrate(output), as_json=as_json)
+    _finish(card, output, _to_calibrate(output))
 
 
 @command(group, "crag train critic critic.jsonl --output models/critic", extra="train")
@@ -95,15 +96,13 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     share: HeldOutOption = 0.1,
     recipe: RecipeOption = None,
     settings: RecipeSettings = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Train a critic of Self-RAG on labelled cases; run it again to resume."""
     from crag.errors import TrainingError
     from crag.papers.loading.records import read_records
     from crag.papers.self_rag.critic import agreement, critic_texts, load_critic
     from crag.papers.self_rag.critique_cases import LabelledCase, held_out
-    from crag.papers.self_rag.language_model import load_base
-    from crag.papers.self_rag.language_recipe import language_card, language_recipe
+    from crag.papers.self_rag.language_model import language_card, language_recipe, load_base
 
     chosen = language_recipe("critic", recipe, assigned(settings))
     read = {path: read_records(path, LabelledCase) for path in data}
@@ -120,7 +119,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     texts, too_long = critic_texts(base.tokenizer, kept, chosen.max_length)
     left_out = {"in the development data": len(cases) - len(kept), "too long": too_long}
     card = language_card("critic", chosen, {path: len(part) for path, part in read.items()})
-    card = _train_language(base, chosen, texts, output, card, left_out, quiet=as_json)
+    card = _train_language(base, chosen, texts, output, card, left_out)
     if unseen:
         found = agreement(unseen, load_critic(output).labels(unseen))
         metrics = {
@@ -129,7 +128,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
         }
         card = card.model_copy(update={"metrics": card.metrics | metrics})
     following = f"Next, make a generator's data:\n  crag reflect-data DATA --critic {output}"
-    _finish(card, output, following, as_json=as_json)
+    _finish(card, output, following)
 
 
 @command(group, "crag train generator records.jsonl --output models/self-rag", extra="train")
@@ -138,12 +137,10 @@ def generator(
     output: ModelFolder,
     recipe: RecipeOption = None,
     settings: RecipeSettings = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Train a generator of Self-RAG on critiqued records; run it again to resume."""
     from crag.papers.self_rag.generator_data import read_reflective
-    from crag.papers.self_rag.language_model import load_base
-    from crag.papers.self_rag.language_recipe import language_card, language_recipe
+    from crag.papers.self_rag.language_model import language_card, language_recipe, load_base
     from crag.papers.self_rag.reflective_text import reflective_texts
 
     chosen = language_recipe("generator", recipe, assigned(settings))
@@ -153,9 +150,9 @@ def generator(
     texts = reflective_texts(base.tokenizer, records, chosen)
     left_out = {"instruction too long": len(records) - len(texts)}
     card = language_card("generator", chosen, {path: len(part) for path, part in read.items()})
-    card = _train_language(base, chosen, texts, output, card, left_out, quiet=as_json)
+    card = _train_language(base, chosen, texts, output, card, left_out)
     following = f"Next, use it:\n  CRAG_REFLECTION={output} crag ask QUESTION --method self-rag"
-    _finish(card, output, following, as_json=as_json)
+    _finish(card, output, following)
 
 
 @command(
@@ -164,7 +161,7 @@ def generator(
     "crag train reader rows.jsonl --output my-reader --set start=reader --set start_share=0.5",
     extra="train",
 )
-def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
+def reader(
     data: Annotated[Path, typer.Argument(help="Rows of crag train reader-data (JSONL).")],
     output: ModelFolder,
     development: DevelopmentOption = None,
@@ -172,7 +169,6 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
         int, typer.Option(min=2, help="Rows kept out of training, to fit the grade to.")
     ] = 1400,
     settings: RecipeSettings = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Train a reader, the default evaluator, on rows; run it again to resume."""
     from crag.models.reading_model import GRADE, ReaderModel
@@ -190,7 +186,7 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
         steps = max(1, (len(rows) - graded) // recipe.batch_size)
         recipe = recipe.model_copy(update={"steps": steps})
     unseen = readers.unseen(rows, recipe, graded)
-    trained = readers.train_reader(recipe, rows, output, quiet=as_json)
+    trained = readers.train_reader(recipe, rows, output)
     rarity = readers.save_reader(trained, rows, output)
     grade = readers.fit_grade(ReaderModel(output, READ_LENGTH), unseen)
     readers.save_grade(grade, rarity, output)
@@ -199,48 +195,7 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
     card = _card("reader", recipe.start, recipe, files, max_length=READ_LENGTH, files=hashes)
     write_card(output, card)
     sets = {path.stem: read_pairs(path) for path in development or ()}
-    _finish(_measured(card, output, sets), output, _to_calibrate(output), as_json=as_json)
-
-
-@command(
-    group,
-    "crag train encoder questions.jsonl --output my-encoder --set batch_size=64",
-    extra="train",
-)
-def encoder(
-    data: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Questions and texts that answer them, or rows of reader-data (JSONL)."
-        ),
-    ],
-    output: ModelFolder,
-    settings: RecipeSettings = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Train the sentence encoder on questions and what answers them; run it again to resume."""
-    from crag.models.encoder import MAX_LENGTH, SentenceEncoder, packaged_encoder
-    from crag.papers.reader import encoder as encoders
-    from crag.papers.reader.onnx_export import hashes_of
-    from crag.papers.saving import write_card
-    from crag.papers.training import valid_recipe
-
-    recipe = valid_recipe(encoders.EncoderRecipe, assigned(settings))
-    read = {path: encoders.read_encoder_pairs(path) for path in data}
-    pairs = [pair for part in read.values() for pair in part]
-    learned, unseen = encoders.split_off(pairs, recipe.held_out, recipe.seed)
-    trained = encoders.train_encoder(recipe, learned, output, quiet=as_json)
-    encoders.save_encoder(trained, output)
-    files = [_described(path, len(part), len(part)) for path, part in read.items()]
-    hashes = hashes_of(output)
-    card = _card("encoder", recipe.start, recipe, files, max_length=MAX_LENGTH, files=hashes)
-    write_card(output, card)
-    if unseen:
-        both = {"packaged": packaged_encoder(), "recall_at_5": SentenceEncoder(output)}
-        found = {name: encoders.recall(one, unseen) for name, one in both.items()}
-        card = card.model_copy(update={"metrics": {"held out": found}})
-    following = f"Next, embed with it:\n  CRAG_EMBEDDING_MODEL={output} crag index DOCUMENTS"
-    _finish(card, output, following, as_json=as_json)
+    _finish(_measured(card, output, sets), output, _to_calibrate(output))
 
 
 @command(
@@ -302,8 +257,6 @@ def _train_language(  # noqa: PLR0913, PLR0917 - what a run is
     output: Path,
     card: "LanguageModelCard",
     left_out: Mapping[str, int],
-    *,
-    quiet: bool,
 ) -> "LanguageModelCard":
     """Train and save with a card, and return the card with the first and the last loss.
 
@@ -313,9 +266,9 @@ def _train_language(  # noqa: PLR0913, PLR0917 - what a run is
     from crag.papers.saving import save_model
     from crag.papers.self_rag.language_model import train_language_model
 
-    if not quiet and os.environ.get("RANK", "0") == "0":
+    if os.environ.get("RANK", "0") == "0":
         say(counted(len(texts), "record"), stderr=True)
-    trained = train_language_model(base, recipe, texts, output, quiet=quiet)
+    trained = train_language_model(base, recipe, texts, output)
     if not trained.is_main:
         raise typer.Exit
     losses = [round(entry["loss"], 4) for entry in trained.history if "loss" in entry]
@@ -332,7 +285,7 @@ def _to_calibrate(output: Path) -> str:
     return f"Next, fit its thresholds:\n  crag calibrate DATA --evaluator {output} --write"
 
 
-def _finish(card: Any, output: Path, following: str, *, as_json: bool) -> None:
+def _finish(card: Any, output: Path, following: str) -> None:
     """Write the card as it is now, remove the checkpoints, and show what came of the run."""
     from crag.papers.saving import outside_faults, write_card
     from crag.papers.training import finish
@@ -341,9 +294,6 @@ def _finish(card: Any, output: Path, following: str, *, as_json: bool) -> None:
         write_card(output, card)
     finish(output)
     plain = card.model_dump(mode="json")
-    if as_json:
-        print_json({"output": str(output), "card": plain})
-        return
     for reason, count in plain.get("left_out", {}).items():
         say(f"left out: {count:,} {safe(reason)}")
     for name, metrics in plain["metrics"].items():

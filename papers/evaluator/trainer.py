@@ -144,7 +144,7 @@ def _freeze_embeddings(model: Any) -> None:
         others.requires_grad_(requires_grad=False)
 
 
-def train(recipe: Recipe, pairs: Sequence[Pair], output: Path, *, quiet: bool = False) -> Trainee:
+def train(recipe: Recipe, pairs: Sequence[Pair], output: Path) -> Trainee:
     """Train with `recipe`, or resume an interrupted run of the same recipe and data.
 
     Raises:
@@ -166,7 +166,7 @@ def train(recipe: Recipe, pairs: Sequence[Pair], output: Path, *, quiet: bool = 
     run_training(
         recipe, trainee.model, Visits(order, example), json.dumps(list(pairs)), output,
         collator=DataCollatorWithPadding(trainee.tokenizer), steps=steps, loss=_loss(recipe),
-        quiet=quiet, gradient_accumulation_steps=recipe.accumulation,
+        gradient_accumulation_steps=recipe.accumulation,
         warmup_steps=round(recipe.warmup * steps), lr_scheduler_type="linear",
     )  # fmt: skip
     return trainee

@@ -82,9 +82,8 @@ def example_of(row: JsonRow, task: TaskName, number: int, log: ReadLog) -> Examp
     """Return the example of a row.
 
     Raises:
-        UnusableRowError: it is of another task, or a field is missing or wrong.
+        UnusableRowError: a field of its task is missing or wrong.
     """
-    _check_task(row, task)
     try:
         read = _Row.model_validate({name: one for name, one in row.items() if one is not None})
     except ValidationError as error:
@@ -118,33 +117,6 @@ def _needed(name: str, value: Any) -> Any:
     if value is None:
         raise UnusableRowError(f"{name}: it is missing")
     return value
-
-
-def _check_task(row: JsonRow, task: TaskName) -> None:
-    """Reject a row that looks like another task; `qa` accepts any open question."""
-    answers = row.get("answers")
-    found: str = "qa"
-    if "choices" in row or "answerKey" in row:
-        found = "arc"
-    elif "qa_pairs" in row:
-        found = "asqa"
-    elif "topic" in row and "cat" in row:
-        found = "biography"
-    elif {"s_wiki_title", "subj", "s_pop"} & row.keys():
-        found = "popqa"
-    elif "claim" in row or (isinstance(answers, list) and answers and _all_verdicts(answers)):
-        found = "pubhealth"
-    elif {"text", "label"} <= row.keys():
-        raise UnusableRowError("it is a labelled pair for training evaluators, not a question")
-    open_ended = found in {"qa", "popqa"} and task in {"qa", "popqa", "triviaqa"}
-    if task == found or (found == "qa" and task in {"pubhealth", "biography"}):
-        return
-    if not open_ended or (found, task) == ("popqa", "triviaqa"):
-        raise UnusableRowError(f"it looks like a row of the task {found!r}, not {task!r}")
-
-
-def _all_verdicts(answers: Sequence[object]) -> bool:
-    return all(str(answer) in _VERDICTS for answer in answers)
 
 
 def _answers(read: _Row) -> tuple[tuple[str, ...], ...]:

@@ -1,1 +1,1 @@
-"""The packaged reader and encoder: the data that they learn from, and their training."""
+"""The packaged reader: the data that it learns from, its training, and its ONNX file."""

@@ -5,9 +5,8 @@ quantised row by row (`onnxruntime.quantization`), what flows between them when 
 are 8-bit numbers with a scale each, and all else stays in 32 bits.
 
 A processor without VNNI adds two products of signed weights in 16 bits and cuts off what does not
-fit, so that results would differ from one processor to another. The weights of an encoder are
-therefore unsigned, and those of a reader have 7 bits, which always fit: they take a fifth less time
-there, and cost a reader nothing, but an encoder two of the 102 questions over documentation.
+fit, so that results would differ from one processor to another. The weights have 7 bits, which
+always fit.
 """
 
 import math
@@ -138,15 +137,6 @@ class _Graph:
         return model
 
 
-def write_encoder(weights: Weights, heads: int, folder: Path) -> None:
-    """Write a sentence encoder, whose ``vector`` is the mean of the states, of length 1."""
-    graph = _Graph(weights)
-    mean = graph.node("ReduceMean", graph.states(heads), graph.whole(0), keepdims=0)
-    graph.node("LpNormalization", mean, outputs=["vector"], axis=-1)
-    width = weights[_WORDS].shape[1]
-    _quantise(graph.written({"vector": [width]}, heads), [], folder, unsigned=True)
-
-
 def write_reader(weights: Weights, heads: int, folder: Path) -> None:
     """Write a reader: ``outputs`` (1, 2) for the passage, ``marks`` (length, 3) for its tokens."""
     graph = _Graph(weights)
@@ -156,8 +146,7 @@ def write_reader(weights: Weights, heads: int, folder: Path) -> None:
     graph.node("Identity", graph.layer(pooled, "outputs"), outputs=["outputs"])
     graph.node("Identity", graph.layer(states, "marks"), outputs=["marks"])
     shapes: dict[str, Sequence[int | str]] = {"outputs": [1, 2], "marks": ["length", 3]}
-    whole = ["pooler.dense", "outputs", "marks"]
-    _quantise(graph.written(shapes, heads), whole, folder, unsigned=False)
+    _quantise(graph.written(shapes, heads), ["pooler.dense", "outputs", "marks"], folder)
 
 
 def hashes_of(folder: Path, *others: str) -> dict[str, str]:
@@ -170,7 +159,7 @@ def layers_of(weights: Weights) -> int:
     return sum(name.endswith("attention.output.dense.bias") for name in weights)
 
 
-def _quantise(model: Any, whole: Sequence[str], folder: Path, *, unsigned: bool) -> None:
+def _quantise(model: Any, whole: Sequence[str], folder: Path) -> None:
     """Write a model with 8-bit weights, but for those layers that are to stay `whole`."""
     import onnx
     from onnxruntime.quantization import (  # type: ignore[import-untyped]
@@ -183,8 +172,7 @@ def _quantise(model: Any, whole: Sequence[str], folder: Path, *, unsigned: bool)
         onnx.save(model, before)
         quantize_dynamic(
             before, written, op_types_to_quantize=["MatMul"], per_channel=True,
-            weight_type=QuantType.QUInt8 if unsigned else QuantType.QInt8,
-            reduce_range=not unsigned, nodes_to_exclude=list(whole),
+            weight_type=QuantType.QInt8, reduce_range=True, nodes_to_exclude=list(whole),
             extra_options={"MatMulConstBOnly": True},
         )  # fmt: skip
 

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +13,23 @@ from pydantic import Field
 from crag.correction.scoring import with_title
 from crag.errors import TrainingError
 from crag.extras import require
+from crag.models.encoder import PACKAGED as ENCODER
 from crag.models.lexical import FEATURES
+from crag.models.model import MODEL
 from crag.models.reading_model import GRADE, SIGNALS, ReaderModel
+from crag.models.reading_model import PACKAGED as READER
+from crag.papers.evaluator.trainer import MODEL as MINILM
 from crag.papers.loading.records import digest_of
-from crag.papers.reader.bases import Base, TuningRecipe, load_base, weights_of
-from crag.papers.reader.onnx_export import write_reader
+from crag.papers.reader.onnx_export import Weights, layers_of, read_weights, write_reader
 from crag.papers.reader.rows import UNKNOWN, ReadingRow, padded, tokenised
 from crag.papers.saving import outside_faults, replacing
-from crag.papers.training import Visits, fixed_order, run_training, steady
+from crag.papers.training import TrainingRecipe, Visits, fixed_order, run_training
 from crag.parts import Passage
+from crag.plain import first_line
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+    from transformers import BertConfig, PreTrainedTokenizerBase
 
 _MAY_CHANGE = frozenset({"steps", "save_steps", "decay", "start_share"})
 """What an interrupted run may go on with another value of."""
@@ -32,11 +38,20 @@ RIGHT_THING, UNSAID = 0.25, 0.8
 """What a passage about the right thing is worth that does not hold the answer, and one of which
 nothing says whether it does."""
 _LEAST = 1e-6
+SHIPPED = {"encoder": ENCODER, "reader": READER}
+"""Names of the models in this package that a run can start from, and their folders."""
 
 
-class ReaderRecipe(TuningRecipe):
+class ReaderRecipe(TrainingRecipe):
     """The settings of one run; the defaults are those of the shipped reader."""
 
+    start: str = MINILM
+    """Model to start from: a BERT as transformers stores it, a folder or an id on the Hugging Face
+    hub; `reader` or `encoder`, as they ship; or the folder that such a training run wrote."""
+    warmup_steps: int = Field(default=50, ge=0)
+    """Steps in which the learning rate rises."""
+    decay: float = Field(default=0.4, ge=0, le=1)
+    """Share of the steps, at the end, in which it falls linearly to zero; until then it stays."""
     learning_rate: float = Field(default=1.5e-4, gt=0, le=1)
     batch_size: int = Field(default=16, ge=1, le=4096)
     """Rows in one step."""
@@ -58,9 +73,84 @@ class ReaderRecipe(TuningRecipe):
     to fall may go on with another number: what it did until then is the same."""
 
 
-def train_reader(
-    recipe: ReaderRecipe, rows: Sequence[ReadingRow], output: Path, *, quiet: bool = False
-) -> Base:
+class Base(NamedTuple):
+    """Weights by the names of transformers, for so many attention heads, and the tokenizer."""
+
+    weights: Weights
+    heads: int
+    tokenizer: "PreTrainedTokenizerBase"
+
+    @property
+    def config(self) -> "BertConfig":
+        """The configuration of a BERT of these weights, without dropout."""
+        from transformers import BertConfig
+
+        words, places, sides = (
+            self.weights[f"embeddings.{kind}_embeddings.weight"].shape
+            for kind in ("word", "position", "token_type")
+        )
+        return BertConfig(
+            vocab_size=words[0],
+            hidden_size=words[1],
+            num_hidden_layers=layers_of(self.weights),
+            num_attention_heads=self.heads,
+            intermediate_size=len(self.weights["encoder.layer.0.intermediate.dense.bias"]),
+            max_position_embeddings=places[0],
+            type_vocab_size=sides[0],
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )
+
+    def put_into(self, model: "nn.Module") -> None:
+        """Give a model with a `bert` these weights; parts that they lack stay as they are.
+
+        Raises:
+            TrainingError: they lack a part of the encoder.
+        """
+        import torch
+
+        known = {
+            name if name.startswith(("outputs.", "marks.")) else f"bert.{name}": torch.from_numpy(
+                np.array(values)
+            )
+            for name, values in self.weights.items()
+        }
+        missing = model.load_state_dict(known, strict=False).missing_keys
+        if lacking := [one for one in missing if one.startswith(("bert.emb", "bert.enc"))]:
+            raise TrainingError(f"the weights to start from lack {lacking[0]!r}")
+
+
+def weights_of(model: Any) -> Weights:
+    """Return the weights of a model under the names that the encoder alone gives them."""
+    return {
+        name.removeprefix("bert."): tensor.detach().float().cpu().numpy()
+        for name, tensor in model.state_dict().items()
+    }
+
+
+def load_base(start: str) -> Base:
+    """Load a shipped model by its name, what training wrote into a folder, or any BERT.
+
+    Raises:
+        TrainingError: it is none of these.
+    """
+    from transformers import AutoModel, AutoTokenizer
+
+    place = str(files("crag.models").joinpath(SHIPPED[start])) if start in SHIPPED else start
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(place)
+        if (Path(place) / MODEL).is_file():
+            return Base(*read_weights(Path(place)), tokenizer)
+        model: Any = AutoModel.from_pretrained(place, use_safetensors=True)
+    except (OSError, ValueError, KeyError) as error:
+        message = f"{start!r} cannot be loaded to start from: {first_line(error)}"
+        raise TrainingError(message) from error
+    if (kind := model.config.model_type) != "bert":
+        raise TrainingError(f"{start!r} is a {kind}; a reader starts from a BERT")
+    return Base(weights_of(model), model.config.num_attention_heads, tokenizer)
+
+
+def train_reader(recipe: ReaderRecipe, rows: Sequence[ReadingRow], output: Path) -> Base:
     """Train by `recipe`, or go on where an interrupted run of the same recipe and rows stopped.
 
     Raises:
@@ -87,7 +177,11 @@ def train_reader(
 
     run_training(
         recipe, model, Visits(order * passes, example), digest_of(rows), output,
-        collator=padded, steps=steps, may_change=_MAY_CHANGE, quiet=quiet, **steady(recipe, steps),
+        collator=padded, steps=steps, may_change=_MAY_CHANGE,
+        warmup_steps=min(recipe.warmup_steps, steps // 2), lr_scheduler_type="warmup_stable_decay",
+        lr_scheduler_kwargs={
+            "num_decay_steps": max(1, round(recipe.decay * steps)), "decay_type": "linear",
+        },
     )  # fmt: skip
     weights, share = weights_of(model), recipe.start_share
     if share:

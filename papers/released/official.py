@@ -10,10 +10,13 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, Self
 from unittest import mock
+
+from tqdm import tqdm
 
 MOST_SEEDS, MOST_BYTES = 100, 3500
 """How much is recorded of each case: all seeds below the one, until the other is reached."""
@@ -143,22 +146,9 @@ def stand_ins(evaluator: object = None) -> dict[str, Any]:
         "bs4": stand_in(BeautifulSoup=None), "jsonlines": stand_in(open=_JsonLines),
         "sklearn.utils": stand_in(shuffle=None), "torch": torch, "torch.nn": torch.nn,
         "torch.optim": torch.optim, "torch.utils": torch.utils, "torch.utils.data": data,
-        "tqdm": stand_in(tqdm=_Progress), "transformers": transformers,
+        "tqdm": stand_in(tqdm=partial(tqdm, disable=True)), "transformers": transformers,
         "vllm": stand_in(LLM=None, SamplingParams=SimpleNamespace),
     }  # fmt: skip
-
-
-class _Progress:
-    """What the programs use of the package tqdm."""
-
-    def __init__(self, values: Any, **_: Any) -> None:
-        self._values = values
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
-
-    def update(self, _: int) -> None:
-        """Do nothing."""
 
 
 class _JsonLines:

@@ -1,58 +1,150 @@
 """CRAG's released programs and ours, asked the same made-up things.
 
-Recorded are the answers of `CASES` (`RECORDED`).
+Inputs have what programs stumble over in the published files. Everything is drawn by
+`Random.random` alone, which alone draws the same in every Python. Recorded are the answers of
+`CASES` (`RECORDED`).
 """
 
 import contextlib
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 from unittest import mock
 
 from langchain_core.documents import Document
 
 from crag.answering.context import paper_format
 from crag.correction.action import decide
-from crag.correction.scoring import with_title
+from crag.correction.scoring import joined, with_title
 from crag.correction.strips import joint_text, score_of
 from crag.nodes.prepare_passages import PreparePassages
+from crag.papers.bench.examples import TaskName
 from crag.papers.bench.runner import left_armed
-from crag.papers.decomposition import Decomposition, as_split, decompose
 from crag.papers.loading.read import load_examples
 from crag.papers.metrics import METRICS
-from crag.papers.released.crag_inputs import (
-    FOLDERS,
-    NAMES,
-    THRESHOLDS,
-    chance,
-    drawing,
-    evaluator,
-    judged,
-    one_of,
-    passage_of,
-    reply_of,
-    row_of,
-    up_to,
-    words_of,
-)
 from crag.papers.released.official import Case, program, run_main, stand_in, stand_ins
 from crag.papers.released.reflection import released_answer, released_settings
 from crag.papers.settings import PaperSettings
+from crag.reflection_tokens import CONTINUE, TOKENS
 from crag.runtime.evaluator_calls import filter_strips
 from crag.state import Source, Strip, StripKind
+from crag.testing import FakeEvaluator
 
 CHECKOUT, MEASURES = "CRAG/scripts", "self-rag/retrieval_lm"
 """CRAG's eval.py imports `metrics` of Self-RAG."""
 RECORDED = Path("tests/papers/released/released.jsonl")
-KEPT: Mapping[Decomposition, int] = {"selection": 3, "excerption": 6, "fixed_num": 6}
-"""How many strips the released refinement keeps."""
 _SCORED = {"popqa": "popqa", "pubqa": "fever", "arc_challenge": "arc_c"}
 """The folders whose answers eval.py scores, and its names of their tasks."""
 _ACTIONS = ("incorrect", "ambiguous", "correct")
+
+FOLDERS: dict[str, TaskName] = {
+    "popqa": "popqa", "bio": "biography", "pubqa": "pubhealth", "arc_challenge": "arc",
+}  # fmt: skip
+"""The folders of ``data``, which are the official names of the tasks, and ours."""
+THRESHOLDS = ((0.592, -0.995), (0.5, -0.915), (0.95, -0.91), (0.3, -0.3))
+"""Upper and lower ones; the first three are the published ones."""
+NAMES = ("Ada", "Bo Li", "Cleo", "D. E. Fay", "Gus (actor)", "Who Is", "Émile", "Zoë Ω")
+_WORDS = (
+    "river", "stone", "a", "of", "it", "A:", "No.", "B:", "7", "naïve", "blue", "engine", "[1]",
+    "knowledge", "in", "<ref", "Ada", "wrote", "notes", "true", "//", "$5", "&amp;",
+)  # fmt: skip
+_ENDS = (". ", ". ", ". ", "? ", "?", ".", "! ", ".  ", ". ? ", "; ")
+_ODD = ("</s>", "<|endoftext|>", "\n", "\n\n", " ", "  ", "SUPPORTS", "REFUTES", "true", "C", "7")
+
+
+_Kind = TypeVar("_Kind")
+
+
+def drawing(seed: int | str) -> Random:
+    """Return what draws for a seed."""
+    return Random(seed)  # noqa: S311 - made-up data
+
+
+def one_of(draw: Random, choices: Sequence[_Kind]) -> _Kind:
+    """Draw one."""
+    return choices[int(draw.random() * len(choices))]
+
+
+def up_to(draw: Random, most: int) -> int:
+    """Draw a number from 1 to `most`."""
+    return 1 + int(draw.random() * most)
+
+
+def chance(draw: Random, share: float) -> bool:
+    """Return true in this share of draws."""
+    return draw.random() < share
+
+
+def words_of(draw: Random, most: int) -> str:
+    """Draw 1 to `most` words."""
+    return " ".join(one_of(draw, _WORDS) for _ in range(up_to(draw, most)))
+
+
+def passage_of(draw: Random) -> str:
+    """Draw a passage of up to nine sentences, some of them twice, without spaces around it."""
+    sentences: list[str] = []
+    for _ in range(up_to(draw, 9)):
+        repeats = sentences and chance(draw, 0.1)
+        sentences.append(one_of(draw, sentences) if repeats else words_of(draw, 14))
+    return "".join(sentence + one_of(draw, _ENDS) for sentence in sentences).strip()
+
+
+def reply_of(draw: Random) -> str:
+    """Draw what a generator with reflection tokens may write."""
+    pieces = (*TOKENS, *_ODD, CONTINUE, "[Utility:", "5]")
+    return "".join(
+        one_of(draw, pieces) if chance(draw, 0.4) else f"{words_of(draw, 3)} "
+        for _ in range(up_to(draw, 8))
+    )
+
+
+def row_of(draw: Random, folder: str, place: int) -> dict[str, Any]:
+    """Draw a row of the file that the data in `folder` is made of."""
+    name = NAMES[place]
+    row: dict[str, Any] = {
+        "id": place,
+        "question": _question(draw, folder, place),
+        "ctxs": [
+            {"title": name, "text": f"{_mark(place)} {words_of(draw, 4)}\n{words_of(draw, 4)}"}
+            for _ in range(up_to(draw, 3))
+        ],
+    }
+    match folder:
+        case "popqa":
+            answers = list({words_of(draw, 2) for _ in range(up_to(draw, 3))})
+            return row | {"answers": sorted(answers), "s_wiki_title": name}
+        case "pubqa":
+            return row | {"answers": [one_of(draw, ("true", "false"))]}
+        case _:
+            labels = list(one_of(draw, ("ABCD", "ABCD", "1234", "ABC", "ABCDE")))
+            options = {"label": labels, "text": [words_of(draw, 3) for _ in labels]}
+            return row | {"choices": options, "answerKey": one_of(draw, labels)}
+
+
+def _question(draw: Random, folder: str, place: int) -> str:
+    return f"Who is {NAMES[place]}?" if folder == "bio" else f"{_mark(place)} {words_of(draw, 8)}"
+
+
+def _mark(place: int) -> str:
+    """Return words that a question shares with its own passages alone."""
+    return f"{NAMES[place]} wing{place}"
+
+
+def judged(text: str) -> float:
+    """Return the score that the stand-in for the evaluator gives, often one of few."""
+    number = zlib.crc32(text.encode())
+    return (number % 21 - 10) / 10 if number % 3 else (number % 1000) / 500 - 1
+
+
+def evaluator(upper: float = 0.5, lower: float = -0.5) -> FakeEvaluator:
+    """Return ours, which scores as `judged` does."""
+    return FakeEvaluator(lambda asked, text: judged(joined(asked, text)), upper=upper, lower=lower)
 
 
 def _scores(seed: int) -> tuple[list[float], float, float]:
@@ -70,31 +162,6 @@ def _their_action(programs: "Released", seed: int) -> str:
     return _ACTIONS[flag]
 
 
-def _passages(seed: int) -> list[str]:
-    draw = drawing(seed)
-    return [passage_of(draw) for _ in range(up_to(draw, 4))]
-
-
-def _as_read(seed: int) -> str:
-    """Return passages on one line, which leaves spaces around them where it is split."""
-    return " [sep] ".join(_passages(seed)).strip()
-
-
-def _spaced_strips(seed: int) -> list[str]:
-    given = _passages(seed)
-    spaced = (as_split(text, place, len(given)) for place, text in enumerate(given))
-    return [strip for text in spaced for strip in decompose(text, "fixed_num_spaced")]
-
-
-def _strips(mode: Decomposition, name: str, runs: int) -> Case:
-    return Case(
-        name,
-        runs,
-        lambda programs, seed: programs.cut(_passages(seed), mode),
-        lambda seed: [strip for text in _passages(seed) for strip in decompose(text, mode)],
-    )
-
-
 def _retrieved(seed: int) -> tuple[str, list[tuple[str, str]]]:
     """Draw a question, and passages of which all or none have a title."""
     draw = drawing(seed)
@@ -102,30 +169,21 @@ def _retrieved(seed: int) -> tuple[str, list[tuple[str, str]]]:
     return words_of(draw, 6), [(title, passage_of(draw)) for _ in range(up_to(draw, 10))]
 
 
-def _refinement(mode: Decomposition) -> Case:
-    settings = PaperSettings(strips_kept=KEPT[mode], strip_threshold=None, titles="passage")
+def _their_refinement(programs: "Released", seed: int) -> str:
+    question, passages = _retrieved(seed)
+    out = programs.scratch / "correct"
+    texts = [with_title(*passage) for passage in passages]
+    refine = programs.refinement.knowledge_refinement
+    refine([texts], [question], str(out), "evaluator", "cpu", "selection")
+    return out.read_text("utf-8").removeprefix("#")
 
-    def theirs(programs: "Released", seed: int) -> str | None:
-        question, passages = _retrieved(seed)
-        out = programs.scratch / "correct"
-        texts = [with_title(*passage) for passage in passages]
-        refine = programs.refinement.knowledge_refinement
-        try:
-            refine([texts], [question], str(out), "evaluator", "cpu", mode)
-        except IndexError:  # It can make no strip of fewer than ten words.
-            return None
-        return out.read_text("utf-8").removeprefix("#")
 
-    def ours(seed: int) -> str:
-        question, passages = _retrieved(seed)
-        strips = [
-            _strip(part, "document", title)
-            for title, text in passages
-            for part in decompose(with_title(title, text), mode)
-        ]
-        return _best(question, strips, settings)
-
-    return Case(f"refinement, {mode}", 400, theirs, ours)
+def _our_refinement(seed: int) -> str:
+    """Keep the three best passages, whole, as the published files do."""
+    settings = PaperSettings(strips_kept=3, strip_threshold=None, titles="passage")
+    question, passages = _retrieved(seed)
+    strips = [_strip(with_title(*passage), "document", passage[0]) for passage in passages]
+    return _best(question, strips, settings)
 
 
 def _paragraphs(seed: int) -> list[str]:
@@ -231,14 +289,7 @@ def _our_passages(seed: int) -> list[Any]:
 
 CASES = (
     Case("action", 20_000, _their_action, lambda seed: decide(*_scores(seed))),
-    _strips("excerption", "excerption", 10_000),
-    _strips("fixed_num", "fixed_num, stripped passages", 5000),
-    Case(
-        "fixed_num, passages as read", 5000,
-        lambda programs, seed: programs.cut(_as_read(seed).split("[sep]"), "fixed_num"),
-        _spaced_strips,
-    ),
-    *map(_refinement, KEPT),
+    Case("refinement, selection", 400, _their_refinement, _our_refinement),
     Case("selection from the web", 400, _their_selection, _our_selection),
     Case(
         "answers", 10_000,
@@ -279,14 +330,6 @@ class Released:
         self.preparation: Any
         self.scoring: Any
         self.refinement, self.preparation, self.scoring = others or [None] * 3
-
-    def cut(self, passages: Sequence[str], mode: str) -> list[str] | None:
-        """Cut passages into strips; an earlier program has another name for a mode."""
-        cut = self.refinement.extract_strips_from_psg
-        try:
-            return [strip for one in passages for strip in cut(one, mode) or cut(one, "word_num")]
-        except IndexError:  # It can make no strip of fewer than ten words.
-            return None
 
     def prepared(
         self, rows: Sequence[dict[str, Any]], lines: Mapping[str, Sequence[str]]

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from crag.errors import ModelError, TrainingError
 from crag.models.model_card import CARD
 from crag.papers.self_rag.critique_cases import KINDS, LABELS, Case, LabelledCase, critic_prompt
-from crag.papers.self_rag.language_model import TokenText, token_text
-from crag.papers.self_rag.language_recipe import LanguageModelCard
+from crag.papers.self_rag.language_model import LanguageModelCard, TokenText, token_text
 from crag.plain import first_line
 from crag.reflection_tokens import token_ids
 from crag.torch_models import find_device, length_sorted_batches

@@ -3,12 +3,12 @@
 import hashlib
 import json
 import random
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from crag.papers.self_rag.released_critic import released_fields
 from crag.parts import Passage
 from crag.reflection_tokens import NO_RETRIEVAL, RELEVANCE, RETRIEVAL, RETRIEVE, SUPPORT, UTILITY
 from crag.text.untrusted import neutral
@@ -54,6 +54,26 @@ TASKS: Mapping[Kind, str] = {
 }
 """What each kind of judgement asks for, for the critic and for a chat model that labels."""
 
+_INPUTS = {
+    "retrieve": r"Task instruction: (?P<instruction>.*)",
+    "retrieve_next": (
+        r"Task instruction: (?P<instruction>.*?)\nPreceding sentences: (?P<preceding>.*?)"
+        r"\nEvidence: (?P<evidence>.*?)\nOutput: (?P<output>.*)"
+    ),
+    "relevance": r"Task instruction: (?P<instruction>.*?)\nEvidence: (?P<evidence>.*)",
+    "support": (
+        r"Task instruction: (?P<instruction>.*?)(?:\nPreceding sentences: (?P<preceding>.*?))?"
+        r"\nOutput: (?P<output>.*?)\nEvidence: (?P<evidence>.*)"
+    ),
+    "utility": r"Task instruction: (?P<instruction>.*?)\nOutput: (?P<output>.*)",
+}
+_RELEASED_KINDS = {
+    "utility": "utility",
+    "relevance": "relevance",
+    "groudness": "support",  # Spelt so in the released data.
+    "multi_retrieval": "retrieve_next",
+}
+
 
 class Case(BaseModel):
     """What is to be judged; the fields that a kind does not need are empty."""
@@ -97,6 +117,31 @@ class LabelledCase(Case):
             message = f"{self.label!r} is no label of {self.kind}: {', '.join(LABELS[self.kind])}"
             raise ValueError(message)
         return self
+
+
+def released_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a labelled case from a record of the released critic's data.
+
+    Raises:
+        ValueError: its input is not of the form of its task.
+    """
+    shown, task = str(row.get("input", "")), str(row.get("task", ""))
+    kind = _RELEASED_KINDS.get(task, "retrieve_next" if "\nEvidence: " in shown else "retrieve")
+    if task not in {*_RELEASED_KINDS, "retrieval"}:
+        message = f"task: {task!r} is none of retrieval, {', '.join(_RELEASED_KINDS)}"
+        raise ValueError(message)
+    fields = re.fullmatch(_INPUTS[kind], shown, re.DOTALL)
+    if fields is None:
+        message = f"input: it has not the fields of the task {task!r}, Task instruction first"
+        raise ValueError(message)
+    given = {name: text for name, text in fields.groupdict().items() if text is not None}
+    return {
+        "kind": kind,
+        "label": row.get("output"),
+        "source": "released",
+        "group": given["instruction"],  # No instruction is on both sides of a split.
+        **given,
+    }
 
 
 def held_out(

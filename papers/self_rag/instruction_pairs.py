@@ -10,9 +10,8 @@ import random
 from collections.abc import Sequence
 
 from crag.answering.outcome import DECLINED
-from crag.papers.self_rag.critique_rules import critique_cases
+from crag.papers.self_rag.critique_rules import critique_cases, self_contained
 from crag.papers.self_rag.generator_data import Pair
-from crag.papers.self_rag.self_contained import self_contained
 from crag.papers.self_rag.truths import Truth
 from crag.reflection_tokens import FULLY
 from crag.text.sentences import sentences_of

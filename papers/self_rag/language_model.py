@@ -1,20 +1,29 @@
-"""Fine-tune a causal language model that knows the reflection tokens."""
+"""Fine-tune a causal language model that knows the reflection tokens: a critic or a generator."""
 
 import hashlib
 import math
 import os
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
-from crag.errors import TrainingError
+from crag.errors import SettingsError, TrainingError
 from crag.extras import require
-from crag.papers.self_rag.language_recipe import LanguageRecipe, NewRows
-from crag.papers.training import LOG_STEPS, Visits, fixed_order, run_training
+from crag.papers.loading.records import file_digest
+from crag.papers.training import (
+    LOG_STEPS,
+    TrainingRecipe,
+    Visits,
+    fixed_order,
+    run_training,
+    valid_recipe,
+)
 from crag.plain import first_line
 from crag.reflection_tokens import PAD, TOKENS, token_ids
 
@@ -23,6 +32,92 @@ if TYPE_CHECKING:
 
 IGNORED = -100
 """The label of a token that takes no part in the loss."""
+
+
+LanguageModelKind = Literal["critic", "generator"]
+NewRows = Literal["words", "mean"]
+"""How embeddings of new tokens begin: as the mean of the pieces of the token's own words, or as the
+mean of all embeddings (the critic of the released code)."""
+
+
+class LanguageRecipe(TrainingRecipe):
+    """The settings of one run; rates and schedule are the paper's (Self-RAG, Appendix B)."""
+
+    base: str = "HuggingFaceTB/SmolLM2-135M-Instruct"
+    """Causal language model: a folder, or an id on the Hugging Face hub."""
+    new_rows: NewRows = "words"
+    """How embeddings of the added tokens begin: mean of the token's words, or of all embeddings."""
+    epochs: int = Field(default=3, ge=1, le=1000)
+    """Number of epochs."""
+    steps: int | None = Field(default=None, ge=1)
+    """Steps in all; empty: all epochs."""
+    batch_size: int = Field(default=4, ge=1, le=4096)
+    """Records in one forward pass."""
+    accumulation: int = Field(default=8, ge=1, le=4096)
+    """Batches per step of the optimiser; several processes share them."""
+    learning_rate: float = Field(default=2e-5, gt=0, le=1)
+    schedule: Literal["linear", "cosine"] = "linear"
+    """How the learning rate falls after the warm-up, to zero."""
+    warmup: float = Field(default=0.03, ge=0, le=1)
+    """Share of the steps for warm-up."""
+    weight_decay: float = Field(default=0.0, ge=0, le=1)
+    max_length: int = Field(default=2048, ge=16, le=1_000_000)
+    """Tokens of a record; a critic's evidence is cut to it, a generator's record at its end."""
+    learn_unsupported: bool = True
+    """Of a generator: learn the words of sentences that their IsSup token calls unsupported, as the
+    paper does; without it only their tokens are learned."""
+    as_released: bool = False
+    """Of a generator: learn the tokens that the released program learns, faults included."""
+    gradient_checkpointing: bool = False
+    """Compute activations twice rather than keep them: less memory, a third more time."""
+
+
+def language_recipe(
+    kind: LanguageModelKind, file: Path | None, changes: Mapping[str, object]
+) -> LanguageRecipe:
+    """Return the recipe of the table `kind` of a TOML file, if there is one, with `changes`.
+
+    Raises:
+        SettingsError: the file cannot be read, has no such table, or a value is out of range.
+    """
+    table: Mapping[str, object] = {}
+    if file is not None:
+        try:
+            table = tomllib.loads(file.read_text(encoding="utf-8-sig"))[kind]
+        except (OSError, ValueError) as error:
+            raise SettingsError("recipe", str(file), f"it cannot be read: {error}") from error
+        except KeyError:
+            raise SettingsError("recipe", str(file), f"it has no table [{kind}]") from None
+    return valid_recipe(LanguageRecipe, {**table, **changes})
+
+
+class LanguageModelCard(BaseModel):
+    """The file ``card.json`` beside the weights."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    kind: LanguageModelKind
+    base: str
+    data: list[dict[str, str | int]] = []
+    """Name, digest and number of records of each file that it was trained on."""
+    recipe: dict[str, object] = {}
+    """The settings of the training run, seed included."""
+    left_out: dict[str, int] = {}
+    """Records that were not used, counted by reason."""
+    metrics: dict[str, dict[str, float]] = {}
+    """By judgement for a critic; `training` has the first and the last loss."""
+
+
+def language_card(
+    kind: LanguageModelKind, recipe: LanguageRecipe, data: Mapping[Path, int]
+) -> LanguageModelCard:
+    """Return a card without metrics; `data` are the files with the number of their records."""
+    files = [
+        {"name": path.name, "sha256": file_digest(path), "records": count}
+        for path, count in data.items()
+    ]
+    told = recipe.model_dump(mode="json")
+    return LanguageModelCard(kind=kind, base=recipe.base, data=files, recipe=told)
 
 
 class LanguageModel(NamedTuple):
@@ -147,8 +242,6 @@ def train_language_model(
     recipe: LanguageRecipe,
     texts: Sequence[TokenText],
     output: Path,
-    *,
-    quiet: bool = False,
 ) -> TrainedLanguageModel:
     """Minimise next-token loss on what is learned, or resume a run of the same recipe and texts.
 
@@ -190,7 +283,7 @@ def train_language_model(
     trainer = run_training(
         recipe, base.model, Visits(order, example), digest.hexdigest(), output,
         collator=DataCollatorForSeq2Seq(base.tokenizer, label_pad_token_id=IGNORED),
-        steps=steps, quiet=quiet,
+        steps=steps,
         gradient_accumulation_steps=recipe.accumulation // processes,
         warmup_steps=round(recipe.warmup * steps),
         lr_scheduler_type=recipe.schedule,

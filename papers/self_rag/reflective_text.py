@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from crag.papers.self_rag.language_model import TokenText, token_text
-from crag.papers.self_rag.language_recipe import LanguageRecipe
+from crag.papers.self_rag.language_model import LanguageRecipe, TokenText, token_text
 from crag.parts import Prefix
 from crag.reflection.prompt_format import decision_prompt
 from crag.reflection_tokens import (

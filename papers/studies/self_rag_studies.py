@@ -10,9 +10,9 @@ no_critic      the same, each instruction after the first passage of the index; 
 llama2_ft      all pairs with their plain outputs (Table 2)
 size_N         N of the records; a larger size has those of a smaller one (Fig. 4)
 
-Each variant is trained with the same recipe. `crag bench` compares them on the papers' tasks, with
-the commands that are printed: `full` and the sizes reflect; the others are chat models that read
-retrieved passages, in the layout of papers/recipes/tuned_prompts. A variant that has a card in
+Each variant is trained with the same recipe. `crag bench` compares them on the papers' tasks, as
+docs/guide/train-self-rag.md says: `full` and the sizes reflect; the others are chat models that
+read retrieved passages, in the layout of papers/recipes/tuned_prompts. A variant that has a card in
 `output` is not trained again, and one that was interrupted goes on.
 """
 
@@ -34,8 +34,13 @@ from crag.papers.self_rag.generator_data import (
     ReflectiveRecord,
     Retrieve,
 )
-from crag.papers.self_rag.language_model import load_base, train_language_model
-from crag.papers.self_rag.language_recipe import LanguageRecipe, language_card, language_recipe
+from crag.papers.self_rag.language_model import (
+    LanguageRecipe,
+    language_card,
+    language_recipe,
+    load_base,
+    train_language_model,
+)
 from crag.papers.self_rag.reflective_text import reflective_texts
 from crag.papers.training import finish
 from crag.parts import Passage
@@ -53,7 +58,7 @@ class Variant(NamedTuple):
 
 
 def main() -> None:
-    """Train what is missing, and print how each variant is compared."""
+    """Train what is missing, and print what each variant learned from."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--records", type=Path, required=True)
     parser.add_argument("--pairs", type=Path, required=True)
@@ -79,20 +84,6 @@ def main() -> None:
         if not (folder / CARD).is_file():
             train(variant, recipe, folder, given.records)
         print(json.dumps({"variant": variant.name, "records": len(variant.records)}), flush=True)
-        print("\n".join(f"  {line}" for line in commands(folder)), flush=True)
-
-
-def commands(folder: Path) -> list[str]:
-    """Return what compares a variant on PopQA; the other tasks have their own files and data."""
-    table = "main.toml:popqa"
-    if folder.name != "llama2_ft":
-        table = "reflection.toml:reflection_popqa"
-    bench = f"crag bench papers/tables/{table} --data popqa_longtail_w_gs.jsonl"
-    if folder.name not in PLAIN:
-        return [f"CRAG_REFLECTION={folder} {bench} --output {folder}/popqa"]
-    served = f"OPENAI_BASE_URL=http://127.0.0.1:8000/v1 CRAG_MODEL={folder}"
-    plain = f"{served} CRAG_FRAMING=raw CRAG_PROMPTS=papers/recipes/tuned_prompts"
-    return [f"vllm serve {folder}", f"{plain} {bench} --output {folder}/popqa"]
 
 
 def variants(
@@ -127,7 +118,7 @@ def train(variant: Variant, recipe: LanguageRecipe, folder: Path, source: Path) 
     base = load_base(recipe)
     records = [(one.asked, one.output) for one in variant.records]
     texts = reflective_texts(base.tokenizer, records, recipe)
-    trained = train_language_model(base, recipe, texts, folder, quiet=True)
+    trained = train_language_model(base, recipe, texts, folder)
     card = language_card("generator", recipe, {source: len(texts)})
     save_model(trained.model, trained.tokenizer, folder, card)
     finish(folder)

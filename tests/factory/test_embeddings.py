@@ -1,10 +1,7 @@
 """Embedding models by name, against an OpenAI-compatible server on loopback."""
 
-import shutil
 import sys
 from collections.abc import Iterator
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +9,7 @@ from langchain_core.embeddings import Embeddings
 
 from crag.errors import CragError, EncoderError, MissingPackageError
 from crag.factory.embeddings import choose_encoder
-from crag.models.encoder import DEFAULT_MODEL, SentenceEncoder, packaged_encoder
+from crag.models.encoder import DEFAULT_MODEL, packaged_encoder
 from crag.runtime.environment import Environment
 from crag.text.language import languages_of
 from tests.loopback import Loopback, serving
@@ -57,7 +54,7 @@ def test_a_server_that_fails_is_named(server: Loopback) -> None:
     [
         ("openai:m", "openai:m: set OPENAI_API_KEY, or OPENAI_BASE_URL"),
         ("cohere:embed", "needs the package 'langchain-cohere'"),
-        ("intfloat/e5", "allowed are a folder of crag train encoder, provider:name and module:"),
+        ("intfloat/e5", "allowed are provider:name and module:"),
         ("no_such_module:mine", "'CRAG_EMBEDDING_MODEL' cannot be .*: it cannot be imported"),
         ("json:dumps", "it cannot be made"),
     ],
@@ -75,13 +72,10 @@ def test_a_provider_of_langchain_embeds(monkeypatch: pytest.MonkeyPatch) -> None
         assert getattr(embeddings, "name", None) == "ollama:tiny"
 
 
-def test_a_folder_and_a_module_name_models_of_this_machine(tmp_path: Path) -> None:
-    packaged = Path(str(files("crag.models").joinpath("crag_minilm_l6_v2")))
-    mine = load(str(shutil.copytree(packaged, tmp_path / "mine")))
-    assert isinstance(mine, SentenceEncoder)
+def test_a_module_names_a_model_of_ones_own() -> None:
+    mine = load("crag.models.encoder:packaged_encoder")
+    assert mine is load(DEFAULT_MODEL) is packaged_encoder()
     assert languages_of(mine) == {"en"}
-    assert load(DEFAULT_MODEL) is packaged_encoder()
-    assert load("crag.models.encoder:packaged_encoder") is packaged_encoder()
 
 
 def test_a_provider_needs_langchain_itself(monkeypatch: pytest.MonkeyPatch) -> None:

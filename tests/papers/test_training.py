@@ -68,7 +68,7 @@ def line_run(output: Path, data: str = "data", **changes: Any) -> tuple[float, i
     )
     visits = Visits(fixed_order([1] * 8, 2, recipe.seed, 5), example)
     run_training(
-        recipe, model, visits, data, output, collator=collated, steps=20, quiet=True,
+        recipe, model, visits, data, output, collator=collated, steps=20,
         lr_scheduler_type="linear",
     )  # fmt: skip
     return float(model.line.weight.detach()), len(read)

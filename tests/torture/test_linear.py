@@ -9,6 +9,7 @@ import pytest
 
 from crag.answering.citations import attributed, validate
 from crag.correction.queries import keywords, read_query
+from crag.correction.strips import decompose
 from crag.documents.chunks import chunks_of
 from crag.documents.markdown import read_markdown
 from crag.documents.restructured import read_rst
@@ -17,7 +18,6 @@ from crag.errors import ContentError, EvaluatorError, PageError
 from crag.events import event
 from crag.generation import ExtractiveAnswerer
 from crag.papers.bench.verdicts import verdict
-from crag.papers.decomposition import decompose
 from crag.papers.tasks import split_options
 from crag.reflection.cleaning import cleaned
 from crag.reflection_tokens import without_reflection
@@ -71,10 +71,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "cleaned": cleaned,
     "without_reflection": without_reflection,
     "split_options": split_options,
-    "sentences": lambda text: decompose(text, "sentences"),
+    "sentences": decompose,
     "sentences_de": lambda text: split_sentences(text, "de"),
-    "fixed_num": lambda text: decompose(text, "fixed_num"),
-    "excerption": lambda text: decompose(text, "excerption"),
     "read_query": read_query,
     "keywords": keywords,
     "verdict": verdict,

@@ -1,19 +1,17 @@
-"""Embedding models by name: the packaged one, a trained one, or any that LangChain reaches.
+"""Embedding models by name: the packaged one, or any that LangChain reaches.
 
 With the limits of reading a file, this is all that `crag index` needs of the factory.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
 from crag.errors import EncoderError, MissingPackageError
 from crag.extras import is_attribute, part_named, provider_package
-from crag.models.encoder import DEFAULT_MODEL, SentenceEncoder, packaged_encoder
-from crag.models.model_card import CARD
+from crag.models.encoder import DEFAULT_MODEL, packaged_encoder
 from crag.plain import first_line
 from crag.runtime.environment import Environment
 
@@ -27,9 +25,9 @@ SECONDS = 60.0
 def choose_encoder(environment: Environment) -> Embeddings:
     """Return the embedding model that `CRAG_EMBEDDING_MODEL` names; weights load on first use.
 
-    A folder is what `crag train encoder` wrote. ``openai:name`` is a model of OpenAI, or of the
-    server at OPENAI_BASE_URL (vLLM, Ollama, llama.cpp; these need no key). ``provider:name`` is any
-    that LangChain's `init_embeddings` knows, ``module:attribute`` one of the user's own.
+    ``openai:name`` is a model of OpenAI, or of the server at OPENAI_BASE_URL (vLLM, Ollama,
+    llama.cpp; these need no key). ``provider:name`` is any that LangChain's `init_embeddings`
+    knows, ``module:attribute`` one of the user's own.
 
     Raises:
         CragError: the named model lacks a key or a package, or no model has that name.
@@ -37,8 +35,6 @@ def choose_encoder(environment: Environment) -> Embeddings:
     name, base_url = environment.embedding_model or DEFAULT_MODEL, environment.openai_base_url
     if name == DEFAULT_MODEL:
         return packaged_encoder()
-    if (Path(name) / CARD).is_file():
-        return SentenceEncoder(Path(name))
     if not name.startswith("openai:"):
         return _of_provider(name)
     if not environment.key and base_url is None:
@@ -106,5 +102,5 @@ def _of_provider(name: str) -> Embeddings:
     except ValueError as error:
         if is_attribute(name) and "not supported" in str(error):
             return part_named(name, "CRAG_EMBEDDING_MODEL", Embeddings)  # type: ignore[type-abstract]
-        allowed = "a folder of crag train encoder, provider:name and module:attribute"
-        raise EncoderError(name, f"allowed are {allowed} ({first_line(error)})") from error
+        allowed = f"allowed are provider:name and module:attribute ({first_line(error)})"
+        raise EncoderError(name, allowed) from error

@@ -23,7 +23,7 @@ _LONGEST_TOKEN = 100
 
 
 class SentenceEncoder(Embeddings):
-    """Embed with crag's own model, or with one that `crag train encoder` wrote to `folder`.
+    """Embed with crag's own model, or with one of its form in `folder`.
 
     It loads on first use, which several threads may share. Vectors have 384 numbers and length 1.
 

@@ -62,8 +62,8 @@ class Environment(BaseSettings):
     evaluator_token: SecretStr | None = None
     """CRAG_EVALUATOR_TOKEN: what a rerank API asks for."""
     embedding_model: str | None = None
-    """CRAG_EMBEDDING_MODEL: folder of a trained encoder, provider:model, such as openai:NAME, or
-    module:attribute; unset, crag's own."""
+    """CRAG_EMBEDDING_MODEL: provider:model, such as openai:NAME, or module:attribute; unset,
+    crag's own."""
     model: str | None = None
     """CRAG_MODEL: name of the chat model; unset, a default one if there is a key."""
     openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")

@@ -32,7 +32,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def call(*arguments: object) -> dict[str, Any]:
-    given = ["reflect-data", *(str(argument) for argument in arguments), "--json"]
+    given = ["reflect-data", *(str(argument) for argument in arguments)]
     result = runner.invoke(app, given, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)  # type: ignore[no-any-return]
@@ -104,7 +104,7 @@ def test_pairs_leave_out_the_development_data(data: Path, tmp_path: Path) -> Non
     output = tmp_path / "pairs.jsonl"
     told = call("pairs", data, "--output", output, "--dev", development, "--count", 10)
     kinds = {"question": 8, "task": 2}
-    assert told == {"output": str(output), "pairs": 10, "kinds": kinds, "in_development": 4}
+    assert told == {"pairs": 10, "kinds": kinds, "in_development": 4}
     assert len(read_records(output, Pair)) == 10
     everything = ["reflect-data", "pairs", str(data), "--output", str(output), "--dev", str(data)]
     with pytest.raises(TrainingError, match="no question is left"):

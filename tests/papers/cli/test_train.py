@@ -1,25 +1,18 @@
-"""`crag train` of evaluators, readers and encoders, with tiny models."""
+"""`crag train` of evaluators and readers, with tiny models."""
 
-import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from crag.evaluators import load_evaluator
-from crag.factory.embeddings import choose_encoder
-from crag.models.encoder import SentenceEncoder, packaged_encoder
-from crag.models.model_card import CARD, ModelCard, read_card
+from crag.models.model_card import read_card
 from crag.papers.cli import app
 from crag.papers.evaluator.pairs import Pair
-from crag.papers.loading.records import file_digest, read_records, write_records
+from crag.papers.loading.records import read_records, write_records
 from crag.papers.reader.rows import ReadingRow
 from crag.papers.training import WORK
-from crag.runtime.environment import Environment
-from tests.papers.reader.test_encoder import PAIRS
-from tests.papers.reader.test_encoder import RECIPE as ENCODER
 from tests.papers.reader.test_reader import ROWS as READING
 from tests.reflective import articles, written
 from tests.trained import TINY_T5, some_pairs, tiny_bert
@@ -97,15 +90,12 @@ def test_rows_become_a_reader_that_the_product_loads(tmp_path: Path) -> None:
         for row in READING[:8]
     ]
     output = tmp_path / "mine"
-    told = json.loads(
-        call(
-            "reader", tmp_path / "rows.jsonl", "--output", output, "--graded", 16,
-            "--dev", written(tmp_path / "dev.jsonl", dev), *settings(**READER), "--json",
-        )
+    call(
+        "reader", tmp_path / "rows.jsonl", "--output", output, "--graded", 16,
+        "--dev", written(tmp_path / "dev.jsonl", dev), *settings(**READER),
     )  # fmt: skip
     card = read_card(output)
     assert card is not None
-    assert told["card"] == card.model_dump(mode="json")
     assert (card.kind, card.data[0].pairs, card.data[0].positives) == ("reader", 32, 16)
     assert card.recipe["steps"] == (32 - 16) // 8
     assert set(card.metrics) == {"dev"}
@@ -113,31 +103,6 @@ def test_rows_become_a_reader_that_the_product_loads(tmp_path: Path) -> None:
     right, wrong = READING[0], READING[1]
     scores = load_evaluator(str(output)).score(right.question, [right.text, wrong.text])
     assert scores[0] != scores[1]
-
-
-def test_rows_become_an_encoder_that_the_product_loads(tmp_path: Path) -> None:
-    write_records(tmp_path / "asked.jsonl", PAIRS)
-    write_records(tmp_path / "reading.jsonl", READING)
-    changes: dict[str, Any] = ENCODER.model_dump(exclude_defaults=True)
-    changes |= {"steps": 2, "held_out": 0.25}
-    output = tmp_path / "mine"
-    call(
-        "encoder", tmp_path / "asked.jsonl", tmp_path / "reading.jsonl", "--output", output,
-        *settings(**changes),
-    )  # fmt: skip
-    card = ModelCard.model_validate_json((output / CARD).read_bytes())
-    names = {"model.onnx", "tokenizer.json"}
-    assert {path.name for path in output.iterdir()} == {CARD, "tokenizer_config.json", *names}
-    assert card.files == {name: file_digest(output / name) for name in names}
-    assert (card.kind, card.base, card.recipe["steps"]) == ("encoder", "encoder", 2)
-    assert [(one.name, one.pairs) for one in card.data] == [
-        ("asked.jsonl", 32), ("reading.jsonl", 16)
-    ]  # fmt: skip
-    mine = choose_encoder(Environment(embedding_model=str(output)))
-    assert isinstance(mine, SentenceEncoder)
-    mine.verify()
-    assert mine.embed_query("a") != packaged_encoder().embed_query("a")
-    assert set(card.metrics["held out"]) == {"packaged", "recall_at_5"}
 
 
 def test_question_sets_become_rows(tmp_path: Path) -> None:

@@ -68,9 +68,7 @@ def test_a_value_out_of_range_is_named(name: str, value: object, allowed: str) -
 
 def test_the_paper_preset_learns(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     changes = {"base": str(TINY_T5), "learning_rate": 1e-2, "epochs": 12}
-    outputs = outputs_of(
-        train(recipe_from("paper", changes), PAIRS, tmp_path, quiet=True), PAIRS, 512
-    )
+    outputs = outputs_of(train(recipe_from("paper", changes), PAIRS, tmp_path), PAIRS, 512)
     right = np.array([pair.positive for pair in PAIRS])
     assert outputs[right].mean() > outputs[~right].mean() + 1
     assert [path.name for path in tmp_path.iterdir()] == [WORK]
@@ -89,7 +87,7 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path, epochs: int) -> N
     broken["pooler.dense.weight"][:] = np.nan
     save_file(broken, base / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(TrainingError, match=r"the loss at step \d+ is nan.*learning_rate"):
-        train(small_recipe(base, epochs=epochs), PAIRS, tmp_path / "output", quiet=True)
+        train(small_recipe(base, epochs=epochs), PAIRS, tmp_path / "output")
     assert [path.name for path in (tmp_path / "output").iterdir()] == [WORK]
 
 
@@ -100,7 +98,7 @@ def test_batches_that_are_accumulated_make_the_same_step(tmp_path: Path, accumul
         tiny_bert(tmp_path / "bert"), accumulation=accumulation, batch_size=8 // accumulation,
         epochs=1, dropout=0.0, drop_titles=0, max_grad_norm=1e6,
     )  # fmt: skip
-    outputs = outputs_of(train(recipe, PAIRS[:8], tmp_path / "out", quiet=True), PAIRS, 48)
+    outputs = outputs_of(train(recipe, PAIRS[:8], tmp_path / "out"), PAIRS, 48)
     whole = recipe.model_copy(update={"accumulation": 1, "batch_size": 8})
-    expected = outputs_of(train(whole, PAIRS[:8], tmp_path / "whole", quiet=True), PAIRS, 48)
+    expected = outputs_of(train(whole, PAIRS[:8], tmp_path / "whole"), PAIRS, 48)
     assert outputs == pytest.approx(expected, abs=1e-3)

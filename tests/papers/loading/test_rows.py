@@ -88,8 +88,7 @@ def test_empty_and_missing_contexts_are_kept_and_counted(
         ({"question": "Q", "answers": []}, "'answers' is empty"),
         ({"question": "Q", "answers": [1]}, "answers.0: "),
         ({"question": "Q", "answers": ["a"], "documents": {}}, "documents: "),
-        ({"text": "T", "label": 1}, "it is a labelled pair"),
-        (ARC, "it looks like a row of the task 'arc', not 'qa'"),
+        (ARC, "'answers' is empty"),
         ([], "it is list, not one JSON object"),
     ],
 )

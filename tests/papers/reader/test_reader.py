@@ -11,12 +11,13 @@ from crag.evaluators.reader import ReaderEvaluator
 from crag.models.lexical import FEATURES
 from crag.models.model_card import ModelCard
 from crag.models.reading_model import SIGNALS, ReaderModel
-from crag.papers.reader.bases import Base, load_base
 from crag.papers.reader.reader import (
     RIGHT_THING,
+    Base,
     ReaderRecipe,
     fit_grade,
     grade_of,
+    load_base,
     reading_model,
     save_reader,
     train_reader,
@@ -66,7 +67,7 @@ class Run(NamedTuple):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("reader")
-    trained = train_reader(RECIPE.model_copy(update={"steps": 24}), ROWS, folder, quiet=True)
+    trained = train_reader(RECIPE.model_copy(update={"steps": 24}), ROWS, folder)
     save_reader(trained, ROWS, folder)
     write_card(folder, CARD)
     return Run(trained, folder)
@@ -106,16 +107,16 @@ def test_what_is_saved_reads_as_what_was_trained(run: Run) -> None:
 @pytest.mark.nightly
 def test_the_result_may_be_a_mean_of_start_and_run(run: Run, tmp_path: Path) -> None:
     alone = RECIPE.model_copy(update={"start": str(run.saved), "steps": 2})
-    learned = train_reader(alone, ROWS, tmp_path / "alone", quiet=True).weights
+    learned = train_reader(alone, ROWS, tmp_path / "alone").weights
     half = alone.model_copy(update={"start_share": 0.5})
-    mean = train_reader(half, ROWS, tmp_path / "half", quiet=True).weights
+    mean = train_reader(half, ROWS, tmp_path / "half").weights
     start = load_base(str(run.saved)).weights
     for name in ("marks.weight", "encoder.layer.5.output.dense.weight"):
         assert not np.allclose(start[name], learned[name])
         np.testing.assert_allclose(mean[name], (start[name] + learned[name]) / 2, atol=1e-6)
     encoder = RECIPE.model_copy(update={"start_share": 0.5})
     with pytest.raises(TrainingError, match="needs a reader"):
-        train_reader(encoder, ROWS, tmp_path / "none", quiet=True)
+        train_reader(encoder, ROWS, tmp_path / "none")
 
 
 @pytest.mark.nightly

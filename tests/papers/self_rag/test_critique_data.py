@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from crag.papers.self_rag.critique_cases import KINDS, LABELS, LabelledCase
-from crag.papers.self_rag.critique_rules import critique_cases, without_leaks
-from crag.papers.self_rag.self_contained import self_contained
+from crag.papers.self_rag.critique_rules import critique_cases, self_contained, without_leaks
 from crag.papers.self_rag.truths import read_truths
 from crag.reflection_tokens import (
     CONTINUE,

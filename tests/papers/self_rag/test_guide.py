@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crag.models.model_card import CARD
-from crag.papers.self_rag.language_recipe import LanguageModelCard
+from crag.papers.self_rag.language_model import LanguageModelCard
 from tests.commands import crag
 from tests.loopback import serving
 from tests.papers.cli.test_reflect_data import reply

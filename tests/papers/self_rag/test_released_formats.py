@@ -10,8 +10,7 @@ from crag.errors import DataError
 from crag.papers.loading.records import read_records
 from crag.papers.self_rag.critique_cases import LABELS, LabelledCase
 from crag.papers.self_rag.generator_data import ReflectiveRecord
-from crag.papers.self_rag.language_model import IGNORED, load_base
-from crag.papers.self_rag.language_recipe import LanguageRecipe
+from crag.papers.self_rag.language_model import IGNORED, LanguageRecipe, load_base
 from crag.papers.self_rag.reflective_text import reflective_text
 from crag.papers.self_rag.tiny_base import tiny_language_model
 from tests.reflective import written

@@ -6,8 +6,7 @@ from crag.answering.outcome import DECLINED
 from crag.papers.self_rag.critique_cases import Case, Kind
 from crag.papers.self_rag.generator_data import DataRules, Pair, reflective_output
 from crag.papers.self_rag.reflective_text import fault_of
-from crag.papers.self_rag.truth_critic import TruthCritic
-from crag.papers.self_rag.truths import read_truths
+from crag.papers.self_rag.truths import TruthCritic, read_truths
 from crag.parts import Passage
 from crag.reflection_tokens import (
     CONTINUE,

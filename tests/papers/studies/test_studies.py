@@ -1,4 +1,4 @@
-"""Studies beside the tables: variants to train, sheets for people, operations, tutorials' calls."""
+"""Studies beside the tables: variants to train, operations, tutorials' calls."""
 
 import json
 import subprocess
@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from crag.generation import load_chat_model
-from crag.papers.bench.experiments import read_experiment
 from crag.papers.loading.records import write_records
 from crag.papers.self_rag.generator_data import Pair, ReflectiveRecord
-from crag.papers.studies import annotation_sheet as SHEET  # noqa: N812
 from crag.papers.studies.tutorials import CASES, measured, services
 from crag.parts import Parts, Passage
 from crag.testing import FakeEvaluator, FakeRetriever
@@ -23,7 +21,6 @@ from tests.commands import crag, variables
 from tests.conftest import DOCUMENTS
 from tests.reflective import articles, tiny_base, written
 
-ROOT = Path(__file__).parents[3]
 PAIRS = [
     Pair(instruction=row["questions"][0]["question"], output="It was built in 1700.")
     for row in articles(16)
@@ -63,14 +60,6 @@ def test_each_variant_lacks_what_its_name_says(studies: ModuleType) -> None:
     assert made["size_8"] != RECORDS[:8]
 
 
-def test_each_variant_is_compared_by_rows_that_need_it(studies: ModuleType) -> None:
-    for name in ("full", *studies.PLAIN, "size_4"):
-        bench = studies.commands(Path("studies") / name)[-1].split(" crag bench ")
-        experiment = read_experiment(str(ROOT / bench[1].split()[0]))
-        needed = {row.generator for row in experiment.variants}
-        assert name in needed or ("CRAG_REFLECTION" in bench[0] and name not in studies.PLAIN)
-
-
 @pytest.mark.nightly
 def test_the_command_trains_each_variant_and_nothing_twice(tmp_path: Path) -> None:
     rows = articles(16)
@@ -97,30 +86,6 @@ def test_the_command_trains_each_variant_and_nothing_twice(tmp_path: Path) -> No
         "full": 12, "no_retriever": 12, "no_critic": 12, "llama2_ft": 16, "size_4": 4,
     }  # fmt: skip
     assert all((tmp_path / "studies" / line["variant"] / "card.json").is_file() for line in lines)
-
-
-RAW = "[Retrieval][Relevant]It is red.[Partially supported][Utility:5]"
-
-
-def row(number: int, raw: str = RAW, cited: int = 1) -> dict[str, Any]:
-    sources = [{"source": {"title": "=Barn"}, "text": f"Text {place}."} for place in range(cited)]
-    return {"id": str(number), "answer": "It is red.", "citations": sources, "raw": raw}
-
-
-def test_a_sheet_is_filled_in_without_what_the_model_said_and_counted(tmp_path: Path) -> None:
-    path = tmp_path / "sheet.csv"
-    rows = [*map(row, range(3)), row(3, RAW + "[Irrelevant]No.", cited=2), row(4, cited=0)]
-    assert SHEET.draw(rows, path, 50) == 5
-    told = path.read_text("utf-8")
-    assert "partially" not in told
-    assert ", =Barn," in told  # No spreadsheet takes it for a formula.
-    head, *lines = told.splitlines()
-    said = ["yes,relevant,partially", "no,irrelevant,fully", *[",,"] * 3]
-    filled = (line.removesuffix(",,") + words for line, words in zip(lines, said, strict=True))
-    path.write_text("\n".join([head, *filled]), "utf-8")
-    found = SHEET.agreement(path)
-    assert "| plausible and supported | 1 of 2 are |" in found
-    assert "of 2 agree with the model |" in found
 
 
 @pytest.mark.slow
