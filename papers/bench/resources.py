@@ -177,48 +177,40 @@ def _fingerprint() -> str:
     return digest.hexdigest()[:12]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judges:
-    """Options that name the models; metrics without a model have no values."""
-
-    entailment: str = ""
-    """Hub name or folder of a natural-language-inference model: citation recall and precision."""
-    mauve: str = ""
-    """Hub name or folder of a language model such as gpt2-large: MAUVE."""
-    facts: str = ""
-    """Name of a chat model: FActScore, together with `pages`."""
-    pages: tuple[Path, ...] = ()
-    """JSONL files of `title` and `text` to check facts against, found by the topic's title."""
-
-
-def load_judges(
-    judges: Judges, examples: Sequence[Example], environment: Environment
+def load_judges(  # noqa: PLR0913, PLR0917 - the options of the command
+    environment: Environment,
+    examples: Sequence[Example],
+    entailment: str = "",
+    similarity: str = "",
+    fact_judge: str = "",
+    pages: Sequence[Path] = (),
 ) -> Mapping[str, Metric]:
-    """Return the metrics with a named model, by name; facts are about the topics of `examples`.
+    """Return the metrics with a named model, by name; those without a model have no values.
+
+    `entailment` is the hub name or folder of a natural-language-inference model (citation recall
+    and precision), `similarity` that of a language model such as gpt2-large (MAUVE). `fact_judge`
+    names a chat model (FActScore), and `pages` are JSONL files of `title` and `text` to check facts
+    against, found by the titles of the topics of `examples`.
 
     Raises:
         CragError: a model, a package or a file cannot be used.
     """
     found: list[Metric] = []
-    if judges.mauve:
-        if not any(kind in judges.mauve for kind in ("gpt2", "bert")):
+    if similarity:
+        if not any(kind in similarity for kind in ("gpt2", "bert")):
             advice = "the package detects its kind by its name, which must contain gpt2 or bert"
-            raise ModelError(judges.mauve, "unknown", advice)
-        found.append(mauve(judges.mauve))
-    if judges.entailment:
-        found += citation_metrics(load_entailment(judges.entailment))
-    if judges.facts or judges.pages:
-        if not (judges.facts and judges.pages):
+            raise ModelError(similarity, "unknown", advice)
+        found.append(mauve(similarity))
+    if entailment:
+        found += citation_metrics(load_entailment(entailment))
+    if fact_judge or pages:
+        if not (fact_judge and pages):
             allowed = "give both, a chat model and JSONL files of titles and texts"
-            raise SettingsError("fact-judge and fact-pages", judges.facts, allowed)
-        key = environment.openai_api_key
+            raise SettingsError("fact-judge and fact-pages", fact_judge, allowed)
         model = load_chat_model(
-            judges.facts, base_url=environment.openai_base_url,
-            api_key=key.get_secret_value() if key else None, temperature=0,
-        )  # fmt: skip
-        topics = [str(one.extra.get("topic") or "") for one in examples]
-        pages = Pages(judges.pages, topics)
-        found += factscore_metrics(
-            ChatFactJudge(_with_cache(model), pages, choose_prompts(environment))
+            fact_judge, base_url=environment.openai_base_url, api_key=environment.key, temperature=0
         )
+        topics = [str(one.extra.get("topic") or "") for one in examples]
+        judge = ChatFactJudge(_with_cache(model), Pages(pages, topics), choose_prompts(environment))
+        found += factscore_metrics(judge)
     return {one.name: one for one in [*(m for m in METRICS.values() if m.needs), *found]}

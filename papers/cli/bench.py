@@ -3,17 +3,16 @@
 import shlex
 import sys
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from crag.cli import app
-from crag.cli.terminal import SOME_FAILED, assigned, progress_bar, safe, say
-from crag.papers.cli.command import (
-    ConcurrencyOption,
-    command,
-)
+from crag.cli.terminal import SOME_FAILED, assigned, environment, progress_bar, safe, say
+from crag.errors import DataError
+from crag.papers.cli.command import ConcurrencyOption, command
 from crag.plain import counted
 
 
@@ -60,32 +59,57 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     The exit code is 1 where rows have failed, or none could be run.
     """
-    from crag.papers.bench.command import BenchOptions, benchmark
-    from crag.papers.bench.report import results
-    from crag.papers.bench.resources import Judges
+    from crag.papers.bench.experiments import plan, read_experiment, retrieval_accuracy
+    from crag.papers.bench.report import render, results
+    from crag.papers.bench.resources import load_judges, load_resources
+    from crag.papers.bench.runner import Answerer, RowFile, run
+    from crag.papers.bench.summary import metrics_of, summarise
+    from crag.papers.loading.read import load_examples, sample
+    from crag.papers.loading.records import file_digest
+    from crag.papers.views import draw_curves
 
+    table = read_experiment(experiment, assigned(settings))
+    metrics_of(table)
+    loaded = load_examples(data, table.task)
+    if limit is not None:
+        loaded = sample(loaded, limit, seed)
+    if not loaded.examples:
+        raise DataError(data, f"no row is left; {len(loaded.refused)} were refused")
+    place, pages = environment(), fact_pages or []
+    judged = load_judges(place, loaded.examples, entailment, mauve, fact_judge, pages)
+    answerer = Answerer(load_resources(place, once=not table.timed, corpus=web or ()))
+    units = list(plan(table, loaded.examples))
+    with RowFile(output / "rows.jsonl") as file, progress_bar("reading", quiet=False) as advance:
+        at_once = 1 if table.timed else concurrency
+        ended = run(units, file, answerer, concurrency=at_once, progress=advance)
+        keys = {answerer.key(unit) for unit in units}
+        rows = {key: row for key, row in file.rows.items() if key in keys}
+    lines = summarise(table, loaded.examples, rows, seed, judged)
+    report = output / "report.md"
+    picture = report.with_suffix(".png")
+    drawn = draw_curves(table, lines, picture, retrieval_accuracy(loaded.examples))
+    digest = f" (SHA-256 {file_digest(data)[:12]}…)" if data.is_file() else ""
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
-    options = BenchOptions(
-        experiment=experiment, data=data, output=output, limit=limit, seed=seed,
-        settings=assigned(settings), web=tuple(web or ()), concurrency=concurrency,
-        judges=Judges(
-            entailment=entailment, mauve=mauve, facts=fact_judge, pages=tuple(fact_pages or ())
-        ),
-        about={
-            "date": datetime.now(tz=UTC).date().isoformat(),
-            "command": f"`{shlex.join(['crag', *words])}`",  # Without local folders or keys.
-        },
-    )  # fmt: skip
-    with progress_bar("reading", quiet=False) as advance:
-        outcome = benchmark(options, advance)
-    ended = outcome.ended
-    say(safe(results(outcome.lines)))
+    about = {
+        "data": f"{data.name}{digest}",
+        "parts": answerer.resources.named(),
+        "citations judged by": entailment,
+        "MAUVE by": mauve,
+        "facts judged by": fact_judge,
+        "facts checked against": " and ".join(path.name for path in pages),
+        "program": f"crag {version('corrective-rag')}",
+        "date": datetime.now(tz=UTC).date().isoformat(),
+        "command": f"`{shlex.join(['crag', *words])}`",  # Without local folders or keys.
+    }
+    text = render(table, about, loaded, lines, ended, picture.name if drawn else "")
+    report.write_text(text, encoding="utf-8")
+    say(safe(results(lines)))
     written = counted(ended.answered, "row")
     say(f"\n{written} written, {ended.resumed} were there, {ended.failed} failed")
-    if refused := len(outcome.loaded.refused):
+    if refused := len(loaded.refused):
         say(f"[yellow]refused: {counted(refused, 'row')} of the data[/]: the report says why")
     for name, why in ended.not_run.items():
         say(f"[yellow]not run:[/] {safe(name)}: {safe(why)}")
-    say(f"report: {safe(outcome.report)}")
+    say(f"report: {safe(report)}")
     if ended.failed or not ended.answered + ended.resumed:
         raise typer.Exit(SOME_FAILED)

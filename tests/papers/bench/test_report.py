@@ -4,17 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
+from typer.testing import CliRunner
 
-from crag.papers.bench.command import BenchOptions, Outcome, benchmark
 from crag.papers.bench.examples import Example, Loaded, Refused
 from crag.papers.bench.experiments import ACCURACY, Experiment
 from crag.papers.bench.report import render, results
-from crag.papers.bench.resources import Judges
 from crag.papers.bench.runner import Row, RunResult
 from crag.papers.bench.summary import Line, summarise
+from crag.papers.cli import app
 from crag.papers.views import draw_curves
-from tests.papers.bench.chat_server import ChatServer, chatting
+from tests.papers.bench.chat_server import chatting
 from tests.papers.bench.runs import examples, experiment, variant
 
 GOLDEN = """\
@@ -173,29 +172,22 @@ def written(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def run(folder: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Outcome:
-    variables = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "CRAG_MODEL": "m"}
-    for name, value in (variables | {"CRAG_EVALUATOR": "chat-direct"}).items():
-        monkeypatch.setenv(name, value)
-    (folder / "biography.toml").write_text(EXPERIMENT)
+def test_a_judge_scores_the_facts_of_those_with_a_page(tmp_path: Path) -> None:
+    (tmp_path / "biography.toml").write_text(EXPERIMENT)
     rows = [
         {"input": f"Tell me a bio of {name}.", "topic": name, "cat": [], "output": "",
          "ctxs": [{"title": name, "text": f"{name} wrote."}]}
         for name in ("Ada", "Bob", "Cy")
     ]  # fmt: skip
-    pages = (written(folder / "pages.jsonl", PAGES),)
-    return benchmark(
-        BenchOptions(
-            experiment=str(folder / "biography.toml"), data=written(folder / "bio.jsonl", rows),
-            output=folder / "out", judges=Judges(facts="judge", pages=pages),
-        )
-    )  # fmt: skip
-
-
-def test_a_judge_scores_the_facts_of_those_with_a_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    command = [
+        "bench", tmp_path / "biography.toml", "--data", written(tmp_path / "bio.jsonl", rows),
+        "--output", tmp_path / "out", "--fact-judge", "judge",
+        "--fact-pages", written(tmp_path / "pages.jsonl", PAGES),
+    ]  # fmt: skip
     with chatting() as server:
-        found = run(tmp_path, server, monkeypatch).lines[0].cells["init_score"]
-    assert found is not None
-    assert (found.value, found.questions) == (0.5, 2)
+        variables = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "CRAG_MODEL": "m"}
+        variables |= {"CRAG_EVALUATOR": "chat-direct", "COLUMNS": "300"}
+        done = CliRunner().invoke(app, [*map(str, command)], env=variables, catch_exceptions=False)
+    head, _, line = done.stdout.splitlines()[:3]
+    cells = dict(zip(head.split(" | "), line.split(" | "), strict=True))
+    assert cells["init score"] == "50.0 % (0.0 to 100.0), 2 questions"
