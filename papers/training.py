@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crag.errors import SettingsError, TrainingError
-from crag.papers.saving import outside_faults
+from crag.papers.files import outside_faults
 from crag.plain import first_problem
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ STATEMENTS = [
     "import crag.factory",
     "import crag.langchain",
     "import crag.graph.studio",
-    "import crag.papers.metrics, crag.papers.loading.read",
+    "import crag.papers.metrics, crag.papers.loading",
 ]
 """Run one after the other in one interpreter; the help comes first, as it loads least."""
 ASKING = "import crag.cli.ask, crag.factory.parts"

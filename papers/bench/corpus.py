@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crag.errors import DataError
 from crag.extras import require
-from crag.papers.loading.records import numbered_objects
+from crag.papers.files import numbered_objects
 from crag.parts import Hit, Passage
 
 HOST = "https://corpus.invalid/"

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, get_args
 
 from langchain_core.documents import Document
 
-from crag.papers.tasks import AnswerKind, PaperTask, answer_of
+from crag.papers.tasks import PaperTask
 
 TaskName = Literal[PaperTask, "triviaqa", "qa"]
 """The tasks of both papers, and `qa`: any questions with answers and documents."""
@@ -40,11 +40,6 @@ class Example(NamedTuple):
     extra: Mapping[str, JSON] = _NOTHING
     """What only some files have, by the names that `crag.papers.loading` documents."""
 
-    @property
-    def answer_kind(self) -> AnswerKind:
-        """How a reply to it is read."""
-        return answer_of(self.task)
-
 
 class Refused(NamedTuple):
     """A row that was skipped, and why."""
@@ -52,7 +47,6 @@ class Refused(NamedTuple):
     place: str
     """File and line, or file and position in its list."""
     reason: str
-    id: str = ""
 
 
 class Loaded(NamedTuple):

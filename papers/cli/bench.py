@@ -64,8 +64,8 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.bench.resources import load_judges, load_resources
     from crag.papers.bench.runner import Answerer, RowFile, run
     from crag.papers.bench.summary import metrics_of, summarise
-    from crag.papers.loading.read import load_examples, sample
-    from crag.papers.loading.records import file_digest
+    from crag.papers.files import file_digest
+    from crag.papers.loading import load_examples, sample
     from crag.papers.views import draw_curves
 
     table = read_experiment(experiment, assigned(settings))

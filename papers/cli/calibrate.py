@@ -92,7 +92,7 @@ def write_thresholds(evaluator: str, calibration: "Calibration") -> str:
     """
     from crag.evaluators import packaged_reader
     from crag.models.model_card import CARD, ModelCard, read_card
-    from crag.papers.saving import write_card
+    from crag.papers.files import write_card
 
     is_packaged = evaluator in _PACKAGED
     folder = WRITTEN if is_packaged else Path(evaluator)

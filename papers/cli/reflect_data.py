@@ -64,7 +64,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = None,
 ) -> None:
     """Insert passages and the critic's tokens into outputs (Alg. 2)."""
-    from crag.papers.loading.records import read_records, write_records
+    from crag.papers.files import read_records, write_records
     from crag.papers.self_rag import generator_data as records
     from crag.papers.training import valid_recipe
 
@@ -133,7 +133,7 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     concurrency: ConcurrencyOption = 8,
 ) -> None:
     """Make labelled cases for a critic, by rule or with your chat model."""
-    from crag.papers.loading.records import write_records
+    from crag.papers.files import write_records
     from crag.papers.self_rag.critique_cases import LABELS
     from crag.papers.self_rag.critique_rules import critique_cases, unleaked
 
@@ -217,9 +217,9 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     seed: SeedOption = 0,
 ) -> None:
     """Make pairs of instruction and output from questions whose truth is known."""
-    from crag.papers.loading.records import write_records
+    from crag.papers.files import write_records
     from crag.papers.self_rag.critique_rules import unleaked
-    from crag.papers.self_rag.instruction_pairs import instruction_pairs
+    from crag.papers.self_rag.generator_data import instruction_pairs
 
     truths, leaks = unleaked(data, development or (), seed)
     pairs = instruction_pairs(

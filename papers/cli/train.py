@@ -66,7 +66,7 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     from crag.papers.evaluator import pairs as labelled
     from crag.papers.evaluator.trainer import recipe_from, train
-    from crag.papers.saving import save_model
+    from crag.papers.files import save_model
 
     recipe = recipe_from(preset, assigned(settings))
     read = {path: labelled.read_pairs(path, labels) for path in data}
@@ -99,7 +99,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> None:
     """Train a critic of Self-RAG on labelled cases; run it again to resume."""
     from crag.errors import TrainingError
-    from crag.papers.loading.records import read_records
+    from crag.papers.files import read_records
     from crag.papers.self_rag.critic import agreement, critic_texts, load_critic
     from crag.papers.self_rag.critique_cases import LabelledCase, held_out
     from crag.papers.self_rag.language_model import language_card, language_recipe, load_base
@@ -171,13 +171,13 @@ def reader(
     settings: RecipeSettings = None,
 ) -> None:
     """Train a reader, the default evaluator, on rows; run it again to resume."""
+    from crag.models.model import MODEL, TOKENIZER
+    from crag.models.model_card import DataFile
     from crag.models.reading_model import GRADE, ReaderModel
     from crag.papers.evaluator.pairs import read_pairs
-    from crag.papers.loading.records import read_records
+    from crag.papers.files import file_digest, read_records, write_card
     from crag.papers.reader import reader as readers
-    from crag.papers.reader.onnx_export import hashes_of
     from crag.papers.reader.rows import ReadingRow
-    from crag.papers.saving import write_card
     from crag.papers.training import valid_recipe
 
     recipe = valid_recipe(readers.ReaderRecipe, assigned(settings))
@@ -190,9 +190,12 @@ def reader(
     rarity = readers.save_reader(trained, rows, output)
     grade = readers.fit_grade(ReaderModel(output, READ_LENGTH), unseen)
     readers.save_grade(grade, rarity, output)
-    files = [_described(data, len(rows), sum(row.answer == 1 for row in rows))]
-    hashes = hashes_of(output, GRADE)
-    card = _card("reader", recipe.start, recipe, files, max_length=READ_LENGTH, files=hashes)
+    positives = sum(row.answer == 1 for row in rows)
+    described = DataFile(
+        name=data.name, sha256=file_digest(data), pairs=len(rows), positives=positives
+    )
+    hashes = {name: file_digest(output / name) for name in (MODEL, TOKENIZER, GRADE)}
+    card = _card("reader", recipe.start, recipe, [described], max_length=READ_LENGTH, files=hashes)
     write_card(output, card)
     sets = {path.stem: read_pairs(path) for path in development or ()}
     _finish(_measured(card, output, sets), output, _to_calibrate(output))
@@ -211,7 +214,7 @@ def reader_data(
     seed: SeedOption = 0,
 ) -> None:
     """Make the rows of a reader from questions with their passages."""
-    from crag.papers.loading.records import write_records
+    from crag.papers.files import write_records
     from crag.papers.reader.rows import reading_rows
     from crag.papers.self_rag.critique_rules import unleaked
 
@@ -220,13 +223,6 @@ def reader_data(
     counts = Counter(row.source for row in rows)
     told = ", ".join(f"{source} {count:,}" for source, count in counts.items())
     say(f"{counted(len(rows), 'row')} written to {safe(output)}: {told}")
-
-
-def _described(path: Path, pairs: int, positives: int) -> "DataFile":
-    from crag.models.model_card import DataFile
-    from crag.papers.loading.records import file_digest
-
-    return DataFile(name=path.name, sha256=file_digest(path), pairs=pairs, positives=positives)
 
 
 def _card(
@@ -263,7 +259,7 @@ def _train_language(  # noqa: PLR0913, PLR0917 - what a run is
     Raises:
         typer.Exit: in processes other than the first, whose part ends with the training.
     """
-    from crag.papers.saving import save_model
+    from crag.papers.files import save_model
     from crag.papers.self_rag.language_model import train_language_model
 
     if os.environ.get("RANK", "0") == "0":
@@ -287,7 +283,7 @@ def _to_calibrate(output: Path) -> str:
 
 def _finish(card: Any, output: Path, following: str) -> None:
     """Write the card as it is now, remove the checkpoints, and show what came of the run."""
-    from crag.papers.saving import outside_faults, write_card
+    from crag.papers.files import outside_faults, write_card
     from crag.papers.training import finish
 
     with outside_faults(output):

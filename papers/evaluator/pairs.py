@@ -16,7 +16,7 @@ from pydantic import (
 
 from crag.errors import DataError, TrainingError
 from crag.models.model_card import DataFile
-from crag.papers.loading.records import file_digest, numbered_objects
+from crag.papers.files import file_digest, numbered_objects
 from crag.plain import counted
 from crag.state import Action
 

@@ -148,8 +148,7 @@ def train(recipe: Recipe, pairs: Sequence[Pair], output: Path) -> Trainee:
     """Train with `recipe`, or resume an interrupted run of the same recipe and data.
 
     Raises:
-        TrainingError: the base cannot be loaded, the loss is not finite, the disk is full, or an
-            interrupted run in `output` had another recipe or other data.
+        TrainingError: the base cannot be loaded, the loss is not finite, or the disk is full.
         MissingPackageError: the extra `train` is not installed.
     """
     trainee = load_trainee(recipe)

@@ -22,7 +22,7 @@ RUN = 1.5
 """Gain in overlap under another shift, summed over neighbouring lines, from which these lines count
 as moved: two lines whose words all match, or eight lines such as ARC's."""
 CLEARLY = 1.5
-"""How many times more a shift must overlap than any other shift, and than unrelated lines."""
+"""How many times more the lines must overlap than unrelated ones."""
 LEAST = 0.05
 """Overlap below this counts as chance."""
 _WORD = re.compile(r"\w+")
@@ -75,9 +75,7 @@ def align(questions: Sequence[str], knowledge: Sequence[str]) -> Alignment:
     runs = [(shift, [n for n, _ in run]) for shift, run in groupby(enumerate(path), lambda e: e[1])]
     moved = tuple(Moved(run[0], run[-1], shift) for shift, run in runs if shift != usual)
     reached = _mean([shares[shift][place] for place, shift in enumerate(path)])
-    others = max(overlaps[shift] for shift in SHIFTS if shift != usual)
-    belongs = usual in SHIFTS and reached >= max(LEAST, CLEARLY * _mean(far))
-    if not belongs or not (moved or reached >= CLEARLY * others):
+    if usual not in SHIFTS or reached < max(LEAST, CLEARLY * _mean(far)):
         return Alignment(None)
     return Alignment(usual, moved, _places(path, shares, len(told)))
 

@@ -28,9 +28,9 @@ class ReadLog:
         """Rows skipped so far."""
         self._repairs: dict[str, list[int]] = {}
 
-    def refuse(self, number: int, reason: str, identity: str = "") -> None:
+    def refuse(self, number: int, reason: str) -> None:
         """Skip a row, with the reason."""
-        self.refused.append(Refused(f"{self.path.name}, {self.unit} {number}", reason, identity))
+        self.refused.append(Refused(f"{self.path.name}, {self.unit} {number}", reason))
 
     def repair(self, what: str, number: int = 0) -> None:
         """Count a repair or oddity `what` in row `number`; 0 means the whole file."""
@@ -71,10 +71,10 @@ def collect(
         try:
             example = build(row, number, log)
         except UnusableRowError as error:
-            log.refuse(number, str(error), str(row.get("id") or ""))
+            log.refuse(number, str(error))
             continue
         if example.id in kept:
-            log.refuse(number, f"the id {example.id!r} was already used by another row", example.id)
+            log.refuse(number, f"the id {example.id!r} was already used by another row")
         kept.setdefault(example.id, example)
     return log.finish(list(kept.values()))
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from crag.asking.evaluate import normalised_match
 from crag.papers.bench.examples import Example
 from crag.papers.metrics.metric import ALL, LONG, Metric, Row, has_answer
+from crag.papers.tasks import answer_of
 
 _VERDICT = re.compile(r"\b(true|false|supports|supported|refutes|refuted)\b")
 _TRUE = {"true", "supports", "supported"}
@@ -72,7 +73,7 @@ def _normalised(example: Example, row: Row) -> float | None:
     prediction, answers = str(row["answer"]), [one for group in example.answers for one in group]
     if not has_answer(row):
         return 0.0
-    match example.answer_kind:
+    match answer_of(example.task):
         case "verdict":
             return float(verdict_of(prediction) in answers)
         case "option":

@@ -46,13 +46,9 @@ class Metric:
         return self.compute(example, row) if self._applies(example, row) else None
 
     def summarise(self, pairs: Pairs) -> float | None:
-        """Return the value of all rows, which is the mean of theirs; None if it applies to none."""
-        if self.of_set is not None:
-            usable = [pair for pair in pairs if self._applies(*pair)]
-            return self.of_set(usable) if usable else None
-        scores = [self.score(example, row) for example, row in pairs]
-        values = [score for score in scores if score is not None]
-        return sum(values) / len(values) if values else None
+        """Return the value of the whole set, if it is one of sets; None if it applies to no row."""
+        usable = [pair for pair in pairs if self._applies(*pair)]
+        return self.of_set(usable) if self.of_set and usable else None
 
     def _applies(self, example: Example, row: Row) -> bool:
         return example.task in self.tasks and (row["outcome"] != "failed" or self.of_failed)

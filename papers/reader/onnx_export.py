@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.models.model import MODEL, TOKENIZER
-from crag.papers.loading.records import file_digest
-from crag.papers.saving import replacing
+from crag.models.model import MODEL
+from crag.papers.files import replacing
 
 Weights = dict[str, NDArray[np.float32]]
 """The weights of a BERT by the names of transformers, with those of heads on top of it."""
@@ -147,11 +146,6 @@ def write_reader(weights: Weights, heads: int, folder: Path) -> None:
     graph.node("Identity", graph.layer(states, "marks"), outputs=["marks"])
     shapes: dict[str, Sequence[int | str]] = {"outputs": [1, 2], "marks": ["length", 3]}
     _quantise(graph.written(shapes, heads), ["pooler.dense", "outputs", "marks"], folder)
-
-
-def hashes_of(folder: Path, *others: str) -> dict[str, str]:
-    """Return the SHA-256 of graph, tokenizer and `others`, which the card of a model tells."""
-    return {name: file_digest(folder / name) for name in (MODEL, TOKENIZER, *others)}
 
 
 def layers_of(weights: Weights) -> int:

@@ -19,10 +19,9 @@ from crag.models.model import MODEL
 from crag.models.reading_model import GRADE, SIGNALS, ReaderModel
 from crag.models.reading_model import PACKAGED as READER
 from crag.papers.evaluator.trainer import MODEL as MINILM
-from crag.papers.loading.records import digest_of
+from crag.papers.files import outside_faults, replacing
 from crag.papers.reader.onnx_export import Weights, layers_of, read_weights, write_reader
 from crag.papers.reader.rows import UNKNOWN, ReadingRow, padded, tokenised
-from crag.papers.saving import outside_faults, replacing
 from crag.papers.training import TrainingRecipe, Visits, fixed_order, run_training
 from crag.parts import Passage
 from crag.plain import first_line
@@ -155,8 +154,7 @@ def train_reader(recipe: ReaderRecipe, rows: Sequence[ReadingRow], output: Path)
 
     Raises:
         TrainingError: the start cannot be loaded, or is no reader and should have a share in the
-            result; the loss is not finite, the disk is full, or an interrupted run in `output` had
-            another recipe or other rows.
+            result; the loss is not finite, or the disk is full.
         MissingPackageError: accelerate is not installed.
     """
     require("train", "training", "accelerate")
@@ -171,12 +169,13 @@ def train_reader(recipe: ReaderRecipe, rows: Sequence[ReadingRow], output: Path)
     order = _order(rows, recipe)
     steps = recipe.steps or math.ceil(len(order) / recipe.batch_size)
     passes = math.ceil(steps * recipe.batch_size / len(order))
+    told = "".join(row.model_dump_json() for row in rows)
 
     def example(index: int, _: int) -> dict[str, Any]:
         return tokenised(rows[index], start.tokenizer, recipe.max_length)
 
     run_training(
-        recipe, model, Visits(order * passes, example), digest_of(rows), output,
+        recipe, model, Visits(order * passes, example), told, output,
         collator=padded, steps=steps, may_change=_MAY_CHANGE,
         warmup_steps=min(recipe.warmup_steps, steps // 2), lr_scheduler_type="warmup_stable_decay",
         lr_scheduler_kwargs={

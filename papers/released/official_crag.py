@@ -26,7 +26,7 @@ from crag.correction.strips import joint_text, score_of
 from crag.nodes.prepare_passages import PreparePassages
 from crag.papers.bench.examples import TaskName
 from crag.papers.bench.runner import left_armed
-from crag.papers.loading.read import load_examples
+from crag.papers.loading import load_examples
 from crag.papers.metrics import METRICS
 from crag.papers.released.official import Case, program, run_main, stand_in, stand_ins
 from crag.papers.released.reflection import released_answer, released_settings

@@ -5,8 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import ValidationError
-
 from crag.errors import ModelError, TrainingError
 from crag.models.model_card import CARD
 from crag.papers.self_rag.critique_cases import KINDS, LABELS, Case, LabelledCase, critic_prompt
@@ -116,7 +114,7 @@ def load_critic(folder: Path) -> Critic:
         card = LanguageModelCard.model_validate_json((folder / CARD).read_bytes())
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model: Any = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True)
-    except (OSError, ValidationError, ValueError, KeyError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         message = f"it is no critic: {first_line(error)}. Give the folder of crag train critic"
         raise ModelError(str(folder), "unknown", message) from error
     most = int(str(card.recipe.get("max_length", 512)))

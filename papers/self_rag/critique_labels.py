@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field, create_model
 
 import crag.papers
-from crag.papers.loading.records import read_objects
+from crag.papers.files import numbered_objects
 from crag.papers.self_rag.critique_cases import (
     KINDS,
     LABELS,
@@ -101,7 +101,8 @@ def _call(case: Case, prompts: Prompts) -> Call:
 def demonstrations() -> dict[Kind, str]:
     """Return the judged cases of each kind, each with the reply to it."""
     shown: dict[Kind, list[str]] = {kind: [] for kind in KINDS}
-    for row in read_objects(Path(crag.papers.__file__).parent / "prompts" / "critic_cases.jsonl"):
+    cases = Path(crag.papers.__file__).parent / "prompts" / "critic_cases.jsonl"
+    for _, row in numbered_objects(cases):
         reply = json.dumps({"reason": row.pop("reason"), "label": row.pop("label").strip("[]")})
         case = Case.model_validate(row)
         text = "".join(case_text(case)).strip()

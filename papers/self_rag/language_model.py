@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crag.errors import SettingsError, TrainingError
 from crag.extras import require
-from crag.papers.loading.records import file_digest
+from crag.papers.files import file_digest
 from crag.papers.training import (
     LOG_STEPS,
     TrainingRecipe,
@@ -249,9 +249,8 @@ def train_language_model(
     DeepSpeed also the weights.
 
     Raises:
-        TrainingError: there is nothing to learn, the loss is not finite, the disk is full, the
-            processes cannot share a step, or an interrupted run in `output` had another recipe or
-            other texts.
+        TrainingError: there is nothing to learn, the loss is not finite, the disk is full, or the
+            processes cannot share a step.
     """
     from transformers import DataCollatorForSeq2Seq
 

@@ -15,7 +15,7 @@ from pydantic import AliasChoices, BaseModel, Field, model_validator
 from crag.answering.outcome import DECLINED
 from crag.errors import DataError
 from crag.papers.evaluator.pairs import folded
-from crag.papers.loading.records import read_records
+from crag.papers.files import read_records
 from crag.papers.self_rag.critique_cases import Case
 from crag.parts import Passage
 from crag.reflection_tokens import (

@@ -40,7 +40,7 @@ from crag.index import DocumentIndex, index_paths
 from crag.index.retriever import IndexRetriever
 from crag.models.encoder import packaged_encoder
 from crag.papers.bench.report import table
-from crag.papers.loading.records import read_objects
+from crag.papers.files import numbered_objects
 from crag.parts import Parts
 from crag.settings import Settings
 from crag.state import State
@@ -139,7 +139,7 @@ def main() -> None:
 
 def retrieved(docs: Path, cache: Path | None) -> list[Asked]:
     """Return the questions with ten documents each, from `cache` where it holds them."""
-    rows = read_objects(docs / "questions.jsonl")
+    rows = [row for _, row in numbered_objects(docs / "questions.jsonl")]
     known: dict[str, Mapping[str, Any]] = {}
     if cache is not None and cache.exists():
         known = {row["id"]: row for row in json.loads(cache.read_text(encoding="utf-8"))}

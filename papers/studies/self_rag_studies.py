@@ -26,8 +26,7 @@ from typing import NamedTuple
 from crag.factory.embeddings import choose_encoder
 from crag.index import DocumentIndex, IndexRetriever
 from crag.models.model_card import CARD
-from crag.papers.loading.records import read_records
-from crag.papers.saving import save_model
+from crag.papers.files import read_records, save_model
 from crag.papers.self_rag.critique_cases import shown
 from crag.papers.self_rag.generator_data import (
     Pair,

@@ -79,9 +79,8 @@ def main() -> None:
     parser.add_argument("--concurrent", type=int, default=50)
     parser.add_argument("--k", type=int, nargs="+", default=[4, 10])
     parser.add_argument("--documents", type=Path, default=Path("docs"))
-    parser.add_argument("--scale", type=float, default=1.0, help="multiplies every latency")
     given = parser.parse_args()
-    with services(given.scale) as (model, search):
+    with services(1.0) as (model, search):
         parts = Parts(
             retriever=FakeRetriever(documents=passages(given.documents, max(given.k))),
             evaluator=load_evaluator(),

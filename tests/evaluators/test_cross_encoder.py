@@ -11,7 +11,7 @@ from crag.errors import EvaluatorError
 from crag.evaluators import CrossEncoderEvaluator, load_evaluator
 from crag.models.model_card import Calibration, ModelCard
 from crag.papers.evaluator.trainer import load_trainee
-from crag.papers.saving import write_card
+from crag.papers.files import write_card
 from crag.parts import Evaluator
 from tests.trained import outputs_of, small_recipe, some_pairs, tiny_bert
 

@@ -8,7 +8,7 @@ import pytest
 
 from crag.errors import CragError, EvaluatorError
 from crag.evaluators import NAMES, ChatEvaluator, ReaderEvaluator, T5Evaluator, load_evaluator
-from crag.papers.saving import write_card
+from crag.papers.files import write_card
 from crag.parts import Evaluator
 from crag.testing import FakeChatModel, FakeEvaluator
 

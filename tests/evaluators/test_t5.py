@@ -15,7 +15,7 @@ from crag.errors import EvaluatorError
 from crag.evaluators import T5Evaluator, load_evaluator
 from crag.evaluators.t5 import PAPER
 from crag.models.model_card import ModelCard
-from crag.papers.saving import write_card
+from crag.papers.files import write_card
 
 TINY = Path(__file__).parents[1] / "fixtures" / "tiny_t5"
 EXPECTED = json.loads((TINY / "expected.json").read_text("utf-8"))

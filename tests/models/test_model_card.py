@@ -14,7 +14,7 @@ from crag.models.model_card import (
     ModelCard,
     read_card,
 )
-from crag.papers.saving import write_card
+from crag.papers.files import write_card
 
 DATA = DataFile(name="é.jsonl", sha256="0" * 64, pairs=3, positives=1)
 CALIBRATION = Calibration(upper=0.5, lower=-0.5, aim="precision", questions=2, data=[DATA])

@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from crag.models.model_card import CARD
-from crag.papers.loading.records import write_records
+from crag.papers.files import write_records
 from crag.papers.training import WORK
 from tests.commands import CRAG, crag_process, variables
 from tests.papers.self_rag.test_language_models import CASES

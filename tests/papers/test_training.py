@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.errors import TrainingError
-from crag.papers.saving import outside_faults, replacing
+from crag.papers.files import outside_faults, replacing
 from crag.papers.training import TrainingRecipe, Visits, fixed_order, run_training
 
 

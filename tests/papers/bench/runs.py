@@ -10,7 +10,7 @@ from crag.papers.bench.experiments import Experiment, Variant
 from crag.papers.bench.methods import ExampleRetriever
 from crag.papers.bench.resources import Resources
 from crag.papers.bench.runner import Answerer
-from crag.papers.loading.read import load_examples
+from crag.papers.loading import load_examples
 from crag.parts import Hit, Parts
 from crag.reflection.backends.prompted import PromptedReflection
 from crag.testing import FakeEvaluator, FakeQuoter, FakeSearcher

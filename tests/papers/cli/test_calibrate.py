@@ -14,7 +14,7 @@ from crag.models.model_card import ModelCard, read_card
 from crag.papers.cli import app
 from crag.papers.cli.calibrate import write_thresholds
 from crag.papers.evaluator.calibrate import calibrate
-from crag.papers.saving import write_card
+from crag.papers.files import write_card
 from crag.testing import FakeEvaluator
 from tests import commands
 from tests.loopback import serving

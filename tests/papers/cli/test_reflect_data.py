@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from crag.errors import TrainingError
 from crag.papers.cli import app
-from crag.papers.loading.records import read_records
+from crag.papers.files import read_records
 from crag.papers.self_rag.critique_cases import LabelledCase
 from crag.papers.self_rag.critique_labels import label_cases
 from crag.papers.self_rag.generator_data import Pair

@@ -10,7 +10,7 @@ from crag.evaluators import load_evaluator
 from crag.models.model_card import read_card
 from crag.papers.cli import app
 from crag.papers.evaluator.pairs import Pair
-from crag.papers.loading.records import read_records, write_records
+from crag.papers.files import read_records, write_records
 from crag.papers.reader.rows import ReadingRow
 from crag.papers.training import WORK
 from tests.papers.reader.test_reader import ROWS as READING

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crag.errors import DataError
+from crag.papers.loading import load_examples
 from crag.papers.loading.alignment import Alignment, Moved, align
-from crag.papers.loading.read import load_examples
 
 Folder = Callable[..., Path]
 

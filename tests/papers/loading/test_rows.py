@@ -9,7 +9,7 @@ import pytest
 
 from crag.errors import DataError
 from crag.papers.bench.examples import TaskName
-from crag.papers.loading.read import load_examples, sample
+from crag.papers.loading import load_examples, sample
 
 Write = Callable[..., Path]
 ARC = {

@@ -70,13 +70,10 @@ def test_labels_of_documents_come_before_titles(example: Make) -> None:
 
 
 def test_failed_rows_cost_too(example: Make, row: Make) -> None:
-    pairs = [
-        (example(), row(usage={"llm_calls": 2})),
-        (example(), row(usage={"llm_calls": 4}, outcome="failed")),
-        (example(), row(usage={"llm_calls": 0}, outcome="not_found")),
-    ]
-    assert METRICS["llm_calls"].summarise(pairs) == 2.0
-    assert METRICS["abstained"].summarise(pairs) == 0.5
+    failed = row(usage={"llm_calls": 4}, outcome="failed")
+    assert METRICS["llm_calls"].score(example(), failed) == 4.0
+    assert METRICS["abstained"].score(example(), failed) is None
+    assert METRICS["abstained"].score(example(), row(outcome="not_found")) == 1.0
 
 
 MATCH, MATCH_NORMALISED = METRICS["match"], METRICS["match_normalised"]
@@ -142,23 +139,20 @@ def test_the_option_a_prediction_chooses(prediction: str, place: int | None) -> 
 
 
 @pytest.mark.parametrize(
-    ("metric", "mean"),
-    [(MATCH, 0.5), (MATCH_NORMALISED, 0.5), (METRICS["match_answered"], 0.5)],
+    ("name", "likely"), [("match", 1.0), ("match_normalised", 1.0), ("match_answered", None)]
 )
-def test_likely_answers_count_over_all_alone_and_failures_nowhere(
-    example: Make, row: Make, metric: Any, mean: float
+def test_likely_answers_count_but_among_the_sure_ones(
+    example: Make, row: Make, name: str, likely: float | None
 ) -> None:
-    rows = [row("a poet"), row("a cook"), row("no poet", outcome="not_found")]
-    rows.append(row("a poet, likely", outcome="likely"))
-    pairs = [(example(), one) for one in [*rows, row("poet", outcome="failed")]]
-    assert metric.summarise(pairs) == pytest.approx(mean)
+    said = {"answered": 1.0, "likely": likely, "failed": None}
+    said["not_found"] = None if name == "match_answered" else 0.0
+    found = {one: METRICS[name].score(example(), row("a poet", outcome=one)) for one in said}
+    assert found == said
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_metric_takes_every_row(example: Make, row: Make, task: str) -> None:
     for outcome in ("answered", "likely", "not_found", "failed"):
-        pairs = [(example(task), row("poet", outcome=outcome))]
         for metric in METRICS.values():
-            value = metric.score(*pairs[0])
+            value = metric.score(example(task), row("poet", outcome=outcome))
             assert value is None or isinstance(value, float)
-            assert metric.summarise(pairs) == value

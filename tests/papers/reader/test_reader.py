@@ -11,6 +11,7 @@ from crag.evaluators.reader import ReaderEvaluator
 from crag.models.lexical import FEATURES
 from crag.models.model_card import ModelCard
 from crag.models.reading_model import SIGNALS, ReaderModel
+from crag.papers.files import write_card
 from crag.papers.reader.reader import (
     RIGHT_THING,
     Base,
@@ -24,7 +25,6 @@ from crag.papers.reader.reader import (
     unseen,
 )
 from crag.papers.reader.rows import ReadingRow
-from crag.papers.saving import write_card
 from crag.parts import Passage
 from crag.reading import evidence_in
 from tests.trained import TOPICS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crag.errors import DataError
-from crag.papers.loading.records import read_records
+from crag.papers.files import read_records
 from crag.papers.reader.rows import UNKNOWN, ReadingRow, padded, reading_rows, tokenised
 from crag.papers.self_rag.truths import read_truths
 from tests.reflective import articles

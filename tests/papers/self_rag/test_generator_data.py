@@ -12,10 +12,10 @@ from crag.papers.self_rag.generator_data import (
     Pair,
     Rejected,
     generator_data,
+    instruction_pairs,
     label_shares,
     reflective_output,
 )
-from crag.papers.self_rag.instruction_pairs import instruction_pairs
 from crag.papers.self_rag.reflective_text import fault_of
 from crag.papers.self_rag.truths import read_truths
 from crag.parts import Passage

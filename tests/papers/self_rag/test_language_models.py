@@ -12,7 +12,7 @@ from crag.errors import (
 )
 from crag.models.model_card import CARD
 from crag.papers.cli import app
-from crag.papers.loading.records import read_records, write_records
+from crag.papers.files import read_records, write_records
 from crag.papers.self_rag.critic import case_ids, critic_texts, load_critic
 from crag.papers.self_rag.critique_cases import Case, LabelledCase
 from crag.papers.self_rag.generator_data import Pair, ReflectiveRecord

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crag.errors import DataError
-from crag.papers.loading.records import read_records
+from crag.papers.files import read_records
 from crag.papers.self_rag.critique_cases import LABELS, LabelledCase
 from crag.papers.self_rag.generator_data import ReflectiveRecord
 from crag.papers.self_rag.language_model import IGNORED, LanguageRecipe, load_base

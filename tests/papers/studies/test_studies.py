@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crag.generation import load_chat_model
-from crag.papers.loading.records import write_records
+from crag.papers.files import write_records
 from crag.papers.self_rag.generator_data import Pair, ReflectiveRecord
 from crag.papers.studies.tutorials import CASES, measured, services
 from crag.parts import Parts, Passage

@@ -1,17 +1,97 @@
-"""Records of a run, one JSON object a line: on disk as soon as made, or all at once."""
+"""Files of data and models: written whole or not at all; records are one JSON object a line."""
 
+import errno
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from crag.errors import DataError
-from crag.papers.saving import outside_faults, replacing
+from crag.errors import DataError, TrainingError
+from crag.models.model_card import CARD
+from crag.plain import first_line
 
 Record = TypeVar("Record", bound=BaseModel)
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Numbers of the errors of a full disk, a spent quota, and a file beyond the limit of its size."""
+
+
+@contextmanager
+def outside_faults(output: Path) -> Iterator[None]:
+    """Raise disk failures as `TrainingError`; what was saved before remains usable.
+
+    Raises:
+        TrainingError: something could not be written to `output`.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, SafetensorError, RuntimeError) as error:
+        # torch raises a RuntimeError where others raise an OSError.
+        if isinstance(error, RuntimeError) and "inline_container" not in str(error):
+            raise
+        advice = "Free space and start again: it resumes"
+        if isinstance(error, OSError) and error.errno not in _FULL:
+            advice = "Make this place writable and start again, or choose another --output"
+        message = f"writing to {output} failed: {first_line(error)}. {advice}"
+        raise TrainingError(message) from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a path to write to, which takes the place of `path` if the block ends well.
+
+    It always has the same name, so that the next run replaces what a killed one left.
+    """
+    written = path.with_name(f".{path.stem}.new{path.suffix}")
+    try:
+        yield written
+        written.chmod(0o644)  # Some libraries let the owner alone read what they write.
+        written.replace(path)
+    finally:
+        written.unlink(missing_ok=True)
+
+
+def save_model(
+    model: Any,
+    tokenizer: Any,
+    output: Path,
+    card: BaseModel,
+    weights: Mapping[str, Any] | None = None,
+) -> None:
+    """Write model and tokenizer, then the card; files are renamed only when all are complete.
+
+    `weights` are the whole ones of a model of which each process holds a shard.
+
+    Raises:
+        TrainingError: the disk is full, or `output` cannot be written to.
+    """
+    folder = output / ".new"
+    with outside_faults(output):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            model.save_pretrained(folder, state_dict=weights)
+            tokenizer.save_pretrained(folder)
+            for old in [output / CARD, *output.glob("*.safetensors*")]:
+                old.unlink(missing_ok=True)
+            for file in sorted(folder.iterdir()):
+                file.replace(output / file.name)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        write_card(output, card)
+
+
+def write_card(folder: Path, card: BaseModel) -> None:
+    """Write the card into `folder` atomically."""
+    text = json.dumps(card.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+    with replacing(folder / CARD) as written:
+        written.write_text(text, encoding="utf-8")
 
 
 def write_records(path: Path, records: Iterable[BaseModel]) -> None:
@@ -24,14 +104,6 @@ def write_records(path: Path, records: Iterable[BaseModel]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as written, written.open("w", encoding="utf-8") as file:
             file.writelines(record.model_dump_json() + "\n" for record in records)
-
-
-def digest_of(records: Iterable[BaseModel]) -> str:
-    """Return the SHA-256 of records, to tell whether a run goes on with the same data."""
-    digest = hashlib.sha256()
-    for record in records:
-        digest.update(record.model_dump_json().encode() + b"\n")
-    return digest.hexdigest()
 
 
 def file_digest(path: Path) -> str:
@@ -72,15 +144,6 @@ def _numbered_rows(path: Path) -> Iterable[tuple[int, object]]:
         return enumerate(json.loads(path.read_text(encoding="utf-8")), 1)
     except json.JSONDecodeError as error:
         raise DataError(path, f"this is not JSON: {error.msg}", error.lineno) from error
-
-
-def read_objects(path: Path) -> list[dict[str, Any]]:
-    """Read JSON objects, one a line.
-
-    Raises:
-        DataError: the file is missing or not UTF-8, or a line is no JSON.
-    """
-    return [row for _, row in numbered_objects(path)]
 
 
 def numbered_objects(path: Path) -> Iterator[tuple[int, Any]]:
