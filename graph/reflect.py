@@ -1,6 +1,7 @@
 """The reflection subgraph, used in Self-RAG, Self-CRAG and graphs of your own."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, NamedTuple
 
 from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END, START, StateGraph
@@ -11,11 +12,28 @@ from crag.answering.outcome import AnswerUpdate
 from crag.graph.routes import by_form, by_search
 from crag.nodes.finish_reflection import FinishReflection
 from crag.nodes.reflect import Reflect
-from crag.parts import Attributor, Quoter, ReflectionBackend
-from crag.reflection.algorithms import OURS, Algorithms
+from crag.parts import Attributor, Prefix, Quoter, ReflectionBackend
+from crag.reflection.beam import beam_round
+from crag.reflection.driver import Algorithm, Driver
+from crag.reflection.graded_loop import graded_loop
+from crag.reflection.retrieval_decision import first_choice
+from crag.reflection.short_form import short_form
 from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
-from crag.state import Action, Reflection, State, Usage, merge_reflection
+from crag.state import Action, Choice, Reflection, State, Usage, merge_reflection
+
+
+class Algorithms(NamedTuple):
+    """What decides and answers, by the names of the nodes: ours, or another program's."""
+
+    decide: Callable[[Prefix, Driver], Choice] = first_choice
+    short_form: Algorithm = short_form
+    beam_step: Algorithm = beam_round
+    """One round; it is repeated until the record has no `beam`."""
+    graded_loop: Algorithm = graded_loop
+
+
+OURS = Algorithms()
 
 
 class ReflectInput(TypedDict, total=False):
@@ -49,8 +67,7 @@ def build_reflect(
     `crag.correction.provenance.offered_document` turns a Document into a passage. The `retriever`
     is used for dynamic retrieval, a search for each segment of the long form; the `attributor`
     judges the sentences of the answer, and the `quoter` answers in the place of a model whose text
-    no passage supports. `max_depth` bounds the cycle of `beam_step`. The `algorithms` may be
-    those of another program.
+    no passage supports. `max_depth` bounds the cycle of `beam_step`.
     """
     graph = StateGraph(
         State,

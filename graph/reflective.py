@@ -5,13 +5,12 @@ from langgraph.types import Checkpointer
 
 from crag.graph.corrective import add_correction
 from crag.graph.opening import Graph, opened_graph
-from crag.graph.reflect import build_reflect
+from crag.graph.reflect import OURS, Algorithms, build_reflect
 from crag.graph.routes import by_choice, by_knowledge
 from crag.nodes.decide import Decide
 from crag.nodes.prepare_passages import PreparePassages
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
-from crag.reflection.algorithms import OURS, Algorithms
 from crag.runtime.node_adapter import as_node
 
 
@@ -24,7 +23,7 @@ def build_self_rag(
     """
     backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
-    graph.add_node("decide", as_node(Decide(backend, algorithms, grades=False)))
+    graph.add_node("decide", as_node(Decide(backend, algorithms.decide, grades=False)))
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
     graph.add_node("prepare_passages", as_node(PreparePassages(prepared=False)))
     reflect = build_reflect(
@@ -49,7 +48,7 @@ def build_self_crag(
     """
     backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
-    graph.add_node("decide", as_node(Decide(backend, algorithms, grades=True)))
+    graph.add_node("decide", as_node(Decide(backend, algorithms.decide, grades=True)))
     add_correction(graph, parts)
     graph.add_node("prepare_passages", as_node(PreparePassages(prepared=True)), defer=True)
     reflect = build_reflect(

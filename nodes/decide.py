@@ -1,16 +1,15 @@
 """Let the model decide whether to retrieve."""
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 from crag.errors import ModelError, SettingsError
 from crag.events import event
-from crag.parts import ReflectionBackend
-from crag.reflection.algorithms import OURS, Algorithms
-from crag.reflection.driver import Driver, ReflectUpdate, asked_of
-from crag.reflection.retrieval_decision import chosen
-from crag.reflection.spending import counting, total
+from crag.parts import Prefix, ReflectionBackend
+from crag.reflection.driver import Driver, ReflectUpdate, asked_of, counting
+from crag.reflection.retrieval_decision import chosen, first_choice
 from crag.settings import Settings
-from crag.state import Reflection, State
+from crag.state import Choice, Reflection, State
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Decide:
     """
 
     backend: ReflectionBackend
-    algorithms: Algorithms = OURS
+    decide: Callable[[Prefix, Driver], Choice] = first_choice
     _: KW_ONLY
     grades: bool
 
@@ -36,9 +35,9 @@ class Decide:
         driver, events = Driver(self.backend, settings), []
         with counting() as spent:
             try:
-                choice = self.algorithms.decide(asked_of(state, settings).prefix(), driver)
+                choice = self.decide(asked_of(state, settings).prefix(), driver)
             except ModelError as error:
                 choice = chosen("retrieve", "the model could not be asked")
                 events = [event("model_failed", "decide", error, "retrieve")]
         record = Reflection(approximation=self.backend.approximation, choices=[choice])
-        return ReflectUpdate(reflection=record, events=events, usage=total(spent))
+        return ReflectUpdate(reflection=record, events=events, usage=spent)

@@ -30,7 +30,6 @@ _UNSUPPORTED = "the model called every candidate unsupported"
 _EVENTS: dict[Flag, tuple[EventKind, str, str]] = {
     "model_failed": ("model_failed", "the model failed before the answer was complete", _SHORTENED),
     "depth_limit": ("reflection_limited", "max_depth segments did not end the answer", _SHORTENED),
-    "time_limit": ("reflection_limited", "max_reflection_seconds is over", _SHORTENED),
     "cut": ("reflection_limited", "the text reached max_new_tokens", _SHORTENED),
     "constraint_fallback": ("constraints_waived", _UNSUPPORTED, "the scores decide"),
 }

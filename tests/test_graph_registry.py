@@ -13,8 +13,7 @@ from crag.answering.support import WordAttributor
 from crag.errors import SettingsError
 from crag.graph_registry import GRAPHS, OFFERED, graph_named
 from crag.reflection.backends.embedded import EmbeddedReflection
-from crag.reflection.testing import fake_candidate
-from crag.testing import FakeChatModel, FakeEvaluator, FakeQuoter, FakeReflection
+from crag.testing import FakeChatModel, FakeEvaluator, FakeQuoter, FakeReflection, fake_candidate
 from tests.graph.reflective import goes_on, plain, state_by
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from crag.graph.reflect import Algorithms
 from crag.papers.released.reflection import (
     UNSEEN,
     first_block,
@@ -13,7 +14,6 @@ from crag.papers.released.reflection import (
     released_short_form,
 )
 from crag.parts import Candidate, Continuation, Probabilities, SegmentLimits
-from crag.reflection.algorithms import Algorithms
 from crag.reflection.beam import beam_round
 from crag.reflection.driver import Asked, Driver, Offered
 from crag.reflection.scoring import critique_of, seen

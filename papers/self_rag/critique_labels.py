@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field, create_model
 
 import crag.papers
+from crag.answering.forms import Call, FormAsker
 from crag.papers.files import numbered_objects
 from crag.papers.self_rag.critique_cases import (
     KINDS,
@@ -27,7 +28,6 @@ from crag.papers.self_rag.critique_cases import (
 )
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
-from crag.reflection.backends.prompted import Call, FormAsker
 
 NO_LABEL = "the reply is no label of its kind"
 _REASONS = {
@@ -60,11 +60,13 @@ def label_cases(
     Raises:
         ModelError: no reply can be used.
     """
-    asker = FormAsker(model, concurrency=concurrency)
     labelled: list[LabelledCase] = []
     rejected: Counter[str] = Counter()
     same: dict[str, list[bool]] = {}
-    replies = asker.ask_all([_call(case, prompts) for case in cases]) if cases else []
+    asker = FormAsker(model)
+    replies = asker.ask_all([_call(case, prompts) for case in cases], concurrency)
+    if replies and all(said.form is None for said in replies):
+        raise asker.failure(replies[0])
     for case, said in zip(cases, replies, strict=True):
         label = f"[{getattr(said.form, 'label', '').strip().strip('[]')}]"
         if label not in LABELS[case.kind]:

@@ -143,8 +143,6 @@ class ReflectionSettings(_Group):
     """Self-RAG, long form: the most segments of an answer."""
     max_new_tokens: int = Field(default=100, ge=1, le=100_000)
     """Self-RAG: the longest segment; in short form the longest answer."""
-    max_reflection_seconds: float = Field(default=300.0, gt=0, le=86_400)
-    """Self-RAG, long form and poster: nothing more is generated later than this."""
 
     @property
     def weights(self) -> CritiqueWeights:

@@ -151,7 +151,7 @@ Ending = Literal["retrieve", "no_retrieve", "continue", "end", "length"]
 limit of tokens."""
 Flag = Literal[
     "empty", "cut", "no_passages", "unsure", "constraint_fallback", "repeated_segment",
-    "depth_limit", "time_limit", "model_failed",
+    "depth_limit", "model_failed",
 ]  # fmt: skip
 """Something irregular in a reflection, each with a defined result:
 
@@ -161,7 +161,7 @@ Flag = Literal[
 - ``unsure``: a quotation that is not sure to answer; alone it is shown as likely to;
 - ``constraint_fallback``: hard constraints left nothing, so the soft ranking counts;
 - ``repeated_segment``: a segment that says what an earlier one says is left out;
-- ``…_limit``, ``model_failed``: the search ended early, and the best answer so far is returned.
+- ``depth_limit``, ``model_failed``: the search ended early, and the best answer so far is returned.
 """
 
 
@@ -244,8 +244,6 @@ class Beam(TypedDict):
     prepared: list[OfferedPassage] | None
     """Passages to use at the first retrieval, or at all of them; None: not retrieved yet."""
     flags: list[Flag]
-    seconds: float
-    """Spent so far."""
 
 
 class Reflection(TypedDict, total=False):

@@ -14,10 +14,32 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
 from crag.correction.scoring import with_title
-from crag.parts import Hit, Page, Passage, Quotation, ReadingLimits
+from crag.errors import ModelError
+from crag.parts import (
+    Candidate,
+    Continuation,
+    Decision,
+    Hit,
+    Page,
+    Passage,
+    Prefix,
+    Quotation,
+    ReadingLimits,
+    SegmentLimits,
+)
 from crag.reading import Reading, Span, compressed
-from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
-from crag.state import Strip, Thresholds
+from crag.reflection.driver import spend
+from crag.reflection_tokens import (
+    FULLY,
+    IRRELEVANT,
+    NO_RETRIEVAL,
+    NO_SUPPORT,
+    PARTIALLY,
+    RELEVANT,
+    RETRIEVAL,
+    UTILITY,
+)
+from crag.state import Ending, Strip, Thresholds, Usage
 
 __all__ = [
     "FakeChatModel", "FakeEvaluator", "FakeQuoter", "FakeReader", "FakeReadingEvaluator",
@@ -193,3 +215,89 @@ class FakeChatModel(GenericFakeChatModel):
         extra = {} if text else {"refusal": self.refusal}
         message = AIMessage(text, additional_kwargs=extra)
         return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+Table = Mapping[tuple[str, str | None], Candidate]
+"""Candidates by what was answered so far and the text of the passage, None without one."""
+
+
+def fake_decision(retrieve: float) -> Decision:
+    """Return a decision with this probability of ``[Retrieval]``, the rest on the opposite."""
+    emitted = RETRIEVAL if retrieve > 1 - retrieve else NO_RETRIEVAL
+    return Decision({RETRIEVAL: retrieve, NO_RETRIEVAL: 1 - retrieve}, emitted)
+
+
+def fake_candidate(  # noqa: PLR0913 - one for each critique
+    text: str,
+    *,
+    relevance: float | None = 0.9,
+    support: float | None = 0.9,
+    utility: int | None = 5,
+    mean_log_probability: float = -0.1,
+    ending: Ending = "end",
+) -> Candidate:
+    """Return a candidate whose shares of relevant and of fully supported are as given.
+
+    `utility` is the grade, with probability 1. None: the model wrote no such token.
+    """
+    return Candidate(
+        text,
+        None if relevance is None else {RELEVANT: relevance, IRRELEVANT: 1 - relevance},
+        None if support is None else {FULLY: support, PARTIALLY: 0.0, NO_SUPPORT: 1 - support},
+        None if utility is None else {t: float(t == f"[Utility:{utility}]") for t in UTILITY},
+        mean_log_probability,
+        len(text.split()),
+        ending,
+    )
+
+
+class FakeReflection:
+    """Return the candidates of a table or function, and decisions by what was answered so far.
+
+    A prefix that no table contains gets the decision `otherwise`, or an empty candidate. After
+    `fails_after` calls all others fail.
+    """
+
+    approximation = ""
+
+    def __init__(
+        self,
+        candidates: Table | Callable[[Prefix, Passage | None], Candidate],
+        decisions: Mapping[str, Decision] | None = None,
+        *,
+        otherwise: Decision | None = None,
+        fails_after: int | None = None,
+    ) -> None:
+        self._candidates, self._decisions = candidates, dict(decisions or {})
+        self._otherwise = otherwise or fake_decision(0.9)
+        self._fails_after, self._calls = fails_after, 0
+        self.decided: list[Prefix] = []
+        """What each decision was asked for."""
+        self.rounds: list[tuple[list[Continuation], SegmentLimits]] = []
+        """What each call for candidates was asked for, and within which limits."""
+
+    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
+        """Return the decisions of the table."""
+        self._call()
+        self.decided += prefixes
+        return [self._decisions.get(prefix.answered, self._otherwise) for prefix in prefixes]
+
+    def candidates(
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
+    ) -> list[Candidate]:
+        """Return one candidate for each continuation, in order."""
+        self._call()
+        self.rounds.append((list(continuations), limits))
+        return [self._candidate(*continuation) for continuation in continuations]
+
+    def _candidate(self, prefix: Prefix, passage: Passage | None) -> Candidate:
+        if callable(self._candidates):
+            return self._candidates(prefix, passage)
+        key = (prefix.answered, passage.text if passage else None)
+        return self._candidates.get(key, Candidate("", {}, None, None, 0.0, 0, "end"))
+
+    def _call(self) -> None:
+        if self._calls == self._fails_after:
+            raise ModelError("fake", "failed", "it is set to fail")
+        self._calls += 1
+        spend(Usage(llm_calls=1))

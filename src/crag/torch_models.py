@@ -3,7 +3,10 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from crag.plain import first_line
 
 if TYPE_CHECKING:
     import torch
@@ -44,6 +47,39 @@ def quietly() -> Iterator[None]:
         loading.set_verbosity(verbosity)
         if shown:
             loading.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def load_pretrained(
+    kind: str, place: str | Path, refused: Callable[[str], Exception], **options: Any
+) -> tuple[Any, Any]:
+    """Return tokenizer and model of a folder or of the hub, by a class of transformers.
+
+    Every weight comes from there. Raises the error that `refused` builds from what is wrong.
+    """
+    from pickle import UnpicklingError
+
+    import transformers
+    from safetensors import SafetensorError
+
+    is_local = isinstance(place, Path)
+    try:
+        with quietly():
+            tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
+                place, local_files_only=is_local
+            )
+            model, report = getattr(transformers, kind).from_pretrained(
+                place, local_files_only=is_local, output_loading_info=True, weights_only=True,
+                **options,
+            )  # fmt: skip
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError, EOFError, UnpicklingError,
+            SafetensorError) as error:  # fmt: skip
+        problem = "it cannot be loaded. Copy it again, whole, with its tokenizer; weights in a .bin"
+        problem += " that hold more than tensors could run code: store them by save_pretrained"
+        raise refused(f"{problem} ({first_line(error)})") from error
+    if lacking := report["missing_keys"]:
+        problem = f"it lacks {len(lacking)} weights, such as {min(lacking)}"
+        raise refused(f"{problem}. Copy it again, or take one that was trained for this")
+    return tokenizer, model
 
 
 def length_sorted_batches(lengths: Sequence[int], size: int) -> list[list[int]]:

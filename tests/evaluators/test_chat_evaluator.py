@@ -8,9 +8,8 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 
-from crag.errors import EvaluatorError
+from crag.errors import CragError
 from crag.evaluators.chat import LONGEST_TEXT, ChatEvaluator
 from crag.generation import load_chat_model
 from crag.graph import build_crag
@@ -66,48 +65,13 @@ def test_a_text_cannot_leave_its_fence_and_is_cut() -> None:
         (grades((1, 5), (2, 5), (2, 6)), "graded the passages 1, 2, 2 of 2"),
         (grades((1, 5), (2, 5), (3, 5)), "graded the passages 1, 2, 3 of 2"),
         (grades((1, 11), (2, 5)), r"graded \[5, 11\] on 0 to 10"),
-        ("I cannot.", "not JSON"),
-        (grades((1, 5), (2, 5))[:-3], "not JSON"),
+        ("I cannot.", "does not fill in the form"),
+        (grades((1, 5), (2, 5))[:-3], "does not fill in the form"),
     ],
 )
-def test_a_malformed_reply_is_asked_for_once_more(reply: str, problem: str) -> None:
-    model = FakeChatModel(replies=[reply, grades((1, 0), (2, 5))])
-    assert ChatEvaluator(model).score(QUESTION, ["a", "b"]) == [-1.0, 0.0]
-    stubborn = FakeChatModel(replies=[reply])
-    with pytest.raises(EvaluatorError, match=problem):
-        ChatEvaluator(stubborn).score(QUESTION, ["a", "b"])
-    assert len(stubborn.prompts) == 2
-
-
-class ToolCaller(FakeChatModel):
-    """Calls the tool it was given, as models with structured output do, unless it has none left."""
-
-    arguments: list[dict[str, Any]]
-    disable_streaming: bool = True
-
-    def bind_tools(self, tools: Any, **_: Any) -> Any:
-        assert [tool.__name__ for tool in tools] == ["Grades"]
-        return self
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        self.prompts.append(messages)
-        calls = [{"name": "Grades", "args": one, "id": "1"} for one in self.arguments[:1]]
-        message = AIMessage("" if calls else self.replies[0], tool_calls=calls)
-        self.arguments = self.arguments[1:]
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-
-@pytest.mark.parametrize("first", [{"grades": [{"passage": "one"}]}, {"grades": []}])
-def test_grades_come_as_structured_output_or_else_as_text(first: Any) -> None:
-    good = json.loads(grades((1, 10)))
-    model = ToolCaller(arguments=[good], replies=[grades((1, 5))])
-    evaluator = ChatEvaluator(model)
-    assert evaluator.score(QUESTION, ["a"]) == [1.0]
-    model.arguments = [first]
-    assert evaluator.score(QUESTION, ["a"]) == [0.0]
-    assert len(model.prompts) == 3
-    evaluator.score(QUESTION, ["a"])
-    assert len(model.prompts) == 4, "what did not work is not tried again"
+def test_a_malformed_reply_is_an_error(reply: str, problem: str) -> None:
+    with pytest.raises(CragError, match=problem):
+        ChatEvaluator(FakeChatModel(replies=[reply])).score(QUESTION, ["a", "b"])
 
 
 def test_a_server_that_does_json_schema_is_asked_once() -> None:
@@ -120,9 +84,14 @@ def test_a_server_that_does_json_schema_is_asked_once() -> None:
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_server_that_refuses_or_ignores_json_schema_is_asked_once_more(refused: bool) -> None:
     fenced = f"<think>Hm.</think>\n```json\n{grades((1, 10))}\n```"
-    with serving(completion(fenced)) as server:
-        server.statuses = [400] if refused else []
-        server.failure = {"error": {"message": "response_format is not supported"}}
+
+    def reply(request: dict[str, Any]) -> Any:
+        if "response_format" not in request:
+            return completion(fenced)
+        told = {"error": {"message": "response_format is not supported"}}
+        return (400, told) if refused else completion("It is in the drawer.")
+
+    with serving(reply) as server:
         evaluator = ChatEvaluator(load_chat_model("m", base_url=f"{server.url}/v1", retries=0))
         assert evaluator.score(QUESTION, ["a"]) == [1.0]
         assert evaluator.score(QUESTION, ["a"]) == [1.0]
@@ -147,11 +116,8 @@ def crag_with(evaluator: Evaluator) -> Any:
     )
 
 
-@pytest.mark.parametrize("structured", [True, False])
-def test_tracing_sees_each_call_and_the_streamed_answer_none(structured: bool) -> None:
-    good = grades((1, 10))
-    arguments = [json.loads(good)] * 2 if structured else []
-    model, started = ToolCaller(arguments=arguments, replies=[good]), Started()
+def test_tracing_sees_each_call_and_the_streamed_answer_none() -> None:
+    model, started = FakeChatModel(replies=[grades((1, 10))]), Started()
     stream = crag_with(ChatEvaluator(model)).stream(
         {"question": QUESTION}, {"callbacks": [started]}, stream_mode="messages"
     )

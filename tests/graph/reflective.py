@@ -11,8 +11,7 @@ from crag.graph import build_self_crag as _self_crag
 from crag.graph import build_self_rag as _self_rag
 from crag.papers.settings import PaperSettings
 from crag.parts import Candidate, Passage, Prefix
-from crag.reflection.testing import FakeReflection, fake_candidate
-from crag.testing import FakeQuoter, FakeRetriever
+from crag.testing import FakeQuoter, FakeReflection, FakeRetriever, fake_candidate
 
 build_self_rag: Any = _self_rag
 build_self_crag: Any = _self_crag
@@ -60,7 +59,7 @@ def _sentences(passage: Passage) -> list[str]:
 
 def reflecting(make_parts: Any, candidates: Any = says, score: Any = 0.9, **replaced: Any) -> Any:
     """Return parts whose only model is the fake; the rest is not given as `FakeReflection`'s."""
-    known = ("decisions", "otherwise", "approximation", "fails_after")
+    known = ("decisions", "otherwise", "fails_after")
     scripted = {name: replaced.pop(name) for name in known if name in replaced}
     given = {
         "reflection": FakeReflection(candidates, **scripted),

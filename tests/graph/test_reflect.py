@@ -8,10 +8,9 @@ from langgraph.graph import END, START, StateGraph
 
 from crag.correction.provenance import offered_document
 from crag.events import Event
-from crag.reflection.testing import FakeReflection, fake_decision
 from crag.settings import Settings
 from crag.state import Citation, Reflection
-from crag.testing import FakeRetriever
+from crag.testing import FakeReflection, FakeRetriever, fake_decision
 from tests.conftest import DOCUMENTS
 from tests.graph.reflective import (
     OWN,

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from crag.reflection.testing import fake_candidate
+from crag.testing import fake_candidate
 from tests.graph.reflective import (
     QUESTION,
     build_self_rag,

@@ -6,8 +6,8 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from crag.reflection.testing import FakeReflection
 from crag.settings import Settings
+from crag.testing import FakeReflection
 from tests.graph.reflective import (
     QUESTION,
     build_self_rag,
@@ -25,7 +25,7 @@ def test_a_killed_run_goes_on_with_the_round_it_had_begun(make_parts: Any) -> No
         alive = False
 
         def candidates(self, continuations: Any, limits: Any) -> Any:
-            if self.batches and not self.alive:
+            if self.rounds and not self.alive:
                 raise Killed
             return super().candidates(continuations, limits)
 
@@ -37,7 +37,7 @@ def test_a_killed_run_goes_on_with_the_round_it_had_begun(make_parts: Any) -> No
         graph.invoke(QUESTION, thread, **options)
     backend.alive = True
     state = graph.invoke(None, thread, **options)
-    assert backend.batches == [2, 4]
+    assert [len(asked) for asked, _ in backend.rounds] == [2, 4]
     whole = build_self_rag(reflecting(make_parts, goes_on)).invoke(
         QUESTION, context={"form": "long"}
     )

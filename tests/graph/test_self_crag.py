@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from crag.reflection.testing import fake_decision
-from crag.testing import FakeEvaluator
+from crag.testing import FakeEvaluator, fake_decision
 from tests.graph.reflective import (
     OWN,
     QUESTION,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crag.reflection.testing import fake_decision
+from crag.testing import fake_decision
 from tests.graph.reflective import (
     QUESTION,
     build_self_crag,
@@ -50,7 +50,7 @@ def test_the_decision_chooses_the_path(
     assert steps(build_self_rag(parts), **settings) == order
     state = build_self_rag(parts).invoke(QUESTION, context=settings)
     assert state["usage"] == {"llm_calls": 1 + decisions}
-    assert len(parts.reflection.batches) == 2
+    assert len(parts.reflection.rounds) == 2
     assert len(parts.retriever.questions) == (2 if order is SHORT else 0)
     assert state["reflection"]["choices"][0]["action"] == (
         "retrieve" if order is SHORT else "no_retrieve"

@@ -11,7 +11,7 @@ from crag.graph import build_crag
 from crag.graph_registry import OFFERED, GraphEntry
 from crag.papers.settings import PaperSettings
 from crag.papers.tasks import TASKS
-from crag.reflection.testing import FakeReflection, fake_candidate
+from crag.testing import FakeReflection, fake_candidate
 
 THANKED = "You are welcome. Ask me anything else about the documents."
 

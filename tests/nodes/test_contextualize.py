@@ -8,8 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.papers.settings import PaperSettings
-from crag.reflection.testing import FakeReflection, fake_candidate
-from crag.testing import FakeChatModel, FakeQuoter
+from crag.testing import FakeChatModel, FakeQuoter, FakeReflection, fake_candidate
 
 CHAT = [
     HumanMessage("Who wrote the first program?", id="1"),

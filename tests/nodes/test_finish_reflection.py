@@ -11,10 +11,9 @@ from crag.nodes.finish_reflection import FinishReflection
 from crag.papers.released.reflection import released_settings
 from crag.papers.settings import PaperSettings
 from crag.reflection.scoring import critique_of
-from crag.reflection.testing import fake_candidate
 from crag.settings import Settings
 from crag.state import Choice, Critique, OfferedPassage, Reflection, Source
-from crag.testing import FakeQuoter
+from crag.testing import FakeQuoter, fake_candidate
 
 
 def passage(text: str, *strips: str, title: str = "T") -> OfferedPassage:
@@ -164,7 +163,6 @@ def test_own_knowledge_is_told_with_its_reason(choices: Any, segment: int, why: 
     ("flag", "kind"),
     [
         ("depth_limit", "reflection_limited"),
-        ("time_limit", "reflection_limited"),
         ("cut", "reflection_limited"),
         ("model_failed", "model_failed"),
         ("constraint_fallback", "constraints_waived"),

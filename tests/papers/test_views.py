@@ -7,7 +7,7 @@ import pytest
 from crag.errors import SettingsError
 from crag.graph import build_crag, build_self_crag
 from crag.papers.views import Table, draw_scores, plain, walk
-from crag.reflection.testing import FakeReflection, fake_candidate
+from crag.testing import FakeReflection, fake_candidate
 
 WEB = [f"web:{name}" for name in ("rewrite", "search", "read_pages", "select")]
 QUESTION = "Who wrote the first program?"

@@ -8,10 +8,9 @@ from langchain_core.documents import Document
 from crag.parts import Candidate, ReflectionBackend
 from crag.reflection.beam import beam_round
 from crag.reflection.driver import Asked, Driver
-from crag.reflection.testing import Table, fake_candidate
 from crag.settings import Settings
 from crag.state import Ending, OfferedPassage, Reflection
-from crag.testing import FakeRetriever
+from crag.testing import FakeRetriever, Table, fake_candidate
 
 
 def passage(title: str, text: str, grade: Any = "") -> OfferedPassage:
@@ -51,11 +50,11 @@ class Searching(FakeRetriever):
 
 
 def searched(
-    backend: ReflectionBackend, settings: Settings, *passages: OfferedPassage, **more: Any
+    backend: ReflectionBackend, settings: Settings, *passages: OfferedPassage
 ) -> Reflection:
     """Answer by a beam search over the passages."""
     asked = ASKED._replace(passages=passages or (ONE, TWO))
-    return whole(asked, Driver(backend, settings, **more))
+    return whole(asked, Driver(backend, settings))
 
 
 def whole(asked: Asked, driver: Driver) -> Reflection:

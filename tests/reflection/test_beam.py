@@ -14,9 +14,9 @@ from crag.parts import Candidate, Decision, Passage, Prefix
 from crag.reflection.beam import joined
 from crag.reflection.driver import Driver
 from crag.reflection.scoring import critique_of
-from crag.reflection.testing import FakeReflection, Table, fake_candidate
 from crag.settings import Settings
 from crag.state import Critique, Reflection
+from crag.testing import FakeReflection, Table, fake_candidate
 from tests.reflection.scripted import (
     ASKED,
     MORE,
@@ -35,8 +35,8 @@ from tests.reflection.scripted import (
 )
 
 
-def contexts(backend: FakeReflection) -> list[str]:
-    return [prefix.answered for prefix, _, _ in backend.generated]
+def sizes(backend: FakeReflection) -> list[int]:
+    return [len(asked) for asked, _ in backend.rounds]
 
 
 def endless(prefix: Prefix, offered: Passage | None) -> Candidate:
@@ -48,14 +48,15 @@ def test_segments_are_searched_and_joined() -> None:
     record = searched(backend, settings_of())
     assert (record["answer"], record["cited"]) == ("B [1]. B1 [2].", [1, 0])
     assert (record["raw"], record["flags"]) == ("[Relevant]B.B1.", [])
-    assert contexts(backend) == ["", "[Relevant]A.", "[Relevant]B."]
-    assert not any(limits.whole_answer for _, _, limits in backend.generated)
+    answered = [one.prefix.answered for asked, _ in backend.rounds for one in asked]
+    assert list(dict.fromkeys(answered)) == ["", "[Relevant]A.", "[Relevant]B."]
+    assert not any(limits.whole_answer for _, limits in backend.rounds)
     chosen = [critique for critique in record["critiques"] if critique["chosen"]]
     assert [critique["text"] for critique in chosen] == ["[Relevant]B.", "B1."]
     assert record["score"] == pytest.approx(sum(one["total"] for one in chosen) / 2)
     places = [(c["segment"], c["hypothesis"]) for c in record["critiques"]]
     assert places == [(0, 0), (0, 0), (1, 0), (1, 0), (1, 1), (1, 1)]
-    assert backend.batches == [2, 4]
+    assert sizes(backend) == [2, 4]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,8 @@ def test_each_segment_is_decided_anew(told: Decision, action: str, read: list[st
     backend = FakeReflection(table, {"A.": told})
     record = searched(backend, settings_of(retrieval_mode="adaptive"))
     assert record["choices"][1]["action"] == action
-    assert [one.text if one else None for one in backend.generated[1][1]] == read
+    passages = [one.passage for one in backend.rounds[1][0]]
+    assert [one.text if one else None for one in passages] == read
     assert backend.decided[1].passage == Passage("One", "first")
 
 
@@ -111,16 +113,10 @@ def test_passages_are_searched_once_or_for_each_segment(
     assert [one["text"] for one in record["passages"]] == ["first", "second"]
 
 
-def test_depth_and_time_are_bounded() -> None:
+def test_depth_is_bounded() -> None:
     record = searched(FakeReflection(endless), settings_of(max_depth=3))
     assert record["flags"] == ["depth_limit"]
     assert {critique["segment"] for critique in record["critiques"]} == {0, 1, 2}
-    # A round begins and ends; what lies between two rounds is nobody's time.
-    ticks = iter((0.0, 6.0, 1000.0, 1005.0))
-    late = settings_of(max_reflection_seconds=10.0)
-    record = searched(FakeReflection(endless), late, clock=lambda: next(ticks))
-    assert record["flags"] == ["time_limit"]
-    assert {critique["segment"] for critique in record["critiques"]} == {0, 1}
 
 
 def test_no_and_duplicate_passages() -> None:
@@ -130,7 +126,7 @@ def test_no_and_duplicate_passages() -> None:
     backend = FakeReflection({("", "first"): last("A.", 0.9)})
     record = searched(backend, settings_of(), ONE, passage(" One", "first\n"), ONE)
     assert (record["answer"], record["flags"]) == ("A [1].", [])
-    assert backend.batches == [1]
+    assert sizes(backend) == [1]
 
 
 def test_empty_segments_end_a_hypothesis_and_win_against_nothing() -> None:

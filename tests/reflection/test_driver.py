@@ -1,21 +1,18 @@
 """What an algorithm asks is answered by back end and retriever, and their failures are recorded."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 
 from crag.errors import ModelError
-from crag.parts import Candidate, Continuation, Decision, Prefix, SegmentLimits
+from crag.parts import Continuation, Decision, Prefix, SegmentLimits
 from crag.reflection.driver import Asked, Driver, asked_of
 from crag.reflection.retrieval_decision import chosen
-from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.settings import Settings
 from crag.state import Reflection
-from crag.testing import FakeRetriever
+from crag.testing import FakeReflection, FakeRetriever
 from tests.conftest import DOCUMENTS
 from tests.reflection.scripted import ONE
 
@@ -99,16 +96,12 @@ def test_what_nodes_before_wrote_is_not_done_again(
     assert (asked.passages, asked.decided) == (passages, decided)
 
 
-def test_what_is_spent_is_counted_for_each_run_also_in_threads_and_of_one_that_fails() -> None:
-    backend = FakeReflection({("", None): fake_candidate("Ada.")}, fails_after=3)
-    driver, updates = Driver(backend, SETTINGS), []
+def test_what_is_spent_is_counted_for_each_run_and_of_one_that_fails() -> None:
+    driver = Driver(FakeReflection({}, fails_after=3), SETTINGS)
 
     def algorithm(_: Asked, driver: Driver) -> Reflection:
         driver.decide([Prefix("Who?")])
-        with ThreadPoolExecutor() as pool:
-            call: Callable[..., list[Candidate]] = driver.candidates
-            asked = [Continuation(Prefix("Who?"), None)]
-            pool.submit(copy_context().run, call, asked, SegmentLimits()).result()
+        driver.candidates([Continuation(Prefix("Who?"), None)], SegmentLimits())
         return Reflection(choices=[], passages=[], critiques=[])
 
     updates = [driver.answer({"question": "Who?"}, algorithm)["usage"] for _ in range(2)]

@@ -6,8 +6,9 @@ public graphs; released behaviours have recordings of their own in `tests/papers
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from langchain_core.documents import Document
@@ -15,15 +16,53 @@ from langchain_core.documents import Document
 from crag.correction.provenance import offered_document
 from crag.graph import build_reflect, build_self_crag, build_self_rag
 from crag.papers.settings import PaperSettings
-from crag.parts import Parts
-from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
-from tests.reflection.drawn import DrawnReflection
+from crag.parts import Candidate, Decision, Parts, Passage, Prefix
+from crag.reflection_tokens import RELEVANCE, RETRIEVE, SUPPORT, UTILITY
+from crag.state import Ending
+from crag.testing import FakeEvaluator, FakeQuoter, FakeReflection, FakeRetriever
 
 GOLDEN = Path(__file__).parent / "golden.jsonl"
 CASES = (
     [json.loads(line) for line in GOLDEN.read_text("utf-8").splitlines()] if GOLDEN.exists() else []
 )
 TEXTS = ("Ada wrote Note G. It was published.", "Babbage built it.", "Ada wrote Note G.", "Rain.")
+
+
+class DrawnReflection(FakeReflection):
+    """Candidates and decisions of all kinds; the same seed and question give the same."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(self._drawn)
+        self._seed = seed
+
+    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
+        """Return drawn decisions."""
+        super().decide(prefixes)
+        draws = [self._draw("decide", prefix.answered) for prefix in prefixes]
+        return [Decision(_shares(draw, RETRIEVE), draw.choice(RETRIEVE)) for draw in draws]
+
+    def _drawn(self, prefix: Prefix, passage: Passage | None) -> Candidate:
+        draw = self._draw(prefix.answered, passage.text if passage else "")
+        words = draw.choice(
+            ["", "Ada.", "Babbage.", f"Note {draw.randrange(99)}.", "On <paragraph>"]
+        )
+        ending: Any = draw.choice([*["retrieve"] * 5, *get_args(Ending)])
+        return Candidate(
+            text=words + draw.choice(["", *SUPPORT]) + draw.choice(["", "", *RETRIEVE]),
+            relevance=_shares(draw, RELEVANCE) if passage else None,
+            support=_shares(draw, SUPPORT) if draw.random() < 0.8 else None,
+            utility=_shares(draw, UTILITY) if ending == "end" else None,
+            mean_log_probability=-3 * draw.random(),
+            tokens=len(words.split()) + 1,
+            ending=ending,
+        )
+
+    def _draw(self, *place: str) -> random.Random:
+        return random.Random(f"{self._seed}/{'/'.join(place)}")  # noqa: S311 - made-up data
+
+
+def _shares(draw: random.Random, group: Sequence[str]) -> dict[str, float]:
+    return {token: draw.random() for token in group if draw.random() < 0.9}
 
 
 def drawn_settings(number: int) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from crag.parts import Candidate, Decision, Passage, Prefix
 from crag.reflection.cleaning import cleaned, short_answer
 from crag.reflection.driver import Asked, Driver
 from crag.reflection.graded_loop import graded_loop
-from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.reflection_tokens import FULLY, NO_RETRIEVAL, TOKENS
 from crag.settings import Settings
 from crag.state import Ending, Reflection
+from crag.testing import FakeReflection, fake_candidate
 from tests.reflection.scripted import passage, settings_of
 
 TEXTS = ("first", "second", "third")
@@ -47,20 +47,18 @@ def answer(
     *grades: str,
     settings: Settings = ALWAYS,
     own_knowledge: bool = False,
-    **more: Any,
 ) -> Reflection:
     settings = settings.model_copy(update={"allow_own_knowledge": own_knowledge})
     passages = tuple(passage("T", text, grade) for text, grade in zip(TEXTS, grades, strict=False))
-    driver = Driver(backend, settings, **more)
-    return graded_loop(Asked("Who?", "Who?", passages=passages), driver)
+    return graded_loop(Asked("Who?", "Who?", passages=passages), Driver(backend, settings))
 
 
 def asked_for(backend: FakeReflection) -> list[tuple[str, str | None]]:
     """Return what was answered before and the passage of each request."""
     return [
         (prefix.answered, offered.text if offered else None)
-        for prefix, passages, _ in backend.generated
-        for offered in passages
+        for asked, _ in backend.rounds
+        for prefix, offered in asked
     ]
 
 
@@ -125,20 +123,11 @@ def test_own_knowledge_alone_answers_only_if_it_may(grade: str, requests: int) -
     backend = backend_of(skipped, mixed=[skipped])
     record = answer(backend, grade)
     assert (record["answer"], record["cited"], record["flags"]) == ("", [], ["empty"])
-    assert len(backend.generated) == requests
+    assert len(backend.rounds) == requests
     record = answer(backend_of(skipped, mixed=[skipped]), grade, own_knowledge=True)
     assert (record["answer"], record["raw"], record["cited"]) == ("I guess.", DRAFT, [])
     [draft] = [critique for critique in record["critiques"] if critique["chosen"]]
     assert draft["why"] == "the answer without a passage: no passage was of use"
-
-
-def test_the_time_ends_it_with_the_best_so_far() -> None:
-    ticks = iter((0.0, 9.0, 10.0))  # The first is always read, the second at 9, the third not.
-    backend = backend_of(so_so("A.", 0.6), so_so("B.", 0.8), so_so("C."))
-    settings = settings_of(max_reflection_seconds=10)
-    record = answer(backend, *["high"] * 3, settings=settings, clock=lambda: next(ticks))
-    assert (record["answer"], record["flags"]) == ("B.", ["time_limit"])
-    assert whys(record)[2] == "the time was over before"
 
 
 def test_a_failure_ends_it_if_a_passage_was_of_use_before() -> None:

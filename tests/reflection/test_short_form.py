@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.driver import Driver
 from crag.reflection.short_form import short_form
-from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.settings import Settings
 from crag.state import OfferedPassage, Reflection
+from crag.testing import FakeReflection, fake_candidate
 from tests.reflection.scripted import ASKED, ONE, THREE, TWO, passage, settings_of
 
 PASSAGES = (ONE, TWO, THREE)
@@ -49,9 +49,8 @@ def test_the_best_candidate_answers_from_one_batch() -> None:
     backend = texts(("[Relevant]A.[Utility:5]", 0.2), ("[Relevant]B.", 0.8), ("C.", 0.5))
     record = answer(backend)
     assert (record["answer"], record["raw"], record["cited"]) == ("B.", "[Relevant]B.", [1])
-    assert len(backend.generated) == 1
-    prefix, passages, limits = backend.generated[0]
-    assert (prefix, len(passages)) == (Prefix("Who?", bare_question="who"), 3)
+    [(asked, limits)] = backend.rounds
+    assert [one.prefix for one in asked] == [Prefix("Who?", bare_question="who")] * 3
     assert (limits.max_tokens, limits.whole_answer) == (100, True)
     assert [critique["chosen"] for critique in record["critiques"]] == [False, True, False]
     assert record["score"] == max(critique["total"] for critique in record["critiques"])

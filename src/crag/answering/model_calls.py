@@ -4,10 +4,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
-from pydantic import BaseModel
 
 from crag.errors import ModelProblem
 from crag.parts import ChatModel
@@ -20,7 +19,6 @@ from crag.text.marks import without_marks
 from crag.text.sentences import split_sentences
 from crag.text.thoughts import without_thoughts
 
-Form = TypeVar("Form", bound=BaseModel)
 _WITHHELD = {"content_filter", "refusal", "safety"}
 _CUT = {
     "length", "max_tokens", "max_output_tokens", "model_length", "incomplete", "error", "aborted",
@@ -75,22 +73,6 @@ async def aask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
         with Attempt("model") as attempt:
             reply = _as_reply(await model.ainvoke(_in_one(messages)))
     return reply or _failed(attempt.error)
-
-
-def filled(form: type[Form], reply: str) -> Form | None:
-    """Read the last JSON object of a model's reply that fills in the form; None if there is none.
-
-    Thoughts, fences and prose around it are ignored, and so is JSON that the model repeats from
-    what it read before it gives its own.
-    """
-    text, decoder, found, at = without_thoughts(reply), json.JSONDecoder(), None, 0
-    while (at := text.find("{", at)) >= 0:
-        end = at + 1
-        with suppress(ValueError, RecursionError):
-            value, after = decoder.raw_decode(text, at)
-            found, end = form.model_validate(value), after
-        at = end
-    return found
 
 
 def _failed(error: Exception | None) -> Reply:

@@ -8,9 +8,9 @@ A round extends every hypothesis that is not done by one segment:
 4. score the segments, each of which makes a longer hypothesis;
 5. merge hypotheses that say the same, and keep the best, with those that were done before.
 
-At the end the segments of the best hypothesis are joined to an answer with citations. Depth and
-time are bounded; a flag of the answer says which bound ended the search early. Between two rounds
-the search is a record of plain JSON.
+At the end the segments of the best hypothesis are joined to an answer with citations. Depth is
+bounded; a flag of the answer says that it ended the search early. Between two rounds the search is
+a record of plain JSON.
 """
 
 import math
@@ -54,15 +54,13 @@ class _Round:
         self._beam = record.get("beam") or Beam(
             depth=0, pool=[Hypothesis(context="", critiques=[], done=False, ending="retrieve")],
             prepared=None if asked.passages is None else list(asked.passages), flags=[],
-            seconds=0.0,
         )  # fmt: skip
         self._pool = self._beam["pool"]
 
     def run(self) -> Reflection:
         """Extend every hypothesis that is not done, and keep the best."""
-        beam, settings = self._beam, self._settings
+        beam = self._beam
         ended: list[Flag] = []
-        began = self._driver.clock()
         try:
             self._extend(beam["depth"])
         except ModelError:
@@ -71,14 +69,11 @@ class _Round:
             ended = ["model_failed"]
         beam["depth"] += 1
         beam["pool"] = self._pool
-        beam["seconds"] += self._driver.clock() - began
-        is_over = bool(ended) or beam["depth"] >= settings.max_depth
+        is_over = bool(ended) or beam["depth"] >= self._settings.max_depth
         is_over = is_over or all(hypothesis["done"] for hypothesis in self._pool)
-        if not is_over and beam["seconds"] >= settings.max_reflection_seconds:
-            ended = ["time_limit"]
         record = Reflection(
             choices=self._choices, passages=self._offered.records, critiques=self._critiques,
-            beam=None if is_over or ended else beam,
+            beam=None if is_over else beam,
         )  # fmt: skip
         return record if record["beam"] is not None else {**record, **self._answer(ended)}
 

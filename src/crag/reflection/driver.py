@@ -7,8 +7,9 @@ An algorithm (short form, beam search, graded loop) is a plain function of what 
                  ◄── record of reflection ──┘
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.documents import Document
@@ -28,14 +29,31 @@ from crag.parts import (
     SegmentLimits,
 )
 from crag.plain import said
-from crag.reflection.spending import counting, total
 from crag.runtime.attempt import Attempt
 from crag.runtime.evaluator_calls import as_many
 from crag.runtime.retrievers import options_of, plain_documents
 from crag.settings import Settings
-from crag.state import Choice, OfferedPassage, Reflection, State, Usage, reflected
+from crag.state import Choice, OfferedPassage, Reflection, State, Usage, add_usage, reflected
 
 Reply = TypeVar("Reply")
+_SPENT: ContextVar[Usage | None] = ContextVar("crag_reflection_spent", default=None)
+
+
+@contextmanager
+def counting() -> Iterator[Usage]:
+    """Sum what back ends, which serve many runs at once, spend in the ``with`` block."""
+    spent = Usage()
+    token = _SPENT.set(spent)
+    try:
+        yield spent
+    finally:
+        _SPENT.reset(token)
+
+
+def spend(usage: Usage) -> None:
+    """Report the cost of one call of a back end; without effect outside `counting`."""
+    if (spent := _SPENT.get()) is not None:
+        spent.update(add_usage(spent, usage))
 
 
 class Asked(NamedTuple):
@@ -93,7 +111,7 @@ class Driver:
     """One back end and, where an algorithm searches itself, one retriever, for one run.
 
     A search that fails finds nothing, and is recorded as an event of `node`. A vector store's
-    retriever is asked for `Settings.k`. `clock` returns seconds.
+    retriever is asked for `Settings.k`.
     """
 
     def __init__(
@@ -103,10 +121,9 @@ class Driver:
         *,
         retriever: BaseRetriever | None = None,
         node: str = "reflect",
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._backend, self._retriever, self._node = backend, retriever, node
-        self.settings, self.clock = settings, clock
+        self.settings = settings
         self.events: list[Event] = []
 
     def answer(self, state: State, algorithm: "Algorithm") -> ReflectUpdate:
@@ -120,7 +137,7 @@ class Driver:
         if attempt.error is not None:
             self.events.append(event("model_failed", self._node, attempt.error, "abstain"))
         record["approximation"] = self._backend.approximation
-        return ReflectUpdate(reflection=record, events=self.events, usage=total(spent))
+        return ReflectUpdate(reflection=record, events=self.events, usage=spent)
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Return one decision for each prefix, by one call.

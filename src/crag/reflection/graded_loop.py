@@ -90,17 +90,13 @@ class _GradedLoop:
     def _read(self) -> list[Critique]:
         """Go through the passages; return the answer that is good enough, if there is one.
 
-        A `ModelError` after the first passage of use, and the end of the time, end the loop.
+        A `ModelError` after the first passage of use ends the loop.
         """
         final, ended = list[Critique](), ""
-        latest = self._driver.clock() + self._settings.max_reflection_seconds
         if not self._offered.add(self._asked.passages or ()):
             self._flags.append("no_passages")
         for place, record in enumerate(self._offered.records):
             grade = record.get("grade") or "medium"
-            if not ended and place and self._driver.clock() >= latest:
-                self._flags.append("time_limit")
-                ended = "the time was over before"
             try:
                 if grade != "low" and not ended:
                     final = self._with_passage(place, grade)

@@ -10,24 +10,8 @@ from crag.reflection.backends.candidates import (
     LONGEST_PASSAGE,
     Row,
     TokenReflection,
-    candidate_of,
     prose,
 )
-from crag.reflection.cleaning import cleaned
-from crag.reflection_tokens import FULLY, IRRELEVANT, NO_SUPPORT, RELEVANT, UTILITY
-
-
-def test_tokens_stand_around_the_text() -> None:
-    made = candidate_of(
-        "A fact.",
-        relevance={IRRELEVANT: 0.2, RELEVANT: 0.7},
-        support={FULLY: 0.1, NO_SUPPORT: 0.9},
-        utility={UTILITY[3]: 1.0},
-        ending="end",
-    )
-    assert made.text == "[Relevant]A fact.[No support / Contradictory][Utility:4]"
-    assert cleaned(made.text) == "A fact."
-    assert made.tokens == 2
 
 
 @pytest.mark.parametrize("forged", ["[Utility:5]", "[Retrieval]", "<paragraph>", "</s>", "[1]"])

@@ -10,7 +10,7 @@ from crag.errors import ModelError
 from crag.parts import Candidate, SegmentLimits, continuations
 from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
-from crag.reflection.spending import counting, total
+from crag.reflection.driver import counting
 from crag.reflection_tokens import NO_RETRIEVAL, PAD, RELEVANT, RETRIEVE, TOKENS
 from tests.loopback import serving
 from tests.reflection.backends.completions_server import CompletionsServer, completing
@@ -99,21 +99,16 @@ def test_the_form_of_llama_cpp_is_read_alike(server: CompletionsServer) -> None:
 def test_what_is_asked(server: CompletionsServer) -> None:
     remote = client(server.url)
     with counting() as spending:
-        remote.candidates(
-            continuations(question("lantern"), [passage("lantern"), passage("violin")]), SHORT
-        )
+        remote.candidates(mixed()[:2], SHORT)
         remote.candidates(KETTLE, WHOLE)
         remote.decide([question("lantern")])
     asked = [request for request in server.requests if request["path"] == "/v1/completions"]
-    paths = [request["path"] for request in server.requests]
-    assert paths.count("/tokenize") == len(TOKENS) + 1
+    assert len([one for one in server.requests if one["path"] == "/tokenize"]) == len(TOKENS) + 1
     round_, whole, decision = asked
-    assert total(spending)["llm_calls"] == 3
-    assert len(round_["prompt"]) == 2
-    assert round_["prompt"][0].endswith("The lantern is green.</paragraph>")
+    assert spending["llm_calls"] == 3
+    assert [one.count("</paragraph>") for one in round_["prompt"]] == [1, 1]
     assert (round_["max_tokens"], round_["logprobs"], round_["temperature"]) == (24, 20, 0)
     assert (round_["skip_special_tokens"], round_["return_tokens_as_token_ids"]) == (False, True)
-    assert round_["spaces_between_special_tokens"] is False
     ids = tokenizer().convert_tokens_to_ids(list(RETRIEVE))
     assert sorted(round_["stop_token_ids"]) == sorted(ids)
     assert "stop_token_ids" not in whole
@@ -130,7 +125,7 @@ def test_members_that_are_not_listed_are_absent(
     assert full.utility is not None
     assert 0 < len(found.utility) < len(full.utility)
     server.most_listed = 3
-    with pytest.raises(ModelError, match=r"has 3 log-probabilities.*--max-logprobs"):
+    with pytest.raises(ModelError, match=r"3 log-probabilities.*--max-logprobs"):
         client(server.url).decide([question("kettle")])
 
 
@@ -147,7 +142,7 @@ def test_a_model_without_the_tokens(tmp_path: Path, lacking: tuple[str, ...]) ->
     limits = SegmentLimits(8, whole_answer=True)
     with completing(tmp_path) as server:
         with pytest.raises(ModelError, match=r"no single id for .*No support"):
-            client(server.url).load()
+            client(server.url).candidates(KETTLE, limits)
         remote = client(server.url, tokens_required=False, top=ALL)
         same(remote.candidates(KETTLE, limits), local.candidates(KETTLE, limits))
     assert f"lacks {len(lacking)} of 15 reflection tokens" in remote.approximation
@@ -165,7 +160,6 @@ def completion(**changed: Any) -> dict[str, Any]:
     return about | {"choices": [choice]}
 
 
-NOTHING = {"tokens": [], "token_logprobs": [], "top_logprobs": []}
 BY_NAME = {
     "tokens": [RELEVANT],
     "token_logprobs": [-0.1],
@@ -177,13 +171,12 @@ BY_NAME = {
     ("reply", "said"),
     [
         (completion(logprobs=None), "no log-probabilities"),
-        (completion(logprobs={"tokens": [RELEVANT]}), "TypeError"),
-        (completion(text=None), "TypeError|ValidationError|AttributeError"),
-        (completion(logprobs={**NOTHING, "tokens": [RELEVANT]}), "ValueError"),
+        (completion(logprobs={"tokens": [RELEVANT]}), "KeyError"),
+        (completion(text=None), "AttributeError"),
         (completion(logprobs=BY_NAME), "ValueError"),
         (completion() | {"choices": None}, "TypeError"),
-        (b"<html>busy</html>", "failed"),
-        ({"error": {"message": "the engine is dead"}}, "failed"),
+        (b"<html>busy</html>", "cannot be used"),
+        ({"error": {"message": "the engine is dead"}}, "cannot be used"),
     ],
 )
 def test_malformed_replies(server: CompletionsServer, reply: Any, said: str) -> None:
@@ -193,27 +186,17 @@ def test_malformed_replies(server: CompletionsServer, reply: Any, said: str) -> 
     assert raised.value.problem == "failed"
 
 
-STATUSES = [
-    (401, "key", "refused the key"), (404, "unknown", "does not serve it"),
-    (400, "failed", "max-logprobs"),
-    (503, "failed", "and its log"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("status", "problem", "said"), STATUSES)
-def test_failures_are_said_without_the_key(
-    server: CompletionsServer, status: int, problem: str, said: str
-) -> None:
+@pytest.mark.parametrize("status", [400, 401, 404, 503])
+def test_failures_are_said_without_the_key(server: CompletionsServer, status: int) -> None:
     with serving({}) as refusing:
         refusing.statuses = [404, status]
         refusing.failure = {"error": {"message": f"no access with {KEY}"}}
         remote = client(f"{refusing.url}/v1", api_key=KEY)
-        with pytest.raises(ModelError, match=said) as asking:
-            remote.load()
+        with pytest.raises(ModelError, match=f"answered {status}: no access with") as asking:
+            remote.decide([question("kettle")])
         assert refusing.requests[-1]["authorization"] == f"Bearer {KEY}"
     server.reply = status
-    with pytest.raises(ModelError, match=said) as completing_:
+    with pytest.raises(ModelError, match="--max-logprobs 20") as completing_:
         client(server.url, api_key=KEY).decide([question("kettle")])
     for raised in (asking, completing_):
-        assert raised.value.problem == problem
         assert KEY not in f"{raised.value!r}{remote!r}{raised.value.__cause__!r}"

@@ -18,8 +18,8 @@ from crag.parts import (
 )
 from crag.reflection.backends.embedded import EmbeddedReflection, spread
 from crag.reflection.cleaning import cleaned
+from crag.reflection.driver import counting
 from crag.reflection.scoring import argmax, critique_of, graded
-from crag.reflection.spending import counting, total
 from crag.reflection_tokens import RELEVANCE, SUPPORT, UTILITY
 from crag.settings import Settings
 from crag.state import Strip
@@ -57,17 +57,6 @@ class Sentences:
         return [Quotation(s.strip(), 0, n) for s, n in zip(sentences, scores, strict=True)]
 
 
-class Says:
-    """Answer with the same words, whatever the strip says."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
-        del question, strips
-        return [Quotation(self.text, 0, 0.9)]
-
-
 def texts(candidates: Sequence[Candidate]) -> list[str]:
     return [cleaned(candidate.text) for candidate in candidates]
 
@@ -92,19 +81,6 @@ def test_the_packaged_evaluator_finds_the_answer_and_the_passage(
     assert found[2].support is None
 
 
-def test_the_packaged_evaluator_tells_support_from_contradiction() -> None:
-    supports = []
-    for said in ("The tower was completed in 1889.", "The tower was completed in 1887.",
-                 "Never put it under running water."):  # fmt: skip
-        backend = EmbeddedReflection(load_evaluator(), Says(said))
-        supports.append(
-            backend.candidates(continuations(Prefix(QUESTION), [TOWER]), WHOLE)[0].support
-        )
-    assert [argmax("support", each) for each in supports] == [
-        "[Fully supported]", "[No support / Contradictory]", "[No support / Contradictory]",
-    ]  # fmt: skip
-
-
 def test_all_passages_are_judged_in_one_call_that_is_counted() -> None:
     evaluator, quoter = FakeEvaluator({"good": 0.9, "": -0.9}), Sentences()
     backend = EmbeddedReflection(evaluator, quoter)
@@ -112,7 +88,7 @@ def test_all_passages_are_judged_in_one_call_that_is_counted() -> None:
     with counting() as spending:
         found = backend.candidates(continuations(Prefix("Q?"), passages), WHOLE)
     assert evaluator.calls == [("Q?", ["A // A good thing here.", "Bad."])]
-    assert total(spending) == {"evaluator_calls": 1, "evaluated_texts": 2}
+    assert spending == {"evaluator_calls": 1, "evaluated_texts": 2}
     assert quoter.calls == 2
     assert texts(found) == ["A good thing here.", "", ""]
     assert [argmax("relevance", c.relevance) for c in found] == [
@@ -146,18 +122,6 @@ def test_long_form_takes_the_best_sentence_that_was_not_given_yet() -> None:
     assert said == ["Second good thing.", "Third good thing.", "First good thing.", ""]
     assert endings == [("retrieve", True), ("retrieve", True), ("end", False), ("end", False)]
     assert len(evaluator.calls) == quoter.calls == 1
-
-
-def test_text_that_is_no_quotation_is_judged_by_evaluator_and_words() -> None:
-    passages = [Passage("", "Cats sleep long."), Passage("", "Cats run."), Passage("", "Rain.")]
-    evaluator = FakeEvaluator({"sleep": 0.9, "": 0.0})
-    backend = EmbeddedReflection(evaluator, Says("Sleep long, cats."))
-    found = backend.candidates(continuations(Prefix("Q?"), passages), WHOLE)
-    assert evaluator.calls[1:] == [("Sleep long, cats.", [p.text]) for p in passages]
-    degrees = [graded("support", candidate.support or {}) for candidate in found]
-    assert degrees[0] > 0.95
-    assert 0.1 < degrees[1] < degrees[0]
-    assert degrees[2] == 0.0
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,22 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
-import httpx
-from langgraph.constants import TAG_NOSTREAM
-
 from crag.answering.model_calls import reason_of
-from crag.errors import ModelError, ModelProblem
+from crag.errors import ModelError
 from crag.events import redact
 from crag.plain import said, shortened
 from crag.reflection.backends.candidates import Position, Row, TokenReflection
-from crag.reflection.spending import spend
+from crag.reflection.driver import spend
 from crag.reflection_tokens import END, GROUPS, TOKENS, tokens_missing
 from crag.state import Usage
 
 if TYPE_CHECKING:
-    from langchain_openai import OpenAI
+    from openai import OpenAI
 
 TOP = 20
 """Log-probabilities asked for at each position: vLLM's default limit."""
@@ -33,22 +31,12 @@ _SPECIAL: Mapping[str, Any] = {
     "include_stop_str_in_output": True,
     "preserved_tokens": list(TOKENS),  # llama.cpp's word for the first.
 }
-_ALL = 1_000_000
-"""Prompts in one request."""
 _LONGEST = 300
 """Characters of the server's own words."""
-_KEY: tuple[ModelProblem, str] = "key", "refused the key. Check OPENAI_API_KEY or `api_key`"
-_UNKNOWN = "does not serve it under this name, or not at this URL: /v1/completions, /tokenize"
-_ADVICE: Mapping[int | None, tuple[ModelProblem, str]] = {
-    400: ("failed", "refused the request. Raise --max-logprobs, or shorten the question"),
-    401: _KEY,
-    403: _KEY,
-    404: ("unknown", _UNKNOWN),
-}
-"""The kind of a failure, and what the server did and what to do, by the status of its reply."""
-_OTHERWISE: tuple[ModelProblem, str] = (
-    "failed", "failed, or did not reply in time. Check `base_url`, that it runs, and its log",
-)  # fmt: skip
+_ADVICE = (
+    "Check that it runs and serves this model, CRAG_REFLECTION_URL, its key in OPENAI_API_KEY, and "
+    "that it lists 20 log-probabilities (vLLM: --max-logprobs 20)"
+)
 
 
 class CompletionsReflection(TokenReflection):
@@ -91,45 +79,37 @@ class CompletionsReflection(TokenReflection):
     def __repr__(self) -> str:
         return f"CompletionsReflection({self._model!r}, {self._host!r})"
 
-    def load(self) -> None:
-        """Ask the server for the tokens now, so that errors show before a run.
-
-        Raises:
-            ModelError: it cannot be asked, or its model lacks a reflection token.
-        """
-        if self._names is None:
-            self._names = self._asked_names()
-
     def _generated(self, prompts: Sequence[str], most: int, stops: Collection[str]) -> list[Row]:
         from openai import OpenAIError
 
-        self.load()
-        further = dict(_SPECIAL)
-        if numbers := [number for number, token in (self._names or {}).items() if token in stops]:
-            further["stop_token_ids"] = numbers
+        asked = {
+            "model": self._model, "prompt": list(prompts), "max_tokens": most, "temperature": 0,
+            "logprobs": self._top, **_SPECIAL,
+        }  # fmt: skip
         try:
-            result = self._openai.generate(list(prompts), max_tokens=most, extra_body=further)
-            generated = [one for several in result.generations for one in several]
-            rows = [self._read(one.text, one.generation_info or {}, stops) for one in generated]
+            names = self._names = self._names or self._asked_names()
+            if numbers := [number for number, token in names.items() if token in stops]:
+                asked["stop_token_ids"] = numbers
+            reply: Any = self._client.post("/completions", body=asked, cast_to=object)
+            rows = [self._read(choice, stops) for choice in reply["choices"]]
+            counted = reply.get("usage") or {}
         except (OpenAIError, ValueError, TypeError, KeyError, AttributeError) as error:
             # A malformed reply raises any of these; the cause may spell out the key.
             raise self._error(error) from None
-        counted = (result.llm_output or {}).get("token_usage") or {}
-        names = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
-        tokens = {ours: int(counted.get(one) or 0) for ours, one in names.items() if counted}
+        named = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
+        tokens = {ours: int(counted.get(one) or 0) for ours, one in named.items() if counted}
         spend(cast("Usage", {"llm_calls": 1, **tokens}))
         return rows
 
-    def _read(self, text: str, information: Mapping[str, Any], stops: Collection[str]) -> Row:
+    def _read(self, choice: Mapping[str, Any], stops: Collection[str]) -> Row:
         """Read a completion; reflection tokens that the server did not list are absent."""
-        logs = information.get("logprobs")
+        logs = choice["logprobs"]
         if logs is None:
-            raise self._unusable("no log-probabilities, without which there is no reflection")
+            raise ValueError("no log-probabilities, without which there is no reflection")
         listed, names = _listed(logs), self._names or {}
         most = max((len(top) for _, _, top in listed), default=_LARGEST_GROUP)
         if most < _LARGEST_GROUP:
-            few = f"{most} log-probabilities for each token, fewer than a group of tokens has"
-            raise self._unusable(f"{few}. Allow more (vLLM: --max-logprobs 20)")
+            raise ValueError(f"{most} log-probabilities for each token, fewer than a group has")
         positions: list[Position] = []
         for token, own, top in listed:
             numbered = {int(name.removeprefix(AS_ID)): p for name, p in top.items()}
@@ -140,7 +120,8 @@ class CompletionsReflection(TokenReflection):
             positions.append(Position(name, min(0.0, own or 0.0), seen))
         # No text spells the token that ends the segment by chance.
         ender = next((at.token for at in positions if at.token in {END, *stops}), END)
-        return Row(positions, text.partition(ender)[0], information["finish_reason"] == "length")
+        text = choice["text"].partition(ender)[0]
+        return Row(positions, text, is_cut=choice["finish_reason"] == "length")
 
     def _asked_names(self) -> dict[int, str]:
         """Ask the server for the number of each reflection token, and of the one that ends texts.
@@ -148,51 +129,41 @@ class CompletionsReflection(TokenReflection):
         vLLM and llama.cpp's server have the path ``/tokenize`` beside ``/v1``, each with its own
         name for the text; only the latter says at ``/props`` which token ends a text.
         """
-        place = urlsplit(self._base_url)
+        from openai import APIStatusError
+
+        place, end = urlsplit(self._base_url), END
         root = urlunsplit(place._replace(path=place.path.rstrip("/").removesuffix("/v1")))
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         options = {"model": self._model, "add_special_tokens": False, "parse_special": True}
+        with suppress(APIStatusError):
+            about: Any = {"params": {"model": self._model}}
+            properties: Any = self._client.get(f"{root}/props", options=about, cast_to=object)
+            end = properties["eos_token"]
         names: dict[int, str] = {}
-        try:
-            with httpx.Client(timeout=self._timeout, headers=headers) as client:
-                properties = client.get(f"{root}/props", params={"model": self._model})
-                end = properties.json()["eos_token"] if properties.is_success else END
-                for text in (*TOKENS, end):
-                    asked = {**options, "prompt": text, "content": text}
-                    reply = client.post(f"{root}/tokenize", json=asked).raise_for_status()
-                    numbers = reply.json()["tokens"]
-                    if len(numbers) == 1 and isinstance(numbers[0], int):
-                        names[numbers[0]] = END if text == end else text
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
-            raise self._error(error) from None
+        for text in (*TOKENS, end):
+            asked = {**options, "prompt": text, "content": text}
+            reply: Any = self._client.post(f"{root}/tokenize", body=asked, cast_to=object)
+            if len(numbers := reply["tokens"]) == 1:
+                names[int(numbers[0])] = END if text == end else text
         missing = [token for token in TOKENS if token not in names.values()]
         if missing and self._tokens_required:
             raise tokens_missing(self._model, missing)
         return names
 
     @cached_property
-    def _openai(self) -> "OpenAI":
-        from langchain_openai import OpenAI
-        from pydantic import SecretStr
+    def _client(self) -> "OpenAI":
+        from openai import OpenAI
 
         return OpenAI(
-            model=self._model, base_url=self._base_url,
-            api_key=SecretStr(self._key or "not-needed"), temperature=0, logprobs=self._top,
-            batch_size=_ALL, cache=False, timeout=self._timeout, max_retries=self._retries,
-            tags=[TAG_NOSTREAM],
+            base_url=self._base_url, api_key=self._key or "not-needed", timeout=self._timeout,
+            max_retries=self._retries,
         )  # fmt: skip
 
-    def _unusable(self, what: str) -> ModelError:
-        return ModelError(self._model, "failed", f"the reply of {self._host} has {what}")
-
     def _error(self, error: Exception) -> ModelError:
-        """Return the error for a failed request, without the key in it."""
-        status = getattr(getattr(error, "response", None), "status_code", None)
-        problem, advice = _ADVICE.get(status, _OTHERWISE)
+        """Return the error for a failed request or its reply, without the key in it."""
         words = redact(f"{type(error).__name__}: {said(reason_of(error))}")
         words = words.replace(self._key, "[secret]") if self._key else words
-        detail = f"{self._host} {advice} ({shortened(words, _LONGEST)})"
-        return ModelError(self._model, problem, detail)
+        detail = f"{self._host} cannot be used ({shortened(words, _LONGEST)}). {_ADVICE}"
+        return ModelError(self._model, "failed", detail)
 
 
 def _listed(logs: Any) -> list[tuple[str, float | None, Mapping[str, float]]]:

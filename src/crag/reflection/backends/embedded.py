@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from crag.answering.support import coverage, degree_of, is_quoted
+from crag.answering.support import degree_of, is_quoted
 from crag.correction.scoring import LOWEST
 from crag.correction.strips import decompose
 from crag.errors import ModelError
@@ -28,7 +28,7 @@ from crag.parts import (
     SegmentLimits,
 )
 from crag.reflection.backends.candidates import candidate_of, nothing, prose, shortened
-from crag.reflection.spending import spend
+from crag.reflection.driver import spend
 from crag.reflection_tokens import RELEVANCE, RETRIEVAL, RETRIEVE, SUPPORT, UTILITY, without_tokens
 from crag.runtime.evaluator_calls import judge_passages
 from crag.state import Ending, Source, Strip
@@ -59,17 +59,16 @@ class EmbeddedReflection:
     - Text: what the quoter quotes from the passage. Short form takes what fits; a segment of long
       form is the best sentence that was not given yet, and the text ends when none is left.
     - IsRel: the evaluator's score of question and passage (`crag.answering.support.degree_of`).
-    - IsSup: certain for sentences that occur in the passage. For any other text it is the share of
-      its words that the passage holds, times the evaluator's degree with the text as the question.
+    - IsSup: certain, as a quotation is taken from its passage.
     - IsUse: the best quotation's score. The quoter scores on the evaluator's scale.
     - A text is sure if one of its quotations is, and the passage has the names of the question.
     - The mean log-probability, of which exp is the sequence score: the same degree.
 
-    For each prefix the evaluator is asked once for all passages, and once for each text that is not
-    quoted word by word. Readings of a question and a set of passages are remembered.
+    For each prefix the evaluator is asked once for all passages. Readings of a question and a set
+    of passages are remembered.
     """
 
-    approximation = "IsRel by the evaluator, answers by quotation, IsSup by their words"
+    approximation = "IsRel by the evaluator, answers by quotation, which support themselves"
 
     def __init__(self, evaluator: Evaluator, quoter: Quoter) -> None:
         self._evaluator, self._quoter = evaluator, quoter
@@ -107,21 +106,17 @@ class EmbeddedReflection:
         return [made.get(continuation) or nothing(None) for continuation in continuations]
 
     def _readings(self, question: str, passages: Sequence[Passage]) -> list[_Reading]:
-        scores = self._scores(question, passages)
-        quoted = [
-            self._quoter.quote(question, _strips(passage, score)) if passage.text.strip() else []
-            for passage, score in zip(passages, scores, strict=True)
-        ]
-        return list(map(_Reading, passages, scores, quoted))
-
-    def _scores(self, question: str, passages: Sequence[Passage]) -> list[float]:
         scored = judge_passages(self._evaluator, question, passages, node="reflect")
         spend(scored.usage)
         for problem in scored.events:
             if all(score == LOWEST for score in scored.scores):
                 raise ModelError("embedded reflection", "failed", problem["detail"])
             _logger.warning("%s: %s", problem["detail"], problem["fallback"])
-        return scored.scores
+        quoted = [
+            self._quoter.quote(question, _strips(passage, score)) if passage.text.strip() else []
+            for passage, score in zip(passages, scored.scores, strict=True)
+        ]
+        return list(map(_Reading, passages, scored.scores, quoted))
 
     def _candidate(
         self, reading: _Reading, every: Sequence[str], question: str, limits: SegmentLimits
@@ -147,7 +142,7 @@ class EmbeddedReflection:
             text,
             relevance=spread(RELEVANCE, degree_of(reading.score, thresholds)),
             # The grades of IsSup are listed the best first.
-            support=spread(SUPPORT[::-1], self._supported(text, passage)) if text else None,
+            support=spread(SUPPORT[::-1], 1.0) if text else None,
             # A model with the tokens writes IsUse once, where its answer ends.
             utility=spread(UTILITY, useful) if ending == "end" else None,
             mean_log_probability=math.log(max(useful, _LEAST)),
@@ -155,13 +150,6 @@ class EmbeddedReflection:
             sure=is_named and (not taken or any(quotation.sure for quotation in taken)),
             quotation_score=best if is_named else None,
         )
-
-    def _supported(self, text: str, passage: Passage) -> float:
-        """Return the degree to which a text is supported by its passage."""
-        if is_quoted(text, passage):
-            return 1.0
-        [score] = self._scores(text, [passage])
-        return coverage(text, passage) * degree_of(score, self._evaluator.thresholds)
 
 
 def _strips(passage: Passage, score: float) -> list[Strip]:

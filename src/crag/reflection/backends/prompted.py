@@ -1,18 +1,11 @@
 """Reflection by prompting: any chat model fills in the critiques that it has no tokens for."""
 
-import logging
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
-from langchain_core.messages import AnyMessage
-from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, BeforeValidator, create_model
 
-from crag.answering.model_calls import Reply, ask, filled
-from crag.errors import ModelError
-from crag.events import describe
+from crag.answering.forms import Call, FormAsker, Said
 from crag.parts import (
     Candidate,
     ChatModel,
@@ -23,7 +16,6 @@ from crag.parts import (
     Probabilities,
     SegmentLimits,
 )
-from crag.plain import said
 from crag.prompts import PACKAGED, Prompts
 from crag.reflection.backends.candidates import (
     LONGEST_PASSAGE,
@@ -33,7 +25,7 @@ from crag.reflection.backends.candidates import (
     shortened,
 )
 from crag.reflection.cleaning import cleaned
-from crag.reflection.spending import spend
+from crag.reflection.driver import spend
 from crag.reflection_tokens import (
     CONTINUE,
     FULLY,
@@ -48,13 +40,6 @@ from crag.reflection_tokens import (
 from crag.state import Ending
 from crag.text.marks import in_our_format, without_marks
 from crag.text.untrusted import neutral
-
-AT_ONCE = 8
-"""Calls of one round that run at a time."""
-_REFUSED = re.compile(r"answered (?:400|415|422|500|501)\b|response_format|json_schema")
-"""What a server says that takes no schema for its reply."""
-_logger = logging.getLogger(__name__)
-
 
 _TOKENS: Mapping[str, Mapping[str, str]] = {
     "retrieval": {"yes": RETRIEVAL, "no": NO_RETRIEVAL, "continue": CONTINUE},
@@ -88,21 +73,6 @@ FORMS: Mapping[str, type[BaseModel]] = {
 """What is to be filled in, by the prompt that asks for it."""
 
 
-class Call(NamedTuple):
-    """The prompt, and the form that the reply fills in."""
-
-    form: type[BaseModel]
-    messages: list[AnyMessage]
-
-
-class Said(NamedTuple):
-    """A reply to a call."""
-
-    reply: Reply
-    form: Any
-    """None if the reply cannot be used: a failure, a refusal, or a form that is not filled in."""
-
-
 class PromptedReflection:
     """Ask a chat model for text and critiques together, in one call for each continuation.
 
@@ -131,7 +101,7 @@ class PromptedReflection:
             for one in prefixes
         ]
         decisions: list[Decision] = []
-        for reply in self._asker.ask_all(calls):
+        for reply in self._asked(calls):
             if reply.form is None:
                 raise self._asker.failure(reply)
             emitted = _TOKENS["retrieval"][reply.form.retrieval]
@@ -156,8 +126,16 @@ class PromptedReflection:
         ]
         return [
             _candidate(reply, limits, has_passage=continuation.passage is not None)
-            for reply, continuation in zip(self._asker.ask_all(calls), continuations, strict=True)
+            for reply, continuation in zip(self._asked(calls), continuations, strict=True)
         ]
+
+    def _asked(self, calls: Sequence[Call]) -> list[Said]:
+        replies = self._asker.ask_all(calls)
+        for reply in replies:
+            spend(reply.reply.usage)
+        if replies and all(reply.form is None for reply in replies):
+            raise self._asker.failure(replies[0])
+        return replies
 
     def _call(self, name: str, prefix: Prefix, passage: Passage | None) -> Call:
         """Fence what was written so far and the passage; neither can close its tags."""
@@ -191,59 +169,3 @@ def _probabilities(form: Any, field: str) -> Probabilities:
     """Return the probability 1 for the label of a field."""
     labels = _TOKENS[field]
     return {token: float(token == labels[getattr(form, field)]) for token in labels.values()}
-
-
-class FormAsker:
-    """Ask a chat model for forms as JSON, a few at a time; their tokens are not streamed.
-
-    A server of OpenAI's protocol is held to a form by its schema. One that refuses it is asked
-    again without, and from then on.
-    """
-
-    def __init__(self, model: ChatModel, *, concurrency: int = AT_ONCE) -> None:
-        self._name = str(getattr(model, "model_name", "") or type(model).__name__)
-        self._takes_schema = any(one.__name__ == "BaseChatOpenAI" for one in type(model).__mro__)
-        self._further = getattr(model, "extra_body", None) or {}
-        self._model = model.with_config(tags=[TAG_NOSTREAM])
-        self._config = RunnableConfig(max_concurrency=concurrency)
-
-    def ask(self, call: Call) -> Said:
-        """Ask for one form; no failure of the model raises."""
-        has_schema = self._takes_schema
-        reply = self._reply(call, has_schema=has_schema)
-        if has_schema and reply.problem == "failed" and _REFUSED.search(said(reply.detail)):
-            reply = self._reply(call, has_schema=False)
-            self._takes_schema = reply.problem is not None
-        return Said(reply, filled(call.form, reply.text) if reply.problem is None else None)
-
-    def _reply(self, call: Call, *, has_schema: bool) -> Reply:
-        model = self._model
-        if has_schema:
-            schema = {"name": call.form.__name__, "schema": call.form.model_json_schema()}
-            form = {"type": "json_schema", "json_schema": schema}
-            # Not as `response_format`, by which the client reads and may refuse the reply itself.
-            model = model.bind(extra_body={**self._further, "response_format": form})
-        reply = ask(model, call.messages)
-        spend(reply.usage)
-        return reply
-
-    def ask_all(self, calls: Sequence[Call]) -> list[Said]:
-        """Ask for several forms at the same time; the order stays.
-
-        Raises:
-            ModelError: no reply can be used; the message gives the reason for the first one.
-        """
-        replies = RunnableLambda(self.ask).batch(list(calls), self._config)
-        failed = [reply for reply in replies if reply.form is None]
-        if failed and len(failed) == len(replies):
-            raise self.failure(failed[0])
-        for reply in failed:
-            _logger.warning("a reply cannot be used: %s", self.failure(reply))
-        return replies
-
-    def failure(self, reply: Said) -> ModelError:
-        """Return the error with the reason why a reply cannot be used, without any secret."""
-        unread, cut = f"does not fill in the form: {reply.reply.text!r}", reply.reply.cut
-        unread = f"was cut off ({cut}), and {unread}" if cut else unread
-        detail = reply.reply.detail or f"the reply {unread}"
-        return ModelError(self._name, reply.reply.problem or "failed", describe(detail))

@@ -1,22 +1,19 @@
 """Reflection by a model with the tokens, in this process, through transformers."""
 
 import logging
-import math
 import threading
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 from crag.errors import ModelError
 from crag.extras import require
-from crag.plain import first_line
 from crag.reflection.backends.candidates import Position, Row, TokenReflection
-from crag.reflection.spending import spend
+from crag.reflection.driver import spend
 from crag.reflection_tokens import END, token_ids
 from crag.state import Usage
-from crag.torch_models import Dtype, find_device, length_sorted_batches, quietly
+from crag.torch_models import Dtype, find_device, length_sorted_batches, load_pretrained
 
 BATCH_SIZE = 32
 """Prompts in one turn: ten passages for each of three hypotheses."""
@@ -68,17 +65,18 @@ class TransformersReflection(TokenReflection):
         with self._lock:
             if self._model is not None:
                 return
-            where = find_device(self._device, partial(ModelError, self._place, "unknown"))
+            refused = partial(ModelError, self._place, "unknown")
+            where = find_device(self._device, refused)
             _logger.info("loading the reflecting model %s onto %s", self._place, where)
-            model, tokenizer = _loaded(self._place, self._dtype)
+            tokenizer, model = load_pretrained(
+                "AutoModelForCausalLM", self._place, refused, dtype=self._dtype
+            )
+            # A checkpoint's own settings, such as a repetition penalty, are not greedy.
+            model.generation_config = type(model.generation_config)()
             numbers = token_ids(tokenizer, required=self._tokens_required)
             names = {number: token for token, number in numbers.items()}
             if tokenizer.eos_token_id is not None:
                 names[tokenizer.eos_token_id] = END
-            rows = model.get_input_embeddings().num_embeddings
-            if max(names, default=0) >= rows:
-                problem = f"its tokenizer has more ids than its embeddings have rows ({rows})"
-                raise ModelError(self._place, "unknown", problem)
             self._tokenizer, self._names = tokenizer, names
             self._model = model.to(where).eval()
 
@@ -86,13 +84,9 @@ class TransformersReflection(TokenReflection):
         with self._lock:
             self.load()
             asked: list[list[int]] = self._tokenizer(list(prompts)).input_ids
-            of_text, longest = self._model.config.get_text_config(), max(map(len, asked))
-            context = getattr(of_text, "max_position_embeddings", None) or math.inf
-            if longest + most > context:
-                problem = (
-                    f"the prompt has {longest} tokens, which with {most} to generate exceed its "
-                    f"context of {context}. Shorten the question or the documents"
-                )
+            context = getattr(self._model.config, "max_position_embeddings", None)
+            if context and (needed := max(map(len, asked)) + most) > context:
+                problem = f"{needed} tokens exceed its context of {context}: shorten the question"
                 raise ModelError(self._place, "failed", problem)
             rows: dict[int, Row] = {}
             for batch in length_sorted_batches(list(map(len, asked)), BATCH_SIZE):
@@ -166,32 +160,3 @@ class TransformersReflection(TokenReflection):
             for given in ([before, *ids], [before])
         )
         return str(whole).removeprefix(known)
-
-
-def _loaded(place: str, dtype: str) -> tuple[Any, Any]:
-    """Return weights and tokenizer of a folder, or of a model on the hub."""
-    from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
-
-    try:
-        with quietly():
-            tokenizer = AutoTokenizer.from_pretrained(place)
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
-                place, dtype=dtype, weights_only=True, output_loading_info=True
-            )
-    except (
-        OSError, RuntimeError, ValueError, TypeError, KeyError, SafetensorError, UnpicklingError,
-    ) as error:  # fmt: skip
-        problem = (
-            f"it cannot be loaded ({first_line(error)}). Check the name and the network, or copy "
-            "the folder whole. Pickled weights (.bin) that hold more than tensors could run code: "
-            "load those where you trust them, and call save_pretrained"
-        )
-        raise ModelError(place, "unknown", problem) from error
-    model, missing = loaded[0], loaded[1]["missing_keys"]
-    # A checkpoint's own settings, such as a repetition penalty, would change the greedy choice.
-    model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]
-    if missing:
-        problem = f"{len(missing)} weights are missing, such as {min(missing)}. Copy them again"
-        raise ModelError(place, "unknown", problem)
-    return model, tokenizer
