@@ -114,7 +114,6 @@ def _limits(state: State, settings: Settings) -> ReadingLimits:
     return ReadingLimits(
         seconds=settings.max_web_seconds - spent,
         page_seconds=PAGE_SECONDS,
-        bytes=settings.max_web_bytes,
         page_bytes=PAGE_BYTES,
         robots=settings.obey_robots,
     )

@@ -89,13 +89,10 @@ class ReadingLimits(NamedTuple):
     seconds: float
     """For all pages together."""
     page_seconds: float
-    bytes: int
-    """For all pages together, after decompression."""
     page_bytes: int
+    """For one page, after decompression."""
     robots: bool = True
     """Skip pages that a site's robots.txt forbids."""
-    per_site: int = 4
-    """Requests to one site at the same time."""
 
 
 class Page(NamedTuple):

@@ -82,8 +82,6 @@ class WebSettings(_Group):
     """Most pages to read for one question. 0: use the snippets of the search."""
     max_web_seconds: float = Field(default=20.0, gt=0, le=600)
     """Most seconds for searching and reading together."""
-    max_web_bytes: int = Field(default=10_000_000, ge=1000, le=1_000_000_000)
-    """Most bytes of all pages together, after decompression."""
     obey_robots: bool = True
     """Skip pages that a site's robots.txt forbids."""
 

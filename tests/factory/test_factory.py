@@ -63,12 +63,15 @@ SERVER = {"SEARXNG_URL": "http://localhost:8888"}
             "WikipediaSearcher('http://127.0.0.1:1/w/api.php')",
         ),
         (
+            {"CRAG_SEARCH": "wikipedia", "CRAG_WIKIPEDIA_URL": "http://127.0.0.1:1/m/api.php"},
+            "WikipediaSearcher('http://127.0.0.1:1/m/api.php')",
+        ),
+        (
             KEY | {"TAVILY_BASE_URL": "http://127.0.0.1:1"},
             "TavilySearcher('http://127.0.0.1:1')",
         ),
         ({}, "None"),
         ({"TAVILY_BASE_URL": "http://127.0.0.1:1"}, "None"),
-        ({"CRAG_SEARCH": "own_search:archive"}, "own_search:archive"),
         (KEY | SERVER | {"CRAG_SEARCH": "none"}, "None"),
     ],
 )
@@ -92,20 +95,20 @@ def test_what_is_configured_chooses_the_search(
         ({"CRAG_SEARCH": "own_search:NUMBER"}, "it must be a function search(query, limit)"),
         ({"CRAG_SEARCH": "tavily"}, "set TAVILY_API_KEY"),
         ({"CRAG_SEARCH": "searxng"}, "set SEARXNG_URL"),
-        ({"SEARXNG_URL": "localhost:8888"}, "SEARXNG_URL must be an address"),
-        (KEY | {"TAVILY_BASE_URL": "x"}, "TAVILY_BASE_URL must be an address"),
+        ({"SEARXNG_URL": "localhost:8888"}, "'SEARXNG_URL' cannot be 'localhost:8888': "),
+        (KEY | {"TAVILY_BASE_URL": "x"}, "'TAVILY_BASE_URL' cannot be 'x': "),
+        ({"CRAG_CONTACT": "ä"}, "'CRAG_CONTACT' cannot be 'ä': "),
         (
             {"CRAG_SEARCH": "wikipedia", "CRAG_WIKIPEDIA_LANGUAGE": "English"},
-            "CRAG_WIKIPEDIA_LANGUAGE cannot be 'English'",
+            "'CRAG_WIKIPEDIA_LANGUAGE' cannot be 'English': ",
         ),
     ],
 )
 def test_what_is_configured_wrongly_is_refused_with_the_fix(
     variables: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = environment(monkeypatch, **variables)
     with pytest.raises(CragError) as caught:
-        choose_searcher(found)
+        choose_searcher(environment(monkeypatch, **variables))
     assert words in str(caught.value)
     assert "secret" not in str(caught.value)
 

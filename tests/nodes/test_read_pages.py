@@ -116,9 +116,9 @@ def test_a_budget_of_pages() -> None:
 
 def test_limits_reach_the_reader_less_what_the_search_took() -> None:
     reader = FakeReader(PAGES)
-    settings = Settings(max_web_seconds=9, max_web_bytes=5000, obey_robots=False)
+    settings = Settings(max_web_seconds=9, obey_robots=False)
     read(reader, state(hit(ADA), milliseconds=4000), settings)
-    assert reader.calls[0][1] == ReadingLimits(5.0, 8.0, 5000, 3_000_000, robots=False)
+    assert reader.calls[0][1] == ReadingLimits(5.0, 8.0, 3_000_000, robots=False)
 
 
 @pytest.mark.parametrize("titles", ["passage", "none"])

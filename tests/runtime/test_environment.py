@@ -22,9 +22,8 @@ def write(text: str, path: str = "crag.toml") -> None:
 @pytest.mark.parametrize(
     ("variable", "field"),
     [
-        ("TAVILY_BASE_URL", "tavily_base_url"),
-        ("SEARXNG_URL", "searxng_url"),
         ("OPENAI_BASE_URL", "openai_base_url"),
+        ("CRAG_MODEL", "model"),
         ("CRAG_SEARCH", "search"),
     ],
 )

@@ -64,12 +64,8 @@ def _with_url(entry: dict[str, Any], name: str, hit: Hit) -> dict[str, Any]:
 
 
 ENGINES = {
-    "tavily": Engine(
-        _tavily, lambda url, **quick: TavilySearcher(KEY, base_url=url, **quick), "query"
-    ),
-    "wikipedia": Engine(
-        _mediawiki, lambda url, **quick: WikipediaSearcher(base_url=url, **quick), "gsrsearch"
-    ),
+    "tavily": Engine(_tavily, lambda url, **quick: TavilySearcher(KEY, url, **quick), "query"),
+    "wikipedia": Engine(_mediawiki, WikipediaSearcher, "gsrsearch"),
     "searxng": Engine(_searxng, SearxngSearcher, "q"),
 }
 

@@ -1,16 +1,12 @@
 """One contract for the searchers of all services, and what differs between them."""
 
-import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from crag.errors import SearchError
 from crag.parts import Hit, WebSearcher
-from crag.web import SearxngSearcher, TavilySearcher, WikipediaSearcher
-from crag.web.retries import Passing, patiently, retry_after
+from crag.web import SearxngSearcher, WikipediaSearcher
+from crag.web.searchers import retry_after
 from tests.loopback import serving
 from tests.web.engines import ENGINES, KEY, breaking_off, failing, search, searching
 
@@ -108,13 +104,6 @@ async def test_a_reply_of_another_form(engine: str, body: bytes) -> None:
         assert len(server.requests) == 1
 
 
-@engine
-@pytest.mark.parametrize("address", ["localhost:8888", "ftp://x", "http://", "http://a:b"])
-def test_an_address_must_be_one(engine: str, address: str) -> None:
-    with pytest.raises(SearchError, match=r"_URL must be an address"):
-        ENGINES[engine].searcher(address)
-
-
 async def test_tavily_brings_the_text_of_pages_and_gets_the_key(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,9 +116,6 @@ async def test_tavily_brings_the_text_of_pages_and_gets_the_key(
     assert (sent["path"], sent["max_results"]) == ("/search", 20)
     assert sent["include_raw_content"] == "text"
     assert sent["authorization"] == f"Bearer {KEY}"
-    with pytest.raises(SearchError, match="set TAVILY_API_KEY"):
-        TavilySearcher(" ")
-    assert repr(TavilySearcher(KEY)) == "TavilySearcher('https://api.tavily.com')"
 
 
 async def test_searxng_s_engines_that_all_fail_are_no_empty_result() -> None:
@@ -154,45 +140,27 @@ async def test_a_password_in_the_address_is_sent_and_not_shown() -> None:
 async def test_wikipedia_s_articles_come_by_rank_with_introductions() -> None:
     articles = [
         {"title": "Babbage", "index": 2, "fullurl": "https://en.wikipedia.org/wiki/Babbage",
-         "snippet": 'With <span class="searchmatch">Ada</span>s &amp; others &lt;engines&gt;'},
+         "extract": "He did not finish."},
         {"title": "Ada", "index": 1, "fullurl": "https://en.wikipedia.org/wiki/Ada",
-         "snippet": "about", "extract": "Ada was.\nShe wrote."},
+         "extract": "Ada was.\nShe wrote."},
     ]  # fmt: skip
     with serving({"query": {"pages": articles}}) as server:
-        made = WikipediaSearcher(base_url=server.url, contact="ada@example.org\r\nX: (ü)")
+        made = WikipediaSearcher(server.url, contact="ada@example.org")
         assert await search(made, limit=50) == [
             Hit("Ada", "https://en.wikipedia.org/wiki/Ada", "Ada was. She wrote."),
-            Hit("Babbage", "https://en.wikipedia.org/wiki/Babbage", "With Adas & others <engines>"),
+            Hit("Babbage", "https://en.wikipedia.org/wiki/Babbage", "He did not finish."),
         ]
         (sent,) = server.requests
     assert (sent["path"], sent["generator"], sent["gsrlimit"]) == ("/w/api.php", "search", "50")
     assert sent["exlimit"] == "20"
-    assert "(Corrective RAG; ada@example.orgX: ) httpx/" in sent["headers"]["user-agent"]
+    assert "(Corrective RAG; ada@example.org) httpx/" in sent["headers"]["user-agent"]
 
 
-@pytest.mark.parametrize(
-    ("code", "requests"),
-    [("ratelimited", 3), ("internal_api_error_DBQueryError", 3), ("cirrussearch-too-busy-error", 3),
-     ("missingparam", 1), (None, 1)],
-)  # fmt: skip
-async def test_wikipedia_s_errors_come_with_the_status_of_a_success(
-    code: str | None, requests: int
-) -> None:
+async def test_wikipedia_s_errors_come_with_the_status_of_a_success() -> None:
     with searching("wikipedia", FOUND) as (server, searcher):
-        server.body = {"error": {"code": code, "info": "The words of the wiki"}}
+        server.body = {"error": {"code": "ratelimited", "info": "The words of the wiki"}}
         assert "The words of the wiki" in str(await failing(searcher))
-        assert len(server.requests) == requests
-
-
-def test_wikipedia_s_language_chooses_the_wiki() -> None:
-    for options, address in (
-        ({"language": "zh-min-nan"}, "https://zh-min-nan.wikipedia.org/w/api.php"),
-        ({"base_url": "https://wiki.example.org/m/api.php"}, "https://wiki.example.org/m/api.php"),
-    ):
-        assert repr(WikipediaSearcher(**options)) == f"WikipediaSearcher({address!r})"
-    for language in ("", "en.evil.example/", "EN", "en-", "../"):
-        with pytest.raises(SearchError, match="CRAG_WIKIPEDIA_LANGUAGE"):
-            WikipediaSearcher(language=language)
+        assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -202,23 +170,3 @@ def test_wikipedia_s_language_chooses_the_wiki() -> None:
 )  # fmt: skip
 def test_retry_after(header: str | None, seconds: float | None) -> None:
     assert retry_after(header) == seconds
-
-
-@given(st.integers(1, 4), st.integers(0, 6))
-def test_patience(attempts: int, failures: int) -> None:
-    left = [Passing(SearchError("Service", "quota", "later"), 0.0) for _ in range(failures)]
-    calls = 0
-
-    def ask() -> str:
-        nonlocal calls
-        calls += 1
-        if left:
-            raise left.pop()
-        return json.dumps(calls)
-
-    if failures < attempts:
-        assert patiently(ask, attempts, 1) == str(failures + 1)
-    else:
-        with pytest.raises(SearchError):
-            patiently(ask, attempts, 1)
-    assert calls == min(attempts, failures + 1)

@@ -113,18 +113,17 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
             return None
         case "tavily":
             if key:
-                base_url = environment.tavily_base_url
-                return web.TavilySearcher(key.get_secret_value(), base_url=base_url)
+                address = str(environment.tavily_base_url or "https://api.tavily.com")
+                return web.TavilySearcher(key.get_secret_value(), address)
             problem = "it needs a key: set TAVILY_API_KEY"
         case "searxng":
             if place:
-                return web.SearxngSearcher(place)
+                return web.SearxngSearcher(str(place))
             problem = "it needs a server: set SEARXNG_URL"
         case "wikipedia":
-            return web.WikipediaSearcher(
-                language=environment.wikipedia_language, base_url=environment.wikipedia_url,
-                contact=environment.contact,
-            )  # fmt: skip
+            wiki = f"https://{environment.wikipedia_language}.wikipedia.org"
+            address = str(environment.wikipedia_url or wiki)
+            return web.WikipediaSearcher(address, environment.contact)
         case _ if is_attribute(name):
             function: Callable[[str, int], list[Hit]] = attribute_named(name, "CRAG_SEARCH")
             if callable(function):

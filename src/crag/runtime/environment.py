@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import (
+    AnyHttpUrl,
     Field,
     ModelWrapValidatorHandler,
     SecretStr,
@@ -95,15 +96,15 @@ class Environment(BaseSettings):
     """CRAG_SEARCH: tavily, wikipedia, searxng, none, or module:function of your own; unset, the
     service that has a key or an address."""
     tavily_api_key: SecretStr | None = Field(default=None, validation_alias="TAVILY_API_KEY")
-    tavily_base_url: str | None = Field(default=None, validation_alias="TAVILY_BASE_URL")
+    tavily_base_url: AnyHttpUrl | None = Field(default=None, validation_alias="TAVILY_BASE_URL")
     """TAVILY_BASE_URL: another address of Tavily, such as a gateway; it receives the key."""
-    searxng_url: str | None = Field(default=None, validation_alias="SEARXNG_URL")
+    searxng_url: AnyHttpUrl | None = Field(default=None, validation_alias="SEARXNG_URL")
     """SEARXNG_URL: a SearXNG server that replies in JSON."""
-    wikipedia_url: str | None = None
+    wikipedia_url: AnyHttpUrl | None = None
     """CRAG_WIKIPEDIA_URL: another MediaWiki, or its api.php."""
-    wikipedia_language: str = "en"
+    wikipedia_language: str = Field(default="en", pattern=r"^[a-z]{2,12}(-[a-z]{2,12}){0,3}$")
     """CRAG_WIKIPEDIA_LANGUAGE: code of the Wikipedia to search."""
-    contact: str = ""
+    contact: str = Field(default="", pattern=r"^[ -~]*$")
     """CRAG_CONTACT: e-mail address or URL at which Wikimedia can contact you; sent to the wiki."""
     read_seconds: float = Field(default=60.0, gt=0, le=86_400)
     """CRAG_READ_SECONDS: longest time that reading one file may take; it is skipped after that."""

@@ -1,10 +1,9 @@
-"""Which URLs, hosts and IP addresses may be fetched: pure checks, without any network.
+"""Which URLs and IP addresses may be fetched: pure checks, without any network.
 
 This protects the network that crag runs in: only public addresses are reached. Any port is allowed,
 since a public service is public on all of its ports.
 """
 
-import re
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import httpx
@@ -14,13 +13,6 @@ from crag.errors import PageError
 LONGEST_URL = 4096
 """Characters of a URL."""
 _PORTS = range(1, 65_536)
-_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
-_NUMBER = re.compile(r"(?:.*\.)?(?:0x[0-9a-f]*|[0-9]+)")
-_LOCAL_NAME = re.compile(
-    r"[^.]*|(?:.*\.)?(?:localhost|local|internal|localdomain|lan|intranet|corp|home|private)"
-    r"|(?:.*\.)?home\.arpa"
-)
-_LOOPBACK_NAME = re.compile(r"(?:.*\.)?localhost")
 _NAT64 = ip_network("64:ff9b::/96")
 _IPV6_UNICAST = ip_network("2000::/3")
 _NOT_PUBLIC = (
@@ -59,25 +51,8 @@ def target_of(url: str, source: httpx.URL | None = None) -> httpx.URL:
     return target
 
 
-def refusal_of_host(host: str, *, allow_loopback: bool = False) -> str | None:
-    """Return why `host`, an address or a name, is refused; None if nothing is known."""
-    try:
-        ip_address(host)
-    except ValueError:
-        name = host.removesuffix(".")
-    else:
-        return refusal_of_address(host, allow_loopback=allow_loopback)
-    if not _NAME.fullmatch(name):
-        return "its host is not a valid name"
-    if _NUMBER.fullmatch(name):
-        return "its host is an IPv4 address in an unusual notation"
-    if _LOCAL_NAME.fullmatch(name) and not (allow_loopback and _LOOPBACK_NAME.fullmatch(name)):
-        return "its host is a name of the local network"
-    return None
-
-
-def refusal_of_address(text: str, *, allow_loopback: bool = False) -> str | None:
-    """Return why an IP address must not be connected to; None for global unicast addresses.
+def is_public(text: str, *, allow_loopback: bool = False) -> bool:
+    """Return whether an IP address may be connected to: a global unicast address.
 
     A NAT64 address (64:ff9b::/96) counts as the IPv4 address inside it, because IPv6-only networks
     reach every IPv4 site that way. All other embeddings are refused.
@@ -85,19 +60,17 @@ def refusal_of_address(text: str, *, allow_loopback: bool = False) -> str | None
     try:
         address = ip_address(text)
     except ValueError:
-        return "it leads to something that is not an IP address"
+        return False
     if isinstance(address, IPv6Address):
         if address in _NAT64:
-            return refusal_of_address(str(IPv4Address(int(address) & 0xFFFF_FFFF)))
+            return is_public(str(IPv4Address(int(address) & 0xFFFF_FFFF)))
         is_loopback, is_unicast = address == IPv6Address("::1"), address in _IPV6_UNICAST
         is_unicast = is_unicast and address.scope_id is None
     else:
         is_loopback, is_unicast = address.is_loopback, not address.is_multicast
-    if is_loopback and allow_loopback:
-        return None
-    if is_unicast and address.is_global and not any(address in block for block in _NOT_PUBLIC):
-        return None
-    return "it leads to an address that is not public"
+    if is_loopback:
+        return allow_loopback
+    return is_unicast and address.is_global and not any(address in one for one in _NOT_PUBLIC)
 
 
 def refused(url: str, reason: str) -> PageError:

@@ -15,7 +15,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from crag.web.addresses import refusal_of_address, refusal_of_host, refused
+from crag.web.addresses import is_public, refused
 
 MOST_ADDRESSES = 3
 """Most addresses of one name to try, one after another."""
@@ -70,15 +70,12 @@ class GuardedBackend(httpcore.NetworkBackend):
 
     def _addresses(self, host: str, port: int) -> Sequence[str]:
         """Resolve and check the host; one refused address refuses the host."""
-        if reason := refusal_of_host(host, allow_loopback=self._allow_loopback):
-            raise refused(host, reason)
         try:
             addresses = self._resolver(host, port)
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(f"{host} cannot be resolved") from error
-        for address in addresses:
-            if reason := refusal_of_address(address, allow_loopback=self._allow_loopback):
-                raise refused(host, reason)
+        if not all(is_public(one, allow_loopback=self._allow_loopback) for one in addresses):
+            raise refused(host, "it leads to an address that is not public")
         return addresses
 
 

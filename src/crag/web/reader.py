@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
-from threading import Lock, Semaphore, Thread
+from threading import Lock, Thread
 from time import monotonic
 from typing import NamedTuple
 
@@ -22,12 +22,9 @@ from crag.parts import Page, ReadingLimits
 from crag.runtime.attempt import Attempt
 from crag.web.addresses import target_of
 from crag.web.guard import GuardedBackend, Resolver, certificates, resolve
-from crag.web.retries import Passing, patiently, retry_after
 from crag.web.transcribe import READABLE, media_type, transcribe
 
 MOST_REDIRECTS = 5
-ATTEMPTS = 2
-"""Requests for one address, if the first one failed temporarily."""
 MOST_ROBOTS_BYTES = 512 * 1024
 """Most bytes of one robots.txt; the standard requires at least 500 KiB."""
 MOST_SITES = 1000
@@ -37,8 +34,7 @@ _HEADERS = {
     "User-Agent": USER_AGENT, "Accept": ", ".join(READABLE), "Accept-Encoding": "gzip",
 }  # fmt: skip
 _REDIRECTS = (301, 302, 303, 307, 308)
-_OK, _TOO_MANY = 200, 429
-_PASSING_STATUSES = (502, 503, 504)
+_OK = 200
 _DAY = 24 * 3600.0
 """Seconds for which a robots.txt is used (RFC 9309, Sec. 2.4)."""
 
@@ -116,8 +112,6 @@ class _Visit:
         self.seconds = min(limits.seconds, limits.page_seconds)
         self.until = monotonic() + self.seconds
         self._guard = reader.guard(self.until)
-        self._bytes_left, self._lock = limits.bytes, Lock()
-        self._slots: dict[str, Semaphore] = {}
 
     def page(self, url: str) -> Page:
         """Read one page; never raises."""
@@ -140,8 +134,7 @@ class _Visit:
         target = target_of(url)
         with httpcore.ConnectionPool(certificates(), network_backend=self._guard) as pool:
             for _ in range(MOST_REDIRECTS + 1):
-                request = partial(self._request, pool, target, types)
-                found = patiently(request, ATTEMPTS, self.until - monotonic())
+                found = self._request(pool, target, types)
                 if isinstance(found, _Fetched):
                     return found
                 target = found
@@ -157,17 +150,12 @@ class _Visit:
         )
         if self._limits.robots and not self._is_allowed(target):
             raise PageError(url, "robots", "the site's robots.txt forbids it")
-        slot = self._slots.setdefault(str(target.join("/")), Semaphore(self._limits.per_site))
-        with slot, _as_page_errors(url), pool.stream("GET", place, headers=sent) as response:
+        with _as_page_errors(url), pool.stream("GET", place, headers=sent) as response:
             status, headers = response.status, httpx.Headers(response.headers)
             if status in _REDIRECTS and "location" in headers:
                 return target_of(headers["location"], target)
             if status != _OK:
-                wait = retry_after(headers.get("retry-after"))
-                failed = PageError(url, "status", f"the server answered with status {status}")
-                if status in _PASSING_STATUSES or (status == _TOO_MANY and wait is not None):
-                    raise Passing(failed, wait)
-                raise failed
+                raise PageError(url, "status", f"the server answered with status {status}")
             content_type = headers.get("content-type", "")
             if types and (kind := media_type(content_type)) not in ("", *types):
                 message = f"the content type {kind[:80]!r} is not supported"
@@ -180,22 +168,12 @@ class _Visit:
             message = f"compressed as {encoding[:40]!r}, which was not requested"
             raise PageError(url, "unreadable", message)
         inflate = zlib.decompressobj(zlib.MAX_WBITS | 16) if "gzip" in encoding else None
-        too_large = PageError(url, "too_large", f"larger than {limit:,} bytes")
-        declared = headers.get("content-length", "")
-        if declared.isdecimal() and int(declared) > limit:
-            raise too_large
         body, received = bytearray(), 0
         for chunk in response.iter_stream():
-            most = max(0, min(limit - len(body), self._bytes_left)) + 1
-            part = inflate.decompress(chunk, most) if inflate else chunk
+            body += inflate.decompress(chunk, limit - len(body) + 1) if inflate else chunk
             received += len(chunk)
-            body += part
-            with self._lock:
-                self._bytes_left -= len(part)
             if max(received, len(body)) > limit:
-                raise too_large
-            if self._bytes_left < 0:
-                raise PageError(url, "budget", "the bytes for all pages together are spent")
+                raise PageError(url, "too_large", f"larger than {limit:,} bytes")
         return bytes(body)
 
     def _is_allowed(self, target: httpx.URL) -> bool:
@@ -215,9 +193,8 @@ class _Visit:
 
         A crawler could come back later; a question needs its answer now, with few pages of a site.
         """
-        most, left = MOST_ROBOTS_BYTES, self.until - monotonic()
-        seconds = min(left, self._reader.robots_seconds)
-        limits = ReadingLimits(seconds, seconds, bytes=most, page_bytes=most, robots=False)
+        seconds = min(self.until - monotonic(), self._reader.robots_seconds)
+        limits = ReadingLimits(seconds, seconds, MOST_ROBOTS_BYTES, robots=False)
         try:
             body = _Visit(self._reader, limits).fetch(url).body
             return body.decode("utf-8-sig", errors="replace")
@@ -237,5 +214,4 @@ def _as_page_errors(url: str) -> Iterator[None]:
         raise PageError(url, "timeout", "no complete answer in time") from error
     except (httpcore.NetworkError, httpcore.ProtocolError) as error:
         message = f"no connection, or it broke: {error or type(error).__name__}"
-        failed = PageError(url, "network", message)
-        raise failed if isinstance(error, httpcore.ConnectError) else Passing(failed) from error
+        raise PageError(url, "network", message) from error

@@ -1,10 +1,12 @@
 """The search services: Tavily, SearXNG and Wikipedia, and any function of the user's own."""
 
-import html
-import re
+import random
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -13,39 +15,35 @@ from crag.errors import SearchError, SearchProblem
 from crag.parts import Hit
 from crag.plain import without_credentials
 from crag.web.guard import certificates
-from crag.web.retries import Passing, patiently, retry_after
 
 ATTEMPTS = 3
 """Most requests for one search, as in the official code."""
 _UNAUTHORIZED, _FORBIDDEN, _TOO_MANY, _SERVER_ERRORS = 401, 403, 429, 500
-_LANGUAGE = re.compile(r"[a-z]{2,12}(-[a-z]{2,12}){0,3}")
-_BUSY = re.compile(r"ratelimited|internal_api_error|maxlag|readonly|.*(backend-error|too-busy)")
-_TAG = re.compile(r"<[^>]*>")
 
 
-class FunctionSearcher:
+class FunctionSearcher(NamedTuple):
     """A searcher that is a function ``search(query, limit) -> list[Hit]``."""
 
-    def __init__(self, function: Callable[[str, int], list[Hit]]) -> None:
-        self._function = function
+    search: Callable[[str, int], list[Hit]]
 
-    def search(self, query: str, limit: int) -> list[Hit]:
-        """Return what the function finds."""
-        return self._function(query, limit)
 
-    def __repr__(self) -> str:
-        return f"{self._function.__module__}:{self._function.__qualname__}"
+class _Passing(Exception):  # noqa: N818 - a reason to ask again, which nobody else catches
+    """A temporary failure: the `error`, and the seconds that the server asks to wait, if any."""
+
+    def __init__(self, error: SearchError, wait: float | None = None) -> None:
+        self.error, self.wait = error, wait
+        super().__init__(str(error))
 
 
 class ServiceSearcher(ABC):
     """Search by one request; redirects are not followed.
 
-    Rate limits, server errors and timeouts are retried, with at most three requests in total and
-    `longest_wait` seconds between two of them. `variable` is the environment variable that sets
-    `address`.
+    Rate limits, server errors and timeouts are retried, with at most three requests in total.
+    Between two of them is the time that the server asks for; if that is longer than `longest_wait`
+    seconds, there is no further request. If it asks for none, the wait is random and grows.
 
     Raises:
-        SearchError: the address is not an http(s) URL; a search failed. `problem` says why.
+        SearchError: a search failed. `problem` says why.
     """
 
     provider: str
@@ -54,17 +52,7 @@ class ServiceSearcher(ABC):
     forbidden = "the request was not accepted (HTTP 403)"
     """What that status means, where the service is known to send it for one reason."""
 
-    def __init__(
-        self, address: str, variable: str, *, timeout: float = 20.0, longest_wait: float = 8.0
-    ) -> None:
-        try:
-            url = httpx.URL(address)
-            is_usable = url.scheme in ("http", "https") and bool(url.host)
-        except httpx.InvalidURL:
-            is_usable = False
-        if not is_usable:
-            message = f"{variable} must be an address such as https://search.example.org"
-            raise self.error(message, "request")
+    def __init__(self, address: str, *, timeout: float = 20.0, longest_wait: float = 8.0) -> None:
         self.address, self.timeout, self._longest_wait = address, timeout, longest_wait
         self._shown = without_credentials(address, queries=False)
 
@@ -77,7 +65,17 @@ class ServiceSearcher(ABC):
 
     def search(self, query: str, limit: int) -> list[Hit]:
         """Return at most `limit` hits, best first."""
-        return patiently(lambda: self._ask(query, limit), ATTEMPTS, self._longest_wait)
+        attempt = 1
+        while True:
+            try:
+                return self._ask(query, limit)
+            except _Passing as failure:
+                grown = random.uniform(0, min(attempt, self._longest_wait))  # noqa: S311 - no secret
+                wait = grown if failure.wait is None else failure.wait
+                if attempt == ATTEMPTS or wait > self._longest_wait:
+                    raise failure.error from failure
+            time.sleep(wait)
+            attempt += 1
 
     def get(self, parameters: Mapping[str, str], agent: str = "") -> Any:
         """Return the reply to a request with these parameters."""
@@ -97,23 +95,23 @@ class ServiceSearcher(ABC):
             ]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise self.error("the reply cannot be read: check the address") from error
-        except (httpx.HTTPError, OSError) as error:  # Those of requests are OSErrors.
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:  # OSErrors: of requests.
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> Exception:
         """Return what to raise for a request that failed."""
         response, name = getattr(error, "response", None), type(error).__name__
         if response is None and "Timeout" in name:
-            return Passing(self.error("no answer in time: try again later", "timeout"))
+            return _Passing(self.error("no answer in time: try again later", "timeout"))
         if response is None:
             return self.error(f"{self._shown} cannot be reached ({name}): check the address")
         status, wait = response.status_code, retry_after(response.headers.get("Retry-After"))
         later = "" if wait is None else f" (the service asks to wait {wait:.0f} s)"
         if status == _TOO_MANY:
             message = f"too many requests, or the quota is used up: try again later{later}"
-            return Passing(self.error(message, "quota"), wait)
+            return _Passing(self.error(message, "quota"), wait)
         if status >= _SERVER_ERRORS:
-            return Passing(self.error(f"the server failed (HTTP {status}){later}"), wait)
+            return _Passing(self.error(f"the server failed (HTTP {status}){later}"), wait)
         if status == _UNAUTHORIZED:
             return self.error("the key or password is not valid", "key")
         message = f"the request was not accepted (HTTP {status})"
@@ -129,12 +127,9 @@ class TavilySearcher(ServiceSearcher):
 
     provider, longest_query = "Tavily", 400
 
-    def __init__(self, api_key: str, *, base_url: str | None = None, **options: Any) -> None:
-        if not (key := api_key.strip()):
-            raise self.error("the key is empty: set TAVILY_API_KEY", "key")
-        address = (base_url or "https://api.tavily.com").strip().rstrip("/")
-        super().__init__(address, "TAVILY_BASE_URL", **options)
-        self._key = key
+    def __init__(self, api_key: str, base_url: str, **options: Any) -> None:
+        super().__init__(base_url.rstrip("/"), **options)
+        self._key = api_key
 
     def find(self, query: str, limit: int) -> list[Hit]:
         """Ask once; the API takes at most 20 as the limit."""
@@ -165,8 +160,7 @@ class SearxngSearcher(ServiceSearcher):
     )
 
     def __init__(self, base_url: str, **options: Any) -> None:
-        address = base_url.strip().rstrip("/").removesuffix("/search") + "/search"
-        super().__init__(address, "SEARXNG_URL", **options)
+        super().__init__(base_url.rstrip("/").removesuffix("/search") + "/search", **options)
 
     def find(self, query: str, limit: int) -> list[Hit]:  # noqa: ARG002 - the server has no limit
         """Ask once; no hits at all because the server's engines failed is an error."""
@@ -180,9 +174,9 @@ class SearxngSearcher(ServiceSearcher):
 class WikipediaSearcher(ServiceSearcher):
     """Search one Wikipedia, or another MediaWiki, through its API.
 
-    The snippet of a hit is the introduction of its article, up to 1,200 characters, or the snippet
-    of the search. MediaWiki returns the whole text of only one page per request, so the page reader
-    fetches the articles. `contact` is sent to the wiki, as Wikimedia's policy asks.
+    The snippet of a hit is the introduction of its article, up to 1,200 characters. MediaWiki
+    returns the whole text of only one page per request, so the page reader fetches the articles.
+    `contact` is sent to the wiki, as Wikimedia's policy asks.
     """
 
     provider, longest_query = "Wikipedia", 300
@@ -191,41 +185,38 @@ class WikipediaSearcher(ServiceSearcher):
         "CRAG_CONTACT to your e-mail address or URL"
     )
 
-    def __init__(
-        self,
-        *,
-        language: str = "en",
-        base_url: str | None = None,
-        contact: str = "",
-        **options: Any,
-    ) -> None:
-        if not _LANGUAGE.fullmatch(language):
-            message = f"CRAG_WIKIPEDIA_LANGUAGE cannot be {language!r}: write a code such as en"
-            raise self.error(message, "request")
-        address = (base_url or f"https://{language}.wikipedia.org").strip().rstrip("/")
-        address += "" if address.endswith(".php") else "/w/api.php"
-        super().__init__(address, "CRAG_WIKIPEDIA_URL", **options)
-        written = "".join(c for c in contact if c.isascii() and c.isprintable() and c not in "()")
-        self._agent = f" (Corrective RAG; {written}) httpx/{httpx.__version__}"
+    def __init__(self, base_url: str, contact: str = "", **options: Any) -> None:
+        address = base_url.rstrip("/")
+        super().__init__(address + "/w/api.php" * (not address.endswith(".php")), **options)
+        self._agent = f" (Corrective RAG; {contact}) httpx/{httpx.__version__}"
 
     def find(self, query: str, limit: int) -> list[Hit]:
         """Ask once; the API takes at most 20 extracts of 1,200 characters."""
         asked = {
             "action": "query", "format": "json", "formatversion": "2", "generator": "search",
-            "gsrsearch": query, "gsrlimit": str(limit), "gsrnamespace": "0", "gsrprop": "snippet",
+            "gsrsearch": query, "gsrlimit": str(limit), "gsrnamespace": "0",
             "prop": "info|extracts", "inprop": "url", "exintro": "1", "explaintext": "1",
             "exchars": "1200", "exlimit": str(min(limit, 20)),
         }  # fmt: skip
         reply = self.get(asked, self._agent)
-        if error := reply.get("error"):  # It comes with the status of a success.
-            failure = self.error(error.get("info") or "the search failed")
-            raise Passing(failure) if _BUSY.match(error.get("code") or "") else failure
+        if error := reply.get("error"):  # Such as of a busy server, with the status of a success.
+            raise _Passing(self.error(error.get("info") or "the search failed"))
         pages = reply["query"]["pages"] if reply.get("query") else []
-        for page in pages:
-            snippet = html.unescape(_TAG.sub("", page.get("snippet") or ""))
-            page["extract"] = page.get("extract") or snippet
         ranked = sorted(pages, key=lambda page: page["index"])
         return [_hit(page, "title", "fullurl", "extract") for page in ranked]
+
+
+def retry_after(header: str | None) -> float | None:
+    """Return the seconds that a Retry-After header asks for: a number or a date (RFC 9110)."""
+    value = (header or "").strip()
+    if value.isascii() and value.isdecimal():
+        return float(value)
+    try:
+        date = parsedate_to_datetime(value)
+        until = date if date.tzinfo else date.replace(tzinfo=UTC)
+        return max(0.0, (until - datetime.now(UTC)).total_seconds())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _raise_for_status(reply: Any, **_: Any) -> None:
