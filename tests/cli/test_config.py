@@ -34,5 +34,4 @@ def test_an_option_overrules_the_environment_which_overrules_the_file(tmp_path: 
         },
     )  # fmt: skip
     told = {one["part"]: one["in_use"] for one in json.loads(done.stdout)}
-    assert told["configuration"] == "office.toml"
     assert (told["index"], told["evaluator"], told["answers"]) == ("other", "reader", "m")

@@ -22,6 +22,7 @@ ADDRESSES = [
     name
     for name, field in Environment.model_fields.items()
     if str in getattr(field.annotation, "__args__", (field.annotation,))
+    and name not in {"wikipedia_language", "contact"}
 ]
 """Every variable that takes a text: it may be an address, on purpose or by mistake."""
 
@@ -34,7 +35,7 @@ def environment(name: str, place: str) -> Environment:
     base = {"model": "a", "openai_base_url": "http://127.0.0.1:9/v1", "search": "searxng"}
     named = "none" if name == "search" else "searxng"
     values = base | {"searxng_url": "http://127.0.0.1:9", "search": named, name: place}
-    if name in {"tavily_base_url", "wikipedia_url", "wikipedia_language"}:
+    if name in {"tavily_base_url", "wikipedia_url"}:
         values |= {"search": name.partition("_")[0], "tavily_api_key": SecretStr("tvly-nothing")}
     if name.startswith("reflection"):
         values = {"reflection": "server"} | values

@@ -21,7 +21,7 @@ from crag.events import EventKind, redact
 from crag.factory.parts import choose_parts
 from crag.graph_registry import graph_named
 from crag.plain import problem_of
-from crag.runtime.environment import Environment, Shared
+from crag.runtime.environment import Environment
 from crag.settings import Settings
 
 Row = dict[str, Any]
@@ -113,9 +113,9 @@ async def ask_all(
 
 
 class Batch(NamedTuple):
-    """How questions are answered, as workers are told; it can be hashed and sent."""
+    """How questions are answered, as workers are told."""
 
-    environment: Shared
+    environment: dict[str, Any]
     method: str
     settings: tuple[tuple[str, object], ...] = ()
     """As text, such as those of a command line."""
@@ -135,7 +135,7 @@ class Batch(NamedTuple):
             CragError: a setting or a part cannot be used, or there is no index.
         """
         settings = Settings.model_validate(dict(self.settings))
-        parts = choose_parts(Environment.of(self.environment), index_must_exist=True)
+        parts = choose_parts(Environment(**self.environment), index_must_exist=True)
         return graph_named(self.method).build(parts), settings
 
 

@@ -7,6 +7,7 @@ are the only record of what is in it: a run that was killed goes on where the in
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from crag.documents.chunks import split
 from crag.documents.isolated import IsolatedReader
@@ -15,7 +16,7 @@ from crag.documents.sources import Loader, SourceText
 from crag.factory.embeddings import choose_encoder, choose_limits
 from crag.index.store import embedded
 from crag.index.update import FromFile, Held, Reader
-from crag.runtime.environment import Environment, Shared
+from crag.runtime.environment import Environment
 from crag.runtime.ray_cluster import spread
 
 FILES = 16
@@ -39,10 +40,10 @@ def ray_reader(environment: Environment, address: str) -> Reader:
 
 
 def worker(
-    shared: Shared, loaders: Mapping[str, Loader], held: Held
+    shared: Mapping[str, Any], loaders: Mapping[str, Loader], held: Held
 ) -> Callable[[Sequence[tuple[Path, str]]], Iterator[FromFile]]:
     """Return what reads files, and splits and embeds the documents that the index does not hold."""
-    place = Environment.of(shared)
+    place = Environment(**shared)
     limits, encoder = choose_limits(place), choose_encoder(place)
 
     def read(files: Sequence[tuple[Path, str]]) -> Iterator[FromFile]:

@@ -30,7 +30,7 @@ from crag.parts import (
     WebSearcher,
 )
 from crag.prompts import PACKAGED, Prompts
-from crag.runtime.environment import REFLECTIONS, Environment
+from crag.runtime.environment import Environment
 
 SEARCHER_HINT = "set TAVILY_API_KEY or SEARXNG_URL, or CRAG_SEARCH=wikipedia"
 """How to get a searcher from the environment."""
@@ -152,7 +152,7 @@ def choose_reflection(
     """
     required = environment.reflection_tokens == "required"
     name = environment.reflection or ("embedded" if model is None else "prompted")
-    match name.lower() if name.lower() in REFLECTIONS else name:
+    match name.lower() if name.lower() in {"embedded", "prompted", "server"} else name:
         case "embedded":
             from crag.reflection.backends.embedded import EmbeddedReflection
 

@@ -5,17 +5,17 @@ key of the file is the name of a variable without ``CRAG_``, in lower case. Secr
 it, because such a file is committed and copied.
 """
 
-import re
+from os.path import expanduser
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     AnyHttpUrl,
     Field,
     ModelWrapValidatorHandler,
     SecretStr,
     ValidationError,
-    field_validator,
     model_validator,
 )
 from pydantic_settings import (
@@ -31,18 +31,11 @@ from crag.plain import first_problem
 from crag.torch_models import Dtype
 
 DEFAULT_INDEX = ".crag/index"
+_KEYS = "keys and passwords belong in the environment or in .env"
 FILE = "crag.toml"
 """Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
-EVALUATORS, REFLECTIONS = ("default", "reader", "chat"), ("embedded", "prompted", "server")
-"""Names of evaluators and of back ends, which come before folders that are called so."""
-_PLACES = ("index", "prompts")
-"""Values that are paths, unless they are addresses."""
-_MAYBE_PLACES = ("embedding_model", "evaluator", "reflection")
-"""Values that are paths if there is such a file."""
-_SECRET = re.compile(r"(^|_)(key|token|password|secret)$", re.IGNORECASE)
-
-Shared = tuple[tuple[str, object], ...]
-"""Names and values of the fields of an `Environment`; it can be hashed, and sent."""
+Home = Annotated[str, AfterValidator(expanduser)]
+"""Perhaps a path below ``~``, which no shell expands in `.env`."""
 
 
 class Environment(BaseSettings):
@@ -55,9 +48,9 @@ class Environment(BaseSettings):
 
     config: Path | None = None
     """CRAG_CONFIG: a TOML file of these variables, without secrets; unset, `crag.toml` here."""
-    index: str = DEFAULT_INDEX
+    index: Home = DEFAULT_INDEX
     """CRAG_INDEX: folder of the index, or the address of another store (`crag index --help`)."""
-    evaluator: str = "default"
+    evaluator: Home = "default"
     """CRAG_EVALUATOR: name of the evaluator, module:attribute of your own, a folder, or the
     address of a rerank API."""
     evaluator_token: SecretStr | None = None
@@ -74,10 +67,10 @@ class Environment(BaseSettings):
     framing: Literal["chat", "raw"] = "chat"
     """CRAG_FRAMING: chat, or raw for a base model: its server completes the prompt as one string,
     at /v1/completions and without a chat template."""
-    prompts: Path | None = None
+    prompts: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
     """CRAG_PROMPTS: folder of prompts in place of the packaged ones: one Markdown file each."""
 
-    reflection: str | None = None
+    reflection: Home | None = None
     """CRAG_REFLECTION: the back end of Self-RAG and Self-CRAG: embedded, prompted, server, or the
     folder or hub name of a model with reflection tokens. Unset, the chat model if there is one."""
     reflection_model: str = "selfrag/selfrag_llama2_7b"
@@ -125,19 +118,9 @@ class Environment(BaseSettings):
         """The key of OpenAI, or of the server at `openai_base_url`."""
         return self.openai_api_key.get_secret_value() if self.openai_api_key else None
 
-    def shared(self) -> Shared:
-        """Return what another process on Ray is told: all but secrets, with absolute paths."""
-        here = Path.cwd()
-        told = self.model_dump(exclude=set(_secrets()))
-        for name in (*_PLACES, *_MAYBE_PLACES):
-            if told[name] is not None:
-                told[name] = type(told[name])(_placed(name, str(told[name]), here))
-        return tuple(told.items())
-
-    @classmethod
-    def of(cls, shared: Shared) -> Self:
-        """Return the environment of another process, with the secrets of this one."""
-        return cls().model_copy(update=dict(shared))
+    def shared(self) -> dict[str, Any]:
+        """Return what makes this environment again in another process on Ray: all but secrets."""
+        return self.model_dump(mode="json", exclude={"config", *_secrets()})
 
     @classmethod
     def settings_customise_sources(
@@ -156,12 +139,6 @@ class Environment(BaseSettings):
             raise DataError(path, "it cannot be read. CRAG_CONFIG names it")
         return init_settings, env_settings, dotenv_settings, _File(settings_cls, path)
 
-    @field_validator(*_PLACES, *_MAYBE_PLACES, mode="before")
-    @classmethod
-    def _at_home(cls, value: object) -> object:
-        """Expand ``~``, which no shell does in `.env`."""
-        return str(Path(str(value)).expanduser()) if str(value).startswith("~/") else value
-
     @model_validator(mode="wrap")
     @classmethod
     def _in_words(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
@@ -175,7 +152,7 @@ class Environment(BaseSettings):
 
 
 class _File(TomlConfigSettingsSource):
-    """`crag.toml`; paths in it are relative to its folder, because a server runs elsewhere.
+    """`crag.toml`.
 
     Raises:
         DataError: it cannot be read, or has an unknown key or a secret.
@@ -188,32 +165,14 @@ class _File(TomlConfigSettingsSource):
             raise DataError(file_path, f"it is no TOML: {error}") from error
         known = Environment.model_fields.keys() - {"config", *_secrets()}
         for name, value in given.items():
-            if _SECRET.search(name) or redact(str(value)) != str(value):
-                variable = f"CRAG_{name.upper()}" if name in known else name.upper()
-                problem = f"{name} holds a secret: set {variable} in the environment or in .env"
-                raise DataError(file_path, problem)
+            if redact(str(value)) != str(value):
+                raise DataError(file_path, f"{name} holds a secret: {_KEYS}")
             if name not in known:
                 near = did_you_mean(name, sorted(known))
-                raise DataError(file_path, f"unknown key {name!r}; {near}")
-        placed = {
-            name: _placed(name, value, file_path.parent) if isinstance(value, str) else value
-            for name, value in given.items()
-            if value != ""  # As in the environment, it says nothing.
-        }
-        return {**placed, "config": file_path}
+                raise DataError(file_path, f"unknown key {name!r}; {near}. {_KEYS.capitalize()}")
+        return {**given, "config": file_path}
 
 
 def _secrets() -> list[str]:
     fields = Environment.model_fields
     return [name for name, field in fields.items() if "SecretStr" in str(field.annotation)]
-
-
-def _placed(name: str, value: str, folder: Path) -> str:
-    """Make a relative path one of `folder`; names of parts and addresses stay as they are."""
-    if name not in {*_PLACES, *_MAYBE_PLACES} or value.lower() in {*EVALUATORS, *REFLECTIONS}:
-        return value
-    scheme, separator, rest = value.rpartition("://")
-    if separator and not rest.startswith("."):  # ``./`` begins a folder, in any store.
-        return value
-    place = folder / Path(rest).expanduser()
-    return f"{scheme}{separator}{place}" if name in _PLACES or place.exists() else value

@@ -7,9 +7,10 @@ on all.
 
 import logging
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from crag.errors import CragError
@@ -46,8 +47,7 @@ def spread(
     from ray import data
     from ray.exceptions import RayError
 
-    cloudpickle: Any = import_module("ray.cloudpickle")  # It has no types.
-    rows = [{"item": cloudpickle.dumps(item)} for item in items]
+    rows = [{"item": _cloudpickle().dumps(item)} for item in items]
     with _cluster(ray, address or os.environ.get("RAY_ADDRESS") or LOCAL):
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         context = data.DataContext.get_current()
@@ -55,13 +55,13 @@ def spread(
         context.execution_options.preserve_order = in_order
         resources: Any = ray.cluster_resources  # It has no types either.
         cores = max(1, int(resources().get("CPU", 1)))
-        dataset = data.from_items(rows, override_num_blocks=len(rows) or None).map_batches(
-            _Actor, fn_constructor_args=(cloudpickle.dumps(step),), batch_size=1,
-            batch_format="pyarrow", compute=data.ActorPoolStrategy(min_size=1, max_size=cores),
+        dataset = data.from_items(rows, override_num_blocks=len(rows) or None).flat_map(
+            _Actor, fn_constructor_args=(step, Path.cwd()),
+            compute=data.ActorPoolStrategy(min_size=1, max_size=cores),
         )  # fmt: skip
         try:
             for row in dataset.iter_rows() if rows else ():
-                made = cloudpickle.loads(row["item"])
+                made = _cloudpickle().loads(row["item"])
                 if isinstance(made, CragError):
                     raise made
                 yield made
@@ -73,24 +73,24 @@ def spread(
 class _Actor:
     """Passes pickled items through a step; a `CragError` is an item too, which ends the run."""
 
-    def __init__(self, step: bytes) -> None:
+    def __init__(self, step: Step, folder: Path) -> None:
+        with suppress(OSError):  # Paths are relative to it; another machine may not have it.
+            os.chdir(folder)
         self._step = step
         self._take: Any = None
 
-    def __call__(self, batch: Any) -> Iterator[Any]:
-        import pyarrow as pa
-
-        cloudpickle: Any = import_module("ray.cloudpickle")
-        for made in self._made(cloudpickle.loads(batch["item"][0].as_py())):
-            yield pa.table({"item": pa.array([cloudpickle.dumps(made)], "large_binary")})
-
-    def _made(self, item: Any) -> Iterator[Any]:
+    def __call__(self, row: Mapping[str, bytes]) -> list[dict[str, bytes]]:
+        item, made = _cloudpickle().loads(row["item"]), []
         try:
-            cloudpickle: Any = import_module("ray.cloudpickle")
-            take = self._take = self._take or cloudpickle.loads(self._step)()
-            yield from take(item)
+            self._take = self._take or self._step()
+            made.extend(self._take(item))
         except CragError as error:
-            yield CragError(str(error))  # One that can be sent to another process.
+            made.append(CragError(str(error)))  # One that can be sent to another process.
+        return [{"item": _cloudpickle().dumps(one)} for one in made]
+
+
+def _cloudpickle() -> Any:
+    return import_module("ray.cloudpickle")  # It has no types.
 
 
 @contextmanager
