@@ -1,6 +1,6 @@
 """The commands of the papers beside those of the product: train, calibrate and bench."""
 
-from crag.cli import app, main
+from crag.cli.app import app, main
 
 from crag.papers.cli import (  # isort: skip - in the order of the help
     calibrate,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from crag.cli import app
+from crag.cli.app import app
 from crag.cli.terminal import SOME_FAILED, assigned, environment, progress_bar, safe, say
 from crag.errors import DataError
 from crag.papers.cli.command import ConcurrencyOption, command

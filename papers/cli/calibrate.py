@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crag.cli import app
-from crag.cli.terminal import environment, print_table, progress_bar, safe, say
+from crag.cli.app import app
+from crag.cli.terminal import environment, progress_bar, safe, say
 from crag.errors import TrainingError
 from crag.papers.cli.command import (
     LabelledData,
@@ -111,7 +111,8 @@ def write_thresholds(evaluator: str, calibration: "Calibration") -> str:
 
 
 def _show(report: "Report") -> None:
-    from rich.table import Column
+    from rich.console import Console
+    from rich.table import Table
 
     from crag.state import ACTIONS
 
@@ -123,7 +124,10 @@ def _show(report: "Report") -> None:
     say(f"aim: {fitted.aim}\n")
     say(f"upper {fitted.upper:.4g}: of those judged Correct {report.precision} are right")
     say(f"lower {fitted.lower:.4g}: of the usable sets {report.discarded} are discarded\n")
-    rows = [(ideal, *(str(row[one]) for one in ACTIONS)) for ideal, row in report.confusion.items()]
-    heads = [Column(f"judged {name}", justify="right") for name in ACTIONS]
-    print_table(rows, "ideal", *heads, title="Questions by ideal action")
+    table = Table("ideal", box=None, pad_edge=False, title="Questions by ideal action")
+    for name in ACTIONS:
+        table.add_column(f"judged {name}", justify="right")
+    for ideal, row in report.confusion.items():
+        table.add_row(ideal, *(str(row[one]) for one in ACTIONS))
+    Console(highlight=False).print(table)
     say("texts: " + ", ".join(f"{name} {value:.3f}" for name, value in report.metrics.items()))

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from crag.cli.app import examples as shown
 from crag.extras import Extra, how_to_install, require
 
 Function = Callable[..., Any]
@@ -83,7 +82,7 @@ def command(
     extra: Extra | None = None,
 ) -> Callable[[Function], Function]:
     """Add a command, with examples for its help and the extra that it needs."""
-    told = shown(*examples)
+    told = "\n\n".join(["Examples:", *examples])
     if extra:
         told += "\n\nIt needs an extra. " + how_to_install(extra).replace("[", r"\[")
 

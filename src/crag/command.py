@@ -17,7 +17,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    from crag.cli import main as run
+    from crag.cli.app import main as run
 
     run()
 

@@ -169,16 +169,3 @@ def test_an_output_that_is_read_too_is_refused_and_kept(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert problem in done.stderr
         assert read.read_text() == '{"question": "Why?"}\n'
-
-
-def test_a_long_list_of_files_left_out_is_cut(tmp_path: Path) -> None:
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    for number in range(22):
-        (docs / f"broken{number}.pdf").write_bytes(b"%PDF-1.4 cut off")
-    (docs / "film.mp4").write_bytes(b"")
-    shown = call("index", str(docs), "--index", str(tmp_path / "made"))
-    assert shown.count("skipped") == 20
-    assert "… and 2 more (--json names all)" in shown
-    assert "not read: 1 .mp4 (" in shown
-    assert "film.mp4" not in shown

@@ -37,12 +37,10 @@ def server() -> Iterator[Loopback]:
         yield running
 
 
-def examined(
-    monkeypatch: pytest.MonkeyPatch, *, use: bool = True, **variables: str
-) -> dict[str, PartStatus]:
+def examined(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, PartStatus]:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    return {told.part: told for told in examine(Environment(), use=use)}
+    return {told.part: told for told in examine(Environment())}
 
 
 def states(told: dict[str, PartStatus]) -> dict[str, str]:
@@ -61,7 +59,7 @@ def test_an_encoder_that_cannot_be_loaded_is_broken(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
-    told = examined(monkeypatch, use=False, CRAG_EMBEDDING_MODEL=str(tmp_path / "empty"))
+    told = examined(monkeypatch, CRAG_EMBEDDING_MODEL=str(tmp_path / "empty"))
     assert told["embeddings"].state == "broken"
     assert "empty" in told["embeddings"].todo
     assert told["index"].state == "broken"
@@ -74,10 +72,10 @@ def test_an_index_of_another_model_is_broken_and_one_that_is_not_there_missing(
     (tmp_path / "tea.txt").write_text("Tea.")
     other = DeterministicFakeEmbedding(size=8)
     index_paths([tmp_path / "tea.txt"], DocumentIndex(tmp_path / "made", other))
-    made = examined(monkeypatch, use=False, CRAG_INDEX=str(tmp_path / "made"))["index"]
+    made = examined(monkeypatch, CRAG_INDEX=str(tmp_path / "made"))["index"]
     assert made.state == "broken"
     assert "built with the embedding model 'DeterministicFakeEmbedding'" in made.todo
-    none = examined(monkeypatch, use=False, CRAG_INDEX=str(tmp_path / "none"))["index"]
+    none = examined(monkeypatch, CRAG_INDEX=str(tmp_path / "none"))["index"]
     assert (none.state, none.why) == ("missing", "--index, CRAG_INDEX")
 
 
@@ -94,7 +92,6 @@ def test_servers_are_asked_and_blamed_where_they_refuse(
         }
         told = examined(monkeypatch, **variables)
         assert states(told)["answers"] == states(told)["web search"] == "ready"
-        assert "broken" not in states(examined(monkeypatch, use=False)).values()
         assert (len(server.requests), len(search.requests)) == (2, 1)
         assert told["reflection"].state == "missing"  # The model replies with no JSON.
         server.statuses = search.statuses = [401] * 9
@@ -124,6 +121,15 @@ def test_what_a_server_of_models_does_wrong_is_named(
     assert words in told["answers"].todo
 
 
+def test_a_reply_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crag.cli.doctor.SECONDS", 0.5)
+    with serving(completion("ready")) as model:
+        model.seconds = 30
+        told = examined(monkeypatch, CRAG_MODEL="local", OPENAI_BASE_URL=f"{model.url}/v1")
+    assert told["answers"].state == "broken"
+    assert "no whole reply within 0.5 seconds: limit the tokens" in told["answers"].todo
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("CRAG_SEARCH", "google"), ("CRAG_PROMPTS", "nowhere")],
@@ -131,7 +137,7 @@ def test_what_a_server_of_models_does_wrong_is_named(
 def test_what_ask_refuses_is_broken_and_the_command_fails(name: str, value: str) -> None:
     asked = crag("ask", "How long does a kettle take?", environment={name: value})
     assert asked.returncode == 2
-    done = crag("doctor", "--quick", "--json", environment={name: value})
+    done = crag("doctor", "--json", environment={name: value})
     broken = [one for one in json.loads(done.stdout) if one["state"] == "broken"]
     assert [value in f"{one['in_use']}{one['todo']}" for one in broken] == [True]
     assert done.returncode == 1

@@ -51,7 +51,7 @@ CHOOSING = (choose_searcher, choose_model)
 )
 def test_no_secret_of_an_address_is_shown(name: str, place: str) -> None:
     asked = environment(name, place)
-    told = [text for status in examine(asked, use=False) for text in status]
+    told = [text for status in examine(asked) for text in status]
     for choose in CHOOSING:
         try:
             choose(asked)

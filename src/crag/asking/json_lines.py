@@ -18,8 +18,7 @@ class JsonLines(Generic[Kept]):
     same key the last one counts. Each has at least the fields `required`; `what` names one.
 
     Raises:
-        DataError: a line is no such object, or another run has the file open; it is then not
-            changed.
+        DataError: a line is no such object; the file is then not changed.
     """
 
     def __init__(self, path: Path, required: Collection[str], what: str, key: str = "key") -> None:
@@ -28,16 +27,6 @@ class JsonLines(Generic[Kept]):
         """By key, in the order in which they were first written."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab")
-        try:
-            import fcntl
-
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.close()
-            problem = "another run is writing to it. Wait until it has finished, or stop it"
-            raise DataError(path, problem) from None
-        except (ImportError, OSError):  # Windows, or a file system without locks.
-            pass
         content = path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), start=1):

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crag.cli.app import app, examples
 from crag.cli.options import (
     FolderOption,
     IndexOption,
@@ -24,13 +23,6 @@ EXIT_CODES: dict["Outcome", int] = {
 """What `crag ask` exits with; 1 and 2 are errors."""
 
 
-@app.command(
-    epilog=examples(
-        'crag ask "How long is parental leave?"',
-        'crag ask "Who approves travel?" --in handbook --trace',
-        'crag ask "Why?" --set upper=0.5 --set strips_kept=3 --json',
-    )
-)
 def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     question: Annotated[str, typer.Argument(help="Your question.")],
     location: IndexOption = None,

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from crag.cli.app import app, examples
 from crag.cli.options import (
     ConcurrencyOption,
     IndexOption,
@@ -18,12 +17,6 @@ from crag.cli.options import (
 from crag.cli.terminal import SOME_FAILED, assigned, environment, print_summary, progress_bar
 
 
-@app.command(
-    epilog=examples(
-        "crag batch questions.jsonl --output answers.jsonl",
-        "crag batch questions.jsonl --output answers.jsonl --ray 10.0.0.1:6379",
-    )
-)
 def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     questions: Annotated[Path, typer.Argument(help="JSON Lines: question, perhaps with an id.")],
     output: Annotated[

@@ -1,11 +1,9 @@
 """`crag chat`: question after question, each of which may lean on those before it."""
 
-import re
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
-from crag.cli.app import app, examples
 from crag.cli.options import (
     FolderOption,
     IndexOption,
@@ -13,7 +11,7 @@ from crag.cli.options import (
     SettingsOption,
     TraceOption,
 )
-from crag.cli.terminal import print_error, safe, say
+from crag.cli.terminal import print_error, say
 from crag.errors import CragError
 
 _ENDS: Final = ("exit", "quit")
@@ -24,13 +22,8 @@ QUESTION        ask the documents; a follow-up may lean on what was said before
 /help           show this
 exit, quit      end the chat, as Ctrl-D does
 Ctrl-C          cancel an answer, or end the chat where a question is expected"""
-_COMMAND: Final = re.compile(r"(/[\w-]+)(?:\s[^?]*)?")
-"""A line with a question mark is none: "/health returns 500, why?" is about an address."""
 
 
-@app.command(
-    epilog=examples("crag chat", "crag chat --in handbook", "crag chat --method self-crag --trace")
-)
 def chat(
     location: IndexOption = None,
     method: MethodOption = "crag",
@@ -51,18 +44,14 @@ def chat(
     state: dict[str, Any] = {}
     with Asking(location, settings, folder, method) as asking:
         for line in _lines():
-            command = _COMMAND.fullmatch(line)
             try:
-                if not command:
-                    state = asking.ask({"messages": [HumanMessage(line)]})
-                    show(state, asking.steps if trace else ())
-                elif command[1].lower() == "/help":
+                if line == "/help":
                     say(_HELP)
-                elif command[1].lower() == "/sources":
+                elif line == "/sources":
                     show_sources(state)
                 else:
-                    told = f"There is no command {safe(command[1])}: /help shows what can be typed"
-                    say(told, stderr=True)
+                    state = asking.ask({"messages": [HumanMessage(line)]})
+                    show(state, asking.steps if trace else ())
             except KeyboardInterrupt:
                 say("\n[yellow]cancelled[/]", stderr=True)
             except CragError as error:  # Such as a question that is too long.

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
-from crag.cli.app import app, examples
 from crag.cli.options import IndexOption, JsonOption
 from crag.cli.terminal import environment, print_json, safe, say
 from crag.errors import CragError, IndexNotFoundError
@@ -14,12 +13,14 @@ from crag.errors import CragError, IndexNotFoundError
 if TYPE_CHECKING:
     from crag.runtime.environment import Environment
 
+SECONDS = 20.0
+"""Longest time for a server; models that load here may take longer."""
 _COLOURS = {"ready": "green", "missing": "yellow", "broken": "red"}
 _QUESTION = "What is Corrective RAG?"
 _PASSAGE = "Corrective RAG grades what was retrieved and corrects it."
 _LIMIT = "raise the server's limit of tokens for a reply"
 _SILENT = "switch its thinking off, or raise the server's limit of tokens for a reply"
-_QUOTES = "set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL, for written answers"
+_ENDLESS = "limit the tokens of a reply at its server, or set another by its variable"
 
 
 class PartStatus(NamedTuple):
@@ -32,23 +33,16 @@ class PartStatus(NamedTuple):
     todo: str = ""
 
 
-Check = tuple[str, str, str, Callable[[], Any], Callable[[Any], object]]
-"""A part, what is in use, who chose it, and how it is chosen and used."""
+Check = tuple[str, str, str, bool, Callable[[], object]]
+"""A part, what is in use, who chose it, whether a server is asked, and what uses it once."""
 
 
-@app.command(epilog=examples("crag doctor", "crag doctor --quick --json"))
-def doctor(
-    location: IndexOption = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Only name the parts: load nothing, ask no server.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
+def doctor(location: IndexOption = None, as_json: JsonOption = False) -> None:
     """Use each part once; show which are in use, what is missing, and how to fix it.
 
     Exits with 1 if a part is broken, or if there is no index.
     """
-    parts = list(examine(environment(location), use=not quick))
+    parts = list(examine(environment(location)))
     if as_json:
         print_json([part._asdict() for part in parts])
     else:
@@ -61,34 +55,34 @@ def doctor(
     raise typer.Exit(int(failed))
 
 
-def examine(place: "Environment", *, use: bool = True) -> Iterator[PartStatus]:
-    """Yield for each part whether it is ready, and how to fix it.
+def examine(place: "Environment") -> Iterator[PartStatus]:
+    """Yield for each part whether it works, and how to fix it.
 
-    With `use` off nothing is loaded or sent, and "ready" only says that a part is configured.
     Addresses are shown without users, passwords and values of queries.
     """
     from crag.events import redact
-    from crag.factory.parts import SEARCHER_HINT
+    from crag.runtime.waiting import within
 
-    for part, in_use, why, choose, used in _checks(place):
-        state, named, todo = "ready", in_use, ""
+    for part, in_use, why, is_served, use in _checks(place):
+        state, todo = "ready", ""
         try:
-            chosen = choose()
-            if hasattr(chosen, "verify"):  # A model in a folder: are its files there?
-                chosen.verify()
-            if use and chosen is not None:
-                used(chosen)
-            if chosen is None and part == "web search":
-                state, named, todo = "missing", "none", f"{SEARCHER_HINT}, for a second source"
-            elif chosen is None and part == "answers":
-                named, todo = "quotations, without a chat model", _QUOTES
-        except IndexNotFoundError as error:
+            if is_served:
+                within(SECONDS, use)
+            else:
+                use()
+        except (IndexNotFoundError, _NotChosenError) as error:
             state, todo = "missing", str(error)
+        except TimeoutError:
+            state, todo = "broken", f"no whole reply within {SECONDS:g} seconds: {_ENDLESS}"
         except Exception as error:  # noqa: BLE001 - of whatever kind a client raises
             name = "" if isinstance(error, CragError) else f"{type(error).__name__}: "
             is_unasked = part == "reflection" and place.reflection is None
             state, todo = "missing" if is_unasked else "broken", f"{name}{error}"
-        yield PartStatus(part, state, *map(redact, (named, why, todo)))  # type: ignore[arg-type]
+        yield PartStatus(part, state, *map(redact, (in_use, why, todo)))  # type: ignore[arg-type]
+
+
+class _NotChosenError(CragError):
+    """A part that nobody has chosen; the message says how to."""
 
 
 def _checks(place: "Environment") -> Iterator[Check]:
@@ -101,51 +95,57 @@ def _checks(place: "Environment") -> Iterator[Check]:
     from crag.models.encoder import DEFAULT_MODEL as ENCODER
     from crag.parts import Prefix
 
+    def index() -> None:
+        DocumentIndex(place.index, choose_encoder(place)).open().search(_QUESTION, 1)
+
     def model() -> Any:
         with suppress(CragError):  # Which is told once, of the answers.
             return parts.choose_model(place)
         return None
 
+    def answers() -> None:
+        if (chosen := parts.choose_model(place)) is not None:
+            _ask(chosen)
+
     def evaluator() -> Any:
         return parts.choose_evaluator(place, model())
 
-    def reflection() -> Any:
+    def search() -> None:
+        if (searcher := parts.choose_searcher(place)) is None:
+            raise _NotChosenError(f"{parts.SEARCHER_HINT}, for a second source")
+        searcher.search(_QUESTION, 1)
+
+    def reflection() -> None:
         quoter = ExtractiveAnswerer(evaluator())
-        return parts.choose_reflection(place, evaluator(), quoter, model())
+        parts.choose_reflection(place, evaluator(), quoter, model()).decide([Prefix(_QUESTION)])
 
+    written = place.model or (place.openai_api_key and DEFAULT_MODEL)
+    reflects = place.reflection or ("prompted" if written else "embedded")
     if place.config is not None:
-        yield "configuration", str(place.config), "CRAG_CONFIG", lambda: None, id
+        yield "configuration", str(place.config), "CRAG_CONFIG", False, lambda: None
+    encoder = place.embedding_model or ENCODER
     yield (
-        "embeddings", place.embedding_model or ENCODER, "CRAG_EMBEDDING_MODEL",
-        lambda: choose_encoder(place), lambda encoder: encoder.embed_query(_QUESTION),
+        "embeddings", encoder, "CRAG_EMBEDDING_MODEL", ":" in encoder,
+        lambda: choose_encoder(place).embed_query(_QUESTION),
     )  # fmt: skip
-    yield (
-        "index", place.index, "--index, CRAG_INDEX",
-        lambda: DocumentIndex(place.index, choose_encoder(place)).open(),
-        lambda index: index.search(_QUESTION, 1),
-    )  # fmt: skip
-    yield (
-        "answers", place.model or DEFAULT_MODEL, place.openai_base_url or "CRAG_MODEL",
-        lambda: parts.choose_model(place), _asked,
-    )  # fmt: skip
+    yield "index", place.index, "--index, CRAG_INDEX", False, index
+    by = place.openai_base_url or "CRAG_MODEL, OPENAI_API_KEY"
+    yield "answers", written or "quotations, without a chat model", by, True, answers
     prompts = str(place.prompts or "packaged")
-    yield "prompts", prompts, "CRAG_PROMPTS", lambda: parts.choose_prompts(place), id
+    yield "prompts", prompts, "CRAG_PROMPTS", False, lambda: parts.choose_prompts(place)
+    judge = place.evaluator
     yield (
-        "evaluator", place.evaluator, "CRAG_EVALUATOR",
-        evaluator, lambda one: one.score(_QUESTION, [_PASSAGE]),
+        "evaluator", judge, "CRAG_EVALUATOR", judge == "chat" or "://" in judge,
+        lambda: evaluator().score(_QUESTION, [_PASSAGE]),
     )  # fmt: skip
+    yield "web search", place.search or "by its key or address", "CRAG_SEARCH", True, search
     yield (
-        "web search", place.search or "by its key or address", "CRAG_SEARCH",
-        lambda: parts.choose_searcher(place), lambda one: one.search(_QUESTION, 1),
-    )  # fmt: skip
-    yield (
-        "reflection", place.reflection or "prompted, or embedded without a model",
-        "CRAG_REFLECTION, for --method self-rag and self-crag",
-        reflection, lambda one: one.decide([Prefix(_QUESTION)]),
+        "reflection", reflects, "CRAG_REFLECTION, for --method self-rag and self-crag",
+        reflects in {"prompted", "server"}, reflection,
     )  # fmt: skip
 
 
-def _asked(model: Any) -> None:
+def _ask(model: Any) -> None:
     """Ask a chat model for a word.
 
     Raises:

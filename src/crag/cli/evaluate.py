@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from crag.cli.app import app, examples
 from crag.cli.options import (
     ConcurrencyOption,
     IndexOption,
@@ -27,12 +26,6 @@ from crag.cli.terminal import (
 from crag.errors import DataError
 
 
-@app.command(
-    epilog=examples(
-        "crag evaluate questions.jsonl",
-        "crag evaluate questions.jsonl --method rag --output rag.jsonl",
-    )
-)
 def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     questions: Annotated[
         Path,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crag.cli.app import app, examples
 from crag.cli.options import IndexOption, JsonOption, RayOption
 from crag.cli.terminal import (
     environment,
@@ -22,18 +21,7 @@ from crag.plain import counted
 if TYPE_CHECKING:
     from crag.index import IndexReport
 
-_SKIPPED_SHOWN = 20
 
-
-@app.command(
-    epilog=examples(
-        "crag index docs notes.pdf",
-        "crag index old.md --remove",
-        "crag index docs --index postgresql://localhost/docs",
-        "crag index docs --ray local",
-        "crag index pages --loader .mhtml=MHTMLLoader",
-    )
-)
 def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     paths: Annotated[
         list[Path],
@@ -90,16 +78,14 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 
 def _report(report: "IndexReport", place: str) -> None:
-    """Print what was indexed, and the first files that were not; --json has all."""
+    """Print what was indexed, and the files that were not."""
     say(
         f"{safe(place)}: {report.added} added, {report.changed} changed, "
         f"{report.unchanged} unchanged, {report.removed} removed "
         f"({counted(report.chunks, 'chunk')} in {report.seconds:.1f} s)"
     )
-    for source, reason in report.skipped[:_SKIPPED_SHOWN]:
+    for source, reason in report.skipped:
         say(f"  [yellow]skipped[/] {safe(from_here(source))}: {safe(from_here(reason))}")
-    if hidden := len(report.skipped[_SKIPPED_SHOWN:]):
-        say(f"  … and {hidden} more (--json names all)")
     kinds = Counter(Path(name).suffix.lower() or "no suffix" for name in report.unsupported)
     for suffix, number in kinds.most_common():
         say(f"  [dim]not read: {number} {safe(suffix)} (unknown format)[/]")

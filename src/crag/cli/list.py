@@ -1,12 +1,10 @@
 """`crag list`: the documents of the index."""
 
-from crag.cli.app import app, examples
 from crag.cli.options import IndexOption, JsonOption
 from crag.cli.terminal import environment, from_here, print_json, safe, say
 from crag.plain import counted
 
 
-@app.command("list", epilog=examples("crag list", "crag list --json"))
 def list_documents(location: IndexOption = None, as_json: JsonOption = False) -> None:
     """List the documents of the index: chunks, path and title."""
     from crag.factory.embeddings import choose_encoder

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crag.cli.app import app, examples
 from crag.cli.options import IndexOption
 from crag.cli.terminal import environment
 from crag.extras import require
@@ -19,7 +18,6 @@ _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a server that
 """Hosts that stand for all addresses of this machine, with one of them."""
 
 
-@app.command(epilog=examples("crag serve", "crag serve --host 0.0.0.0 --port 3000"))
 def serve(
     location: IndexOption = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",

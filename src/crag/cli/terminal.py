@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from crag.errors import CragError, SettingsError
 
 if TYPE_CHECKING:
-    from rich.table import Column
-
     from crag.runtime.environment import Environment
 
 SOME_FAILED = 1
@@ -120,19 +118,3 @@ def progress_bar(
             progress.update(bar, completed=done, total=total, description=safe(label[:40] or task))
 
         yield advance
-
-
-def print_table(rows: Iterable[Sequence[str]], *columns: "Column | str", title: str = "") -> None:
-    """Print rows of cells with rich's markup, without borders; without columns, without a head."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(
-        *columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(columns),
-        title=title or None, title_style="bold", title_justify="left",
-    )  # fmt: skip
-    for row in rows:
-        table.add_row(*row)
-    for column in table.columns:
-        column.overflow = "fold"  # Else the end of a long name or address is cut off.
-    Console(highlight=False).print(table)

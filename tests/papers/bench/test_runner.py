@@ -90,17 +90,6 @@ def test_rows_of_another_program_are_not_mixed_in(tmp_path: Path, server: ChatSe
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 24
 
 
-def test_a_file_that_another_run_writes_is_refused_and_left_alone(tmp_path: Path) -> None:
-    ran(tmp_path, answerer(None))
-    path = tmp_path / "rows.jsonl"
-    with RowFile(path) as file:
-        before = path.read_bytes()
-        with pytest.raises(DataError, match="another run is writing to it"):
-            RowFile(path)
-        assert path.read_bytes() == before
-        assert len(file.rows) == 8
-
-
 def texts(folder: Path, *entries: object) -> Path:
     path = folder / "texts.jsonl"
     path.write_text("\n".join(json.dumps(entry) for entry in entries) + "\n\n", encoding="utf-8")
