@@ -79,16 +79,16 @@ class FinishReflection:
             if problem:
                 detail = f"{problem}: {reflection['answer']}"
                 events.append(event("uncited_answer", _NODE, detail))
-                return self._quoted(state, settings, events)
+                return self._quoted(state, events)
         return {**update, "sentences": judged.sentences}
 
-    def _quoted(self, state: State, settings: Settings, events: list[Event]) -> AnswerUpdate:
+    def _quoted(self, state: State, events: list[Event]) -> AnswerUpdate:
         """Quote the passages as a run without a model does, or abstain."""
         strips: list[Strip] = []
         for strip in chain.from_iterable(map(strips_of, reflected(state)["passages"])):
             told: Strip = {**strip, "text": neutral(strip["text"])}
             strips += [told] if told not in strips else []
-        found = quoted_or_abstained(state, settings, self.quoter, strips, events)
+        found = quoted_or_abstained(state, self.quoter, strips, events)
         named = [Event(**{**one, "node": _NODE}) for one in found["events"]]
         update = _update(found["answer"], found["citations"], named)
         return {**update, "outcome": found["outcome"], "messages": found["messages"]}

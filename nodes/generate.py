@@ -97,7 +97,7 @@ class Generate:
         if reply is not None and is_answer and (nothing := why_empty(reply.text)):
             reply = reply._replace(problem="wordless", detail=f"the model {nothing}: {reply.text}")
         if reply is None or reply.problem is not None:
-            return quoted_or_abstained(state, settings, self.quoter, strips, [], reply)
+            return quoted_or_abstained(state, self.quoter, strips, [], reply)
         if strips and declines(reply.text):
             return self._declined(state, settings, strips, reply)
         update = from_reply(
@@ -106,7 +106,7 @@ class Generate:
         )  # fmt: skip
         events = update["events"]
         if settings.cites and settings.require_citations and is_uncited(update):
-            return quoted_or_abstained(state, settings, self.quoter, strips, events, reply)
+            return quoted_or_abstained(state, self.quoter, strips, events, reply)
         if not strips:
             detail = "no knowledge was left: the answer rests on the model alone"
             events.append(event("own_knowledge", "generate", detail))
@@ -116,7 +116,7 @@ class Generate:
         self, state: State, settings: Settings, strips: list[Strip], reply: Reply
     ) -> GenerateUpdate:
         """Quote what answers, or is likely to, in the place of a model that found no answer."""
-        quotations, events = quotations_of(state, settings, self.quoter, strips)
+        quotations, events = quotations_of(state, self.quoter, strips)
         if not quotations:
             return abstained(events, FOUND_NOTHING, reply)
         events.append(event("model_declined", "generate", FOUND_NOTHING, "quote the strips"))

@@ -75,19 +75,19 @@ def test_nothing_that_another_graph_wrote_is_of_the_next_question(
         assert alone == after, before
 
 
-def test_every_graph_that_quotes_is_as_sure_as_the_run_asks(make_parts: Any) -> None:
-    def outcome(name: str, threshold: float) -> str | None:
-        quoter = FakeQuoter()
+def test_every_graph_that_quotes_is_as_sure_as_the_quoter(make_parts: Any) -> None:
+    def outcome(name: str, *, sure: bool) -> str | None:
+        quoter = FakeQuoter(sure=sure)
         reflection = EmbeddedReflection(FakeEvaluator(0.9), quoter)
         parts = make_parts(model=None, quoter=quoter, reflection=reflection)
         asked = {"question": "Who wrote the first program?"}
-        state = GRAPHS[name].build(parts).invoke(asked, context={"quote_threshold": threshold})
+        state = GRAPHS[name].build(parts).invoke(asked)
         found: str | None = state.get("outcome")
         return found
 
-    quoting = [name for name in GRAPHS if outcome(name, 1.0) == "answered"]
+    quoting = [name for name in GRAPHS if outcome(name, sure=True) == "answered"]
     assert {"crag", "self_rag", "self_crag"} <= {*quoting}
-    assert {outcome(name, 1.1) for name in quoting} == {"likely"}
+    assert {outcome(name, sure=False) for name in quoting} == {"likely"}
 
 
 @pytest.mark.parametrize("name", OFFERED)

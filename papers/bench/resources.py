@@ -17,7 +17,6 @@ from crag.evaluators import ChatEvaluator
 from crag.factory.parts import (
     choose_attributor,
     choose_evaluator,
-    choose_model,
     choose_prompts,
     choose_reader,
     choose_reflection,
@@ -28,6 +27,7 @@ from crag.generation.chat import DEFAULT_MODEL
 from crag.papers.bench.corpus import CorpusSearcher
 from crag.papers.bench.examples import Example
 from crag.papers.bench.methods import ExampleRetriever
+from crag.papers.bench.raw_completion import RawCompletion, choose_generator
 from crag.papers.bench.verdicts import STYLES, VerdictEvaluator
 from crag.papers.metrics import (
     METRICS,
@@ -82,7 +82,7 @@ def load_resources(
         CragError: a named part cannot be used.
     """
     prompts = choose_prompts(environment)
-    chosen = choose_model(environment)
+    chosen = choose_generator(environment)
     model = None if chosen is None else _with_cache(chosen)
 
     def load(name: str) -> Evaluator:
@@ -96,8 +96,8 @@ def load_resources(
     quoter = ExtractiveAnswerer(evaluator)
     searcher = _searcher(environment, corpus)
     generator = environment.model or DEFAULT_MODEL
-    if environment.framing != "chat":
-        generator = f"{generator} ({environment.framing} completion)"
+    if isinstance(chosen, RawCompletion):
+        generator = f"{generator} (raw completion)"
     backend = environment.reflection or ("prompted" if model is not None else "embedded")
     return Resources(
         parts=Parts(
@@ -208,9 +208,13 @@ def load_judges(  # noqa: PLR0913, PLR0917 - the options of the command
             allowed = "give both, a chat model and JSONL files of titles and texts"
             raise SettingsError("fact-judge and fact-pages", fact_judge, allowed)
         model = load_chat_model(
-            fact_judge, base_url=environment.openai_base_url, api_key=environment.key, temperature=0
+            fact_judge, base_url=environment.openai_base_url, api_key=environment.key
         )
         topics = [str(one.extra.get("topic") or "") for one in examples]
-        judge = ChatFactJudge(_with_cache(model), Pages(pages, topics), choose_prompts(environment))
+        judge = ChatFactJudge(
+            _with_cache(model).bind(temperature=0),
+            Pages(pages, topics),
+            choose_prompts(environment),
+        )
         found += factscore_metrics(judge)
     return {one.name: one for one in [*(m for m in METRICS.values() if m.needs), *found]}

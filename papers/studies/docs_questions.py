@@ -205,7 +205,7 @@ def read(reader: ReaderEvaluator, one: Asked) -> Read:
         max(reading["score"] for reading in readings),
         sure[0].score if sure else LOWEST,
         "\n".join(strip["text"] for strip in kept),
-        tuple(quoted.text for quoted in sure if not quoted.further),
+        tuple(quoted.text for quoted in sure),
         tuple(quoted.text for quoted in closest),
     )
 

@@ -131,8 +131,6 @@ class Quotation(NamedTuple):
     """Where in the strip's text the answer itself stands, if that is within `place`."""
     sure: bool = True
     """Whether it answers; else it is one of the closest passages."""
-    further: bool = False
-    """Whether it adds to an answer that is shown without it."""
     lead: str = ""
     """The heading that names its subject, where the text does not; shown above it."""
     disagrees: bool = False
@@ -230,9 +228,8 @@ class Candidate(NamedTuple):
     """Of each Retrieve token within `text`, in order, the distribution of its group there."""
     sure: bool = True
     """Whether it is an answer; a back end that quotes may have nothing but the closest passage."""
-    quotation_score: float | None = None
-    """Of its best quotation, on the evaluator's scale; the setting `quote_threshold`, if given,
-    decides by it instead of `sure`. None for written text, or where names of the question lack."""
+    quoted: bool = False
+    """Whether it is a quotation from a passage that has the question's names."""
 
 
 class SegmentLimits(NamedTuple):

@@ -89,9 +89,6 @@ class WebSettings(_Group):
 class AnswerSettings(_Group):
     """How the answer is written."""
 
-    quote_threshold: float | None = Field(default=None, ge=-100, le=100)
-    """The score from which on a quotation is a sure answer; below it, it is likely to answer.
-    Empty: the evaluator's own."""
     require_citations: bool = True
     """Replace a model's answer that no strip supports by quotations, or abstain. Off: show such an
     answer, with an event."""

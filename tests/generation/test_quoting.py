@@ -71,7 +71,6 @@ def test_a_strip_is_quoted_with_its_place_and_the_span() -> None:
         ("Run it:\n\n```sh\nx", "x", "Run it:\n\n```sh\nx\n```", ""),
         ("It grinds.\n\n# Other\n\nNo more.", "grinds", "It grinds.", ""),
         ("One line.  \nAnother.", "Another", "One line.  \nAnother.", ""),
-        ("The mill grinds. These are its parts:", "grinds", "The mill grinds.", ""),
         ("It is so. Use these:\n\n- a\n- b\n\nDone.", "so",
          "It is so. Use these:\n\n- a\n- b", ""),
     ],
@@ -149,7 +148,7 @@ def test_below_the_threshold_two_are_likely_and_below_the_closest_none() -> None
     evaluator = FakeReadingEvaluator(-0.9, *texts)
     strips = list(map(strip, texts))
     found = ExtractiveAnswerer(evaluator, threshold=2).quote("What?", strips)
-    assert [(one.sure, one.further) for one in found] == [(False, False)] * 2
+    assert [one.sure for one in found] == [False] * 2
     (read,) = evaluator.read("What?", [Passage("", PROSE)])
     known = strip(PROSE, reading=read)
     assert quotations_in("What?", [known], most=4, threshold=0.5, closest=0.95) == []
@@ -182,23 +181,4 @@ def test_another_quotation_leads_only_if_it_covers_more_of_the_question() -> Non
     ]  # fmt: skip
     documents = [Document(text) for text in texts]
     found = asked("When does the museum open, and what is a ticket?", *documents, evidence=texts)
-    assert [(one.text, one.further) for one in found] == [
-        (texts[0], False), (texts[1], True), (texts[2], False),
-    ]  # fmt: skip
-
-
-CONTENTS = "- When is a receipt needed?\n- Which receipts do\n  I need to keep?\n- Who signs?\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "is_quoted"),
-    [
-        (CONTENTS, False),
-        ("See there. Which receipts do I send?", False),
-        (f"{CONTENTS}\nKeep those of rental cars.", True),
-        ("Which receipts do I need to keep? Those of rental cars.", True),
-        ("Keep which receipts you like. Why not?", True),
-    ],
-)
-def test_the_contents_of_a_page_are_no_answer(text: str, *, is_quoted: bool) -> None:
-    assert bool(quoted(text, "hich receipts")) == is_quoted
+    assert [one.text for one in found] == [texts[0], texts[2]]

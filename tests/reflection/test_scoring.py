@@ -93,25 +93,6 @@ def test_what_was_not_written_or_is_no_number_counts_nothing(
     assert total(CANDIDATE._replace(**replaced)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("sure", "score", "limit", "is_sure"),
-    [
-        (True, None, 0.5, True),
-        (False, 0.9, None, False),
-        (False, 0.9, 0.5, True),
-        (True, 0.4, 0.5, False),
-        (False, None, 0.5, False),
-    ],
-)
-def test_a_quotation_is_sure_by_itself_or_by_the_setting(
-    sure: bool, score: float | None, limit: float | None, is_sure: bool
-) -> None:
-    candidate = CANDIDATE._replace(sure=sure, quotation_score=score)
-    critique = critique_of(candidate, 0, Settings(quote_threshold=limit))
-    assert ("unsure" not in critique["flags"]) == is_sure
-    assert critique["quoted"] == (score is not None)
-
-
 @given(TABLES)
 def test_every_score_is_in_its_range_whatever_the_table_holds(table: dict[str, float]) -> None:
     assert 0 <= graded("relevance", table) <= 1

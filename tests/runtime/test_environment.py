@@ -79,7 +79,6 @@ def test_another_process_gets_all_but_secrets(monkeypatch: pytest.MonkeyPatch) -
         ("CRAG_ALLOW_LOOPBACK", "perhaps", "valid boolean"),
         ("CRAG_READ_SECONDS", "0", "greater than 0"),
         ("CRAG_READ_MEGABYTES", "199", "200"),
-        ("CRAG_FRAMING", "bold", "'chat' or 'raw'"),
     ],
 )
 def test_a_value_that_is_not_allowed_is_refused_with_what_is(

@@ -56,11 +56,6 @@ class ParsedStrip(NamedTuple):
         after = self.parts[at + 1].kind
         return after == "code" or (after != "sentence" and leads_in(self.said(at)))
 
-    def announces(self, at: int) -> bool:
-        """Return whether a part is a sentence that leads in what the strip does not have."""
-        said, is_last = self.said(at), at == len(self.parts) - 1
-        return is_last and leads_in(said) and not said.endswith("?")
-
     def label(self, at: int) -> str:
         """Return what a part says that it is about: a term before a colon, or the first cell."""
         begins = not self.text[: self.parts[at].start].rpartition("\n")[2].strip()
@@ -118,7 +113,7 @@ def excerpt(
     near = {
         n
         for n, odds in named.items()
-        if parsed.headings[n] == parsed.headings[at] and not parsed.announces(n)
+        if parsed.headings[n] == parsed.headings[at]
         if parts[n].kind != parts[at].kind
         or not (parsed.label(n) and odds <= named[at] - NAMES_ONE)
     }

@@ -130,12 +130,11 @@ def from_quotations(
 
     The outcome is that of the first quotation, which answers, or is likely to.
     """
-    shown = [quoted for quoted in quotations if not quoted.further]
     known = numbered([{**one, "text": f"{about(one)} {one['text']}"} for one in strips])
-    answer, links = without_links(quoted_text(shown), known)
+    answer, links = without_links(quoted_text(quotations), known)
     events = [*events, *links_removed(_NODE, links)]
-    update = _update(answer, _quoted(shown, strips, known), events, reply)
-    update["outcome"] = "answered" if shown[0].sure else "likely"
+    update = _update(answer, _quoted(quotations, strips, known), events, reply)
+    update["outcome"] = "answered" if quotations[0].sure else "likely"
     return update
 
 

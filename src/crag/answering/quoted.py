@@ -13,9 +13,7 @@ from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
 from crag.parts import Quotation, Quoter
 from crag.runtime.attempt import Attempt
-from crag.settings import Settings
 from crag.state import State, Strip
-from crag.text.units import parts_of
 from crag.text.words import names_lacking
 
 _KINDS: dict[ModelProblem, EventKind] = {
@@ -25,16 +23,15 @@ _KINDS: dict[ModelProblem, EventKind] = {
 }
 
 
-def quoted_or_abstained(  # noqa: PLR0913, PLR0917 - what was tried before
+def quoted_or_abstained(
     state: State,
-    settings: Settings,
     quoter: Quoter | None,
     strips: list[Strip],
     events: Sequence[Event] = (),
     reply: Reply | None = None,
 ) -> GenerateUpdate:
     """Quote the strips, or abstain; `events` are those before, and say by then what was done."""
-    quotations, failures = quotations_of(state, settings, quoter, strips)
+    quotations, failures = quotations_of(state, quoter, strips)
     fallback = "quote the strips" if quotations else "abstain"
     told = [
         Event(**{**one, "fallback": fallback}) if one["kind"] == "uncited_answer" else one
@@ -54,7 +51,7 @@ def quoted_or_abstained(  # noqa: PLR0913, PLR0917 - what was tried before
 
 
 def quotations_of(
-    state: State, settings: Settings, quoter: Quoter | None, strips: list[Strip]
+    state: State, quoter: Quoter | None, strips: list[Strip]
 ) -> tuple[list[Quotation], list[Event]]:
     """Return what to quote, and an event if the quoter failed.
 
@@ -70,20 +67,19 @@ def quotations_of(
     action = state.get("action")
     if not quotations and strips and action and branches(action) == ["refine"]:
         return [best_of(strips)], []
-    if quotations and not answers(state, settings, quotations[0], strips):
+    if quotations and not answers(state, quotations[0], strips):
         return likely(quotations), []
     return [one._replace(sure=True) for one in quotations], []
 
 
-def answers(state: State, settings: Settings, best: Quotation, strips: Sequence[Strip]) -> bool:
+def answers(state: State, best: Quotation, strips: Sequence[Strip]) -> bool:
     """Say whether the best quotation is the answer; otherwise it is likely to be.
 
     It is if it is sure, or holds a span of its own where the action is Correct, and is not about
     another thing of the kind that the question names.
     """
-    threshold, strip = settings.quote_threshold, strips[best.strip]
-    is_sure = best.sure if threshold is None else best.score >= threshold
-    is_sure |= state.get("action") == "correct" and best.span is not None
+    strip = strips[best.strip]
+    is_sure = best.sure or (state.get("action") == "correct" and best.span is not None)
     named = "\n".join([best.text, best.lead, about(strip)])
     return (
         is_sure
@@ -94,13 +90,12 @@ def answers(state: State, settings: Settings, best: Quotation, strips: Sequence[
 
 def likely(quotations: Sequence[Quotation]) -> list[Quotation]:
     """Return those that are shown, all at once, where none is sure."""
-    return [one._replace(sure=False, further=False) for one in quotations[:MOST_LIKELY]]
+    return [one._replace(sure=False) for one in quotations[:MOST_LIKELY]]
 
 
 def best_of(strips: Sequence[Strip]) -> Quotation:
-    """Return the strip with the highest score, as it is read; one with words of its own first."""
-    named = [all(part.kind == "heading" for part in parts_of(one["text"])) for one in strips]
-    best = max(range(len(strips)), key=lambda at: (not named[at], score_of(strips[at])))
+    """Return the strip with the highest score, as it is read."""
+    best = max(range(len(strips)), key=lambda at: score_of(strips[at]))
     text, score = strips[best]["text"], score_of(strips[best])
     return Quotation(text.strip(), best, score, place=(0, len(text)), sure=False)
 

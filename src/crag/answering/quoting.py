@@ -38,10 +38,9 @@ SUPERSEDED: Final = 6.0
 """The same for one that is said to hold no longer."""
 OTHER_ROW: Final = 6.0
 """The same for a row or a term for each word of the question that another one of it has more."""
-_STANDING_WEIGHT, _SPAN_WEIGHT = -0.15, 0.5
-"""What a quotation's log-odds take from those of its document, which weigh enough in the score of
-the strip, and from those that it holds a span that answers. Of the 102 documentation questions
-that have an answer, the first quotation then answers 63, and those shown 70."""
+_SPAN_WEIGHT: Final = 0.5
+"""What a quotation's log-odds take from those that it holds a span that answers. Of the 102
+documentation questions that have an answer, the first quotation then answers 65."""
 _NO_SPAN: Final = -6.0
 """Log-odds of a span where the best one of the document stands in another strip."""
 _ANCHOR_WEIGHT: Final = 5.0
@@ -71,11 +70,6 @@ _BECAUSE = re.compile(
     r"|(?:could|can|may) lead|to (?:avoid|prevent|protect|ensure|allow))\b",
     re.IGNORECASE,
 )
-_REST_OF_QUESTION = re.compile(
-    r"(?:[^.!?:\n]|\n(?![ \t]*(?:\n|[-*+#]|\d+[.)])))*\?"  # Within a paragraph or an item.
-)
-_MARK_OF_ITEM = re.compile(r"^\s*(?:(?:[-*+]|\d+\\?[.)])\s+)+", re.MULTILINE)
-_STATEMENT = re.compile(r"[.!:](?:\s|$)|[`|]")
 
 
 class _Candidate(NamedTuple):
@@ -103,8 +97,8 @@ def quotations_in(
 
     Every strip must have its `reading` and the score of it. They are sure if the best scores at
     least `threshold` and does not end before what it leads in, such as a picture; otherwise they
-    are likely, if it scores at least `closest`. Those that add nothing to a sure one follow as
-    `further`. No text is quoted twice, and none that is a heading alone or that only asks.
+    are likely, if it scores at least `closest`. Those that add nothing to a sure one are left out.
+    No text is quoted twice, and none that is a heading alone.
     """
     found = [one for one in _candidates(question, strips) if _score(one, strips) >= closest]
     if not found:
@@ -116,7 +110,6 @@ def quotations_in(
     near = [one for one in ranked if one.odds >= best.odds - MARGIN]
     near = [one for one in near if not sure or one.named > best.named - NAMES_ONE]
     near = [one for at, one in enumerate(near) if not _repeats(one, near[:at])]
-    near = [one for one in near if not one.text.endswith(ANNOUNCING)] or near
     quotations: list[Quotation] = []
     shown: list[_Candidate] = []
     for one in near:
@@ -124,10 +117,9 @@ def quotations_in(
         differs = bool(shown) and all(other in others for other in shown)
         covered = frozenset(word for other in shown for word in words(other.text))
         adds = not shown or differs or not (asked & {*words(one.text)}) <= covered
-        if not sure and len(shown) >= MOST_LIKELY and not differs:
+        if not adds if sure else (len(shown) >= MOST_LIKELY and not differs):
             continue
-        if adds or not sure:
-            shown.append(one)
+        shown.append(one)
         strip = strips[one.strip]
         sources = {strips[other.strip]["source"]["url"] for other in others}
         span, unsaid = strip["reading"]["span"], one.lost or _YES_NO.match(question)
@@ -135,8 +127,8 @@ def quotations_in(
             Quotation(
                 one.text, one.strip, _score(one, strips), one.place,
                 set_off(question, strip["text"], span, one.place) if span and not unsaid else None,
-                sure=sure, further=sure and not adds, lead=_telling_apart(one, others),
-                disagrees=bool(sources - {strip["source"]["url"]}) and (adds or not sure),
+                sure=sure, lead=_telling_apart(one, others),
+                disagrees=bool(sources - {strip["source"]["url"]}),
             )
         )  # fmt: skip
     return quotations[:most]
@@ -147,7 +139,6 @@ def _candidates(question: str, strips: Sequence[Strip]) -> list[_Candidate]:
     parts = [
         (index, at)
         for index, one in enumerate(parsed)
-        if not _only_asks(strips[index])
         for at, part in enumerate(one.parts)
         if part.end > one.own and _WORD.search(one.said(at)) and not one.heads(at)
     ]
@@ -226,8 +217,7 @@ def _odds(strip: Strip) -> float:
     reading = strip["reading"]
     span = reading["span"]
     answers = max(score_odds(span["score"]), _NO_SPAN) if span is not None else _NO_SPAN
-    standing = _STANDING_WEIGHT * score_odds(reading["score"])
-    return evidence_odds(strip) + standing + _SPAN_WEIGHT * answers
+    return evidence_odds(strip) + _SPAN_WEIGHT * answers
 
 
 def _score(candidate: _Candidate, strips: Sequence[Strip]) -> float:
@@ -241,15 +231,6 @@ def _anchor(reading: Reading) -> int:
     if (span := reading["span"]) is not None:
         return (span["start"] + span["end"]) // 2
     return max(shares_of(reading), key=lambda word: word[1], default=(0, 0))[0]
-
-
-def _only_asks(strip: Strip) -> bool:
-    """Return whether what seems to answer stands in a question that no statement follows."""
-    span = strip["reading"]["span"]
-    asks = _REST_OF_QUESTION.match(strip["text"], span["start"]) if span is not None else None
-    if asks is None or span is None or asks.end() < span["end"]:
-        return False
-    return not _STATEMENT.search(_MARK_OF_ITEM.sub("", strip["text"][asks.end() :]))
 
 
 def _repeats(candidate: _Candidate, better: Sequence[_Candidate]) -> bool:

@@ -66,7 +66,6 @@ def choose_model(environment: Environment) -> ChatModel | None:
         environment.model or DEFAULT_MODEL,
         base_url=environment.openai_base_url,
         api_key=environment.key,
-        framing=environment.framing,
     )
 
 

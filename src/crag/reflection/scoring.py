@@ -92,7 +92,7 @@ def critique_of(  # noqa: PLR0913 - a candidate and its place
     what is used of the candidate's text, if that is not all; what becomes of it is added later.
     """
     used, mean = candidate.text if text is None else text, candidate.mean_log_probability
-    weights, limit = settings.weights, settings.quote_threshold
+    weights = settings.weights
     has_mean = candidate.tokens > 0 and not math.isnan(mean)
     sequence = math.exp(min(0.0, mean)) if has_mean else 0.0
     utility = graded("utility", candidate.utility)
@@ -106,10 +106,8 @@ def critique_of(  # noqa: PLR0913 - a candidate and its place
         IRRELEVANT: passage is not None and argmax("relevance", candidate.relevance) == IRRELEVANT,
         NO_SUPPORT: argmax("support", candidate.support) == NO_SUPPORT,
     }
-    quoted = candidate.quotation_score
-    sure = candidate.sure if quoted is None or limit is None else quoted >= limit
     raised: dict[Flag, bool] = {
-        "unsure": not sure,
+        "unsure": not candidate.sure,
         "empty": not short_answer(used),
         "cut": candidate.ending == "length",
     }
@@ -117,7 +115,7 @@ def critique_of(  # noqa: PLR0913 - a candidate and its place
         segment=segment, hypothesis=hypothesis, passage=passage, text=used, relevance=relevance,
         support=support, utility=utility, sequence=sequence, total=total,
         doubts=[token for token, is_doubted in doubted.items() if is_doubted],
-        quoted=quoted is not None, kept=False, chosen=False, why="",
+        quoted=candidate.quoted, kept=False, chosen=False, why="",
         flags=[flag for flag, is_raised in raised.items() if is_raised],
     )  # fmt: skip
 

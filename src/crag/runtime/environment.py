@@ -64,9 +64,6 @@ class Environment(BaseSettings):
     """OPENAI_BASE_URL: an OpenAI-compatible server, such as vLLM, Ollama or llama.cpp."""
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
 
-    framing: Literal["chat", "raw"] = "chat"
-    """CRAG_FRAMING: chat, or raw for a base model: its server completes the prompt as one string,
-    at /v1/completions and without a chat template."""
     prompts: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
     """CRAG_PROMPTS: folder of prompts in place of the packaged ones: one Markdown file each."""
 

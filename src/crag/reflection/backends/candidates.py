@@ -186,7 +186,7 @@ def candidate_of(  # noqa: PLR0913 - what a model with the tokens says by them
     ending: Ending,
     sure: bool = True,
     mean_log_probability: float = NO_LOG_PROBABILITY,
-    quotation_score: float | None = None,
+    quoted: bool = False,
 ) -> Candidate:
     """Return a candidate that reads ``[Relevant]text[Fully supported][Utility:5]``.
 
@@ -195,8 +195,7 @@ def candidate_of(  # noqa: PLR0913 - what a model with the tokens says by them
     after = argmax("support", support) + argmax("utility", utility)
     return Candidate(
         argmax("relevance", relevance) + text + after, relevance, support, utility,
-        mean_log_probability, len(text.split()), ending, sure=sure,
-        quotation_score=quotation_score,
+        mean_log_probability, len(text.split()), ending, sure=sure, quoted=quoted,
     )  # fmt: skip
 
 

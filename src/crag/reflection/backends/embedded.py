@@ -148,7 +148,7 @@ class EmbeddedReflection:
             mean_log_probability=math.log(max(useful, _LEAST)),
             ending=ending,
             sure=is_named and (not taken or any(quotation.sure for quotation in taken)),
-            quotation_score=best if is_named else None,
+            quoted=is_named,
         )
 
 

@@ -4,6 +4,7 @@ Base models such as LLaMA2-hf-7b have no chat template. A server that is asked f
 prompt in one all the same, so it is asked for a completion instead.
 """
 
+import os
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -11,6 +12,35 @@ from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
+
+from crag.errors import SettingsError
+from crag.factory.parts import choose_model
+from crag.parts import ChatModel
+from crag.runtime.environment import Environment
+
+FRAMING = "CRAG_FRAMING"
+"""Variable that says how a prompt reaches the generator: chat, or raw as one string."""
+
+
+def choose_generator(environment: Environment) -> ChatModel | None:
+    """Return the chat model of the environment, or with CRAG_FRAMING=raw a base model.
+
+    Raises:
+        SettingsError: the framing is neither, or no server completes the string.
+    """
+    framing = os.environ.get(FRAMING) or "chat"
+    if framing == "chat":
+        return choose_model(environment)
+    if framing != "raw":
+        raise SettingsError(FRAMING, framing, "allowed are chat and raw")
+    if environment.model is None or environment.openai_base_url is None:
+        raise SettingsError(FRAMING, framing, "set CRAG_MODEL, and OPENAI_BASE_URL of its server")
+    from langchain_openai import OpenAI
+
+    key = environment.key or "not-needed"
+    server = {"base_url": environment.openai_base_url, "api_key": key}
+    llm = OpenAI(model=environment.model, **server, timeout=60, temperature=0, cache=False)
+    return RawCompletion(llm=llm)
 
 
 class RawCompletion(BaseChatModel):

@@ -7,7 +7,8 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from crag.answering.model_calls import aask
 from crag.errors import SettingsError
-from crag.generation import load_chat_model
+from crag.papers.bench.raw_completion import choose_generator
+from crag.runtime.environment import Environment
 from tests.loopback import Loopback, serving
 
 COMPLETION = {
@@ -23,8 +24,14 @@ def server() -> Iterator[Loopback]:
         yield running
 
 
-async def test_the_contents_of_the_messages_are_the_prompt(server: Loopback) -> None:
-    model = load_chat_model("base", base_url=f"{server.url}/v1", retries=0, framing="raw")
+async def test_the_contents_of_the_messages_are_the_prompt(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRAG_FRAMING", "raw")
+    monkeypatch.setenv("CRAG_MODEL", "base")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    model = choose_generator(Environment())
+    assert model is not None
     given = [SystemMessage("Rules."), HumanMessage("  Q?\n### Response:\n")]
     said = await aask(model, given)
     assert (said.text, said.problem) == ("a poet", None)
@@ -34,6 +41,7 @@ async def test_the_contents_of_the_messages_are_the_prompt(server: Loopback) -> 
     assert server.requests[0]["temperature"] == 0
 
 
-def test_an_unknown_framing_is_named() -> None:
+def test_an_unknown_framing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAG_FRAMING", "json")
     with pytest.raises(SettingsError, match=r"CRAG_FRAMING.*'json'.*allowed are chat and raw"):
-        load_chat_model("base", base_url="http://127.0.0.1:1/v1", framing="json")
+        choose_generator(Environment())
