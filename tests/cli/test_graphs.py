@@ -12,7 +12,7 @@ from crag.cli.app import app
 from crag.graph_registry import GRAPHS, OFFERED
 from crag.papers.bench.methods import METHODS
 from tests import commands
-from tests.papers.bench.chat_server import chatting
+from tests.papers.bench.runs import chatting
 
 QUESTION = "What colour is the barn?"
 TEXT = "The barn is indeed red."

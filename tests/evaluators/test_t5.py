@@ -54,11 +54,15 @@ def plainly() -> tuple[Any, Any]:
 @pytest.fixture
 def copy(tmp_path: Path) -> Copy:
     """Copy the checkpoint without some files, and with changes to config.json."""
+    import torch
+    from safetensors.torch import load_file
 
     def make(*without: str, **config: Any) -> Path:
         for path in TINY.iterdir():
             if path.name not in without and path.is_file():
                 (tmp_path / path.name).write_bytes(path.read_bytes())
+        if PICKLE not in without:
+            torch.save(load_file(TINY / SAFETENSORS), tmp_path / PICKLE)
         content = json.loads((TINY / "config.json").read_text()) | config
         (tmp_path / "config.json").write_text(json.dumps(content))
         return tmp_path

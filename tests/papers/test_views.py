@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from crag.errors import SettingsError
 from crag.graph import build_crag, build_self_crag
 from crag.papers.views import Table, draw_scores, plain, walk
 from crag.testing import FakeReflection, fake_candidate
@@ -32,35 +31,12 @@ def test_the_steps_of_each_action_in_the_order_of_the_graph(
     assert repr(run) == " → ".join(nodes)
 
 
-def test_the_same_run_reads_the_same_although_branches_run_at_once(make_parts: Any) -> None:
-    graph = build_crag(make_parts(0.0))
-    told = {walk(graph, QUESTION)._repr_markdown_() for _ in range(5)}
-    assert len(told) == 1
-
-
 def test_a_walk_tells_what_each_node_wrote_once(make_parts: Any) -> None:
     told = walk(build_crag(make_parts(0.0)), QUESTION)._repr_markdown_()
     assert "**3 · grade**" in told
     assert "`action` **ambiguous**" in told
     assert "| **+0.00** | **Ada Lovelace** |" in told
     assert "`answer` Ada Lovelace did \\[1\\]." in told
-
-
-def test_rounds_of_a_beam_are_steps_of_their_own(make_parts: Any) -> None:
-    unfinished = fake_candidate("Ada.", utility=None, ending="retrieve")
-    parts = make_parts(0.9, reflection=FakeReflection(lambda *_: unfinished))
-    run = walk(build_self_crag(parts), QUESTION, {"form": "long", "max_depth": 3})
-    rounds = [step for step in run.steps if step.node == "reflect:beam_step"]
-    assert len(rounds) == 3
-    assert [step.node for step in run.steps[:4]] == ["open_run", "decide", "retrieve", "grade"]
-    assert run.steps[-1].node == "reflect:finish_reflection"
-
-
-def test_settings_count_and_wrong_ones_are_refused(make_parts: Any) -> None:
-    graph = build_crag(make_parts(0.9))
-    assert walk(graph, QUESTION, {"only": "incorrect"}).state["action"] == "incorrect"
-    with pytest.raises(SettingsError, match="uppr"):
-        walk(graph, QUESTION, {"uppr": 0.5})
 
 
 def test_what_a_reflecting_run_decided_was_offered_and_judged_is_told(make_parts: Any) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from crag.errors import SearchError
 from crag.papers.bench.examples import Example
 from crag.papers.bench.experiments import Unit, Variant
 from crag.papers.bench.methods import METHODS, WithIntroductions, build_binary_llm
@@ -18,8 +17,15 @@ from crag.parts import Hit, Parts
 from crag.prompts import Prompts
 from crag.state import strips_of_kind
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
-from tests.papers.bench.chat_server import ChatServer, chatting
-from tests.papers.bench.runs import HITS, answerer, examples, resources, variant
+from tests.papers.bench.runs import (
+    HITS,
+    ChatServer,
+    answerer,
+    chatting,
+    examples,
+    resources,
+    variant,
+)
 
 PUBLISHED = {"internal": "It is red inside.", "external": "It is red outside."}
 
@@ -117,13 +123,6 @@ def test_a_model_that_fails_makes_a_failed_row(
     assert row["outcome"] == "failed"
     assert "out of order" in row["error"]
     assert row["answer"] == ""
-
-
-def test_a_search_that_fails_is_an_event_and_no_failure(tmp_path: Path, server: ChatServer) -> None:
-    broken = FakeSearcher(error=SearchError("fake", "server", "down"))
-    row = row_of(tmp_path, server.url, "gate", "crag", parts={"searcher": broken})
-    assert row["outcome"] == "answered"
-    assert "search_failed" in [event["kind"] for event in row["events"]]
 
 
 def test_arc_is_asked_with_options_under_their_published_labels() -> None:

@@ -13,8 +13,7 @@ from crag.papers.bench.runner import Row, RunResult
 from crag.papers.bench.summary import Line, summarise
 from crag.papers.cli import app
 from crag.papers.views import draw_curves
-from tests.papers.bench.chat_server import chatting
-from tests.papers.bench.runs import examples, experiment, variant
+from tests.papers.bench.runs import chatting, examples, experiment, variant
 
 GOLDEN = """\
 # Colours

@@ -17,8 +17,7 @@ from crag.papers.bench.summary import summarise
 from crag.parts import Passage, is_reading
 from crag.runtime.evaluator_calls import scores_of
 from crag.testing import FakeEvaluator, FakeReadingEvaluator
-from tests.papers.bench.chat_server import ChatServer, chatting
-from tests.papers.bench.runs import answerer, examples, experiment, variant
+from tests.papers.bench.runs import ChatServer, answerer, chatting, examples, experiment, variant
 
 COMPARED = experiment(variant("rag"), variant("crag"), variant("binary_llm"))
 
@@ -46,15 +45,6 @@ def test_every_unit_leaves_one_row(tmp_path: Path, server: ChatServer) -> None:
     assert (ended.units, ended.answered, ended.failed) == (12, 12, 0)
     assert "| crag | 75.0 % (25.0 to 100.0)" in table(tmp_path)
     assert "| crag | 4 | 4 | 0 | 0 | 0 | 2 / 1 / 1 |" in table(tmp_path)
-
-
-def test_what_is_finished_is_not_asked_again(tmp_path: Path, server: ChatServer) -> None:
-    ran(tmp_path, answerer(server.url))
-    first, asked = table(tmp_path), len(server.prompts)
-    ended = ran(tmp_path, answerer(server.url))
-    assert (ended.resumed, ended.answered) == (12, 0)
-    assert len(server.prompts) == asked
-    assert table(tmp_path) == first
 
 
 def test_a_line_that_was_cut_off_and_failed_rows_are_answered_again(

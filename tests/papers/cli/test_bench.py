@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from crag.errors import CragError
 from crag.papers.cli import app
-from tests.papers.bench.chat_server import ChatServer, chatting
-from tests.papers.bench.runs import questions
+from tests.papers.bench.runs import ChatServer, chatting, questions
 
 EXPERIMENT = """
 [small]

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,8 +15,6 @@ from crag.papers.cli.calibrate import write_thresholds
 from crag.papers.evaluator.calibrate import calibrate
 from crag.papers.files import write_card
 from crag.testing import FakeEvaluator
-from tests import commands
-from tests.loopback import serving
 
 runner = CliRunner()
 WORDS = f"{__name__}:SharedWords"
@@ -61,18 +58,6 @@ def call(*arguments: object) -> str:
     result = runner.invoke(app, given, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
-
-
-def test_a_service_is_asked_with_its_token(pairs: Path) -> None:
-    def scored(asked: dict[str, Any]) -> dict[str, Any]:
-        numbers = range(len(asked["documents"]))
-        return {"results": [{"index": number, "relevance_score": 0.5} for number in numbers]}
-
-    with serving(scored) as server:
-        environment = {"CRAG_EVALUATOR_TOKEN": "a-token"}
-        url = f"{server.url}/rerank"
-        commands.crag("calibrate", pairs, "--evaluator", url, environment=environment)
-        assert {asked["authorization"] for asked in server.requests} == {"Bearer a-token"}
 
 
 def test_thresholds_table_and_hint_are_shown(pairs: Path) -> None:

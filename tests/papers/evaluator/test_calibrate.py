@@ -1,4 +1,4 @@
-"""Calibration from files to a report and the entry of a card."""
+"""Quality of scores, and calibration from files to a report and the entry of a card."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from crag.correction.action import decide
 from crag.errors import TrainingError
 from crag.papers.evaluator.calibrate import FEWEST, Aim, Report, calibrate, fit
-from crag.papers.evaluator.evidence import JudgedSet
+from crag.papers.evaluator.evidence import JudgedSet, confusion, quality, top1
+from crag.papers.evaluator.pairs import Pair
 from crag.state import ACTIONS
 from crag.testing import FakeEvaluator
 
@@ -52,16 +53,6 @@ def make(tmp_path: Path) -> Callable[..., Made]:
 def report(make: Callable[..., Made]) -> Report:
     path, evaluator = make()
     return calibrate(evaluator, [path])
-
-
-def test_it_scores_each_question_once_and_tells_how_far_it_is(make: Callable[..., Made]) -> None:
-    path, evaluator = make(questions=40)
-    seen: list[tuple[int, int, str]] = []
-    aim = Aim(precision=0.7)
-    calibrate(evaluator, [path], aim=aim, progress=lambda *told: seen.append(told))
-    assert len(evaluator.calls) == 40
-    assert evaluator.calls[0][1] == [f"T // [0-{n}] words" for n in range(TEXTS)]
-    assert seen[-1] == (39, 40, "question 39")
 
 
 def test_the_report_is_of_one_piece(report: Report) -> None:
@@ -198,3 +189,46 @@ def test_an_aim_out_of_reach_names_the_best_precision_and_its_questions() -> Non
         fit(sets, Aim(precision=0.99))
     with pytest.raises(TrainingError, match="5 questions are too few"):
         fit(sets[:5], Aim())
+
+
+LABELLED = st.lists(st.tuples(st.booleans(), st.integers(-4, 4)), min_size=1, max_size=30)
+
+
+def pair(question: str, label: float, text: str = "text") -> Pair:
+    return Pair(question, "", text, label)
+
+
+@settings(deadline=None)
+@given(LABELLED)
+def test_quality_is_what_counting_couples_and_thresholds_finds(
+    texts: list[tuple[bool, int]],
+) -> None:
+    positives, scores = zip(*texts, strict=True)
+    pairs = [pair("q", float(one), str(number)) for number, one in enumerate(positives)]
+    found = quality(pairs, scores)
+
+    right = [(score >= 0) == positive for positive, score in texts]
+    assert found["accuracy"] == pytest.approx(sum(right) / len(right))
+    ups = [score for positive, score in texts if positive]
+    downs = [score for positive, score in texts if not positive]
+    couples = [(up > down) + (up == down) / 2 for up in ups for down in downs]
+    assert ("auc" in found) == bool(couples)
+    if couples:
+        assert found["auc"] == pytest.approx(sum(couples) / len(couples))
+
+
+def test_top1_counts_questions_with_both_classes_and_shares_ties() -> None:
+    pairs = [
+        pair("won", 1), pair("won", 0, "b"),
+        pair("tied", 0.5), pair("tied", 0, "b"),
+        pair("lost", 1), pair("lost", 0.2, "b"),
+        pair("no relevant text", 0), pair("no relevant text", 0, "b"),
+    ]  # fmt: skip
+    assert top1(pairs, [0.9, 0.1, 0.5, 0.5, 0.1, 0.9, 1, 1]) == pytest.approx(1.5 / 3)
+    assert top1(pairs[6:], [1, 1]) is None
+
+
+def test_confusion_counts_ideal_and_chosen_actions() -> None:
+    table = confusion(["correct", "incorrect", "incorrect"], ["correct", "correct", "incorrect"])
+    assert table["incorrect"] == {"correct": 1, "ambiguous": 0, "incorrect": 1}
+    assert sum(map(sum, (row.values() for row in table.values()))) == 3

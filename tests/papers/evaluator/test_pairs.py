@@ -35,16 +35,6 @@ def written(folder: Path, *rows: object, name: str = "data.jsonl") -> Path:
 
 
 @pytest.mark.parametrize(
-    ("label", "value"),
-    [(0, 0), (1, 1), (0.4, 0.4), (True, 1), (False, 0)],
-)
-def test_labels(tmp_path: Path, label: object, value: float) -> None:
-    (pair,) = read_pairs(written(tmp_path, {**ROW, "label": label}))
-    assert pair.label == value
-    assert pair.positive == (value >= 0.5)
-
-
-@pytest.mark.parametrize(
     ("rule", "labels"),
     [
         ("title", [1, 1, 0, 0]),
@@ -84,18 +74,11 @@ def test_auto_takes_what_the_row_has(
     ("row", "problem"),
     [
         ({**ROW, "label": "maybe"}, "label: .*valid number"),
-        ({**ROW, "label": 1.5}, "label: .*less than or equal to 1"),
-        ({**ROW, "label": None}, "label: .*valid number"),
-        ('{"question": "Who?", "text": "x", "label": NaN}', "label: "),
         ({"question": "Who?", "text": "x"}, "label: Field required"),
-        ({"text": "x", "label": 1}, "question: Field required"),
-        ({**ROW, "question": "  "}, "question: .*at least 1 character"),
-        ({**ROW, "text": None}, "text: .*valid string"),
         ("{question: 1}", "this is not JSON: "),
         ("[1]", "each line must be one JSON object"),
         ({**GOLD, "documents": ["Ada"]}, "documents.0: "),
         ({**GOLD, "documents": [{"title": "Ada"}]}, "documents.0.text: Field required"),
-        ({**GOLD, "answers": "Ada", "documents": [PAGE_WITH]}, "answers: .*valid list"),
         ({"question": "Who?", "documents": [PAGE_WITH]}, "no field gives labels by the rule"),
         ({**GOLD, "documents": [PAGE_WITH], "action": "wrong"}, "action: "),
     ],

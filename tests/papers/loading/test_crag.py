@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crag.errors import DataError
 from crag.papers.loading import load_examples
-from crag.papers.loading.alignment import Alignment, Moved, align
+from crag.papers.loading.alignment import Alignment, align
 
 Folder = Callable[..., Path]
 
@@ -179,15 +179,3 @@ def test_a_line_that_is_lost_or_doubled_within_the_file_is_found(
     lost = [] if doubled else [place]
     wanted = ["" if number in lost else text for number, text in enumerate(texts)]
     assert fitted(align(questions, lines), lines) == wanted
-
-
-def test_a_range_between_a_lost_and_a_doubled_line_is_named() -> None:
-    """The published web knowledge of PopQA has such a range, of 55 questions."""
-    questions = [f"In what city was Name{place:04} born?" for place in range(1399)]
-    texts = [f"Name{place:04} sings" for place in range(1399)]
-    lines = [*texts[:185], *texts[186:240], *texts[239:]]
-    found = align(questions, lines)
-    assert len(lines) == len(questions)
-    assert found.shift == 0
-    assert found.moved == (Moved(186, 238, -1),)
-    assert fitted(found, lines) == [*texts[:185], "", *texts[186:]]

@@ -1,6 +1,7 @@
-"""Ours gives what CRAG's released programs gave; where a checkout is, they are asked again.
+"""Ours gives what the released programs gave; where a checkout is, they are asked again.
 
-`released.jsonl` has what the programs answered to made-up inputs, which a seed draws anew.
+The files beside this one have what the programs answered to made-up inputs and scripted models,
+which a seed draws anew; `make audit-official` asks in many more runs, and can write them anew.
 """
 
 import sys
@@ -9,54 +10,44 @@ from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from crag.papers.released import official_crag
-from crag.papers.released.official import as_json, recordings
+from crag.papers.released import audit, official
+from crag.papers.released.reflection import released_ratio
+from crag.reflection_tokens import NO_RETRIEVAL, RETRIEVAL
 
 
-def test_every_recorded_answer_is_ours() -> None:
+@pytest.mark.parametrize(("name", "answers"), [("crag", 309), ("self-rag", 596)])
+def test_every_recorded_answer_is_ours(name: str, answers: int) -> None:
     asked: Counter[str] = Counter()
-    for case, seed, answer in recordings(official_crag.CASES, official_crag.RECORDED):
-        assert as_json(case.ours(seed)) == answer, (case.name, seed)
+    programs = audit.AUDITS[name]
+    for case, seed, answer in official.recordings(programs.CASES, programs.RECORDED):
+        assert official.as_json(case.ours(seed)) == answer, (case.name, seed)
         asked[case.name] += 1
-    assert list(asked) == [case.name for case in official_crag.CASES]
-    assert asked.total() > 300
+    assert list(asked) == [case.name for case in programs.CASES]
+    assert asked.total() == answers
 
 
-@pytest.fixture
-def audit() -> Any:
-    from crag.papers.released import audit
-
-    return audit
-
-
-def ended(audit: Any, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setattr(sys, "argv", ["audit", *arguments])
-    code: int = audit.main()
-    return code
+    return audit.main()
 
 
 @pytest.mark.parametrize(("wrong", "code"), [(9, 0), (2, 1)])
 def test_it_prints_each_count_and_fails_where_one_differs(
-    audit: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    wrong: int, code: int,
-) -> None:  # fmt: skip
-    official = import_module("crag.papers.released.official")
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrong: int, code: int
+) -> None:
     theirs = [0, None, 2, 3, 4]
-
-    def answer(programs: Any, seed: int) -> Any:
-        assert programs.folder == Path("there")
-        return theirs[seed]
-
-    made_up = SimpleNamespace(
-        CASES=[official.Case("answers", 9, answer, lambda seed: -1 if seed == wrong else seed)],
-        released=lambda folder: nullcontext(SimpleNamespace(folder=folder, cases=list)),
+    case = official.Case(
+        "answers",
+        9,
+        lambda programs, seed: programs[seed],
+        lambda seed: -1 if seed == wrong else seed,
     )
+    made_up = SimpleNamespace(CASES=[case], released=lambda _: nullcontext(theirs))
     monkeypatch.setitem(audit.AUDITS, "made-up", made_up)
-    assert ended(audit, monkeypatch, "there", "made-up", "--runs", "3") == code
+    assert ended(monkeypatch, "there", "made-up", "--runs", "3") == code
     assert capsys.readouterr().out == (
         "made-up: the released programs\n"
         f"  answers: equal in {3 - code} of 3, and in 1 the official program fails\n"
@@ -64,22 +55,19 @@ def test_it_prints_each_count_and_fails_where_one_differs(
 
 
 def test_it_names_the_audits_and_the_file_that_is_missing(
-    audit: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     with pytest.raises(SystemExit):
-        ended(audit, monkeypatch, str(tmp_path), "self-crag")
+        ended(monkeypatch, str(tmp_path), "self-crag")
     assert "no such audit: self-crag; there are self-rag" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match=r"run_long_form_static\.py is not there"):
-        ended(audit, monkeypatch, str(tmp_path), "self-rag")
-    with pytest.raises(SystemExit, match=r"CRAG_Inference\.py is not there"):
-        ended(audit, monkeypatch, str(tmp_path), "crag")
+    for name, file in (("self-rag", "run_long_form_static"), ("crag", "CRAG_Inference")):
+        with pytest.raises(SystemExit, match=rf"{file}\.py is not there"):
+            ended(monkeypatch, str(tmp_path), name)
 
 
 def test_a_program_runs_with_its_own_modules_and_leaves_no_trace(
-    audit: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    del audit
-    official = import_module("crag.papers.released.official")
     (tmp_path / "colorsys.py").write_text("NAME = 'its own'\n")
     (tmp_path / "there.py").write_text(
         "import sys, vllm\nfrom colorsys import NAME\nprint(NAME)\n"
@@ -92,3 +80,12 @@ def test_a_program_runs_with_its_own_modules_and_leaves_no_trace(
     assert not {"vllm", "there"} & sys.modules.keys()
     assert (sys.modules["colorsys"], sys.path, sys.argv) == (ours, path, argv)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "expected"),
+    [(0.9, 0.1, 0.043756), (0.5, 0.5, 0.5), (0.1, 0.9, 0.956244), (0.001, 0.0012, 0.506687)],
+)
+def test_the_released_ratio_is_inverted(yes: float, no: float, expected: float) -> None:
+    assert released_ratio({RETRIEVAL: yes, NO_RETRIEVAL: no}) == pytest.approx(expected, abs=1e-6)
+    assert released_ratio({}) == 0.5
