@@ -39,16 +39,14 @@ _WHOLE_ADDRESS = re.compile(rf"{_SCHEME}[^\s<>]*", re.IGNORECASE)
 _AFTER = ".,:;!?*_~'\"”»…"
 _ENDS = re.compile(r"[*_~'\"”»]*(?:\)[):*_~'\"”»]*)?[.,;!?…]?(?![^\s<>])")
 """Punctuation after an address that no client takes for a part of it."""
-_HIDDEN = re.compile(r"\\(?=[:/.@\w])|&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]\w{1,31});", re.IGNORECASE)
-"""An escape or an entity that may stand for a part of an address."""
-_DOTTED, _RUN = re.compile(r"\.[^\s.]"), re.compile(r"[^\s<>]+")
+_DOTTED = re.compile(r"\.[^\s.]")
 _NAME = re.compile(r"[^\s<>()\[\]{}\"'“”‘’,;`*|]+")
 _LABELLED = re.compile(
     r"\\.|(?P<picture>!?)\[(?P<label>[^\[\]\n\\]{0,300})\]\(\s*<?(?P<address>[^()\s<>]*"
     r"(?:\([^()\s<>]*\)[^()\s<>]*){0,9})>?(?:\s+[\"'(][^\n\"')]*[\"')])?\s*\)"
 )
 _SYNTAX = re.compile(
-    r"(?P<kept>\\.|<br ?/?>)|(?P<comment><!--.*?-->)|<(?P<auto>[^\s<>]+)>"
+    r"(?P<kept>\\.|<br ?/?>)|<(?P<auto>[^\s<>]+)>"
     r"|\]\((?P<target>[^()\s<>]+)\)|(?P<opening><(?=[a-z/!?])|(?<=\])[(:]|!(?=\[))",
     re.IGNORECASE | re.DOTALL,
 )
@@ -131,8 +129,6 @@ def _broken(prose: str, known: _KnownAddresses, names: Collection[str], removed:
         text, address = found[0], found["auto"] or found["target"]
         if found["kept"] or (address and known.holds(address)):
             return text
-        if found["comment"]:
-            return ""
         at = 1 if found["target"] or found["opening"] == "!" else 0
         return f"{text[:at]}\\{text[at:]}"
 
@@ -149,17 +145,9 @@ def _broken(prose: str, known: _KnownAddresses, names: Collection[str], removed:
 
     for _ in range(_ROUNDS):
         prose = _LABELLED.sub(labelled, prose)
-    prose = _RUN.sub(lambda run: _unhidden(run[0]), _SYNTAX.sub(broken, prose))
+    prose = _SYNTAX.sub(broken, prose)
     hosts = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
     return re.sub(rf"{_ADDRESS.pattern}|(?P<name>{hosts})", checked, prose, flags=re.IGNORECASE)
-
-
-def _unhidden(run: str) -> str:
-    """Write an address as it is read, without escapes and entities."""
-    if not _HIDDEN.search(run):
-        return run
-    said = html.unescape(run.replace("\\", ""))
-    return said if _ADDRESS.search(said) and not re.search(r"[\s<>\[\]`!]", said) else run
 
 
 def _drawn(text: str, known: _KnownAddresses) -> Iterator[str]:

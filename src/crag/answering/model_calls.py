@@ -45,8 +45,6 @@ class Reply(NamedTuple):
     usage: Usage
     cut: str = ""
     """Why the reply ends before its end, if it does; its unfinished sentence is left out."""
-    message: BaseMessage | None = None
-    """As the model returned it, with what its provider says about it."""
 
 
 def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
@@ -134,8 +132,7 @@ def _as_reply(returned: object) -> Reply:
     if not text:
         detail = f"the reply was cut off: {cut}" if cut else "the model replied with nothing"
         return Reply("", "empty", detail, message_id, usage, cut)
-    message = returned if isinstance(returned, BaseMessage) else None
-    return Reply(text, None, "", message_id, usage, cut, message)
+    return Reply(text, None, "", message_id, usage, cut)
 
 
 def _why_cut(message: BaseMessage) -> str:
