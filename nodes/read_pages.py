@@ -73,7 +73,6 @@ class ReadPages:
             update["events"].append(skip)
         update["usage"] = Usage(
             pages=sum(page.problem != "budget" for page in read.values()),
-            page_bytes=sum(page.fetched_bytes for page in read.values()),
             web_milliseconds=round((time.monotonic() - start) * 1000),
         )
         return update
@@ -127,5 +126,4 @@ def _record(hit: WebPage, page: Page | None, origin: Literal["given", "read"]) -
         record["status"] = origin if page.problem is None else "failed"
         record["detail"] = redact(page.detail)
         record["paragraphs"] = len(page.paragraphs)
-        record["fetched_bytes"] = page.fetched_bytes
     return record

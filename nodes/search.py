@@ -64,7 +64,7 @@ class Search:
 def _page(hit: Hit) -> WebPage:
     return WebPage(
         title=hit.title, url=hit.url, snippet=hit.snippet, status="found", detail="",
-        paragraphs=0, fetched_bytes=0, text=hit.text,
+        paragraphs=0, text=hit.text,
     )  # fmt: skip
 
 

@@ -102,8 +102,6 @@ class Page(NamedTuple):
     """As requested."""
     title: str = ""
     paragraphs: tuple[str, ...] = ()
-    fetched_bytes: int = 0
-    """After decompression."""
     problem: PageProblem | None = None
     detail: str = ""
     """The problem in words for a user."""

@@ -123,7 +123,6 @@ class WebPage(TypedDict):
     detail: str
     """Why it was not read."""
     paragraphs: int
-    fetched_bytes: int
     text: NotRequired[str]
     """The page's text, if the search service returned it; removed once it is read."""
 
@@ -137,7 +136,6 @@ class Usage(TypedDict, total=False):
     searches: int
     pages: int
     """Pages fetched, whether they could be read or not."""
-    page_bytes: int
     web_milliseconds: int
     """Spent on searching and reading, excluding the wait for a human."""
     input_tokens: int

@@ -175,8 +175,7 @@ class FakeReader:
         paragraphs = self._pages.get(url)
         if paragraphs is None:
             return Page(url, problem="network", detail="there is no such page")
-        size = sum(len(paragraph) for paragraph in paragraphs)
-        return Page(url, "A page", tuple(paragraphs), fetched_bytes=size)
+        return Page(url, "A page", tuple(paragraphs))
 
 
 class FakeQuoter:

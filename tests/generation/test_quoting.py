@@ -145,9 +145,9 @@ def test_of_a_text_that_was_not_read_only_the_best_strip_leads() -> None:
 
 def test_below_the_threshold_two_are_likely_and_below_the_closest_none() -> None:
     texts = [f"The {name} is here." for name in ("mill", "inn", "barn", "lake")]
-    evaluator = FakeReadingEvaluator(-0.9, *texts)
+    evaluator = FakeReadingEvaluator(-0.9, *texts, quote_threshold=2)
     strips = list(map(strip, texts))
-    found = ExtractiveAnswerer(evaluator, threshold=2).quote("What?", strips)
+    found = ExtractiveAnswerer(evaluator).quote("What?", strips)
     assert [one.sure for one in found] == [False] * 2
     (read,) = evaluator.read("What?", [Passage("", PROSE)])
     known = strip(PROSE, reading=read)

@@ -19,7 +19,6 @@ PAGES = {ADA: ["Ada wrote a program.", "She was born in 1815."], ENGINE: ["It wa
 def hit(url: str, text: str = "", snippet: str = "A snippet.", title: str = "Hit") -> WebPage:
     return WebPage(
         title=title, url=url, snippet=snippet, text=text, status="found", detail="", paragraphs=0,
-        fetched_bytes=0,
     )  # fmt: skip
 
 
@@ -47,9 +46,6 @@ def test_paragraphs_in_the_order_of_the_hits() -> None:
         ("read", 2),
     ]
     assert update["usage"]["pages"] == 2
-    assert update["usage"]["page_bytes"] == sum(
-        len(text) for page in PAGES.values() for text in page
-    )
     assert reader.calls[0][0] == [ENGINE, ADA]
     assert update["events"] == []
 

@@ -55,7 +55,6 @@ def test_nothing_to_select_from() -> None:
     }
     hit = WebPage(
         title="", url="https://example.org", snippet="", status="found", detail="", paragraphs=0,
-        fetched_bytes=0,
     )  # fmt: skip
     update = Select(FakeEvaluator()).run(State(question="q", pages=[hit]), Settings())
     assert [entry["kind"] for entry in update["events"]] == ["search_empty"]

@@ -18,23 +18,21 @@ _MOST_SENTENCES, _MOST_STRIPS = 3, 4
 
 
 class ExtractiveAnswerer:
-    """Quote a few parts of the strips, if the best reaches `threshold`.
+    """Quote a few parts of the strips, if the best reaches a threshold.
 
     An evaluator that reads has read the strips in their documents; the best four of them are
-    quoted, the very best first, and nothing is evaluated again. What does not reach `threshold` is
+    quoted, the very best first, and nothing is evaluated again. What does not reach it is
     likely to answer, unless it is below the evaluator's `closest_threshold` too. See
     `crag.answering.quoting`.
 
     With any other evaluator, sentences are scored alone, in one call, and three that reach the
     threshold are quoted. Only prose of four words and more is quoted, nothing twice.
 
-    `threshold` is on the evaluator's scale; unset, it is the evaluator's own for quotations, or its
-    upper threshold if it has none.
+    The threshold is the evaluator's own for quotations, or its upper one if it has none.
     """
 
-    def __init__(self, evaluator: Evaluator, *, threshold: float | None = None) -> None:
+    def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
-        self._threshold = threshold
 
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
         """Return the best quotations: the best first of one that reads, else as the strips are."""
@@ -43,8 +41,7 @@ class ExtractiveAnswerer:
         sentences = _sentences(strips)
         passages = [Passage(strips[i]["source"]["title"], text) for text, i in sentences.items()]
         scores = scores_of(self._evaluator, question, passages) if passages else []
-        upper = self._evaluator.thresholds["upper"]
-        threshold = upper if self._threshold is None else self._threshold
+        threshold = self._evaluator.thresholds["upper"]
         quotations = [
             Quotation(text, index, score)
             for (text, index), score in zip(sentences.items(), scores, strict=True)
@@ -62,7 +59,7 @@ class ExtractiveAnswerer:
             question,
             [part.strip for part in parts],
             most=_MOST_STRIPS,
-            threshold=evaluator.quote_threshold if self._threshold is None else self._threshold,
+            threshold=evaluator.quote_threshold,
             # Other evaluators may have no least score of a passage worth showing.
             closest=float(getattr(evaluator, "closest_threshold", LOWEST)),
         )

@@ -119,7 +119,7 @@ class _Visit:
         with attempt:
             found = self.fetch(url, READABLE)
             title, paragraphs = self._reader.transcribe(found.body, found.content_type, found.url)
-            return Page(url, title, paragraphs, fetched_bytes=len(found.body))
+            return Page(url, title, paragraphs)
         if isinstance(attempt.error, PageError):
             return Page(url, problem=attempt.error.problem, detail=attempt.error.message)
         detail = f"reading it failed: {type(attempt.error).__name__}"
