@@ -5,8 +5,7 @@ from pathlib import Path
 
 from crag.papers.bench.examples import Loaded, TaskName
 from crag.papers.loading import crag
-from crag.papers.loading.files import ReadLog, collect, json_rows
-from crag.papers.loading.rows import example_of
+from crag.papers.loading.rows import read_rows
 
 
 def load_examples(path: Path, task: TaskName) -> Loaded:
@@ -19,10 +18,7 @@ def load_examples(path: Path, task: TaskName) -> Loaded:
     """
     if path.is_dir():
         return crag.read(path, task)
-    log = ReadLog(path)
-    return collect(
-        log, json_rows(path, log), lambda row, number, log: example_of(row, task, number, log)
-    )
+    return read_rows(path, task)
 
 
 def sample(loaded: Loaded, limit: int, seed: int) -> Loaded:

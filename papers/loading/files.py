@@ -1,7 +1,7 @@
 """Read downloaded files, and keep a record of it: rows that were skipped, and repairs."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,29 +54,6 @@ class ReadLog:
             problem = f"no row of it can be used; {reasons}" if reasons else "it is empty"
             raise DataError(self.path, problem)
         return Loaded(examples, self.refused, self.notes)
-
-
-def collect(
-    log: ReadLog,
-    rows: Iterable[tuple[int, JsonRow]],
-    build: Callable[[JsonRow, int, ReadLog], Example],
-) -> Loaded:
-    """Build an example from each row; skip unusable rows, and ids that are repeated.
-
-    Raises:
-        DataError: no row can be used.
-    """
-    kept: dict[str, Example] = {}
-    for number, row in rows:
-        try:
-            example = build(row, number, log)
-        except UnusableRowError as error:
-            log.refuse(number, str(error))
-            continue
-        if example.id in kept:
-            log.refuse(number, f"the id {example.id!r} was already used by another row")
-        kept.setdefault(example.id, example)
-    return log.finish(list(kept.values()))
 
 
 def read_lines(path: Path) -> list[str]:

@@ -11,6 +11,7 @@ have `label` (it is about the right thing); a row may have `id` and `subject_tit
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from langchain_core.documents import Document
@@ -24,8 +25,8 @@ from pydantic import (
     ValidationError,
 )
 
-from crag.papers.bench.examples import JSON, Example, TaskName
-from crag.papers.loading.files import JsonRow, ReadLog, UnusableRowError
+from crag.papers.bench.examples import JSON, Example, Loaded, TaskName
+from crag.papers.loading.files import JsonRow, ReadLog, UnusableRowError, json_rows
 from crag.plain import problem_of
 
 _PASSAGES = ("ctxs", "top_contexts", "documents", "docs")
@@ -76,6 +77,25 @@ class _Row(BaseModel):
     qa_pairs: list[_Pair] | None = Field(None, min_length=1)
     annotations: list[_Annotation] = []
     topic: str | None = Field(None, validation_alias=AliasChoices("topic", "entity"))
+
+
+def read_rows(path: Path, task: TaskName) -> Loaded:
+    """Build an example from each row of a file; skip unusable rows, and ids that are repeated.
+
+    Raises:
+        DataError: no row can be used.
+    """
+    log, kept = ReadLog(path), dict[str, Example]()
+    for number, row in json_rows(path, log):
+        try:
+            example = example_of(row, task, number, log)
+        except UnusableRowError as error:
+            log.refuse(number, str(error))
+            continue
+        if example.id in kept:
+            log.refuse(number, f"the id {example.id!r} was already used by another row")
+        kept.setdefault(example.id, example)
+    return log.finish(list(kept.values()))
 
 
 def example_of(row: JsonRow, task: TaskName, number: int, log: ReadLog) -> Example:

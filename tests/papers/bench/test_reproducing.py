@@ -158,8 +158,6 @@ def _write_published(folder: Path) -> None:
         "sources": questions, "ref/correct": [f"#{one}" for one in PASSAGES],
         "ref/incorrect": [f"#{one}" for one in web], "ref/ambiguous": joined,
     }  # fmt: skip
-    if folder.name == "arc_challenge":
-        files["choices"] = ["A: ruler; B: balance; C: cup; D: clock"] * len(questions)
     (folder / "ref").mkdir(parents=True)
     for name, lines in files.items():
         (folder / name).write_text("\n".join(lines), "utf-8")

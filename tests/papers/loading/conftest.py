@@ -87,7 +87,7 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def crag_folder(tmp_path: Path) -> Callable[..., Path]:
+def crag_folder(tmp_path: Path, popqa_rows: list[dict[str, Any]]) -> Callable[..., Path]:
     """Write a folder of the CRAG repository; each argument replaces the lines of one file."""
 
     def make(**replaced: Sequence[str] | None) -> Path:
@@ -97,18 +97,15 @@ def crag_folder(tmp_path: Path) -> Callable[..., Path]:
             "sources": QUESTIONS,
             "correct": internal,
             "incorrect": external,
-            "ambiguous": [
-                f"Knowledge1: {one[1:]} [sep] Knowledge2: {two[1:]}"
-                for one, two in zip(internal, external, strict=True)
-            ],
             **replaced,
         }
         folder = tmp_path / "popqa"
         (folder / "ref").mkdir(parents=True)
+        rows = "".join(json.dumps(row) + "\n" for row in popqa_rows)
+        (folder / "eval.jsonl").write_text(rows, encoding="utf-8")
         for name, lines in files.items():
             if lines is not None:
-                beside = name in {"sources", "choices", "retrieved_psgs"}
-                path = folder / name if beside else folder / "ref" / name
+                path = folder / name if name == "sources" else folder / "ref" / name
                 path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         return folder
 
