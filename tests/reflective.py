@@ -42,7 +42,7 @@ def written(path: Path, rows: Sequence[object]) -> Path:
     return path
 
 
-def tiny_base(folder: Path, *, tied: bool = True, seed: int = 0) -> Path:
+def tiny_base(folder: Path) -> Path:
     """Save a tiny language model that knows the words of the made-up articles."""
     texts = [row["text"] + row["questions"][0]["question"] for row in articles(80)]
-    return tiny_language_model(folder, texts, tied=tied, seed=seed)
+    return tiny_language_model(folder, texts)

@@ -13,14 +13,11 @@ WORDING = (
 """Words of prompts and tokens that a tiny vocabulary needs."""
 
 
-def tiny_language_model(
-    folder: Path, texts: Sequence[str], *, tied: bool = True, seed: int = 0
-) -> Path:
+def tiny_language_model(folder: Path, texts: Sequence[str]) -> Path:
     """Save a Llama of two layers with random weights, without reflection tokens.
 
     Its tokenizer cuts words, digits and other single characters; it knows the words of `texts` and
-    of `WORDING`, ends with ``</s>`` and has nothing to pad with. `tied` embeddings serve at both
-    ends.
+    of `WORDING`, ends with ``</s>`` and has nothing to pad with.
     """
     import torch
     from tokenizers import Regex, Tokenizer, decoders, pre_tokenizers, processors
@@ -40,12 +37,12 @@ def tiny_language_model(
     named: Any = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
     outer = PreTrainedTokenizerFast(tokenizer_object=inner, **named)  # type: ignore[no-untyped-call]
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         model = LlamaForCausalLM(
             LlamaConfig(
                 vocab_size=len(outer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
                 num_attention_heads=2, max_position_embeddings=512, bos_token_id=1, eos_token_id=2,
-                tie_word_embeddings=tied, initializer_range=0.2,
+                tie_word_embeddings=True, initializer_range=0.2,
             )
         )  # fmt: skip
     model.save_pretrained(folder)

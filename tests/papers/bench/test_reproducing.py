@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from crag.papers.bench.experiments import read_experiment, read_tables
 from crag.papers.cli import app
 from tests.papers.bench.runs import ChatServer, chatting
-from tests.papers.loading.conftest import PASSAGES, QUESTIONS, SUBJECTS
+from tests.papers.conftest import PASSAGES, QUESTIONS, SUBJECTS
 from tests.papers.metrics.test_citing import classifier
 from tests.trained import tiny_bert
 

@@ -1,15 +1,20 @@
-"""Chat models that say yes or no to each text, and how their replies are read."""
+"""Chat models of the bench: their verdicts on texts, and base models that complete one string."""
 
 import math
 import re
+from collections.abc import Iterator
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
 
-from crag.errors import EvaluatorError
+from crag.answering.model_calls import aask
+from crag.errors import EvaluatorError, SettingsError
+from crag.papers.bench.raw_completion import choose_generator
 from crag.papers.bench.verdicts import Style, VerdictEvaluator, verdict
+from crag.runtime.environment import Environment
 from crag.testing import FakeChatModel
+from tests.loopback import Loopback, serving
 
 
 def judged_passage(messages: list[BaseMessage]) -> str:
@@ -78,3 +83,39 @@ def test_a_verdict_is_read_in_many_forms(style: Style, reply: str, said: bool | 
         return
     with pytest.raises(EvaluatorError, match="neither yes nor no"):
         verdict(reply, style)
+
+
+COMPLETION = {
+    "id": "1", "object": "text_completion", "created": 1, "model": "base",
+    "choices": [{"index": 0, "text": " a poet\n", "finish_reason": "stop", "logprobs": None}],
+    "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+}  # fmt: skip
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serving(COMPLETION) as running:
+        yield running
+
+
+async def test_the_contents_of_the_messages_are_the_prompt(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRAG_FRAMING", "raw")
+    monkeypatch.setenv("CRAG_MODEL", "base")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    model = choose_generator(Environment())
+    assert model is not None
+    given = [SystemMessage("Rules."), HumanMessage("  Q?\n### Response:\n")]
+    said = await aask(model, given)
+    assert (said.text, said.problem) == ("a poet", None)
+    assert said.usage == {"llm_calls": 1, "input_tokens": 7, "output_tokens": 3}
+    assert server.requests[0]["path"] == "/v1/completions"
+    assert server.requests[0]["prompt"] == ["Rules.\n\n  Q?\n### Response:\n"]
+    assert server.requests[0]["temperature"] == 0
+
+
+def test_an_unknown_framing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAG_FRAMING", "json")
+    with pytest.raises(SettingsError, match=r"CRAG_FRAMING.*'json'.*allowed are chat and raw"):
+        choose_generator(Environment())

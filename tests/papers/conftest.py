@@ -1,4 +1,4 @@
-"""Small files in the published formats, written by the tests."""
+"""Small files in the published formats, and examples and rows with only what a test says."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from crag.papers.bench.examples import Example
 
 SUBJECTS = [
     ("Ada Lovelace", "mathematician", "wrote notes on the Analytical Engine"),
@@ -108,5 +110,43 @@ def crag_folder(tmp_path: Path, popqa_rows: list[dict[str, Any]]) -> Callable[..
                 path = folder / name if name == "sources" else folder / "ref" / name
                 path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         return folder
+
+    return make
+
+
+@pytest.fixture
+def example() -> Callable[..., Example]:
+    def make(task: str = "popqa", **changed: Any) -> Example:
+        fields: dict[str, Any] = {
+            "id": "q1",
+            "task": task,
+            "question": "What was Ada?",
+            "answers": (("poet",),),
+        }
+        return Example(**fields | changed)
+
+    return make
+
+
+@pytest.fixture
+def row() -> Callable[..., dict[str, Any]]:
+    def make(answer: str = "", **changed: Any) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "id": "q1",
+            "method": "crag",
+            "outcome": "answered",
+            "answer": answer,
+            "action": "correct",
+            "scores": [],
+            "knowledge": "",
+            "citations": [],
+            "knowledge_words": 0,
+            "retrieved_holds_answer": None,
+            "knowledge_holds_answer": None,
+            "usage": {},
+            "seconds": 0.0,
+            "retrieved": None,
+        }
+        return fields | changed
 
     return make
