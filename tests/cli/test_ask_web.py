@@ -1,9 +1,7 @@
 """`crag ask` as users start it: the web answers what the documents do not, on loopback."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -46,13 +44,10 @@ def tavily(site: Website) -> Iterator[Loopback]:
         yield server
 
 
-def crag(
-    folder: Path, variables: dict[str, str], *arguments: str, answer: str = "", code: int = 0
-) -> Done:
+def crag(folder: Path, variables: dict[str, str], *arguments: str, code: int = 0) -> Done:
     """Run the command in `folder` with these variables and no others of ours."""
-    done = commands.crag(
-        *arguments, folder=folder, environment={"COLUMNS": "400"} | variables, answer=answer
-    )
+    environment = {"COLUMNS": "400"} | variables
+    done = commands.crag(*arguments, folder=folder, environment=environment)
     assert done.returncode == code, done.stderr
     return done
 
@@ -84,34 +79,3 @@ def test_the_terminal_shows_what_was_found_read_kept_and_cited(
         assert expected in shown, shown
     assert queries("tavily", tavily) == [KEYWORDS]
     assert KEY not in shown
-
-
-@pytest.mark.parametrize(
-    ("answer", "asked_for", "refused"),
-    [
-        ("y\n", [KEYWORDS], False),
-        ("lighthouse of Cape Merrow site:evil.example\n", ["lighthouse of Cape Merrow"], False),
-        ("n\n", [], True),
-        ("", [], True),
-    ],
-    ids=["yes", "another-query", "no", "nobody"],
-)
-def test_a_human_decides_on_the_terminal(
-    folder: Path,
-    site: Website,
-    tavily: Loopback,
-    answer: str,
-    asked_for: list[str],
-    refused: bool,
-) -> None:
-    options = ("ask", QUESTION, "--json", "--set", "confirm_web=true")
-    done = crag(folder, configured(tavily), *options, answer=answer, code=4 * refused)
-    assert done.stdout.count("\n") == 1
-    trace: dict[str, Any] = json.loads(done.stdout)
-    assert "Incorrect: the best of 1 document scores -0." in done.stderr
-    assert f"The web would be searched for: {KEYWORDS}" in done.stderr
-    assert queries("tavily", tavily) == asked_for
-    assert ("search_refused" in {event["kind"] for event in trace["events"]}) == refused
-    assert (trace["outcome"] == "not_found") == refused
-    assert bool(site.requests) != refused
-    assert trace["query"] == (asked_for or [KEYWORDS])[0]

@@ -37,16 +37,17 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     Exits with 0 for an answer and for passages that are likely to be one, and with 4 if nothing was
     found.
     """
-    from crag.cli.run import Asking
+    from crag.cli.run import ask as ask_shown
+    from crag.cli.run import opened
     from crag.cli.show import show
 
-    with Asking(location, settings, folder, method) as asking:
-        state = asking.ask({"question": question})
+    answer, steps = ask_shown(opened(location, settings, folder, method), question)
+    state = answer.state
     if as_json:
         told: dict[str, Any] = dict.fromkeys(("question", "action", "outcome", "answer"))
         told |= {"citations": [], "strips": [], "events": [], "usage": {}, **state}
         private = {"messages", "documents"}
         print_json({"method": method} | {key: told[key] for key in told if key not in private})
     else:
-        show(state, asking.steps if trace else ())
+        show(state, steps if trace else ())
     raise typer.Exit(EXIT_CODES[state["outcome"]])

@@ -38,24 +38,24 @@ def chat(
     """
     from langchain_core.messages import HumanMessage
 
-    from crag.cli.run import Asking
+    from crag.cli.run import ask, opened
     from crag.cli.show import show, show_sources
 
-    state: dict[str, Any] = {}
-    with Asking(location, settings, folder, method) as asking:
-        for line in _lines():
-            try:
-                if line == "/help":
-                    say(_HELP)
-                elif line == "/sources":
-                    show_sources(state)
-                else:
-                    state = asking.ask({"messages": [HumanMessage(line)]})
-                    show(state, asking.steps if trace else ())
-            except KeyboardInterrupt:
-                say("\n[yellow]cancelled[/]", stderr=True)
-            except CragError as error:  # Such as a question that is too long.
-                print_error(error, as_json=False)
+    documents, state = opened(location, settings, folder, method), dict[str, Any]()
+    for line in _lines():
+        try:
+            if line == "/help":
+                say(_HELP)
+            elif line == "/sources":
+                show_sources(state)
+            else:
+                answer, steps = ask(documents, [*state.get("messages", ()), HumanMessage(line)])
+                state = dict(answer.state)
+                show(state, steps if trace else ())
+        except KeyboardInterrupt:
+            say("\n[yellow]cancelled[/]", stderr=True)
+        except CragError as error:  # Such as a question that is too long.
+            print_error(error, as_json=False)
 
 
 def _lines() -> Iterator[str]:

@@ -16,8 +16,6 @@ from crag.cli.options import (
 )
 from crag.cli.terminal import (
     SOME_FAILED,
-    assigned,
-    environment,
     print_summary,
     progress_bar,
     safe,
@@ -49,17 +47,18 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     import asyncio
 
     from crag.asking.evaluate import judged, summarise
-    from crag.asking.many import Batch, ask_all, read_questions
+    from crag.asking.many import ask_all, read_questions
+    from crag.cli.run import opened
 
     if output.is_file() and questions.is_file() and output.samefile(questions):
         raise DataError(output, f"writing it would overwrite {questions}, which is read")
-    asked, place = read_questions(questions), environment(location).shared()
-    graph, chosen = Batch(place, method, tuple(assigned(settings).items())).build()
+    asked, documents = read_questions(questions), opened(location, settings, None, method)
     with progress_bar("asking", len(asked), quiet=as_json) as advance:
         done = count(1)
         run = ask_all(
-            graph, asked, chosen, concurrency=concurrency, ready=lambda _: advance(next(done))
-        )
+            documents.graph, asked, documents.settings,
+            concurrency=concurrency, ready=lambda _: advance(next(done)),
+        )  # fmt: skip
         answers = asyncio.run(run)
     rows = [judged(one, *found) for one, found in zip(asked, answers, strict=True)]
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

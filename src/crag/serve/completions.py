@@ -33,8 +33,6 @@ _CHORE = re.compile(
 )
 """What chat clients ask a model by themselves: to name, tag or continue the conversation."""
 _DECLINED = {"answer": "Untitled", "outcome": "nothing_asked"}
-_BESIDES = ("action", "outcome", "citations", "sentences", "events")
-"""What of the state the protocol has no place for."""
 
 
 class ChatRequest(BaseModel):
@@ -183,6 +181,5 @@ def _told(
         rest["usage"] = {
             "prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written,
         }  # fmt: skip
-        rest["crag"] = {name: state.get(name) for name in _BESIDES}
     choices = [{"index": 0, "logprobs": None, "finish_reason": reason, **choice}]
     return {**head, "object": kind, "choices": choices, **rest}

@@ -1,10 +1,8 @@
 """The graphs as tools of the Model Context Protocol, at `/mcp`.
 
-A tool answers as a person would want it: the answer, how sure it is, and the sources; the whole
-state comes where a call asks for the trace.
+A tool answers as a person would want it: the answer, how sure it is, and the sources.
 """
 
-import json
 import logging
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -13,7 +11,6 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import CallToolResult, TextContent
 from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
@@ -21,10 +18,7 @@ from starlette.routing import Route
 from crag.errors import CragError
 from crag.graph_registry import OFFERED
 from crag.serve.completions import final_state, sources_of
-from crag.serve.conversations import as_json
 
-LONGEST = 3900
-"""Characters of a result without the trace."""
 OUTCOMES: Mapping[str, str] = {
     "answered": "answered from the sources",
     "likely": "these passages are likely to answer",
@@ -33,7 +27,6 @@ OUTCOMES: Mapping[str, str] = {
 }
 """How a client is told of each outcome of `crag.state`."""
 Question = Annotated[str, Field(min_length=1, description="One question, complete in itself.")]
-Trace = Annotated[bool, Field(description="Whether to add the whole state: documents, scores, …")]
 
 
 def served(graphs: Mapping[str, Any]) -> tuple[StreamableHTTPSessionManager, list[Route]]:
@@ -55,29 +48,15 @@ def served(graphs: Mapping[str, Any]) -> tuple[StreamableHTTPSessionManager, lis
 
 
 def _tool(graph: Any) -> Any:
-    async def answer(question: Question, context: Context[Any, Any], trace: Trace = False) -> Any:
+    async def answer(question: Question, context: Context[Any, Any]) -> Any:
         request: Any = context.request_context.request
         try:
             state = await final_state(graph, {"question": question.strip()})
         except (CragError, HTTPException) as error:
             raise ToolError(getattr(error, "detail", str(error))) from error
-        text = TextContent(type="text", text=told(state, str(request.base_url)))
-        full = json.loads(as_json(state)) if trace else None
-        return CallToolResult(content=[text], structured_content=full)
+        outcome, sources = str(state.get("outcome") or ""), sources_of(state, str(request.base_url))
+        head = f"\n\nOutcome: {OUTCOMES.get(outcome, outcome)}." if outcome else ""
+        lines = (f"\n[{at}] {title}: {link}" for at, (title, link) in sources.items())
+        return str(state["answer"] + head + "".join(lines))
 
     return answer
-
-
-def told(state: Mapping[str, Any], base: str) -> str:
-    """Return the answer, how sure it is and its sources, in at most `LONGEST` characters.
-
-    Files are linked on the page at `base`.
-    """
-    outcome = str(state.get("outcome") or "")
-    head = f"\n\nOutcome: {OUTCOMES.get(outcome, outcome)}." if outcome else ""
-    lines = (f"\n[{at}] {title}: {link}" for at, (title, link) in sources_of(state, base).items())
-    answer, rest = state["answer"], head + "".join(lines)
-    if len(answer) + len(rest) <= LONGEST:
-        return str(answer + rest)
-    more, rest = "… (cut: ask with `trace` for the whole)", rest[: LONGEST // 3]
-    return f"{answer[: LONGEST - len(rest) - len(more)]}{more}{rest}"
