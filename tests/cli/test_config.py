@@ -26,11 +26,11 @@ def test_a_store_in_the_folder_is_for_the_command_line_alone(tmp_path: Path) -> 
 
 
 def test_an_option_overrules_the_environment_which_overrules_the_file(tmp_path: Path) -> None:
-    (tmp_path / "office.toml").write_text('index = "kept"\nevaluator = "chat"\nmodel = "m"\n')
+    (tmp_path / "crag.toml").write_text('index = "kept"\nevaluator = "chat"\nmodel = "m"\n')
     done = crag(
         "doctor", "--json", "--index", "other", folder=tmp_path,
         environment={
-            "CRAG_CONFIG": "office.toml", "CRAG_EVALUATOR": "reader", "OPENAI_API_KEY": "none",
+            "CRAG_EVALUATOR": "reader", "OPENAI_API_KEY": "none",
         },
     )  # fmt: skip
     told = {one["part"]: one["in_use"] for one in json.loads(done.stdout)}

@@ -38,14 +38,14 @@ def test_each_variable_has_its_field_and_overrules_the_file(
 
 
 def test_the_environment_overrules_env_which_overrules_the_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write('model = "file"\nevaluator = "chat"\nsearch = "wikipedia"\nindex = "kept"')
     write("CRAG_MODEL=dotenv\nCRAG_EVALUATOR=reader\n", ".env")
     monkeypatch.setenv("CRAG_MODEL", "environment")
     found = Environment()
     assert (found.model, found.evaluator, found.search) == ("environment", "reader", "wikipedia")
-    assert (found.index, found.config) == ("kept", tmp_path / "crag.toml")
+    assert found.index == "kept"
 
 
 def test_the_home_folder_is_known_where_no_shell_names_it(
@@ -91,17 +91,6 @@ def test_a_value_that_is_not_allowed_is_refused_with_what_is(
     assert allowed in str(caught.value)
 
 
-@pytest.mark.parametrize("where", ["environment", ".env"])
-def test_another_file_is_named(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    write('model = "wrong"')
-    write('model = "right"', "conf/office.toml")
-    if where == ".env":
-        write("CRAG_CONFIG=conf/office.toml", ".env")
-    else:
-        monkeypatch.setenv("CRAG_CONFIG", "conf/office.toml")
-    assert Environment().model == "right"
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -122,11 +111,7 @@ def test_what_it_may_not_hold(text: str, words: str) -> None:
     assert "hush" not in str(caught.value)
 
 
-def test_files_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_cannot_be_read_are_named() -> None:
     Path(".env").write_bytes(b"CRAG_INDEX=caf\xe9\n")
     with pytest.raises(DataError, match=r"^\.env: save it as UTF-8"):
-        Environment()
-    Path(".env").unlink()
-    monkeypatch.setenv("CRAG_CONFIG", "nowhere.toml")
-    with pytest.raises(DataError, match=r"cannot be read\. CRAG_CONFIG names it"):
         Environment()

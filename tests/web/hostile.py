@@ -96,7 +96,7 @@ ONLY_AS_HITS = (
     "http://public.example:{port}/\r\nHost: 127.0.0.1",
     "http://public.example\x00.127.0.0.1:{port}/", "ht\ntp://127.0.0.1:{port}/", "", " ",
     "public.example", "//127.0.0.1:{port}/", "/etc/passwd", "http://",
-    "http://public.example/" + "a" * 5000, "http://public.example:{port}/\ud800",
+    "http://public.example:{port}/\ud800",
     "http://public\udfff.example:{port}/",
 )  # fmt: skip
 """Hostile as URLs of a hit only: no header can carry them, or they mean another thing in one."""

@@ -6,7 +6,6 @@ import pytest
 
 from crag.parts import Hit, WebSearcher
 from crag.web import SearxngSearcher, WikipediaSearcher
-from crag.web.searchers import retry_after
 from tests.loopback import serving
 from tests.web.engines import ENGINES, KEY, breaking_off, failing, search, searching
 
@@ -161,12 +160,3 @@ async def test_wikipedia_s_errors_come_with_the_status_of_a_success() -> None:
         server.body = {"error": {"code": "ratelimited", "info": "The words of the wiki"}}
         assert "The words of the wiki" in str(await failing(searcher))
         assert len(server.requests) == 3
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [("0", 0), (" 120 ", 120), (None, None), ("", None), ("-1", None), ("1.5", None),
-     ("soon", None), ("٣", None), ("Fri, 99 Jan 2026 00:00:00 GMT", None)],
-)  # fmt: skip
-def test_retry_after(header: str | None, seconds: float | None) -> None:
-    assert retry_after(header) == seconds

@@ -121,8 +121,6 @@ def _checks(place: "Environment") -> Iterator[Check]:
 
     written = place.model or (place.openai_api_key and DEFAULT_MODEL)
     reflects = place.reflection or ("prompted" if written else "embedded")
-    if place.config is not None:
-        yield "configuration", str(place.config), "CRAG_CONFIG", False, lambda: None
     encoder = place.embedding_model or ENCODER
     yield (
         "embeddings", encoder, "CRAG_EMBEDDING_MODEL", ":" in encoder,

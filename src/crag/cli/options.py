@@ -7,16 +7,6 @@ import typer
 from crag.graph_registry import OFFERED
 from crag.index.backends import STORES
 
-METHODS = {name.replace("_", "-"): entry.description for name, entry in OFFERED.items()}
-"""The graphs by the names of `--method`."""
-
-
-def _known_method(method: str) -> str:
-    if method not in METHODS:
-        raise typer.BadParameter(f"{method!r} is not one of {', '.join(METHODS)}")
-    return method
-
-
 IndexOption = Annotated[
     str | None,
     typer.Option(
@@ -28,9 +18,8 @@ IndexOption = Annotated[
 MethodOption = Annotated[
     str,
     typer.Option(
-        callback=_known_method,
         metavar="GRAPH",
-        help="\n\n".join(f"{method}: {described}" for method, described in METHODS.items()),
+        help="\n\n".join(f"{name}: {entry.description}" for name, entry in OFFERED.items()),
     ),
 ]
 SettingsOption = Annotated[

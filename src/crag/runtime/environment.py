@@ -32,8 +32,6 @@ from crag.torch_models import Dtype
 
 DEFAULT_INDEX = ".crag/index"
 _KEYS = "keys and passwords belong in the environment or in .env"
-FILE = "crag.toml"
-"""Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
 Home = Annotated[str, AfterValidator(expanduser)]
 """Perhaps a path below ``~``, which no shell expands in `.env`."""
 
@@ -46,8 +44,6 @@ class Environment(BaseSettings):
         populate_by_name=True, str_strip_whitespace=True,
     )  # fmt: skip
 
-    config: Path | None = None
-    """CRAG_CONFIG: a TOML file of these variables, without secrets; unset, `crag.toml` here."""
     index: Home = DEFAULT_INDEX
     """CRAG_INDEX: folder of the index, or the address of another store (`crag index --help`)."""
     evaluator: Home = "default"
@@ -117,7 +113,7 @@ class Environment(BaseSettings):
 
     def shared(self) -> dict[str, Any]:
         """Return what makes this environment again in another process on Ray: all but secrets."""
-        return self.model_dump(mode="json", exclude={"config", *_secrets()})
+        return self.model_dump(mode="json", exclude=set(_secrets()))
 
     @classmethod
     def settings_customise_sources(
@@ -129,12 +125,7 @@ class Environment(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the base class passes it
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return what is read, the strongest first."""
-        before = (init_settings(), env_settings(), dotenv_settings())
-        named = next((values["config"] for values in before if values.get("config")), None)
-        path = Path(named or FILE).expanduser().resolve()
-        if named is not None and not path.is_file():
-            raise DataError(path, "it cannot be read. CRAG_CONFIG names it")
-        return init_settings, env_settings, dotenv_settings, _File(settings_cls, path)
+        return init_settings, env_settings, dotenv_settings, _File(settings_cls, "crag.toml")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -160,14 +151,14 @@ class _File(TomlConfigSettingsSource):
             given = super()._read_file(file_path)
         except (OSError, ValueError) as error:
             raise DataError(file_path, f"it is no TOML: {error}") from error
-        known = Environment.model_fields.keys() - {"config", *_secrets()}
+        known = Environment.model_fields.keys() - set(_secrets())
         for name, value in given.items():
             if redact(str(value)) != str(value):
                 raise DataError(file_path, f"{name} holds a secret: {_KEYS}")
             if name not in known:
                 near = did_you_mean(name, sorted(known))
                 raise DataError(file_path, f"unknown key {name!r}; {near}. {_KEYS.capitalize()}")
-        return {**given, "config": file_path}
+        return given
 
 
 def _secrets() -> list[str]:

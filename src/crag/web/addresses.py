@@ -10,8 +10,6 @@ import httpx
 
 from crag.errors import PageError
 
-LONGEST_URL = 4096
-"""Characters of a URL."""
 _PORTS = range(1, 65_536)
 _NAT64 = ip_network("64:ff9b::/96")
 _IPV6_UNICAST = ip_network("2000::/3")
@@ -35,8 +33,6 @@ def target_of(url: str, source: httpx.URL | None = None) -> httpx.URL:
         PageError: `refused`, with the reason in `message`.
     """
     try:
-        if len(url) > LONGEST_URL:
-            raise refused(url[:100], f"it is longer than {LONGEST_URL} characters")
         target = source.join(url) if source else httpx.URL(url.strip(" "))
     except (httpx.InvalidURL, ValueError) as error:  # Half a surrogate pair is a ValueError.
         raise refused(url, "it cannot be read as a URL") from error

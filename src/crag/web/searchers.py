@@ -4,8 +4,6 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 import httpx
@@ -105,7 +103,8 @@ class ServiceSearcher(ABC):
             return _Passing(self.error("no answer in time: try again later", "timeout"))
         if response is None:
             return self.error(f"{self._shown} cannot be reached ({name}): check the address")
-        status, wait = response.status_code, retry_after(response.headers.get("Retry-After"))
+        status, asked = response.status_code, response.headers.get("Retry-After", "")
+        wait = float(asked) if asked.isdecimal() else None
         later = "" if wait is None else f" (the service asks to wait {wait:.0f} s)"
         if status == _TOO_MANY:
             message = f"too many requests, or the quota is used up: try again later{later}"
@@ -204,19 +203,6 @@ class WikipediaSearcher(ServiceSearcher):
         pages = reply["query"]["pages"] if reply.get("query") else []
         ranked = sorted(pages, key=lambda page: page["index"])
         return [_hit(page, "title", "fullurl", "extract") for page in ranked]
-
-
-def retry_after(header: str | None) -> float | None:
-    """Return the seconds that a Retry-After header asks for: a number or a date (RFC 9110)."""
-    value = (header or "").strip()
-    if value.isascii() and value.isdecimal():
-        return float(value)
-    try:
-        date = parsedate_to_datetime(value)
-        until = date if date.tzinfo else date.replace(tzinfo=UTC)
-        return max(0.0, (until - datetime.now(UTC)).total_seconds())
-    except (ValueError, OverflowError):
-        return None
 
 
 def _raise_for_status(reply: Any, **_: Any) -> None:
