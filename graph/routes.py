@@ -79,6 +79,5 @@ def by_action(state: State) -> list[Condition]:
 
 
 def by_confirmation(state: State) -> Confirmation:  # noqa: ARG001 - a router's form
-    """Ask a human before the search, if the settings say so and there will be one."""
-    settings = current_settings()
-    return "confirm_web" if settings.confirm_web and settings.max_searches else "otherwise"
+    """Ask a human before the search, if the settings say so."""
+    return "confirm_web" if current_settings().confirm_web else "otherwise"

@@ -56,7 +56,7 @@ def build_web(
     searches, longest = parts.searcher is not None, longest_query(parts.searcher)
     rewrite = Rewrite(parts.model, parts.prompts, searches=searches, longest=longest)
     graph.add_node("rewrite", as_node(rewrite))
-    graph.add_node("search", as_node(Search(parts.searcher, parts.searcher_hint)))
+    graph.add_node("search", as_node(Search(parts.searcher)))
     graph.add_node("read_pages", as_node(ReadPages(parts.reader)))
     graph.add_node("select", as_node(Select(parts.evaluator)))
     graph.add_edge(START, "rewrite")

@@ -54,7 +54,7 @@ class Rewrite:
     def _plan(self, question: str, settings: Settings) -> tuple[str, list[AnyMessage]]:
         """Return the query where no model is to write it, and else what a model is asked."""
         profile = settings.profile
-        if not (settings.variant.rewrite and self.searches and settings.max_searches):
+        if not (settings.variant.rewrite and self.searches):
             return cut(" ".join(question.split()), self.longest), []
         if profile.query is not None:
             return cut(profile.query(question), self.longest), []

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from crag.errors import SearchError
 from crag.events import Event, EventKind, event
-from crag.parts import Hit, Parts, WebSearcher
+from crag.parts import SEARCHER_HINT, Hit, WebSearcher
 from crag.runtime.attempt import Attempt
 from crag.runtime.waiting import within
 from crag.settings import Settings
@@ -36,14 +36,11 @@ class Search:
     """
 
     searcher: WebSearcher | None
-    hint: str = Parts.searcher_hint
 
     def run(self, state: State, settings: Settings) -> SearchUpdate:
         """Write the hits, in the order in which they are read."""
         if self.searcher is None:
-            return _nothing("search_unavailable", f"no web search is configured: {self.hint}")
-        if not settings.max_searches:
-            return _nothing("search_unavailable", "max_searches is 0")
+            return _nothing("search_unavailable", f"no web search is configured: {SEARCHER_HINT}")
         hits, pages = list[Hit](), list[WebPage]()
         query, limit = state["query"], _asked_for(settings)
         start = time.monotonic()

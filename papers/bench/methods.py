@@ -120,7 +120,7 @@ def build_binary_llm(parts: Parts) -> Graph:
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
     graph.add_node("grade", as_node(GradeOneByOne(parts.model, parts.prompts)))
     graph.add_node("rewrite", as_node(Rewrite(parts.model, parts.prompts, longest=longest)))
-    graph.add_node("search", as_node(Search(parts.searcher, parts.searcher_hint)))
+    graph.add_node("search", as_node(Search(parts.searcher)))
     graph.add_node("snippets", as_node(Snippets()))
     graph.add_node("generate", _generate(parts))
     graph.add_edge("retrieve", "grade")

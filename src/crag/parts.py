@@ -74,6 +74,10 @@ class Hit(NamedTuple):
     """Text of the whole page where the service returned it; such a page is not fetched."""
 
 
+SEARCHER_HINT = "set TAVILY_API_KEY or SEARXNG_URL, or CRAG_SEARCH=wikipedia"
+"""How to get a searcher from the environment."""
+
+
 @runtime_checkable
 class WebSearcher(Protocol):
     """Search the web; raises `crag.errors.SearchError` when it cannot."""
@@ -298,8 +302,6 @@ class Parts:
     """Finds the strip that supports a sentence of a written answer; without it, words decide."""
     searcher: WebSearcher | None = None
     """The second source of knowledge; without it the branch records an event and goes on."""
-    searcher_hint: str = "give Parts(searcher=…)"
-    """How to get a searcher, for the event of a run that has none."""
     reader: PageReader | None = None
     """Reads the pages that a search found; without it their snippets are used."""
     reflection: ReflectionBackend | None = None

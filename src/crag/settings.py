@@ -76,8 +76,6 @@ class WebSettings(_Group):
     confirm_web: bool = False
     """Ask a human before each web search to approve it, edit the query, or refuse. Needs a
     checkpointer."""
-    max_searches: int = Field(default=8, ge=0, le=8)
-    """Most web searches for one question. 0: none."""
     max_pages: int = Field(default=5, ge=0, le=50)
     """Most pages to read for one question. 0: use the snippets of the search."""
     max_web_seconds: float = Field(default=20.0, gt=0, le=600)

@@ -47,7 +47,6 @@ def test_switched_off_or_nothing_to_search_costs_nothing() -> None:
     off = Rewrite(model).run(STATE, PaperSettings(rewrite=False))
     assert off == {"query": STATE["question"], "events": [], "usage": {}}
     assert Rewrite(model, searches=False).run(STATE, Settings()) == off
-    assert Rewrite(model).run(STATE, Settings(max_searches=0)) == off
     assert model.prompts == []
 
 

@@ -69,19 +69,18 @@ def test_a_hit_without_an_address_cannot_be_cited() -> None:
 
 
 @pytest.mark.parametrize(
-    ("searcher", "settings", "kind"),
+    ("searcher", "kind"),
     [
-        (None, {}, "search_unavailable"),
-        (FakeSearcher([]), {}, "search_empty"),
-        (FakeSearcher([Hit("a", "", "b")]), {}, "search_empty"),
-        (FakeSearcher([SPAM]), {"max_searches": 0}, "search_unavailable"),
-        (FakeSearcher(error=TimeoutError("20 s")), {}, "search_failed"),
-        (FakeSearcher(error=SearchError("Tavily", "quota", "used up")), {}, "search_failed"),
-        (FakeSearcher(error=SearchError("Tavily", "key", "not valid")), {}, "search_unavailable"),
+        (None, "search_unavailable"),
+        (FakeSearcher([]), "search_empty"),
+        (FakeSearcher([Hit("a", "", "b")]), "search_empty"),
+        (FakeSearcher(error=TimeoutError("20 s")), "search_failed"),
+        (FakeSearcher(error=SearchError("Tavily", "quota", "used up")), "search_failed"),
+        (FakeSearcher(error=SearchError("Tavily", "key", "not valid")), "search_unavailable"),
     ],
 )
-def test_a_search_without_result_is_an_event(searcher: Any, settings: Any, kind: str) -> None:
-    update = Search(searcher).run(STATE, Settings(**settings))
+def test_a_search_without_result_is_an_event(searcher: Any, kind: str) -> None:
+    update = Search(searcher).run(STATE, Settings())
     assert update["pages"] == []
     assert [entry["kind"] for entry in update["events"]] == [kind]
     assert update["events"][0]["fallback"] == "continue without web knowledge"

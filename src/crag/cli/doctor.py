@@ -93,7 +93,7 @@ def _checks(place: "Environment") -> Iterator[Check]:
     from crag.generation.chat import DEFAULT_MODEL
     from crag.index import DocumentIndex
     from crag.models.encoder import DEFAULT_MODEL as ENCODER
-    from crag.parts import Prefix
+    from crag.parts import SEARCHER_HINT, Prefix
 
     def index() -> None:
         DocumentIndex(place.index, choose_encoder(place)).open().search(_QUESTION, 1)
@@ -112,7 +112,7 @@ def _checks(place: "Environment") -> Iterator[Check]:
 
     def search() -> None:
         if (searcher := parts.choose_searcher(place)) is None:
-            raise _NotChosenError(f"{parts.SEARCHER_HINT}, for a second source")
+            raise _NotChosenError(f"{SEARCHER_HINT}, for a second source")
         searcher.search(_QUESTION, 1)
 
     def reflection() -> None:

@@ -32,9 +32,6 @@ from crag.parts import (
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.environment import Environment
 
-SEARCHER_HINT = "set TAVILY_API_KEY or SEARXNG_URL, or CRAG_SEARCH=wikipedia"
-"""How to get a searcher from the environment."""
-
 
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
     """Return all parts; the index opens on first use, or now if it must exist."""
@@ -51,7 +48,6 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
         quoter=quoter,
         attributor=choose_attributor(evaluator, model),
         searcher=searcher,
-        searcher_hint=SEARCHER_HINT,
         reader=choose_reader(environment) if searcher else None,
         reflection=choose_reflection(environment, evaluator, quoter, model, prompts),
         prompts=prompts,
