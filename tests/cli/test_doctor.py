@@ -92,7 +92,7 @@ def test_servers_are_asked_and_blamed_where_they_refuse(
         }
         told = examined(monkeypatch, **variables)
         assert states(told)["answers"] == states(told)["web search"] == "ready"
-        assert (len(server.requests), len(search.requests)) == (2, 1)
+        assert (len(server.requests), len(search.requests)) == (3, 1)
         assert told["reflection"].state == "missing"  # The model replies with no JSON.
         server.statuses = search.statuses = [401] * 9
         told = examined(monkeypatch, CRAG_EMBEDDING_MODEL="openai:tiny")

@@ -29,8 +29,6 @@ class Validated(NamedTuple):
     """An answer whose every citation refers to a strip."""
 
     answer: str
-    citations: list[Citation]
-    """Those the answer refers to, by number."""
     removed: list[int]
     """Numbers that referred to nothing, in the order of the text."""
     links: list[str]
@@ -44,25 +42,22 @@ def validate(answer: str, available: Sequence[Citation]) -> Validated:
     as `without_links` says. What is left when a citation goes could be a link, so the answer is
     looked at again.
     """
-    known = {citation["number"]: citation for citation in available}
-    used: set[int] = set()
+    known = {citation["number"] for citation in available}
     removed: list[int] = []
 
     def valid(numbers: Sequence[int]) -> list[int]:
-        used.update(number for number in numbers if number in known)
         removed.extend(number for number in numbers if number not in known)
         return [number for number in numbers if number in known]
 
     answer = _in_prose(answer, lambda prose: in_our_format(prose, known))
     answer, links = without_links(answer, available)
     for _ in range(_ROUNDS):
-        used.clear()
         cited = _in_prose(answer, lambda prose: with_numbers(prose, valid))
         if cited == answer:
             break
         answer, more = without_links(cited, available)
         links += more
-    return Validated(answer, [known[n] for n in sorted(used)], removed, links)
+    return Validated(answer, removed, links)
 
 
 def with_number(text: str, number: int | None) -> str:

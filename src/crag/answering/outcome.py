@@ -73,7 +73,7 @@ def from_reply(
         answer, links = without_links(reply.text, numbered(strips))
         return _update(answer, [], links_removed(_NODE, links), reply)
     available = numbered(strips)
-    checked, _, removed, links = validate(reply.text, available)
+    checked, removed, links = validate(reply.text, available)
     events = links_removed(_NODE, links)
     if reply.cut:
         detail = f"the model's reply ends before its end ({reply.cut}): {reply.text}"
