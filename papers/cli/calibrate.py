@@ -90,13 +90,13 @@ def write_thresholds(evaluator: str, calibration: "Calibration") -> str:
     That of the packaged reader is a card alone, in `WRITTEN`. Thresholds that the calibration does
     not have, which are those of quotations, stay as they are.
     """
-    from crag.evaluators import packaged_reader
+    from crag.evaluators import ReaderEvaluator
     from crag.models.model_card import CARD, ModelCard, read_card
     from crag.papers.files import write_card
 
     is_packaged = evaluator in _PACKAGED
     folder = WRITTEN if is_packaged else Path(evaluator)
-    card: ModelCard | None = packaged_reader().card if is_packaged else read_card(folder)
+    card: ModelCard | None = ReaderEvaluator.packaged().card if is_packaged else read_card(folder)
     assert card is not None  # noqa: S101 - `_require_card` has looked
     if known := card.calibration:
         kept = {

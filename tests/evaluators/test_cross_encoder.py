@@ -57,8 +57,6 @@ def test_a_card_says_thresholds_and_length(folder: Path, tmp_path: Path) -> None
     copy = shutil.copytree(folder, tmp_path / "copy")
     write_card(copy, CARD.model_copy(update={"calibration": FITTED}))
     assert load_evaluator(str(copy)).thresholds == {"upper": 0.4, "lower": -0.7}
-    given = CrossEncoderEvaluator(copy, thresholds={"upper": 0.9, "lower": 0.1})
-    assert given.thresholds == {"upper": 0.9, "lower": 0.1}
     (copy / "card.json").unlink()
     found = load_evaluator(str(copy)).score(QUESTION, [long])
     assert found == pytest.approx(plain(copy, QUESTION, [long], length=128), abs=1e-5)
@@ -70,5 +68,5 @@ def test_a_model_with_other_outputs_is_refused_before_it_loads(tmp_path: Path) -
 
 
 def test_a_model_without_a_head_is_refused_on_first_use(tmp_path: Path) -> None:
-    with pytest.raises(EvaluatorError, match="it lacks weights"):
+    with pytest.raises(EvaluatorError, match=r"it lacks \d weights"):
         load_evaluator(str(tiny_bert(tmp_path))).score("?", ["a text"])

@@ -1,4 +1,4 @@
-"""The rerank API, as services of four makers and text-embeddings-inference speak it."""
+"""The rerank API, as services of four makers speak it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,10 +22,6 @@ def cohere(sent: dict[str, Any]) -> dict[str, Any]:
     return {"id": "1", "results": sorted(scored, key=lambda one: -one["relevance_score"])}
 
 
-def tei(sent: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"index": n, "score": SCORES[text]} for n, text in enumerate(sent["texts"])][::-1]
-
-
 @pytest.fixture
 def server() -> Iterator[Loopback]:
     with serving(cohere) as running:
@@ -45,14 +41,6 @@ def test_scores_come_back_in_the_order_of_the_texts(server: Loopback) -> None:
     assert sent["documents"] == ["near", "right", "far"]
     assert evaluator.score("Where?", ["", "\n"]) == [-1.0, -1.0]
     assert len(server.requests) == 1
-
-
-def test_text_embeddings_inference_has_names_of_its_own(server: Loopback) -> None:
-    server.body = tei
-    evaluator = RerankEvaluator(f"{server.url}/rerank?form=tei")
-    assert evaluator.score("Where?", ["near", "far"] * 20) == [0.5, -0.8] * 20
-    assert [len(sent["texts"]) for sent in server.requests] == [32, 8]
-    assert not {"documents", "model", "form"} & server.requests[0].keys()
 
 
 def test_logits_are_read_only_where_the_address_says_so(server: Loopback) -> None:
@@ -93,8 +81,6 @@ def test_a_reply_that_does_not_score_every_text_is_refused(server: Loopback, bod
         ("http://user:secret@h/rerank", "http://h/rerank: write its address as"),
         ("http:///rerank", "write its address as"),
         ("http://h:port/rerank", "Invalid port"),
-        ("http://h/rerank?form=xml", "form is cohere or tei"),
-        ("http://h/rerank?scores=percent", "probabilities or logits"),
     ],
 )
 def test_what_is_no_address_is_refused(url: str, said: str) -> None:

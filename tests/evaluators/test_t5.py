@@ -150,7 +150,7 @@ def cut(name: str, to: int, *without: str) -> Callable[[Path], None]:
         (cut(PICKLE, 30_000, SAFETENSORS), "cannot be loaded. Copy it again"),
         (cut("tokenizer.json", 100), "cannot be loaded. Copy it again"),
         (cut("config.json", 9999, "tokenizer.json", "spiece.model"), "tokenizer"),
-        (headless, "it lacks weights, such as classification_head"),
+        (headless, "it lacks 4 weights, such as classification_head"),
         (pickled(pickle.dumps({"shared.weight": Code()}, protocol=2)), "cannot be loaded"),
     ],
 )

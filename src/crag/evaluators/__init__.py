@@ -3,12 +3,12 @@
 from crag.evaluators.attribution import ReaderAttributor
 from crag.evaluators.chat import ChatEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
-from crag.evaluators.loading import NAMES, load_evaluator
-from crag.evaluators.reader import ReaderEvaluator, packaged_reader
+from crag.evaluators.loading import load_evaluator
+from crag.evaluators.reader import ReaderEvaluator
 from crag.evaluators.rerank import RerankEvaluator
 from crag.evaluators.t5 import T5Evaluator
 
 __all__ = [
-    "NAMES", "ChatEvaluator", "CrossEncoderEvaluator", "ReaderAttributor",
-    "ReaderEvaluator", "RerankEvaluator", "T5Evaluator", "load_evaluator", "packaged_reader",
+    "ChatEvaluator", "CrossEncoderEvaluator", "ReaderAttributor",
+    "ReaderEvaluator", "RerankEvaluator", "T5Evaluator", "load_evaluator",
 ]  # fmt: skip

@@ -44,14 +44,9 @@ class ChatEvaluator:
     part of a run's count of LLM calls.
     """
 
-    def __init__(
-        self,
-        model: ChatModel,
-        *,
-        thresholds: Thresholds | None = None,
-        prompts: Prompts = PACKAGED,
-    ) -> None:
-        self.thresholds = thresholds or Thresholds(upper=0.4, lower=-0.4)
+    thresholds = Thresholds(upper=0.4, lower=-0.4)
+
+    def __init__(self, model: ChatModel, *, prompts: Prompts = PACKAGED) -> None:
         self._asker, self._prompts = FormAsker(model), prompts
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:

@@ -12,9 +12,8 @@ from crag.errors import EvaluatorError
 from crag.evaluators.texts import scored
 from crag.extras import require
 from crag.models.model_card import read_card
-from crag.plain import first_line
 from crag.state import Thresholds
-from crag.torch_models import find_device, quietly
+from crag.torch_models import find_device, load_pretrained
 
 UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
 """Thresholds for a card without any: probabilities of three quarters and of one quarter."""
@@ -42,19 +41,17 @@ class CrossEncoderEvaluator:
     """
 
     usual = UNCALIBRATED
-    """The thresholds, unless they are given or on the card."""
+    """The thresholds, unless they are on the card."""
     takes_pickles = False
     """Whether the weights may be a .bin file with nothing but tensors."""
 
-    def __init__(
-        self, folder: str | Path, *, device: str | None = None, thresholds: Thresholds | None = None
-    ) -> None:
+    def __init__(self, folder: str | Path, *, device: str | None = None) -> None:
         require("torch", f"the evaluator {folder}", "torch", "transformers")
         self.folder = Path(folder).expanduser().resolve()
         config = self._read_config()
         self.card = read_card(self.folder)
         calibration = self.card.calibration if self.card else None
-        self.thresholds = thresholds or (calibration.thresholds if calibration else self.usual)
+        self.thresholds = calibration.thresholds if calibration else self.usual
         positions = int(config.get("max_position_embeddings") or _LONGEST)
         self.max_length = self.card.max_length if self.card else min(positions, _LONGEST)
         self._device = device
@@ -105,29 +102,14 @@ class CrossEncoderEvaluator:
 
     def _load(self) -> tuple[Any, Any]:
         """Return tokenizer and model, every weight from the folder."""
-        from pickle import UnpicklingError
-
-        from safetensors import SafetensorError
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
         device = find_device(self._device, self._refusal)
-        try:
-            with quietly():
-                tokenizer: Any = AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
-                model, report = AutoModelForSequenceClassification.from_pretrained(
-                    self.folder, local_files_only=True, dtype="float32", output_loading_info=True,
-                    weights_only=True, use_safetensors=None if self.takes_pickles else True,
-                )  # fmt: skip
-        except (OSError, ValueError, TypeError, KeyError, RuntimeError, EOFError, UnpicklingError,
-                SafetensorError) as error:  # fmt: skip
-            problem = "it cannot be loaded. Copy it again, whole, with its tokenizer"
-            raise self._refusal(f"{problem} ({first_line(error)})") from error
+        tokenizer, model = load_pretrained(
+            "AutoModelForSequenceClassification", self.folder, self._refusal, dtype="float32",
+            use_safetensors=None if self.takes_pickles else True,
+        )  # fmt: skip
         if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
             # Without a vocabulary, transformers builds a tokenizer that maps every word to unknown.
             raise self._refusal("there is no tokenizer. Copy it there, whole")
-        if lacking := report["missing_keys"]:
-            problem = f"it lacks weights, such as {min(lacking)}, so scores would be random"
-            raise self._refusal(f"{problem}. Take one that was trained as an evaluator, whole")
         return tokenizer, model.to(device).eval()
 
     def _refusal(self, problem: str) -> EvaluatorError:

@@ -7,14 +7,13 @@ from pathlib import Path
 from crag.errors import EvaluatorError, did_you_mean
 from crag.evaluators.chat import ChatEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
-from crag.evaluators.reader import ReaderEvaluator, packaged_reader
+from crag.evaluators.reader import ReaderEvaluator
 from crag.evaluators.rerank import RerankEvaluator
 from crag.evaluators.t5 import T5Evaluator
 from crag.extras import is_attribute, part_named
 from crag.models.model import MODEL
 from crag.models.model_card import CARD, read_card
 from crag.parts import ChatModel, Evaluator
-from crag.plain import first_line
 from crag.prompts import PACKAGED, Prompts
 
 NAMES = ("default", "reader", "chat")
@@ -31,9 +30,9 @@ def load_evaluator(
 
     `default` is `reader`, which ships with this package: it grades a passage and marks evidence and
     answer in the same pass. `chat` has `model` grade the texts, with `prompts`. A name
-    ``module:attribute`` is that of your own evaluator, or of what makes it. A folder, or an id on
-    the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, any
-    cross-encoder with one output, or thresholds of the packaged reader that `crag calibrate` wrote.
+    ``module:attribute`` is that of your own evaluator, or of what makes it. A folder holds what
+    `crag train` wrote, a T5 in the official format, any cross-encoder with one output, or
+    thresholds of the packaged reader that `crag calibrate` wrote.
     An address, ``https://HOST/v1/rerank?model=…``, is that of a rerank API, which may ask for a
     `token`.
 
@@ -42,7 +41,7 @@ def load_evaluator(
             holds no evaluator, such as a model of three outputs.
     """
     if name in {"default", "reader"}:
-        return packaged_reader()
+        return ReaderEvaluator.packaged()
     if name == "chat":
         if model is None:
             message = "the evaluator 'chat' asks a chat model: set OPENAI_API_KEY or CRAG_MODEL"
@@ -52,30 +51,11 @@ def load_evaluator(
         return RerankEvaluator(name, token=token)
     if is_attribute(name):
         return part_named(name, "CRAG_EVALUATOR", Evaluator)  # type: ignore[type-abstract]
-    if "/" not in name and not Path(name).is_dir():
+    if not (folder := Path(name).expanduser()).is_dir():
         others = "or give module:attribute, a folder, or the address of a rerank API"
         near = did_you_mean(name, NAMES)
-        raise EvaluatorError(f"no evaluator is called {name!r} ({near}), {others}")
-    return _stored(_located(name))
-
-
-def _located(name: str) -> Path:
-    """Return the folder `name`, or the downloaded folder of the hub's model of that name."""
-    path = Path(name).expanduser()
-    if path.is_dir():
-        return path
-    if name.count("/") != 1 or name.startswith(("/", ".", "~")):
-        raise EvaluatorError(f"evaluator {name}: there is no such folder")
-    from huggingface_hub import snapshot_download
-
-    try:
-        path = Path(snapshot_download(name, allow_patterns=["*.json", "*.model", "*.safetensors"]))
-        if not any(path.glob("*.safetensors")):
-            snapshot_download(name, allow_patterns="pytorch_model*.bin")
-    except (OSError, ValueError) as error:
-        problem = "there is neither such a folder nor, or not within reach, such a model on the hub"
-        raise EvaluatorError(f"evaluator {name}: {problem} ({first_line(error)})") from error
-    return path
+        raise EvaluatorError(f"there is no evaluator or folder {name!r} ({near}), {others}")
+    return _stored(folder)
 
 
 def _stored(folder: Path) -> Evaluator:
@@ -83,7 +63,11 @@ def _stored(folder: Path) -> Evaluator:
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     card = read_card(folder)
     if card and names == {CARD}:
-        return packaged_reader().recalibrated(card)
+        packaged = ReaderEvaluator.packaged()
+        if packaged.card.files != card.files:
+            problem = "its thresholds were fitted to another reader than the packaged one"
+            raise EvaluatorError(f"{folder}: {problem}: run crag calibrate --write again")
+        return ReaderEvaluator(packaged.model, card)
     if MODEL in names:
         return ReaderEvaluator.stored(folder)
     with suppress(OSError, ValueError, AttributeError):

@@ -15,8 +15,6 @@ from crag.models.reading_model import OVERLAP, PACKAGED, SHORTEST_INPUT, ReaderM
 from crag.parts import Passage
 from crag.reading import Reading, Span, compressed
 
-_NO_THRESHOLDS = {"calibration": None}
-
 
 class ReaderEvaluator:
     """Read each passage once: grade, evidence for any part of it, and the best answer span.
@@ -29,21 +27,19 @@ class ReaderEvaluator:
     """
 
     def __init__(self, model: ReaderModel, card: ModelCard) -> None:
-        self.card = card
-        self.model = model
-        calibration = card.calibration
-        self.thresholds = calibration.thresholds if calibration else UNCALIBRATED
+        self.model, self.card, fitted = model, card, card.calibration
+        self.thresholds = fitted.thresholds if fitted else UNCALIBRATED
         """The thresholds on the card; 0.5 and -0.5 as long as it has none."""
-        quote = calibration.quote if calibration else None
+        quote, closest = (fitted.quote, fitted.closest) if fitted else (None, None)
         self.quote_threshold = self.thresholds["upper"] if quote is None else quote
         """The quoting threshold on the card; the upper threshold as long as it has none."""
-        closest = calibration.closest if calibration else None
         self.closest_threshold = LOWEST if closest is None else closest
         """The score from which on a passage is shown as one of the closest; -1 without a card's."""
 
     @classmethod
-    def packaged(cls) -> Self:
-        """Return the reader that ships with this package; its weights load on first use."""
+    @cache
+    def packaged(cls) -> "ReaderEvaluator":
+        """Return the reader that ships with this package, the same for all: 24 MB of weights."""
         return cls.stored(files("crag.models").joinpath(PACKAGED))
 
     @classmethod
@@ -54,25 +50,11 @@ class ReaderEvaluator:
             EvaluatorError: the folder has no card, or that of another kind.
         """
         card = read_card(folder)
-        if card is None:
-            raise EvaluatorError(f"{folder} has no {CARD}, so nothing says what it holds")
-        if card.kind != "reader" or card.max_length < SHORTEST_INPUT:
-            held = f"{folder} holds a {card.kind} for {card.max_length} tokens"
-            raise EvaluatorError(f"{held}; a reader is a 'reader' for at least {SHORTEST_INPUT}")
+        if card is None or card.kind != "reader" or card.max_length < SHORTEST_INPUT:
+            held = f"a {card.kind} for {card.max_length} tokens" if card else f"no {CARD}"
+            wanted = f"a reader has a {CARD} that says so, for at least {SHORTEST_INPUT}"
+            raise EvaluatorError(f"{folder} holds {held}; {wanted}")
         return cls(ReaderModel(folder, card.max_length, card.files), card)
-
-    def recalibrated(self, card: ModelCard) -> Self:
-        """Return the same reader, weights shared, with the thresholds of `card`.
-
-        Raises:
-            EvaluatorError: it is the card of another reader, whose scores are others.
-        """
-        if self.card.model_copy(update=_NO_THRESHOLDS) != card.model_copy(update=_NO_THRESHOLDS):
-            raise EvaluatorError(
-                "these thresholds were fitted to another reader than the packaged one, and say "
-                "nothing of its scores: run crag calibrate --write again"
-            )
-        return type(self)(self.model, card)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score in [-1, 1] for each text; ``title // text`` is read by `split_title`."""
@@ -103,12 +85,6 @@ class ReaderEvaluator:
         return Reading(score=score, evidence=_evidence(passage.text, views), span=span)
 
 
-@cache
-def packaged_reader() -> ReaderEvaluator:
-    """Return the packaged reader, the same for all graphs of a process: 24 MB of weights."""
-    return ReaderEvaluator.packaged()
-
-
 def _overlap(earlier: View, later: View) -> bool:
     return later.window.first < earlier.window.first + len(earlier.window.offsets)
 
@@ -116,29 +92,29 @@ def _overlap(earlier: View, later: View) -> bool:
 def _evidence(text: str, views: Sequence[View]) -> str:
     """Return the evidence of each word of a text, equal neighbours joined.
 
-    Where two windows overlap, that one counts in which a token stands further from the edge.
+    Where two windows overlap, that one counts in which a token stands further from the edge. What
+    lies in none, since its windows were not read, has no evidence.
     """
     ends: list[int] = []
     odds: list[float] = []
-    for number, view in enumerate(views):
-        follows = number > 0 and _overlap(views[number - 1], view)
-        precedes = number + 1 < len(views) and _overlap(view, views[number + 1])
-        begin = OVERLAP // 2 if follows else 0
-        until = len(view.evidence) - (OVERLAP // 2 if precedes else 0)
-        start = view.window.offsets[begin][0] if view.window.offsets else 0
-        is_unread = not follows and start > (ends[-1] if ends else 0)
-        if is_unread:
-            ends.append(start)
-            odds.append(-math.inf)
-        for (start, end), value in zip(
-            view.window.offsets[begin:until], view.evidence[begin:until].tolist(), strict=True
-        ):
-            if ends and not is_unread and not text[ends[-1] : start]:  # Pieces of one word.
-                ends[-1], odds[-1] = end, max(odds[-1], value)
-            else:
-                ends.append(end)
-                odds.append(value)
-            is_unread = False
+    following = -1
+    for place, view in enumerate(views):
+        follows = place > 0 and _overlap(views[place - 1], view)
+        precedes = place + 1 < len(views) and _overlap(view, views[place + 1])
+        values, offsets = view.evidence.tolist(), view.window.offsets
+        until = len(offsets) - (OVERLAP // 2 if precedes else 0)
+        for token in range(OVERLAP // 2 if follows else 0, until):
+            start, end = offsets[token]
+            is_next, before = view.window.first + token == following, ends[-1] if ends else 0
+            following = view.window.first + token + 1
+            if ends and start <= before:  # Pieces of one word.
+                ends[-1], odds[-1] = end, max(odds[-1], values[token])
+                continue
+            if not is_next and start > before:
+                ends.append(start)
+                odds.append(-math.inf)
+            ends.append(end)
+            odds.append(values[token])
     if not ends:
         return "0:0"
     if ends[-1] < len(text.rstrip()):

@@ -1,33 +1,29 @@
-"""An evaluator behind HTTP: the rerank API that Cohere, Jina, vLLM, Infinity and TEI offer.
+"""An evaluator behind HTTP: the rerank API that Cohere, Jina, vLLM, Infinity and others offer.
 
 The address is the user's own configuration, so it may be of this machine or of a private network.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import httpx
 
 from crag.errors import EvaluatorError
 from crag.evaluators.cross_encoder import UNCALIBRATED
 from crag.evaluators.texts import scored
-from crag.state import Thresholds
 
 SECONDS = 30.0
 """The longest time that one request may take."""
-_OPTIONS = {"model": "", "form": "cohere", "scores": "probabilities"}
-_MOST = {"cohere": 1000, "tei": 32}
-"""Texts in one request, by the form of the API; more make more requests."""
+_MOST = 1000
+"""Texts in one request; more make more requests."""
 
 
 class RerankEvaluator:
     """Ask the rerank API at `url`, such as ``http://localhost:8000/v1/rerank?model=NAME``.
 
-    The address may say three things, which are not sent with it: ``model``, the name that the
-    service knows it by; ``form=tei`` for Hugging Face's text-embeddings-inference, whose fields
-    have names of their own; and ``scores=logits`` where scores are the raw outputs of the model and
-    no probabilities. A score is 2p - 1 for a probability p. No service says its thresholds: 0.5 and
+    The address may say two things, which are not sent with it: ``model``, the name that the service
+    knows it by, and ``scores=logits`` where scores are the raw outputs of the model and no
+    probabilities. A score is 2p - 1 for a probability p. No service says its thresholds: 0.5 and
     -0.5 stand for three quarters and one quarter. Without a connection it tries twice more.
     Thread-safe.
 
@@ -35,43 +31,34 @@ class RerankEvaluator:
         EvaluatorError: the address is none; in `score`, the service cannot be used.
     """
 
-    def __init__(
-        self, url: str, *, token: str | None = None, thresholds: Thresholds | None = None
-    ) -> None:
-        self.thresholds = thresholds or UNCALIBRATED
+    thresholds = UNCALIBRATED
+
+    def __init__(self, url: str, *, token: str | None = None) -> None:
         try:
             address = httpx.URL(url)
         except httpx.InvalidURL as error:
             raise EvaluatorError(f"the evaluator's address is none: {error}") from error
-        options = _OPTIONS | dict(address.params)
-        self._model, self._form, scores = (options[name] for name in _OPTIONS)
+        self._model, scores = address.params.get("model"), address.params.get("scores")
         self._is_logit = scores == "logits"
-        for name in _OPTIONS:
-            address = address.copy_remove_param(name)
+        self._address = address.copy_remove_param("model").copy_remove_param("scores")
         self._name = f"the rerank service {address.copy_with(query=None, userinfo=b'')}"
-        if self._form not in _MOST or scores not in {"logits", "probabilities"}:
-            raise self._error("form is cohere or tei, and scores are probabilities or logits")
         if not address.host or address.userinfo or not address.path.strip("/"):
             form = "http://HOST:PORT/v1/rerank?model=NAME"
             raise self._error(f"write its address as {form}, and a token as CRAG_EVALUATOR_TOKEN")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._address = address
         transport = httpx.HTTPTransport(retries=2)
         self._client = httpx.Client(timeout=SECONDS, headers=headers, transport=transport)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score in [-1, 1] for each text; an empty one scores -1.0 and is not sent."""
-        return scored(texts, _MOST[self._form], lambda part: self._asked(question, part))
+        return scored(texts, _MOST, lambda part: self._asked(question, part))
 
     def _asked(self, question: str, texts: list[str]) -> list[float]:
+        body = {"query": question, "documents": texts, "top_n": len(texts)}
+        body |= {"model": self._model} if self._model else {}
         try:
-            if self._form == "tei":
-                body = {"query": question, "texts": texts, "raw_scores": self._is_logit}
-                found = {one["index"]: float(one["score"]) for one in self._sent(body)}
-            else:
-                body = {"query": question, "documents": texts, "top_n": len(texts)}
-                reply = self._sent(body | ({"model": self._model} if self._model else {}))
-                found = {one["index"]: float(one["relevance_score"]) for one in reply["results"]}
+            reply = self._client.post(self._address, json=body).raise_for_status().json()
+            found = {one["index"]: float(one["relevance_score"]) for one in reply["results"]}
             scores = [found[index] for index in range(len(texts))]
         except (KeyError, TypeError, ValueError) as error:
             problem = f"its reply does not score each of {len(texts)} texts ({error!r})"
@@ -86,9 +73,6 @@ class RerankEvaluator:
         if not all(0 <= score <= 1 for score in scores):  # Not a number fails here, too.
             raise self._error("its scores are no probabilities: add scores=logits to the address")
         return [2 * score - 1 for score in scores]
-
-    def _sent(self, body: dict[str, Any]) -> Any:
-        return self._client.post(self._address, json=body).raise_for_status().json()
 
     def _error(self, problem: str) -> EvaluatorError:
         return EvaluatorError(f"{self._name}: {problem}")

@@ -1,5 +1,6 @@
 """The paper's evaluator: T5 with one regression output (CRAG, Sec. 4.2)."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,23 +26,11 @@ class T5Evaluator(CrossEncoderEvaluator):
     takes_pickles = True
 
     def _inputs(self, tokenizer: Any, question: str, texts: Sequence[str]) -> Any:
-        import torch
-
-        ends = {tokenizer.eos_token_id, tokenizer.pad_token_id}
-        rows = [
-            [
-                *(tokenizer.unk_token_id if piece in ends else piece for piece in pieces),
-                tokenizer.eos_token_id,  # At the end and only there, as the head reads it.
-            ]
-            for pieces in tokenizer(
-                [joined(question, text) for text in texts],
-                add_special_tokens=False, truncation=True, max_length=self.max_length - 1,
-            ).input_ids
-        ]  # fmt: skip
-        width = max(map(len, rows))
-        padded = [row + [tokenizer.pad_token_id] * (width - len(row)) for row in rows]
-        mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
-        return {"input_ids": torch.tensor(padded), "attention_mask": torch.tensor(mask)}
+        ends = f"{re.escape(tokenizer.eos_token)}|{re.escape(tokenizer.pad_token)}"
+        pairs = [re.sub(ends, tokenizer.unk_token, joined(question, text)) for text in texts]
+        return tokenizer(
+            pairs, truncation=True, padding=True, max_length=self.max_length, return_tensors="pt"
+        )
 
     def _scores(self, logits: Any) -> list[float]:
         scores: list[float] = logits.tolist()

@@ -10,7 +10,6 @@ from crag.evaluators import (
     ReaderAttributor,
     ReaderEvaluator,
     load_evaluator,
-    packaged_reader,
 )
 from crag.extras import attribute_named, is_attribute
 from crag.factory.embeddings import choose_encoder
@@ -88,7 +87,7 @@ def choose_attributor(evaluator: Evaluator, model: ChatModel | None) -> Attribut
     None without a model, whose sentences it would be. The packaged one keeps its own thresholds,
     since those that `crag calibrate` fits to an index say nothing of single sentences.
     """
-    packaged = packaged_reader()
+    packaged = ReaderEvaluator.packaged()
     is_own = isinstance(evaluator, ReaderEvaluator) and evaluator.model is not packaged.model
     return ReaderAttributor(evaluator if is_own else packaged) if model else None  # type: ignore[arg-type]
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crag.errors import CragError
-from crag.evaluators import ReaderEvaluator, load_evaluator, packaged_reader
+from crag.evaluators import ReaderEvaluator, load_evaluator
 from crag.models.model_card import ModelCard, read_card
 from crag.papers.cli import app
 from crag.papers.cli.calibrate import write_thresholds
@@ -102,7 +102,7 @@ def test_thresholds_of_the_packaged_reader_are_an_evaluator_of_its_weights(
     report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs]).calibration
     written = write_thresholds("default", report)
     assert written == ".crag/evaluator/card.json"
-    evaluator, packaged = load_evaluator(".crag/evaluator"), packaged_reader()
+    evaluator, packaged = load_evaluator(".crag/evaluator"), ReaderEvaluator.packaged()
     assert isinstance(evaluator, ReaderEvaluator)
     assert evaluator.thresholds == report.thresholds != packaged.thresholds
     assert evaluator.quote_threshold == packaged.quote_threshold
