@@ -25,16 +25,6 @@ PASSAGES = [f"{name} was a {work} who {deed}." for name, work, deed in SUBJECTS]
 
 
 @pytest.fixture
-def questions() -> list[str]:
-    return list(QUESTIONS)
-
-
-@pytest.fixture
-def passages() -> list[str]:
-    return list(PASSAGES)
-
-
-@pytest.fixture
 def popqa_rows() -> list[dict[str, Any]]:
     return [
         {

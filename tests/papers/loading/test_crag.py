@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from crag.errors import DataError
 from crag.papers.loading import load_examples
 from crag.papers.loading.alignment import Alignment, align
+from tests.papers.conftest import PASSAGES, QUESTIONS
 
 Folder = Callable[..., Path]
 
@@ -19,52 +20,48 @@ def fitted(found: Alignment, lines: list[str]) -> list[str]:
     return ["" if place is None else lines[place] for place in found.places]
 
 
-def test_a_sound_folder_needs_no_repair(
-    crag_folder: Folder, questions: list[str], passages: list[str]
-) -> None:
+def test_a_sound_folder_needs_no_repair(crag_folder: Folder) -> None:
     loaded = load_examples(crag_folder(), "popqa")
-    assert [example.question for example in loaded.examples] == questions
+    assert [example.question for example in loaded.examples] == QUESTIONS
     assert [example.id for example in loaded.examples][:2] == ["4000", "4001"]
-    assert [one.knowledge["internal"] for one in loaded.examples] == passages
+    assert [one.knowledge["internal"] for one in loaded.examples] == PASSAGES
     first = loaded.examples[0].knowledge
     assert first["external"] == "Ada Lovelace: Ada Lovelace is known as a mathematician."
-    assert first["combined"] == f"Knowledge1: {passages[0]} [sep] Knowledge2: {first['external']}"
+    assert first["combined"] == f"Knowledge1: {PASSAGES[0]} [sep] Knowledge2: {first['external']}"
     assert (loaded.refused, loaded.notes) == ([], [])
 
 
-def test_knowledge_shifted_by_one_line_as_published_for_arc_is_moved(
-    crag_folder: Folder, passages: list[str]
-) -> None:
+def test_knowledge_shifted_by_one_line_as_published_for_arc_is_moved(crag_folder: Folder) -> None:
     folder = crag_folder()
-    lines = ["", *(f"#{passage}".replace(" was", "\rwas", 1) for passage in passages)]
+    lines = ["", *(f"#{passage}".replace(" was", "\rwas", 1) for passage in PASSAGES)]
     (folder / "ref" / "incorrect").write_bytes("\n".join(lines).encode())
     loaded = load_examples(folder, "popqa")
-    assert [one.knowledge["external"] for one in loaded.examples] == passages
+    assert [one.knowledge["external"] for one in loaded.examples] == PASSAGES
     assert "popqa: incorrect: 8 carriage returns within lines are read as spaces" in loaded.notes
     assert any(note.startswith("popqa: incorrect: moved by +1 line") for note in loaded.notes)
 
 
-def test_both_texts_of_a_question_are_joined_anew(crag_folder: Folder, passages: list[str]) -> None:
+def test_both_texts_of_a_question_are_joined_anew(crag_folder: Folder) -> None:
     """The published file of ARC joins each question with the web text of the one before."""
     loaded = load_examples(
         crag_folder(ambiguous=["Knowledge1: a [sep] Knowledge2: b"] * 8), "popqa"
     )
     wanted = (
-        f"Knowledge1: {passages[3]} [sep] Knowledge2: "
+        f"Knowledge1: {PASSAGES[3]} [sep] Knowledge2: "
         "Dominick Bellizzi: Dominick Bellizzi is known as a jockey."
     )
     assert loaded.examples[3].knowledge["combined"] == wanted
 
 
 def test_missing_marks_and_empty_lines_as_published_for_pubhealth_are_named(
-    crag_folder: Folder, passages: list[str]
+    crag_folder: Folder,
 ) -> None:
-    lines = [f"#{passage}" for passage in passages]
-    lines[2] = passages[2][6:]
+    lines = [f"#{passage}" for passage in PASSAGES]
+    lines[2] = PASSAGES[2][6:]
     lines[5] = ""
     lines[6] = "#"
     loaded = load_examples(crag_folder(incorrect=lines), "popqa")
-    assert loaded.examples[2].knowledge["external"] == passages[2][6:]
+    assert loaded.examples[2].knowledge["external"] == PASSAGES[2][6:]
     assert "external" not in loaded.examples[5].knowledge
     told = "popqa: incorrect: without the mark '#', so the text may begin in the middle: 1 (line 3)"
     assert told in loaded.notes
@@ -77,15 +74,13 @@ def test_knowledge_of_another_task_stops_the_run(crag_folder: Folder) -> None:
         load_examples(crag_folder(correct=other), "popqa")
 
 
-def test_a_range_of_lines_of_neighbours_is_moved_and_named(
-    crag_folder: Folder, passages: list[str]
-) -> None:
+def test_a_range_of_lines_of_neighbours_is_moved_and_named(crag_folder: Folder) -> None:
     """As published for 55 questions of PopQA: a line lost, a later one doubled."""
-    marked = [f"#{one}" for one in passages]
+    marked = [f"#{one}" for one in PASSAGES]
     lines = [*marked[:2], *marked[3:6], *marked[5:]]
     loaded = load_examples(crag_folder(correct=lines), "popqa")
     texts = [one.knowledge.get("internal", "") for one in loaded.examples]
-    assert texts == [*passages[:2], "", *passages[3:]]
+    assert texts == [*PASSAGES[:2], "", *PASSAGES[3:]]
     moved = "popqa: correct: questions 4 to 5 had lines of their neighbours: moved by -1 line"
     assert moved in loaded.notes
     assert "popqa: correct: no knowledge for the question: 1 (line 3)" in loaded.notes

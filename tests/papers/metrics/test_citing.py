@@ -120,30 +120,19 @@ def test_a_classifier_entails_when_that_label_is_likeliest(
 
 
 def writer(folder: Path, *, says_one: bool) -> str:
-    """Save a tiny T5 that writes `1` and stops, or only stops, after the test's premise."""
+    """Save a tiny T5 that writes `1`, or nothing."""
     import torch
     from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
 
     tokenizer: Any = AutoTokenizer.from_pretrained(TINY_T5)
     tokenizer.add_tokens(["1"])
-    one = tokenizer.convert_tokens_to_ids("1")
-    torch.manual_seed(0)
     config = T5Config.from_pretrained(TINY_T5, tie_word_embeddings=False)
     config.vocab_size, config.architectures = len(tokenizer), None
-    model: Any = T5ForConditionalGeneration(config).eval()
-    tokens = tokenizer(f"premise: {PREMISE} hypothesis: {CLAIM}", return_tensors="pt")
-    asked = {"input_ids": tokens["input_ids"], "output_hidden_states": True}
-    start = torch.tensor([[model.config.decoder_start_token_id, one]])
+    model: Any = T5ForConditionalGeneration(config)
     with torch.no_grad():
-        first, second = model(**asked, decoder_input_ids=start).decoder_hidden_states[-1][0]
-        model.lm_head.weight.zero_()
-        shared = first @ second
-        model.lm_head.weight[one] = first - shared / (second @ second) * second
-        model.lm_head.weight[tokenizer.eos_token_id] = (
-            second - shared / (first @ first) * first if says_one else first
-        )
-        if not says_one:
-            model.lm_head.weight[one] = 0
+        model.lm_head.weight.zero_()  # The likeliest token is the first, which only pads.
+    if says_one:
+        model.generation_config.forced_bos_token_id = tokenizer.convert_tokens_to_ids("1")
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
