@@ -22,7 +22,7 @@ ADDRESSES = [
     name
     for name, field in Environment.model_fields.items()
     if str in getattr(field.annotation, "__args__", (field.annotation,))
-    and name not in {"wikipedia_language", "contact"}
+    and name != "contact"
 ]
 """Every variable that takes a text: it may be an address, on purpose or by mistake."""
 

@@ -115,9 +115,7 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
                 return web.SearxngSearcher(str(place))
             problem = "it needs a server: set SEARXNG_URL"
         case "wikipedia":
-            wiki = f"https://{environment.wikipedia_language}.wikipedia.org"
-            address = str(environment.wikipedia_url or wiki)
-            return web.WikipediaSearcher(address, environment.contact)
+            return web.WikipediaSearcher(str(environment.wikipedia_url), environment.contact)
         case _ if is_attribute(name):
             function: Callable[[str, int], list[Hit]] = attribute_named(name, "CRAG_SEARCH")
             if callable(function):

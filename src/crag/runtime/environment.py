@@ -86,10 +86,8 @@ class Environment(BaseSettings):
     """TAVILY_BASE_URL: another address of Tavily, such as a gateway; it receives the key."""
     searxng_url: AnyHttpUrl | None = Field(default=None, validation_alias="SEARXNG_URL")
     """SEARXNG_URL: a SearXNG server that replies in JSON."""
-    wikipedia_url: AnyHttpUrl | None = None
-    """CRAG_WIKIPEDIA_URL: another MediaWiki, or its api.php."""
-    wikipedia_language: str = Field(default="en", pattern=r"^[a-z]{2,12}(-[a-z]{2,12}){0,3}$")
-    """CRAG_WIKIPEDIA_LANGUAGE: code of the Wikipedia to search."""
+    wikipedia_url: AnyHttpUrl = AnyHttpUrl("https://en.wikipedia.org")
+    """CRAG_WIKIPEDIA_URL: the Wikipedia of a language, another MediaWiki, or its api.php."""
     contact: str = Field(default="", pattern=r"^[ -~]*$")
     """CRAG_CONTACT: e-mail address or URL at which Wikimedia can contact you; sent to the wiki."""
     read_seconds: float = Field(default=60.0, gt=0, le=86_400)
