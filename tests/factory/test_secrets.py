@@ -21,8 +21,7 @@ PLACES = (
 ADDRESSES = [
     name
     for name, field in Environment.model_fields.items()
-    if str in getattr(field.annotation, "__args__", (field.annotation,))
-    and name != "contact"
+    if str in getattr(field.annotation, "__args__", (field.annotation,)) and name != "contact"
 ]
 """Every variable that takes a text: it may be an address, on purpose or by mistake."""
 
