@@ -15,8 +15,7 @@ from crag.runtime.environment import Environment
 
 def read_elsewhere(found: Found, held: Held) -> Iterator[FromFile]:
     """Read what is sent, as Ray sends it; what the index holds is not embedded."""
-    read = worker(Environment().shared(), found.loaders, held)
-    for one in read([(file, str(root)) for file, root in found.files.items()]):
+    for one in worker(Environment().shared(), held)(found):
         assert (one.chunks is None) == (getattr(one.loaded, "source", "") in held)
         yield pickle.loads(pickle.dumps(one))  # noqa: S301 - our own
 

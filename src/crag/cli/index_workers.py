@@ -4,18 +4,16 @@ One process writes because stores in a folder take one writer, and because the m
 are the only record of what is in it: a run that was killed goes on where the index ends.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from crag.documents.chunks import split
-from crag.documents.isolated import IsolatedReader
 from crag.documents.loaders import Found
-from crag.documents.sources import Loader, SourceText
+from crag.documents.sources import SourceText
 from crag.factory.embeddings import choose_encoder, choose_limits
 from crag.index.store import embedded
-from crag.index.update import FromFile, Held, Reader
+from crag.index.update import FromFile, Held, Reader, reader_within
 from crag.runtime.environment import Environment
 from crag.runtime.ray_cluster import spread
 
@@ -31,30 +29,27 @@ def ray_reader(environment: Environment, address: str) -> Reader:
     """
 
     def read(found: Found, held: Held) -> Generator[FromFile]:
-        files = [(file, str(root)) for file, root in found.files.items()]
-        groups = [files[at : at + FILES] for at in range(0, len(files), FILES)]
-        step = partial(worker, environment.shared(), dict(found.loaders), held)
+        files, loaders = list(found.files.items()), dict(found.loaders)
+        starts = range(0, len(files), FILES)
+        groups = [Found(files=dict(files[at : at + FILES]), loaders=loaders) for at in starts]
+        step = partial(worker, environment.shared(), held)
         yield from spread(groups, step, address=address, in_order=True)
 
     return read
 
 
-def worker(
-    shared: Mapping[str, Any], loaders: Mapping[str, Loader], held: Held
-) -> Callable[[Sequence[tuple[Path, str]]], Iterator[FromFile]]:
+def worker(shared: Mapping[str, Any], held: Held) -> Callable[[Found], Iterator[FromFile]]:
     """Return what reads files, and splits and embeds the documents that the index does not hold."""
     place = Environment(**shared)
-    limits, encoder = choose_limits(place), choose_encoder(place)
+    reader, encoder = reader_within(choose_limits(place)), choose_encoder(place)
 
-    def read(files: Sequence[tuple[Path, str]]) -> Iterator[FromFile]:
-        with IsolatedReader(limits) as isolated:
-            for file, root in files:
-                for loaded in isolated.read(file, loaders=loaders):
-                    one = FromFile(file, root, loaded)
-                    is_held = held.get(loaded.source) == getattr(loaded, "content_hash", "")
-                    if isinstance(loaded, SourceText) and not is_held:
-                        chunks = split(loaded, root)
-                        one = one._replace(chunks=chunks, vectors=embedded(chunks, encoder))
-                    yield one
+    def read(found: Found) -> Iterator[FromFile]:
+        for one in reader(found, held):
+            loaded = one.loaded
+            if isinstance(loaded, SourceText) and held.get(loaded.source) != loaded.content_hash:
+                chunks = split(loaded, one.root)
+                yield one._replace(chunks=chunks, vectors=embedded(chunks, encoder))
+            else:
+                yield one
 
     return read
