@@ -123,7 +123,7 @@ KEYED = {"OPENAI_API_KEY": "sk-a-secret-key"}
             "CompletionsReflection",
         ),
         (
-            {"CRAG_REFLECTION": "./model", "CRAG_REFLECTION_DTYPE": "bfloat16"},
+            {"CRAG_REFLECTION": "./model"},
             "TransformersReflection",
         ),
     ],

@@ -167,8 +167,5 @@ def choose_reflection(
         case place:
             from crag.reflection.backends.transformers import TransformersReflection
 
-            device, dtype = environment.reflection_device, environment.reflection_dtype
-            return TransformersReflection(
-                place, device=device, dtype=dtype, tokens_required=required
-            )
+            return TransformersReflection(place, tokens_required=required)
     raise SettingsError("CRAG_REFLECTION", name, allowed)

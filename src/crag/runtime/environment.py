@@ -28,7 +28,6 @@ from pydantic_settings import (
 from crag.errors import DataError, SettingsError, did_you_mean
 from crag.events import redact
 from crag.plain import first_problem
-from crag.torch_models import Dtype
 
 DEFAULT_INDEX = ".crag/index"
 _KEYS = "keys and passwords belong in the environment or in .env"
@@ -73,10 +72,6 @@ class Environment(BaseSettings):
     with neutral critiques, as the papers' LLaMA2-hf-7b rows."""
     reflection_url: str | None = None
     """CRAG_REFLECTION_URL: address of a completions server; unset, that of OPENAI_BASE_URL."""
-    reflection_device: str | None = None
-    """CRAG_REFLECTION_DEVICE: such as cuda:0; unset, CUDA if available."""
-    reflection_dtype: Dtype = "auto"
-    """CRAG_REFLECTION_DTYPE: auto, float32, bfloat16 or float16."""
 
     search: str | None = None
     """CRAG_SEARCH: tavily, wikipedia, searxng, none, or module:function of your own; unset, the

@@ -17,8 +17,6 @@ import httpx
 
 from crag.web.addresses import is_public, refused
 
-MOST_ADDRESSES = 3
-"""Most addresses of one name to try, one after another."""
 CONNECT_SECONDS = 4.0
 """Seconds for one attempt to connect to one address."""
 Resolver = Callable[[str, int], Sequence[str]]
@@ -58,7 +56,7 @@ class GuardedBackend(httpcore.NetworkBackend):
     def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore.NetworkStream:
         """Connect to the first of the host's addresses that answers, if all of them are allowed."""
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
-        for address in self._addresses(host, port)[:MOST_ADDRESSES]:
+        for address in self._addresses(host, port):
             seconds = min(_left(self.until), CONNECT_SECONDS)
             try:
                 stream = self._connector.connect_tcp(address, port, seconds)

@@ -33,8 +33,6 @@ USER_AGENT = f"crag/{version('corrective-rag')} (+retrieval for one question)"
 _HEADERS = {
     "User-Agent": USER_AGENT, "Accept": ", ".join(READABLE), "Accept-Encoding": "gzip",
 }  # fmt: skip
-_REDIRECTS = (301, 302, 303, 307, 308)
-_OK = 200
 _DAY = 24 * 3600.0
 """Seconds for which a robots.txt is used (RFC 9309, Sec. 2.4)."""
 
@@ -152,9 +150,9 @@ class _Visit:
             raise PageError(url, "robots", "the site's robots.txt forbids it")
         with _as_page_errors(url), pool.stream("GET", place, headers=sent) as response:
             status, headers = response.status, httpx.Headers(response.headers)
-            if status in _REDIRECTS and "location" in headers:
+            if httpx.codes.is_redirect(status) and "location" in headers:
                 return target_of(headers["location"], target)
-            if status != _OK:
+            if status != httpx.codes.OK:
                 raise PageError(url, "status", f"the server answered with status {status}")
             content_type = headers.get("content-type", "")
             if types and (kind := media_type(content_type)) not in ("", *types):

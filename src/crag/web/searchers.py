@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import httpx
+from httpx import codes
 
 from crag import __version__
 from crag.errors import SearchError, SearchProblem
@@ -16,7 +17,6 @@ from crag.web.guard import certificates
 
 ATTEMPTS = 3
 """Most requests for one search, as in the official code."""
-_UNAUTHORIZED, _FORBIDDEN, _TOO_MANY, _SERVER_ERRORS = 401, 403, 429, 500
 
 
 class FunctionSearcher(NamedTuple):
@@ -106,15 +106,15 @@ class ServiceSearcher(ABC):
         status, asked = response.status_code, response.headers.get("Retry-After", "")
         wait = float(asked) if asked.isdecimal() else None
         later = "" if wait is None else f" (the service asks to wait {wait:.0f} s)"
-        if status == _TOO_MANY:
+        if status == codes.TOO_MANY_REQUESTS:
             message = f"too many requests, or the quota is used up: try again later{later}"
             return _Passing(self.error(message, "quota"), wait)
-        if status >= _SERVER_ERRORS:
+        if status >= codes.INTERNAL_SERVER_ERROR:
             return _Passing(self.error(f"the server failed (HTTP {status}){later}"), wait)
-        if status == _UNAUTHORIZED:
+        if status == codes.UNAUTHORIZED:
             return self.error("the key or password is not valid", "key")
         message = f"the request was not accepted (HTTP {status})"
-        return self.error(self.forbidden if status == _FORBIDDEN else message, "request")
+        return self.error(self.forbidden if status == codes.FORBIDDEN else message, "request")
 
 
 class TavilySearcher(ServiceSearcher):
