@@ -8,7 +8,7 @@ from typing import Self
 from langchain_core.messages import AnyMessage
 
 from crag.answering.citations import why_empty
-from crag.answering.context import fenced, kept_strips, paper_format
+from crag.answering.context import fenced, kept_strips
 from crag.answering.model_calls import Reply, aask, ask
 from crag.answering.outcome import (
     FOUND_NOTHING,
@@ -71,7 +71,8 @@ class Generate:
             return None, []
         if settings.max_answer_tokens is not None:
             model = model.bind(max_tokens=settings.max_answer_tokens)
-        knowledge = fenced(strips) if settings.cites else paper_format(state)
+        write = settings.profile.knowledge
+        knowledge = write(state) if write else fenced(strips)
         values = _values(state, settings) | {"knowledge": knowledge, "not_found": NOT_FOUND}
         return model, self.prompts.render(self._wording(state, settings, strips), **values)
 

@@ -4,9 +4,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
+from crag.correction.strips import joint_text, recompose
+from crag.state import strips_of_kind
 from crag.tasks import DEFAULT, Posed, TaskProfile
+from crag.text.untrusted import neutral
 
 PaperTask = Literal["popqa", "pubhealth", "arc", "biography", "asqa"]
 """The tasks of the CRAG paper, and ASQA of Self-RAG's."""
@@ -20,6 +23,19 @@ _NUMBERS = frozenset("123456789")
 _WHO_IS = re.compile(r"^who is (.+?)\??$", re.IGNORECASE)
 
 
+def paper_format(state: Mapping[str, Any]) -> str:
+    """Join the strips as the paper's prompts carry them.
+
+    Line breaks are spaces, ``; `` stands between strips; both kinds of knowledge as
+    ``Knowledge1: … [sep] Knowledge2: …``, the form of the official knowledge files.
+    """
+    internal, external = (
+        "; ".join(neutral(strip["text"].replace("\n", " ")) for strip in recompose(strips))
+        for strips in (strips_of_kind(state, "document"), strips_of_kind(state, "web"))
+    )
+    return joint_text(internal, external)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PaperProfile(TaskProfile):
     """How one task is asked and answered."""
@@ -30,6 +46,7 @@ class PaperProfile(TaskProfile):
     chats: bool = False
     correct_prompt: str = ""
     rewrite_prompt: str = "rewrite_default"
+    knowledge: Callable[[Mapping[str, Any]], str] | None = paper_format
     split: Callable[[str], Posed] | None = None
     """Splits from a question what is not to be retrieved for; None: it is taken whole."""
     answer: AnswerKind = "text"

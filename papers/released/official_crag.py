@@ -19,7 +19,6 @@ from unittest import mock
 
 from langchain_core.documents import Document
 
-from crag.answering.context import paper_format
 from crag.correction.action import decide
 from crag.correction.scoring import joined, with_title
 from crag.correction.strips import joint_text, score_of
@@ -31,6 +30,7 @@ from crag.papers.metrics import METRICS
 from crag.papers.released.official import Case, program, run_main, stand_in, stand_ins
 from crag.papers.released.reflection import released_answer, released_settings
 from crag.papers.settings import PaperSettings
+from crag.papers.tasks import paper_format
 from crag.reflection_tokens import CONTINUE, TOKENS
 from crag.runtime.evaluator_calls import filter_strips
 from crag.state import Source, Strip, StripKind

@@ -6,7 +6,7 @@ product has one; those of the papers are in `crag.papers.tasks`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
@@ -43,6 +43,8 @@ class TaskProfile:
     own_prompt: str = "answer_own_knowledge"
     """Asked where there is no knowledge; it states the task as `answer_prompt` does."""
     rewrite_prompt: str = "rewrite_turns"
+    knowledge: Callable[[Mapping[str, Any]], str] | None = None
+    """Writes the knowledge of a state for the prompts; None: as numbered passages."""
     query: Callable[[str], str] | None = None
     """Makes the web query of a question instead of a model; None: `rewrite_prompt` asks one."""
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.answering.context import fenced, paper_format
+from crag.answering.context import fenced
+from crag.papers.tasks import paper_format
 from crag.state import Source, State, Strip, StripKind
 from crag.text.untrusted import neutral
 

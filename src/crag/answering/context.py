@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from crag.correction.strips import joint_text, recompose
+from crag.correction.strips import recompose
 from crag.state import Citation, State, Strip, strips_of_kind
 from crag.text.untrusted import neutral
 
@@ -27,19 +27,6 @@ def fenced(strips: Sequence[Strip]) -> str:
         f"{neutral(entry['text'])}\n</passage>"
         for entry in numbered(strips)
     )
-
-
-def paper_format(state: State) -> str:
-    """Join the strips as the paper's prompts carry them.
-
-    Line breaks are spaces, ``; `` stands between strips; both kinds of knowledge as
-    ``Knowledge1: … [sep] Knowledge2: …``, the form of the official knowledge files.
-    """
-    internal, external = (
-        "; ".join(neutral(strip["text"].replace("\n", " ")) for strip in recompose(strips))
-        for strips in (strips_of_kind(state, "document"), strips_of_kind(state, "web"))
-    )
-    return joint_text(internal, external)
 
 
 def _attribute(text: str) -> str:
