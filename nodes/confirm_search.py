@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from langgraph.config import get_config
 from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.types import Command, interrupt
 
-from crag.correction.action import branches
 from crag.correction.queries import LONGEST, cut, without_operators
-from crag.correction.scoring import LOWEST
 from crag.events import event
-from crag.plain import counted
 from crag.settings import Settings
-from crag.state import State, known_action
+from crag.state import State
 
 _FALLBACK = "continue without web knowledge"
 
@@ -39,7 +36,10 @@ class ConfirmSearch:
             return _refused(
                 "nobody could be asked: confirm_web needs a checkpointer and a thread_id"
             )
-        given = interrupt(_request(state))
+        given = interrupt({
+            "kind": "confirm_web", "question": state["question"], "query": state["query"],
+            "resume_with": ["approve", "refuse", {"query": "another query"}],
+        })  # fmt: skip
         query = given.get("query") if isinstance(given, Mapping) else None
         if edited := without_operators(str(query or "")):
             return Command(goto="search", update={"query": cut(edited, self.longest)})
@@ -55,25 +55,3 @@ class ConfirmSearch:
 def _refused(detail: str) -> Decision:
     refusal = event("search_refused", "confirm_search", detail, _FALLBACK)
     return Command(goto="select", update={"events": [refusal]})
-
-
-def _request(state: State) -> dict[str, Any]:
-    """Return what the human is shown."""
-    return {
-        "kind": "confirm_web",
-        "question": state["question"],
-        "query": state["query"],
-        "reason": _reason(state),
-        "resume_with": ["approve", "refuse", {"query": "another query"}],
-    }
-
-
-def _reason(state: State) -> str:
-    limits = state.get("thresholds")
-    scores = [one.metadata.get("score", LOWEST) for one in state.get("documents") or []]
-    if not scores or limits is None:
-        return "nothing was retrieved"
-    best = f"the best of {counted(len(scores), 'document')} scores {max(scores):.2f}"
-    action = known_action(state["action"])
-    limit: Literal["upper", "lower"] = "upper" if "refine" in branches(action) else "lower"
-    return f"{action.capitalize()}: {best}; the {limit} threshold is {limits[limit]:.2f}"

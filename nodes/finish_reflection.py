@@ -14,7 +14,14 @@ from crag.answering.citations import (
     with_number,
 )
 from crag.answering.links import without_links
-from crag.answering.outcome import NOT_FOUND, AnswerUpdate, answer_message, declines, links_removed
+from crag.answering.outcome import (
+    FOUND_NOTHING,
+    NOT_FOUND,
+    AnswerUpdate,
+    answer_message,
+    declines,
+    links_removed,
+)
 from crag.answering.quoted import quoted_or_abstained
 from crag.correction.naming import lacking
 from crag.events import Event, EventKind, event
@@ -150,42 +157,29 @@ def _doubted(state: State, critique: Critique) -> str:
 
 
 def _doubts(state: State, chosen: Sequence[Critique]) -> list[Event]:
-    """Record what the model objects to, and that it wrote without a passage, with the reason."""
+    """Record what the model objects to, and that it wrote without a passage."""
     doubts = [
         event("unsupported_answer", _NODE, f"the model called {doubt}", "no citation")
         for doubt in dict.fromkeys(_doubted(state, one) for one in chosen)
         if doubt
     ]
-    alone = [critique["segment"] for critique in chosen if critique["passage"] is None]
-    if not alone:
-        return doubts
-    choices = [
-        choice["why"]
-        for choice in reflected(state)["choices"]
-        if choice["segment"] in alone and choice["action"] != "retrieve"
-    ]
-    why = next(iter(choices), "no passage was of use")
-    return [*doubts, event("own_knowledge", _NODE, f"written without a passage: {why}")]
+    if any(critique["passage"] is None for critique in chosen):
+        doubts.append(event("own_knowledge", _NODE, "written without a passage"))
+    return doubts
 
 
 def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -> str:
     """Return why there is no answer; empty if there is one."""
-    reflection, action = reflected(state), state.get("action")
-    failed = ("model_failed", "abstain")
-    if any((one["kind"], one["fallback"]) == failed for one in state.get("events", [])):
-        return "the model failed"
-    if "answer" not in reflection:
-        left = f"no knowledge was left after the action {action}"
-        return left if action else "there is no passage"
-    if not reflection["answer"]:
-        return "nothing that was written answers the question"
+    reflection = reflected(state)
+    if not reflection.get("answer"):
+        left = "nothing that was written answers the question"
+        return left if "answer" in reflection else "there is no passage"
     if declines(reflection["answer"]):
-        return "the generator declined: it found no answer in the passages"
+        return FOUND_NOTHING
     is_alone = all(critique["passage"] is None for critique in chosen)
-    choices = reflection["choices"]
-    wanted = bool(choices) and choices[0]["action"] == "retrieve"
-    missing = wanted and is_alone and "no_passages" in reflection["flags"]
-    return "there is no passage" if missing and not settings.allow_own_knowledge else ""
+    missing = is_alone and "no_passages" in reflection["flags"] and not settings.allow_own_knowledge
+    retrieves = [choice["action"] for choice in reflection["choices"][:1]] == ["retrieve"]
+    return "there is no passage" if missing and retrieves else ""
 
 
 def _update(answer: str, citations: list[Citation], events: list[Event]) -> AnswerUpdate:

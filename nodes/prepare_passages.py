@@ -55,18 +55,16 @@ def _update(passages: list[OfferedPassage]) -> PreparePassagesUpdate:
 
 def _documents(state: State) -> list[OfferedPassage]:
     """Offer each document that has text; those that were graded with their scores."""
-    offered = [
-        offered_document(document, place) for place, document in enumerate(state["documents"])
-    ]
-    limits = state.get("thresholds")
-    for passage, document in zip(offered, state["documents"], strict=True):
-        if limits is None:
-            break
-        score = document.metadata["score"]
-        passage["grade"] = _grade(score, limits)
-        for strip in passage["strips"]:
-            strip["score"] = score
-    return [passage for passage in offered if passage["strips"]]
+    offered, limits = list[OfferedPassage](), state.get("thresholds")
+    for place, document in enumerate(state["documents"]):
+        passage = offered_document(document, place)
+        if limits is not None:
+            score = document.metadata["score"]
+            passage["grade"] = _grade(score, limits)
+            for strip in passage["strips"]:
+                strip["score"] = score
+        offered += [passage] if passage["strips"] else []
+    return offered
 
 
 def _grade(score: float, limits: Thresholds) -> Literal["high", "medium", "low"]:

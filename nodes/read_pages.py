@@ -67,10 +67,6 @@ class ReadPages:
             if page is not None:
                 detail = f"{page.url}: {page.detail or page.problem}"
                 update["events"].append(event("page_failed", "read_pages", detail, _FALLBACK))
-        if self.reader and (skipped := len(unread) - len(urls)):
-            detail = f"max_pages is {settings.max_pages}; not read: {skipped}"
-            skip = event("pages_skipped", "read_pages", detail, "their snippets are used")
-            update["events"].append(skip)
         update["usage"] = Usage(
             pages=sum(page.problem != "budget" for page in read.values()),
             web_milliseconds=round((time.monotonic() - start) * 1000),

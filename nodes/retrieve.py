@@ -1,8 +1,9 @@
 """Find documents for the question."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, NotRequired
+from typing import NotRequired
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -13,7 +14,6 @@ from crag.runtime.attempt import Attempt
 from crag.runtime.retrievers import ignores_folder, options_of, plain_documents
 from crag.settings import Settings
 from crag.state import State
-from crag.text.language import languages_of, named, unread_language
 from crag.text.spelling import respelled
 
 _NOTHING = "continue as if nothing relevant was retrieved"
@@ -28,13 +28,6 @@ class RetrieveUpdate(TypedDict):
     """Written if it was respelled."""
 
 
-class _Found(NamedTuple):
-    """What a question found, and what went wrong."""
-
-    documents: list[Document]
-    events: list[Event]
-
-
 @dataclass(frozen=True)
 class Retrieve:
     """Ask the retriever for the k best documents.
@@ -43,81 +36,64 @@ class Retrieve:
     action is then Incorrect, so the web is searched (official rule for empty retrieval).
 
     If the question has typing errors, by the words of what it found, documents are found again for
-    the question without them, and all that follows is done for that.
+    the question without them, and all that follows is done for that, unless it finds nothing.
     """
 
     retriever: BaseRetriever
 
     def run(self, state: State, settings: Settings) -> RetrieveUpdate:
         """Write the documents, best first."""
-        question = state["question"]
-        found = self._find(question, settings)
-        meant = _respelled(question, found, settings)
-        again = self._find(meant, settings) if meant != question else found
-        return self._update(question, meant, found, again, settings)
+        found = self._find(state["question"], settings)
+        meant = _respelled(state["question"], found, settings)
+        if meant != state["question"]:
+            found = _better(found, self._find(meant, settings), meant)
+        return found
 
     async def arun(self, state: State, settings: Settings) -> RetrieveUpdate:
         """Do the same, awaiting the retriever."""
-        question = state["question"]
-        found = await self._afind(question, settings)
+        found = await self._afind(state["question"], settings)
         # The model that tells languages is read from disk when it is first needed.
-        meant = await asyncio.to_thread(_respelled, question, found, settings)
-        again = await self._afind(meant, settings) if meant != question else found
-        return self._update(question, meant, found, again, settings)
+        meant = await asyncio.to_thread(_respelled, state["question"], found, settings)
+        if meant != state["question"]:
+            found = _better(found, await self._afind(meant, settings), meant)
+        return found
 
-    def _find(self, question: str, settings: Settings) -> _Found:
-        documents: list[Document] = []
+    def _find(self, question: str, settings: Settings) -> RetrieveUpdate:
         with Attempt("retriever") as attempt:
             reply = self.retriever.invoke(question, **options_of(self.retriever, settings))
-            documents = plain_documents(reply, settings.k)
-        return _Found(documents, _events(documents, attempt))
+            return self._found(reply, settings)
+        return self._found([], settings, attempt.error)
 
-    async def _afind(self, question: str, settings: Settings) -> _Found:
-        documents: list[Document] = []
+    async def _afind(self, question: str, settings: Settings) -> RetrieveUpdate:
         with Attempt("retriever") as attempt:
             reply = await self.retriever.ainvoke(question, **options_of(self.retriever, settings))
-            documents = plain_documents(reply, settings.k)
-        return _Found(documents, _events(documents, attempt))
+            return self._found(reply, settings)
+        return self._found([], settings, attempt.error)
 
-    def _update(
-        self, question: str, meant: str, found: _Found, again: _Found, settings: Settings
+    def _found(
+        self, reply: Iterable[Document], settings: Settings, error: Exception | None = None
     ) -> RetrieveUpdate:
-        """Take what the respelled question found, unless that is nothing."""
-        is_respelled = meant != question and bool(again.documents)
-        documents, problems = again if is_respelled else found
-        question = meant if is_respelled else question
-        events = [*_unread(self.retriever, question), *problems]
+        documents, events = plain_documents(reply, settings.k), list[Event]()
         if ignores_folder(self.retriever, settings):
             detail = f"the retriever {type(self.retriever).__name__} takes no folder"
-            events.insert(0, event("filter_ignored", "retrieve", detail, "search all documents"))
-        update = RetrieveUpdate(documents=documents, events=events)
-        if is_respelled:
-            detail = f"the question is read as {question!r}"
-            events.append(event("question_respelled", "retrieve", detail))
-            update["question"] = question
-        return update
+            events.append(event("filter_ignored", "retrieve", detail, "search all documents"))
+        if error is not None:
+            events.append(event("retrieval_failed", "retrieve", error, _NOTHING))
+        elif not documents:
+            detail = "the retriever found no document"
+            events.append(event("nothing_retrieved", "retrieve", detail, _NOTHING))
+        return RetrieveUpdate(documents=documents, events=events)
 
 
-def _unread(retriever: BaseRetriever, question: str) -> list[Event]:
-    """Return an event if it is clear that the embedding model does not read the question."""
-    if not (language := unread_language(retriever, question)):
-        return []
-    reads = f"the embedding model reads {named(languages_of(retriever))}"
-    advice = "name one that reads both (CRAG_EMBEDDING_MODEL), and index again"
-    detail = f"the question seems to be in {named([language])}, and {reads}: {advice}"
-    fallback = "find documents by shared words more than by meaning"
-    return [event("unread_language", "retrieve", detail, fallback)]
-
-
-def _respelled(question: str, found: _Found, settings: Settings) -> str:
+def _respelled(question: str, found: RetrieveUpdate, settings: Settings) -> str:
     """Return the question without typing errors; tasks of the papers take it as it is."""
-    texts = [document.page_content for document in found.documents]
+    texts = [document.page_content for document in found["documents"]]
     return respelled(question, texts) if settings.respell else question
 
 
-def _events(documents: list[Document], attempt: Attempt) -> list[Event]:
-    if attempt.error is not None:
-        return [event("retrieval_failed", "retrieve", attempt.error, _NOTHING)]
-    if not documents:
-        return [event("nothing_retrieved", "retrieve", "the retriever found no document", _NOTHING)]
-    return []
+def _better(found: RetrieveUpdate, again: RetrieveUpdate, question: str) -> RetrieveUpdate:
+    """Return what the respelled question found, unless that is nothing."""
+    if not again["documents"]:
+        return found
+    told = event("question_respelled", "retrieve", f"the question is read as {question!r}")
+    return {**again, "question": question, "events": [*again["events"], told]}

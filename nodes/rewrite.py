@@ -13,8 +13,6 @@ from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
 from crag.state import State, Usage
 
-_FALLBACK = "search for the question's keywords"
-
 
 class RewriteUpdate(TypedDict):
     """Written by `rewrite`."""
@@ -61,17 +59,13 @@ class Rewrite:
         return "", self.prompts.render(profile.rewrite_prompt, question=question)
 
     def _concluded(self, question: str, query: str, reply: Reply | None) -> RewriteUpdate:
-        usage = Usage() if reply is None else reply.usage
-        if reply is not None and reply.problem is None:
-            query = read_query(reply.text, self.longest) or ""
-        if query:
-            return RewriteUpdate(query=query, events=[], usage=usage)
         if reply is None:
-            detail: object = "no chat model is configured to rewrite the question"
-            skipped = event("rewrite_skipped", "rewrite", detail, _FALLBACK)
-        else:
-            unread = f"the model's reply is not a search query: {reply.text[:80]!r}"
-            detail = reply.detail if reply.problem else unread
-            skipped = event("rewrite_failed", "rewrite", detail, _FALLBACK)
+            query = query or keywords(question, self.longest)
+            return RewriteUpdate(query=query, events=[], usage=Usage())
+        if reply.problem is None and (written := read_query(reply.text, self.longest)):
+            return RewriteUpdate(query=written, events=[], usage=reply.usage)
+        unread = f"the model's reply is not a search query: {reply.text[:80]!r}"
+        detail = reply.detail if reply.problem else unread
+        failed = event("rewrite_failed", "rewrite", detail, "search for the question's keywords")
         query = keywords(question, self.longest)
-        return RewriteUpdate(query=query, events=[skipped], usage=usage)
+        return RewriteUpdate(query=query, events=[failed], usage=reply.usage)

@@ -42,7 +42,6 @@ class Select:
         question = state["question"]
         chosen = shortlist(question, texts, MOST_JUDGED, pages)
         judged, events, usage = self._judged(question, [strips[i] for i in chosen], settings)
-        events += _skipped(len(strips) - len(chosen))
         return StripsUpdate(strips=without_readings(judged), events=events, usage=usage)
 
     def _judged(
@@ -60,14 +59,6 @@ class Select:
             strips = [{**strip, "score": LOWEST} for strip in strips]
         kept = kept_best(strips, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
         return kept, events, usage
-
-
-def _skipped(count: int) -> list[Event]:
-    if not count:
-        return []
-    detail = f"at most {MOST_JUDGED} paragraphs are judged; not judged: {count}"
-    fallback = "only those sharing the most words with the question are judged"
-    return [event("paragraphs_skipped", "select", detail, fallback)]
 
 
 def _nothing(state: State) -> StripsUpdate:

@@ -11,10 +11,9 @@ from crag.plain import said, shortened, without_credentials
 EventKind = Literal[
     "contextualize_failed", "contextualize_skipped",
     "nothing_retrieved", "retrieval_failed", "filter_ignored",
-    "question_respelled", "unread_language", "evaluator_failed",
-    "rewrite_failed", "rewrite_skipped",
+    "question_respelled", "evaluator_failed", "rewrite_failed",
     "search_unavailable", "search_failed", "search_empty", "search_refused",
-    "page_failed", "pages_skipped", "paragraphs_skipped", "model_failed",
+    "page_failed", "model_failed",
     "model_refused", "model_empty", "reply_cut", "model_declined", "citation_removed",
     "link_removed", "uncited_answer", "wordless_answer", "own_knowledge", "reflection_limited",
     "constraints_waived", "unsupported_answer", "abstained",

@@ -140,26 +140,6 @@ def test_the_papers_tasks_get_whole_passages_and_no_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choices", "segment", "why"),
-    [
-        ([choice("no_retrieve", why="mode never")], 0, "mode never"),
-        ([choice(), choice("no_retrieve", 1, "later")], 1, "later"),
-        ([choice("no_retrieve"), choice(segment=1)], 1, "no passage was of use"),
-    ],
-)
-def test_own_knowledge_is_told_with_its_reason(choices: Any, segment: int, why: str) -> None:
-    alone = critique(None, segment=segment, relevance=None, support=None)
-    given = state(choices=choices, critiques=[alone], reflection=reflection("It was Ada.", ()))
-    update = concluded(given)
-    assert update["answer"] == "It was Ada."
-    (event,) = update["events"]
-    assert (event["kind"], event["detail"]) == (
-        "own_knowledge",
-        f"written without a passage: {why}",
-    )
-
-
-@pytest.mark.parametrize(
     ("flag", "kind"),
     [
         ("depth_limit", "reflection_limited"),
@@ -175,22 +155,14 @@ def test_what_ended_early_is_an_event(flag: Any, kind: str) -> None:
     assert kinds(concluded(given)) == [kind, "abstained"]
 
 
-FAILED = [{"kind": "model_failed", "fallback": "abstain"}]
-
-
 @pytest.mark.parametrize(
     ("replaced", "why"),
     [
         ({"reflection": None, "passages": []}, "there is no passage"),
-        (
-            {"reflection": None, "passages": [], "action": "incorrect"},
-            "no knowledge was left after the action incorrect",
-        ),
-        ({"reflection": None, "action": "correct", "events": FAILED}, "the model failed"),
         ({"reflection": reflection("")}, "nothing that was written answers the question"),
         (
             {"reflection": reflection("What I found does not answer this.", (0,))},
-            "the generator declined: it found no answer in the passages",
+            "the model found no answer in the knowledge",
         ),
         (
             {"reflection": reflection("Ada.", (), ["no_passages"]), "critiques": [critique(None)]},

@@ -73,21 +73,6 @@ def test_a_retriever_gets_the_settings_that_it_takes() -> None:
     assert ignored["detail"] == "the retriever Choosy takes no folder"
 
 
-class English(FakeRetriever):
-    """Says which languages its embedding model reads."""
-
-    languages: frozenset[str] = frozenset({"en"})
-
-
-def test_a_question_in_a_language_that_is_not_read_is_recorded(documents: list[Document]) -> None:
-    german: Any = {"question": "Wie lange ist die Frist für eine Kündigung?"}
-    (recorded,) = Retrieve(English(documents=documents)).run(german, Settings())["events"]
-    assert (recorded["kind"], recorded["node"]) == ("unread_language", "retrieve")
-    assert "seems to be in German, and the embedding model reads English" in recorded["detail"]
-    assert Retrieve(English(documents=documents)).run(ASKED, Settings())["events"] == []
-    assert Retrieve(FakeRetriever(documents=documents)).run(german, Settings())["events"] == []
-
-
 TYPED = "When was the harbuor dug?"
 HARBOUR = [Document("The harbour was dug in 1731.")]
 

@@ -2,7 +2,6 @@
 
 import re
 import threading
-from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -69,12 +68,6 @@ def unread_language(part: object, text: str) -> str:
     languages = languages_of(part)
     language = language_of(text) if languages else ""
     return "" if language in languages else language
-
-
-def named(languages: Iterable[str]) -> str:
-    """Return the names of languages for a sentence, such as German and French."""
-    *most, last = [LANGUAGES.get(code, code) for code in languages]
-    return " and ".join(filter(None, (", ".join(most), last)))
 
 
 @lru_cache(maxsize=2048)

@@ -57,7 +57,7 @@ function buttons(run, { ask, edit }) {
 
 /** Ask a human about a web search: search, search for something else, or refuse. */
 function confirmation({ asked }, decide) {
-  const { query = "", reason = "" } = asked ?? {};
+  const { query = "" } = asked ?? {};
   const field = element("input", { name: "query", value: query, required: true });
   const onsubmit = (event) => {
     event.preventDefault();
@@ -68,7 +68,7 @@ function confirmation({ asked }, decide) {
     "form.confirm",
     { onsubmit },
     element("h3", { tabindex: "-1" }, "May the web be searched?"),
-    element("p", reason ? `${reason}.` : "Nothing is searched before you decide."),
+    element("p", "Nothing is searched before you decide."),
     element("label", "What will be searched for", field),
     element("button.primary", { type: "submit" }, "Search the web"),
     element("button", { onclick: () => decide("refuse") }, "Go on without the web"),
