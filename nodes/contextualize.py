@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from langchain_core.messages import AnyMessage, HumanMessage
 from typing_extensions import TypedDict
 
-from crag.answering.follow_ups import WITH_SUBJECT, completed
 from crag.answering.model_calls import Reply, aask, ask
+from crag.answering.quoted import WITH_SUBJECT, completed
 from crag.events import Event, EventKind, event
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts

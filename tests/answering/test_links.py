@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from crag.answering.citations import validate
-from crag.answering.links import without_links
-from crag.answering.markdown import prose_and_code
+from crag.answering.links import prose_and_code, without_links
 from crag.state import Citation, Source
 from tests.answering.examples import CONSTRUCTS, EVIL, KNOWN, PIECES, mutated
 from tests.repeating import times

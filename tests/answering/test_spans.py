@@ -2,7 +2,7 @@
 
 import pytest
 
-from crag.answering.spans import set_off
+from crag.answering.quoting import set_off
 from crag.reading import Span
 
 

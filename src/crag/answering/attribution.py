@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from crag.answering.citations import before_end, is_wordless, marks_in, without_citations
 from crag.answering.facts import misstated
-from crag.answering.markdown import prose_and_code
+from crag.answering.links import prose_and_code
 from crag.answering.support import WordAttributor
 from crag.events import Event, event
 from crag.parts import Attributor, Passage

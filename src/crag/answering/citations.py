@@ -8,12 +8,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from crag.answering.links import without_links
-from crag.answering.markdown import prose_and_code
+from crag.answering.links import prose_and_code, without_links
 from crag.state import Citation, OfferedPassage, Source, Strip
 from crag.text.marks import Mark, as_mark, in_our_format, marks_of, with_numbers
+from crag.text.words import words
 
-_WORD = re.compile(r"\w+")
 _ROUNDS = 3
 """The most times that an answer is validated again, after a removal may have formed a new link."""
 _SENTENCE_ENDS = ".!?…。！？"
@@ -155,9 +154,5 @@ def _in_prose(answer: str, change: Callable[[str], str]) -> str:
 
 
 def _nearest(text: str, passage: OfferedPassage) -> Strip:
-    said = _words(text)
-    return max(strips_of(passage), key=lambda strip: len(said & _words(strip["text"])))
-
-
-def _words(text: str) -> set[str]:
-    return {word.casefold() for word in _WORD.findall(text)}
+    said = {*words(text)}
+    return max(strips_of(passage), key=lambda strip: len(said & {*words(strip["text"])}))

@@ -12,13 +12,22 @@ from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from crag.answering.markdown import prose_and_code
 from crag.state import Citation
 from crag.text.marks import SINGLE
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
+_CODE = re.compile(
+    r"\\."
+    r"|(?P<fence>^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+){0,9}(?P<ticks>`{3,}(?=[^`\n]*$)|~{3,})"
+    r".*?(?:^[ \t>]*(?P=ticks)[`~]*[ \t]*$|\Z))"
+    r"|(?P<span>(?P<run>`+)(?!`)(?:(?!\n[ \t]*(?:\n|[|#>]|[-*+][ \t])).)+?(?<!`)(?P=run)(?!`))"
+    r"|`+",
+    re.MULTILINE | re.DOTALL,
+)
+"""Code in a fence, which lasts to the end where nothing closes it, or between backticks of one
+paragraph; escapes and other backticks are matched so that nothing begins within them."""
 _GONE = "(link removed)"
 _ROUNDS, _MOST_WORK = 5, 60_000
 """How often an answer is broken and parsed again, and the characters parsed over all rounds."""
@@ -84,6 +93,16 @@ def without_links(answer: str, available: Sequence[Citation]) -> tuple[str, list
             break
         names |= drawn
     return _all_escaped(text, removed), removed
+
+
+def prose_and_code(source: str) -> list[str]:
+    """Split an answer into its pieces: prose, code, prose and so on, from prose to prose."""
+    pieces, end = list[str](), 0
+    for found in _CODE.finditer(source):
+        if found["fence"] or found["span"]:
+            pieces += [source[end : found.start()], found[0]]
+            end = found.end()
+    return [*pieces, source[end:]]
 
 
 class _KnownAddresses:
