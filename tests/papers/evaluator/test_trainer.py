@@ -86,16 +86,3 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path, epochs: int) -> N
     with pytest.raises(TrainingError, match=r"the loss at step \d+ is nan.*learning_rate"):
         train(small_recipe(base, epochs=epochs), PAIRS, tmp_path / "output")
     assert [path.name for path in (tmp_path / "output").iterdir()] == [WORK]
-
-
-@pytest.mark.parametrize("accumulation", [1, 4])
-@pytest.mark.nightly
-def test_batches_that_are_accumulated_make_the_same_step(tmp_path: Path, accumulation: int) -> None:
-    recipe = small_recipe(
-        tiny_bert(tmp_path / "bert"), accumulation=accumulation, batch_size=8 // accumulation,
-        epochs=1, dropout=0.0, drop_titles=0, max_grad_norm=1e6,
-    )  # fmt: skip
-    outputs = outputs_of(train(recipe, PAIRS[:8], tmp_path / "out"), PAIRS, 48)
-    whole = recipe.model_copy(update={"accumulation": 1, "batch_size": 8})
-    expected = outputs_of(train(whole, PAIRS[:8], tmp_path / "whole"), PAIRS, 48)
-    assert outputs == pytest.approx(expected, abs=1e-3)

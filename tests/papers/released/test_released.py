@@ -7,7 +7,6 @@ which a seed draws anew; `make audit-official` asks in many more runs, and can w
 import sys
 from collections import Counter
 from contextlib import nullcontext
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -63,23 +62,6 @@ def test_it_names_the_audits_and_the_file_that_is_missing(
     for name, file in (("self-rag", "run_long_form_static"), ("crag", "CRAG_Inference")):
         with pytest.raises(SystemExit, match=rf"{file}\.py is not there"):
             ended(monkeypatch, str(tmp_path), name)
-
-
-def test_a_program_runs_with_its_own_modules_and_leaves_no_trace(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "colorsys.py").write_text("NAME = 'its own'\n")
-    (tmp_path / "there.py").write_text(
-        "import sys, vllm\nfrom colorsys import NAME\nprint(NAME)\n"
-        "def main():\n    print(NAME)\n    said.append((NAME, vllm.LLM, sys.argv[1:]))\nsaid = []\n"
-    )
-    ours, path, argv = import_module("colorsys"), list(sys.path), list(sys.argv)
-    with official.program(tmp_path, "there", {"vllm": official.stand_in(LLM=1)}) as loaded:
-        assert official.run_main(loaded, ["--mode", "x"]) == "its own\n"
-    assert loaded.said == [("its own", 1, ["--mode", "x"])]
-    assert not {"vllm", "there"} & sys.modules.keys()
-    assert (sys.modules["colorsys"], sys.path, sys.argv) == (ours, path, argv)
-    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
