@@ -1,5 +1,6 @@
-"""What the tests of training and of trained evaluators share: pairs, a tiny BERT, recipes."""
+"""What the tests of training and of trained models share: made-up data, tiny models, recipes."""
 
+import json
 import random
 from collections.abc import Sequence
 from importlib.resources import files
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from crag.correction.scoring import with_title
 from crag.papers.evaluator.pairs import Pair
 from crag.papers.evaluator.trainer import Recipe, Trainee
+from crag.papers.self_rag.tiny_base import tiny_language_model
 
 PACKAGED = Path(str(files("crag.models").joinpath("crag_reader_l6_v2")))
 """The packaged reader, whose tokenizer transformers reads."""
@@ -108,3 +110,42 @@ def outputs_of(trainee: Trainee, pairs: Sequence[Pair], max_length: int) -> NDAr
             for pair in pairs
         ]
     return np.array([float(row) for row in rows])
+
+
+def articles(count: int) -> list[dict[str, Any]]:
+    """Return paragraphs, two of an article, each with a question that only it answers."""
+    rows: list[dict[str, Any]] = []
+    for number in range(count):
+        topic, place = TOPICS[number // 2 % len(TOPICS)], PLACES[number // 2 % len(PLACES)]
+        title = f"{topic.title()} of {place}"
+        year = str(1700 + 7 * number)
+        if number % 2 == 0:
+            answer = year
+            text = (
+                f"The {topic} of {place} was built in {year} by the river. "
+                "It stands near the old museum of the town. Nobody owns it today."
+            )
+            question = f"When was the {topic} of {place} built?"
+        else:
+            answer = f"a carpenter of the royal court and his {number} sons"
+            text = (
+                f"Rain fell on the {topic} for forty nights. It was repaired by {answer}. "
+                f"Visitors of {place} see it in summer."
+            )
+            question = f"Who repaired the {topic} of {place}?"
+        found = {"text": answer, "start": text.index(answer)}
+        asked = {"question": question, "answers": [found]}
+        rows.append({"title": title, "text": text, "questions": [asked]})
+    return rows
+
+
+def written(path: Path, rows: Sequence[object]) -> Path:
+    """Write rows as JSONL and return the path."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def tiny_base(folder: Path) -> Path:
+    """Save a tiny language model that knows the words of the made-up articles."""
+    texts = [row["text"] + row["questions"][0]["question"] for row in articles(80)]
+    return tiny_language_model(folder, texts)

@@ -1,6 +1,5 @@
 """Reports, to the letter: numbers with intervals, the paper's beside them, and all that failed."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from crag.papers.bench.summary import Line, summarise
 from crag.papers.cli import app
 from crag.papers.views import draw_curves
 from tests.papers.bench.runs import chatting, examples, experiment, variant
+from tests.trained import written
 
 GOLDEN = """\
 # Colours
@@ -164,11 +164,6 @@ name = "rag"
 method = "rag"
 """
 PAGES = [{"title": "Ada", "text": "Ada is indeed red."}, {"title": "Bob", "text": "Bob is blue."}]
-
-
-def written(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def test_a_judge_scores_the_facts_of_those_with_a_page(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from crag.reflection_tokens import FULLY, PARTIALLY
 from crag.testing import FakeChatModel
 from tests.loopback import serving
 from tests.openai_replies import completion
-from tests.reflective import articles, written
+from tests.trained import articles, written
 
 runner = CliRunner()
 CASE = LabelledCase(

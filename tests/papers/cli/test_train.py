@@ -14,8 +14,7 @@ from crag.papers.files import read_records, write_records
 from crag.papers.reader.rows import ReadingRow
 from crag.papers.training import WORK
 from tests.papers.reader.test_reader import ROWS as READING
-from tests.reflective import articles, written
-from tests.trained import TINY_T5, some_pairs, tiny_bert
+from tests.trained import TINY_T5, articles, some_pairs, tiny_bert, written
 
 TRAIN, OTHER = some_pairs(160)[:60], some_pairs(160)[60:100]
 READER = {

@@ -1,6 +1,5 @@
 """Quality of scores, and calibration from files to a report and the entry of a card."""
 
-import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -17,14 +16,10 @@ from crag.papers.evaluator.evidence import JudgedSet, confusion, quality, top1
 from crag.papers.evaluator.pairs import Pair
 from crag.state import ACTIONS
 from crag.testing import FakeEvaluator
+from tests.trained import written
 
 TEXTS = 5
 Made = tuple[Path, FakeEvaluator]
-
-
-def write_rows(path: Path, rows: list[dict[str, object]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 @pytest.fixture
@@ -43,7 +38,7 @@ def make(tmp_path: Path) -> Callable[..., Made]:
             known[f"T // {text}"] = float(scores[q, t])
             row = {"question": f"question {q}", "title": "T", "text": text, "label": int(label)}
             rows.append(row)
-        path = write_rows(tmp_path / "pairs.jsonl", rows)
+        path = written(tmp_path / "pairs.jsonl", rows)
         return path, FakeEvaluator(lambda _, text: known[text])
 
     return made
@@ -93,7 +88,7 @@ def sets_with_actions(path: Path, last: str | None = "correct") -> Path:
         ]
         rows.append({"question": f"q{n}", "action": action, "documents": documents})
     rows[0]["action"] = last
-    return write_rows(path, rows)
+    return written(path, rows)
 
 
 def test_the_data_may_say_the_ideal_action(tmp_path: Path) -> None:

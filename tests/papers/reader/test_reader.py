@@ -1,6 +1,5 @@
 """A reader: the rows that it learns from, that it learns, goes on, and is saved whole."""
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,8 +28,7 @@ from crag.papers.reader.rows import UNKNOWN, ReadingRow, padded, reading_rows, t
 from crag.papers.self_rag.truths import read_truths
 from crag.parts import Passage
 from crag.reading import evidence_in
-from tests.reflective import articles
-from tests.trained import TOPICS, packaged_tokenizer
+from tests.trained import TOPICS, articles, packaged_tokenizer, written
 
 TEXT = "Ann was born in Ulm. She moved to Bonn in 1990."
 ROW = ReadingRow(
@@ -42,12 +40,6 @@ ROW = ReadingRow(
     evidence=[(21, 47)],
     span=(42, 46),
 )
-
-
-def written(folder: Path, *rows: object) -> Path:
-    path = folder / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def example(row: ReadingRow, max_length: int = 64) -> tuple[dict[str, list[int]], list[str]]:
@@ -93,7 +85,7 @@ def test_a_batch_is_as_long_as_its_longest_row() -> None:
 
 
 def test_rows_of_question_sets_are_as_their_table_says(tmp_path: Path) -> None:
-    truths = read_truths(written(tmp_path, *articles(24)))
+    truths = read_truths(written(tmp_path / "rows.jsonl", articles(24)))
     rows = reading_rows(truths, 100, 0)
     assert rows == reading_rows(truths, 100, 0)
     assert {row.source: (row.entity, row.answer) for row in rows} == {

@@ -23,7 +23,7 @@ from crag.reflection_tokens import (
     RETRIEVAL,
     UTILITY,
 )
-from tests.reflective import articles, written
+from tests.trained import articles, written
 
 TRUTHS = articles(24)
 

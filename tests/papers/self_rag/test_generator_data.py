@@ -30,7 +30,7 @@ from crag.reflection_tokens import (
     RETRIEVAL,
     UTILITY,
 )
-from tests.reflective import articles, written
+from tests.trained import articles, written
 
 BEST = UTILITY[4]
 EVERY = DataRules(keep_without_retrieval=1.0, irrelevant=0.0)

@@ -13,7 +13,7 @@ from tests.commands import crag
 from tests.loopback import serving
 from tests.papers.cli.test_reflect_data import reply
 from tests.papers.self_rag.test_released_formats import CRITIC_ROWS, GENERATOR_ROWS
-from tests.reflective import articles, tiny_base, written
+from tests.trained import articles, tiny_base, written
 
 ROOT = Path(__file__).parents[3]
 GUIDE = ROOT / "docs" / "guide" / "train-self-rag.md"

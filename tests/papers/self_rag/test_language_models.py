@@ -32,7 +32,7 @@ from crag.papers.training import WORK
 from crag.parts import Continuation, Passage, Prefix, SegmentLimits
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import FULLY, IRRELEVANT, NO_SUPPORT, PAD, RELEVANT, TOKENS, token_ids
-from tests.reflective import articles, tiny_base, written
+from tests.trained import articles, tiny_base, written
 
 runner = CliRunner()
 CASES = [

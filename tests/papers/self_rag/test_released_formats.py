@@ -13,7 +13,7 @@ from crag.papers.self_rag.generator_data import ReflectiveRecord
 from crag.papers.self_rag.language_model import IGNORED, LanguageRecipe, load_base
 from crag.papers.self_rag.reflective_text import reflective_text
 from crag.papers.self_rag.tiny_base import tiny_language_model
-from tests.reflective import written
+from tests.trained import written
 
 LABELS_TABLE = Path(__file__).parents[2] / "fixtures" / "self_rag_labels.jsonl"
 """Records of up to three passages, 30 of 40 cut at their length, and for each token whether the

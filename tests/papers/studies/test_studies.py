@@ -19,7 +19,7 @@ from crag.web import SearxngSearcher
 from crag.web.reader import HttpPageReader
 from tests.commands import crag, variables
 from tests.conftest import DOCUMENTS
-from tests.reflective import articles, tiny_base, written
+from tests.trained import articles, tiny_base, written
 
 PAIRS = [
     Pair(instruction=row["questions"][0]["question"], output="It was built in 1700.")
