@@ -1,18 +1,14 @@
 """The command `crag`, in this process or in one of its own."""
 
 import contextlib
-import gc
 import io
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
-
-import psutil
 
 from crag.papers.cli import main
 
@@ -60,45 +56,4 @@ def crag(
             main()
         except SystemExit as ended:
             code = ended.code
-    _forget_graphs()
     return Done(out.getvalue(), err.getvalue(), code if isinstance(code, int) else int(bool(code)))
-
-
-def _forget_graphs() -> None:
-    """Give up the graphs of a command with their models, 200 MB each, which LangChain remembers.
-
-    To look for them among all objects takes up to 300 ms, so some may gather first.
-    """
-    from langchain_core.runnables.utils import get_function_nonlocals
-
-    get_function_nonlocals.cache_clear()
-    process = psutil.Process()
-    if process.memory_info().rss > _collected_at.get(process.pid, 0) + _MAY_GATHER:
-        gc.collect()
-        _collected_at[process.pid] = process.memory_info().rss
-
-
-_MAY_GATHER = 500 * 2**20
-_collected_at: dict[int, int] = {}
-"""The memory of a process when garbage was last collected here."""
-
-
-def crag_process(
-    *arguments: str | Path,
-    folder: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    answer: str = "",
-    patience: float = 300,
-) -> Done:
-    """Run `crag` as users start it; it has `patience` seconds."""
-    done = subprocess.run(
-        [CRAG, *map(str, arguments)],
-        cwd=folder,
-        env=variables(environment or {}),
-        input=answer,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=patience,
-    )
-    return Done(done.stdout, done.stderr, done.returncode)

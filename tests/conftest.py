@@ -1,9 +1,7 @@
 """What the tests share: documents, hits and parts."""
 
-import gc
 import os
-import sys
-from collections.abc import Generator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 # Before any library is imported: workers with a thread for each core wait for each other, spinning.
@@ -16,9 +14,12 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
+from crag.index import DocumentIndex
 from crag.parts import Hit, Parts
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
+from tests.postgres import postgres
 
 DOCUMENTS = [
     Document(
@@ -45,8 +46,6 @@ settings.register_profile("quick", max_examples=25, deadline=None, derandomize=T
 settings.register_profile("nightly", max_examples=300, deadline=None)
 settings.load_profile("quick")  # `make test-nightly` takes the other.
 
-_LEFT_OUT = pytest.StashKey[int]()
-"""How many modules the garbage collector leaves out."""
 _ONE_SERVER = "tests/serve/"
 _TORCH = (
     "tests/papers/evaluator/",
@@ -79,16 +78,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """Look for no garbage in what is imported, since all of it stays; and then less often."""
-    gc.disable()
-    collected = yield
-    gc.set_threshold(10_000)
-    gc.enable()
-    return collected
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files, so that no core waits at the end for one of them."""
 
@@ -97,17 +86,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next(starts, len(_LONGEST))
 
     items.sort(key=place)
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let the garbage collector leave out what was imported, which stays.
-
-    Once by the first test; and again after one that imported torch, since training collects often.
-    """
-    if len(sys.modules) > item.config.stash.get(_LEFT_OUT, 0) + 500:
-        gc.collect()
-        gc.freeze()
-        item.config.stash[_LEFT_OUT] = len(sys.modules)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -121,14 +99,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return group[0] if group else super()._split_scope(nodeid)
 
     return Scheduling(config, log)
-
-
-def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name bytes by their argument: gzip writes the time into its header.
-
-    Workers that collect in two different seconds would have tests of different names.
-    """
-    return argname if isinstance(val, bytes) else None
 
 
 @pytest.fixture(scope="session")
@@ -166,6 +136,54 @@ def make_parts() -> Any:
         return Parts(**parts | replaced)
 
     return make
+
+
+class CountingEmbeddings(Embeddings):
+    """Vectors that depend on the text alone; remembers what it was asked to embed."""
+
+    def __init__(self, name: str = "fake", size: int = 8) -> None:
+        self.name = name
+        self.embedded: list[str] = []
+        self._fake = DeterministicFakeEmbedding(size=size)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.embedded += texts
+        return self._fake.embed_documents(texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        return self._fake.embed_query(text)
+
+
+@pytest.fixture
+def make_embeddings() -> Callable[..., CountingEmbeddings]:
+    return CountingEmbeddings
+
+
+@pytest.fixture
+def embeddings() -> CountingEmbeddings:
+    return CountingEmbeddings()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return an empty folder for documents."""
+    path = tmp_path / "documents"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def index(tmp_path: Path, embeddings: CountingEmbeddings) -> Iterator[DocumentIndex]:
+    """Return an index in a folder that does not exist yet."""
+    with DocumentIndex(tmp_path / "index", embeddings) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """Run PostgreSQL with pgvector and return the URL of a database without tables."""
+    with postgres() as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)

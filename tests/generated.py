@@ -8,9 +8,8 @@ graphs. A test fails when any is stale.
 import json
 import re
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from crag.cli.ask import EXIT_CODES
@@ -68,26 +67,15 @@ def _allowed(field: dict[str, Any]) -> str:
     return f"{kind['minimum']:,} to {kind['maximum']:,}"
 
 
-def example(number: int) -> str:
-    """Return what the example with that number in README.md prints, run here and now."""
-    questions = _QUESTION.findall((ROOT / "README.md").read_text("utf-8"))
-    return f"```text\n{_asked(questions[number])}```\n"
-
-
-_QUESTION = re.compile(r'^\$ make ask Q="(.+)"$', re.MULTILINE)
-
-
-@cache
-def _asked(question: str) -> str:
-    return crag("ask", question, "--index", _index())
-
-
-@cache
-def _index() -> str:
-    """Return the folder of an index of the guide."""
-    folder = str(Path(mkdtemp(prefix="crag-guide-"), "index"))
-    crag("index", "docs/guide", "docs/method", "--index", folder)
-    return folder
+def example() -> str:
+    """Return what the example in README.md prints, run here and now."""
+    found = re.search(
+        r'^\$ make ask Q="(.+)"$', (ROOT / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert found is not None
+    with TemporaryDirectory() as folder:
+        crag("index", "docs/guide", "docs/method", "--index", folder)
+        return f"```text\n{crag('ask', found[1], '--index', folder)}```\n"
 
 
 def crag(*arguments: str) -> str:
@@ -108,10 +96,7 @@ def langgraph_json() -> str:
 
 
 PARTS: dict[Path, dict[str, Callable[[], str]]] = {
-    ROOT / "README.md": {
-        "diagram": diagram,
-        "first example": lambda: example(0),
-    },
+    ROOT / "README.md": {"diagram": diagram, "first example": example},
     ROOT / "docs" / "guide" / "settings.md": {"settings": settings_table},
 }
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.openai_replies import completion, streamed
+from tests.loopback import completion, streamed
 
 RIGHT = "The barn is let in May [1]."
 HALF = f"{RIGHT} The oil is changed every 400"

@@ -1,6 +1,9 @@
-"""What comes from outside becomes text and JSON that can be stored and shown."""
+"""Values, errors and events: they travel, can be shown, and tell no secret."""
 
+import copy
+import pickle
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
+from crag.errors import (
+    CragError,
+    DataError,
+    EmbeddingMismatchError,
+    IndexNotFoundError,
+    MissingPackageError,
+    SearchError,
+    SettingsError,
+)
+from crag.events import event, redact
 from crag.plain import plain_json, problem_of, well_formed, without_credentials
 
 
@@ -77,3 +90,39 @@ def test_what_is_wrong_is_said_with_the_field(given: Any, told: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Values.model_validate(given)
     assert problem_of(caught.value, "the file").startswith(told)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CragError("it failed"),
+        SettingsError("k", 0, "it must be at least 1"),
+        IndexNotFoundError("made"),
+        EmbeddingMismatchError("made", "one", "another"),
+        DataError(Path("rows.jsonl"), "it is no JSON", 3),
+        SearchError("Library", "timeout", "no answer in time"),
+        MissingPackageError("ray", "crag batch --ray"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_travels_with_its_message_and_its_fields(error: CragError) -> None:
+    for arrived in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):  # noqa: S301 - our own
+        assert type(arrived) is type(error)
+        assert str(arrived) == str(error)
+        assert vars(arrived) == vars(error)
+
+
+def test_a_long_detail_is_cut() -> None:
+    assert len(event("model_failed", "generate", "x" * 10_000)["detail"]) == 500
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-proj-abcdef123456", "tvly-dev-abcdef123456", "hf_abcdef123456"]
+)
+def test_keys_are_redacted_by_their_shape(key: str) -> None:
+    assert key not in redact(f"Incorrect API key provided: {key}.")
+
+
+def test_keys_are_redacted_by_their_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEARCH_API_KEY", "plain-words-key")
+    assert redact("refused plain-words-key here") == "refused [secret] here"

@@ -82,12 +82,7 @@ def tiny_bert(folder: Path, *, outputs: int | None = None, seed: int = 0) -> Pat
 
 def small_recipe(base: Path, **changes: Any) -> Recipe:
     """Return a recipe of seconds."""
-    values = {
-        "base": str(base),
-        "batch_size": 8,
-        "max_length": 48,
-        "learning_rate": 3e-3,
-    }
+    values = {"base": str(base), "batch_size": 8, "max_length": 48, "learning_rate": 3e-3}
     return Recipe.model_validate(values | changes)
 
 

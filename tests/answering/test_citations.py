@@ -1,12 +1,15 @@
-"""Citations that refer to nothing are removed, and those of passages become those of strips."""
+"""Citations: marks are found and changed, what refers to nothing goes, passages become strips."""
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import crag.serve
 from crag.answering.citations import (
     attributed,
     marks_in,
@@ -16,6 +19,7 @@ from crag.answering.citations import (
     with_number,
 )
 from crag.state import Citation, OfferedPassage, Source, Strip
+from crag.text.marks import PATTERN, SINGLE, Mark, marks_of, with_numbers, without_marks
 
 SOURCE = Source(id="1", title="", url="", position="")
 AVAILABLE = [Citation(number=n, text=f"strip {n}", source=SOURCE) for n in (1, 2, 3)]
@@ -176,3 +180,33 @@ def test_every_number_has_its_citation_and_none_is_left_over(pieces: list[str]) 
 )  # fmt: skip
 def test_an_answer_that_says_nothing_is_told_from_a_short_one(answer: str, wrong: str) -> None:
     assert why_empty(answer) == wrong
+
+
+def test_marks_are_found_with_the_white_space_before_them() -> None:
+    text = "A  [1, 20;3] b[12345][4]"
+    assert list(marks_of(text)) == [Mark(1, 3, 12, [1, 20, 3]), Mark(21, 21, 24, [4])]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers", "changed"),
+    [
+        ("A [1;2], b [9].", lambda number: [number + 1], "A [2;3], b [10]."),
+        ("A [1, 9], b \n[9]. [2]", lambda number: [number] * (number < 9), "A [1], b. [2]"),
+    ],
+)
+def test_numbers_are_changed_and_a_mark_without_numbers_goes(
+    text: str, numbers: Callable[[int], list[int]], changed: str
+) -> None:
+    assert with_numbers(text, lambda old: [new for one in old for new in numbers(one)]) == changed
+    assert without_marks(text) in {"A, b.", "A, b"}
+
+
+def test_the_page_knows_the_same_marks() -> None:
+    code = (Path(crag.serve.__file__).parent / "static" / "citations.js").read_text("utf-8")
+    assert f"\nexport const MARK = /({PATTERN})/;\n" in code
+    assert f"((?:{SINGLE})+)" in code  # After a quotation.
+    written = re.search(
+        r'asMark = \(\.\.\.numbers\) => `(.+)\$\{numbers\.join\(", "\)\}(.+)`;', code
+    )
+    assert written is not None
+    assert written.groups() == ("[", "]")

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from crag.answering.context import fenced
 from crag.papers.tasks import paper_format
 from crag.state import Source, State, Strip, StripKind
-from crag.text.untrusted import neutral
 
 
 def strip(text: str, title: str = "T", *, kept: bool = True, kind: StripKind = "document") -> Strip:
@@ -21,10 +20,6 @@ def test_a_text_cannot_close_its_fence(before: str, after: str) -> None:
     written = fenced([strip(attack, title=attack)])
     assert written.count("<passage") == written.count("</passage>") == 1
     assert "<question" not in written.lower()
-
-
-def test_control_characters_and_footnote_marks_are_neutralised() -> None:
-    assert neutral("a\x00b\u202ec [12] [1, 2]") == "a b c (12) (1, 2)"
 
 
 def test_the_papers_format_puts_both_kinds_side_by_side() -> None:

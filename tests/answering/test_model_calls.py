@@ -1,19 +1,12 @@
 """What a chat model replies, as all nodes get it."""
 
 import pytest
-from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage
 
-from crag.answering.citations import without_citations
 from crag.answering.model_calls import ask
-from crag.graph import build_crag, build_no_retrieval, build_rag
-from crag.papers.settings import PaperSettings
-from crag.parts import Parts
-from crag.reflection_tokens import TOKENS
-from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
+from crag.testing import FakeChatModel
 from crag.text.thoughts import AnswerStream
-from tests.conftest import HITS
 from tests.misbehaving import RIGHT, THOUGHTS
 
 WRITTEN = (
@@ -81,21 +74,3 @@ def test_the_unfinished_sentence_of_a_cut_reply_is_left_out(said: str, finished:
 def test_a_reply_of_tokens_alone_is_empty() -> None:
     reply = ask(FakeChatModel(replies=["[No Retrieval][Utility:1]</s>"]), [])
     assert (reply.text, reply.problem) == ("", "empty")
-
-
-@pytest.mark.parametrize("task", ["default", "popqa", "pubhealth"])
-@pytest.mark.parametrize("build", [build_crag, build_rag, build_no_retrieval])
-def test_tokens_of_a_chat_served_model_never_reach_an_answer(build: object, task: str) -> None:
-    searcher = FakeSearcher(HITS)
-    parts = Parts(
-        retriever=FakeRetriever(documents=[Document("Ada Lovelace wrote the first program.")]),
-        evaluator=FakeEvaluator(-0.99),
-        model=FakeChatModel(replies=["[No Retrieval]Ada, program[Utility:5]", WRITTEN]),
-        searcher=searcher,
-    )
-    numbers = {"require_citations": False, "upper": 0.5, "lower": -0.5}
-    settings = PaperSettings.model_validate({"task": task, **numbers})
-    state = build(parts).invoke({"question": "Who wrote it?"}, context=settings)  # type: ignore[operator]
-    assert without_citations(state["answer"]) in {PLAIN, "Ada, program"}
-    assert not any(token in state["answer"] for token in TOKENS)
-    assert searcher.queries in ([], ["Ada, program"])

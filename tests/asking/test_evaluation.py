@@ -14,13 +14,7 @@ from crag.errors import DataError
 from crag.graph import build_crag, build_self_rag
 from crag.parts import Parts
 from crag.settings import Settings
-from crag.testing import (
-    FakeChatModel,
-    FakeEvaluator,
-    FakeReflection,
-    FakeRetriever,
-    fake_candidate,
-)
+from crag.testing import FakeChatModel, FakeEvaluator, FakeReflection, FakeRetriever, fake_candidate
 from tests.commands import crag
 
 KETTLE = Document("The kettle boils in three minutes.", metadata={"source": "/data/docs/kettle.md"})
@@ -65,20 +59,8 @@ def changed(**values: Any) -> Question:
         (HOW_LONG, "It takes an hour [1].", 0.9, "wrong", "not answered"),
         (HOW_LONG, "unused", -1.0, "abstained", "not kept"),
         (changed(answers=("a week",)), "Soon [1].", 0.9, "wrong", "not retrieved"),
-        (
-            how_long(files=("docs/kettle.md",)),
-            "Soon [1].",
-            0.9,
-            "right",
-            "",
-        ),
-        (
-            how_long(files=("tea.md",)),
-            "Soon [1].",
-            0.9,
-            "wrong",
-            "not retrieved",
-        ),
+        (how_long(files=("docs/kettle.md",)), "Soon [1].", 0.9, "right", ""),
+        (how_long(files=("tea.md",)), "Soon [1].", 0.9, "wrong", "not retrieved"),
         (how_long(), "Soon [1].", 0.9, "unjudged", ""),
         (how_long(answerable=False), "Soon [1].", 0.9, "wrong", ""),
         (how_long(answerable=False), "unused", -1.0, "right", ""),
@@ -184,12 +166,3 @@ def test_the_command_writes_rows_and_tells_where_failures_were_lost(tmp_path: Pa
     assert "abstained, not retrieved: Who won the chess championship of 1972? (2)" in shown.stdout
     assert "right: 0.3333" in shown.stdout
     assert shown.stdout.splitlines()[-1] == "output: runs/two.jsonl"
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"questions\.jsonl.*cannot be read: .*No such file"):
-        read_questions(tmp_path / "questions.jsonl")
-    path = tmp_path / "latin.jsonl"
-    path.write_bytes('{"question": "Où est-il ?"}'.encode("latin-1"))
-    with pytest.raises(DataError, match="it cannot be read: 'utf-8' codec"):
-        read_questions(path)

@@ -53,11 +53,7 @@ def crag(folder: Path, variables: dict[str, str], *arguments: str, code: int = 0
 
 
 def configured(server: Loopback) -> dict[str, str]:
-    return {
-        "TAVILY_API_KEY": KEY,
-        "TAVILY_BASE_URL": server.url,
-        "CRAG_ALLOW_LOOPBACK": "true",
-    }
+    return {"TAVILY_API_KEY": KEY, "TAVILY_BASE_URL": server.url, "CRAG_ALLOW_LOOPBACK": "true"}
 
 
 def test_the_terminal_shows_what_was_found_read_kept_and_cited(

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.commands import Done, crag
-from tests.loopback import Loopback, serving
-from tests.openai_replies import completion
+from tests.loopback import Loopback, completion, serving
 
 CORRECT = ("--set", "upper=-100", "--set", "lower=-100")
 """Every question gets this action."""

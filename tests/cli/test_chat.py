@@ -12,8 +12,7 @@ from typing import IO
 import pytest
 
 from tests.commands import CRAG, crag, heeds_ctrl_c, variables
-from tests.loopback import serving
-from tests.openai_replies import streamed
+from tests.loopback import serving, streamed
 
 ASKED = "How do I remove limescale from the kettle?"
 

@@ -2,17 +2,20 @@
 
 import contextlib
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from crag.cli.app import app
+from crag.cli.show import show
 from crag.errors import CragError
 from crag.papers.cli import main
+from crag.state import AnswerSentence, SentenceStatus
 from tests import commands
-from tests.loopback import serving
-from tests.openai_replies import streamed
+from tests.commands import CRAG, crag, variables
+from tests.loopback import serving, streamed
 
 runner = CliRunner()
 INCORRECT = ("--set", "upper=100", "--set", "lower=100")
@@ -169,3 +172,50 @@ def test_an_output_that_is_read_too_is_refused_and_kept(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert problem in done.stderr
         assert read.read_text() == '{"question": "Why?"}\n'
+
+
+def test_a_store_in_the_folder_is_for_the_command_line_alone(tmp_path: Path) -> None:
+    """A folder with a crag.toml may be somebody else's, and is not to run code by it."""
+    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
+    (tmp_path / "own_shelf.py").write_text(
+        "from langchain_core.vectorstores import InMemoryVectorStore as shelf\n"
+    )
+    (tmp_path / "crag.toml").write_text('index = "own_shelf:shelf://./kept"\n')
+    refused = subprocess.run(
+        [CRAG, "index", "kettle.md"], cwd=tmp_path, env=variables({}),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert refused.returncode == 2
+    assert "own_shelf:shelf cannot be imported" in " ".join(refused.stderr.split())
+    named = ("--index", "own_shelf:shelf://./kept")
+    assert crag("index", "kettle.md", *named, folder=tmp_path).returncode == 0
+    assert (tmp_path / "kept" / "index.sqlite3").is_file()
+
+
+def test_an_option_overrules_the_environment_which_overrules_the_file(tmp_path: Path) -> None:
+    (tmp_path / "crag.toml").write_text('index = "kept"\nevaluator = "chat"\nmodel = "m"\n')
+    done = crag(
+        "doctor", "--json", "--index", "other", folder=tmp_path,
+        environment={
+            "CRAG_EVALUATOR": "reader", "OPENAI_API_KEY": "none",
+        },
+    )  # fmt: skip
+    told = {one["part"]: one["in_use"] for one in json.loads(done.stdout)}
+    assert (told["index"], told["evaluator"], told["answers"]) == ("other", "reader", "m")
+
+
+def sentence(start: int, end: int, status: SentenceStatus) -> AnswerSentence:
+    return AnswerSentence(start=start, end=end, strips=[], status=status)
+
+
+def test_what_no_source_supports_is_named_and_markdown_is_drawn(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = r"Ada did. It \<b> rained, [\*b]."
+    sentences = [sentence(0, 8, "cited"), sentence(9, len(said), "unsupported")]
+    show({"question": "Who?", "answer": said, "outcome": "likely", "sentences": sentences})
+    shown = capsys.readouterr().out
+    assert "\nAda did. It <b> rained, [*b].\n" in shown
+    assert "no source supports: It " in shown
+    assert "supports: Ada did." not in shown
+    assert shown.endswith("\nlikely\n")

@@ -12,9 +12,8 @@ from crag.cli.doctor import PartStatus, examine
 from crag.index import DocumentIndex, index_paths
 from crag.runtime.environment import Environment
 from tests.commands import crag
-from tests.loopback import Loopback, serving
+from tests.loopback import Loopback, completion, serving
 from tests.misbehaving import CUT, ERRORS, REFUSALS, THOUGHTS, Way
-from tests.openai_replies import completion
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +130,7 @@ def test_a_reply_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("CRAG_SEARCH", "google"), ("CRAG_PROMPTS", "nowhere")],
+    ("name", "value"), [("CRAG_SEARCH", "google"), ("CRAG_PROMPTS", "nowhere")]
 )
 def test_what_ask_refuses_is_broken_and_the_command_fails(name: str, value: str) -> None:
     asked = crag("ask", "How long does a kettle take?", environment={name: value})

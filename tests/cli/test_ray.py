@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 
-from crag.errors import CragError
 from crag.index import DocumentIndex
 from crag.models.encoder import packaged_encoder
 from crag.runtime.ray_cluster import spread
 from tests.commands import crag
-from tests.loopback import serving
-from tests.openai_replies import completion
+from tests.loopback import completion, serving
 
 pytestmark = [
     pytest.mark.nightly,
@@ -38,15 +36,6 @@ def cluster() -> Iterator[None]:
         ray.shutdown()
 
 
-def squared(refused: int = -1) -> Callable[[int], list[int]]:
-    def square(number: int) -> list[int]:
-        if number == refused:
-            raise CragError(f"{number} is refused")
-        return [number**2]
-
-    return square
-
-
 def ending(flag: Path) -> Callable[[int], list[int]]:
     def end(number: int) -> list[int]:
         if number == 3 and not flag.exists():
@@ -55,11 +44,6 @@ def ending(flag: Path) -> Callable[[int], list[int]]:
         return [number]
 
     return end
-
-
-def test_the_error_of_a_step_ends_the_run_as_it_is() -> None:
-    with pytest.raises(CragError, match=r"^4 is refused$"):
-        list(spread(range(9), partial(squared, 4)))
 
 
 def test_a_worker_that_dies_loses_nothing(tmp_path: Path) -> None:

@@ -1,11 +1,23 @@
-"""Decomposition and filter."""
+"""Strips: how they are cut, scored by readings, filtered and shortlisted."""
 
+from itertools import pairwise
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.documents import Document
 
+from crag.correction.evidence import STRIPS_KEPT_IN_CONTEXT, paragraph_in_context, strips_in_context
+from crag.correction.naming import EXACT_WEIGHT, LABEL_WEIGHT, NAME_WEIGHT, named_odds
 from crag.correction.provenance import unscored
+from crag.correction.scoring import split_title, with_title
+from crag.correction.shortlist import shortlist
 from crag.correction.strips import decompose, kept_best
+from crag.parts import Passage
+from crag.reading import Reading, compressed, evidence_in, shares_of
+from crag.settings import Settings
 from crag.state import Source
+from crag.testing import FakeReadingEvaluator
 
 
 def squeezed(text: str) -> str:
@@ -42,3 +54,164 @@ def test_ties_go_to_the_earlier_strip_and_at_least_one_is_kept() -> None:
         (False, "below the strip threshold -0.5"),
         (True, "best of those below the strip threshold"),
     ]
+
+
+@given(st.text(max_size=8), st.text(max_size=12))
+def test_a_string_is_split_where_it_was_joined(title: str, text: str) -> None:
+    whole = with_title(title, text)
+    found = split_title(whole)
+    assert with_title(found.title, found.text) == whole
+    if title and text.strip() and " // " not in f"{title} // "[:-3]:
+        assert found == Passage(title, text)
+
+
+words = st.lists(st.sampled_from(["ada", "program", "kettle", "the", "1843"]), max_size=6)
+texts = st.lists(words.map(" ".join), max_size=12)
+
+
+def test_rare_words_of_the_question_count_most() -> None:
+    found = ["a program", "a program", "a program", "by Ada", "a kettle"]
+    assert shortlist("Which program is by Ada?", found, 2, list("aaaaa")) == [0, 3]
+
+
+def sources_of(found: list[str]) -> list[str]:
+    return [str(place % 3) for place in range(len(found))]
+
+
+def test_a_page_full_of_the_words_does_not_crowd_out_another() -> None:
+    stuffed = ["Ada program Ada program"] * 9
+    found = [*stuffed, "Something about Ada.", "And something else."]
+    assert shortlist("Which program is by Ada?", found, 3, [*"a" * 9, "b", "b"]) == [0, 1, 9]
+
+
+@given(words.map(" ".join), texts, st.integers(1, 12))
+def test_places_are_in_order_and_no_more_than_asked_for(
+    question: str, found: list[str], most: int
+) -> None:
+    places = shortlist(question, found, most, sources_of(found))
+    assert places == sorted(set(places))
+    assert len(places) == min(most, len(found))
+
+
+TEXT = "The first fact is here. So is more.\n\nAnd filler. The second fact is here. And an end."
+DOCUMENT = Document(TEXT, metadata={"title": "Facts", "source": "facts.md", "lines": "7 8 9"})
+QUESTION = "What?"
+SOURCE = Source(id="1", title="", url="", position="")
+
+
+def read(*evidence: str, score: float = 0.9) -> Reading:
+    return FakeReadingEvaluator(score, *evidence).read("What?", [Passage("Facts", TEXT)])[0]
+
+
+def test_a_strip_with_evidence_scores_above_one_without() -> None:
+    strips = strips_in_context(QUESTION, [DOCUMENT], [read("The second fact is here.")], Settings())
+    assert [strip["text"] for strip in strips] == [
+        "The first fact is here. So is more.\n\nAnd filler.",
+        "The second fact is here. And an end.",
+    ]
+    assert strips[0]["score"] < 0.5 < strips[1]["score"]  # type: ignore[operator]
+    assert all(strip["kept"] and strip["reason"] == "among the best" for strip in strips)
+
+
+def test_a_strip_knows_its_own_lines_and_reading() -> None:
+    first, second = strips_in_context(QUESTION, [DOCUMENT], [read("second fact")], Settings())
+    assert first["source"]["position"] == "lines 7-9"
+    assert (second["source"]["position"], second["source"]["lines"]) == ("line 9", "9")
+    span = second["reading"]["span"]
+    assert span is not None
+    assert second["text"][span["start"] : span["end"]] == "second fact"
+    assert first["reading"]["span"] is None
+
+
+def test_lines_that_a_part_of_a_table_repeats_are_not_its_place() -> None:
+    text = "| a | b |\n| --- | --- |\n| c | d |\n| e | f |"
+    known = {"position": "rows 8-9", "lines": "1*2 8 9", "repeats": 2, "section": "Parts > Steel"}
+    (strip,) = strips_in_context(QUESTION, [Document(text, metadata=known)], [read()], Settings())
+    assert strip["source"]["position"] == "rows 8-9"
+    assert strip["source"]["repeats"] == 2
+    assert strip["headings"] == ["Parts", "Steel"]
+
+
+def test_a_document_further_down_counts_less_and_a_better_one_more() -> None:
+    evidence = read("second fact")
+    both = strips_in_context(QUESTION, [DOCUMENT] * 2, [evidence] * 2, Settings())
+    assert both[1]["score"] > both[3]["score"]  # type: ignore[operator]
+    worse = {**evidence, "score": -0.9}
+    graded = strips_in_context(QUESTION, [DOCUMENT] * 2, [worse, evidence], Settings())
+    assert graded[1]["score"] < graded[3]["score"]  # type: ignore[operator]
+
+
+def test_eight_are_kept_unless_the_settings_say_otherwise() -> None:
+    documents, readings = [DOCUMENT] * 8, [read("fact")] * 8
+    kept = [strip["kept"] for strip in strips_in_context(QUESTION, documents, readings, Settings())]
+    assert sum(kept) == STRIPS_KEPT_IN_CONTEXT == 8
+    few = strips_in_context(QUESTION, documents, readings, Settings(strips_kept=3))
+    assert sum(strip["kept"] for strip in few) == 3
+    assert {strip["reason"] for strip in few} == {"among the best", "not among the best 3"}
+
+
+def test_what_is_certainly_no_evidence_is_dropped_but_for_the_best() -> None:
+    strips = strips_in_context(QUESTION, [DOCUMENT], [read(score=-1.0)], Settings())
+    assert [strip["kept"] for strip in strips] == [True, False]
+    assert strips[1]["reason"] == "below the strip threshold -0.9997"
+
+
+def test_a_part_scores_by_its_better_half() -> None:
+    half = Reading(score=0.0, evidence="0:90 5:10", span=None)
+    whole = paragraph_in_context(unscored("Ten chars.", SOURCE), half)
+    first = paragraph_in_context(unscored("Five.", SOURCE), half)
+    assert whole["score"] == first["score"] == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    ("question", "texts", "lost"),
+    [
+        ("What does 404 mean?", [("", "404 is late."), ("", "It is late.")], EXACT_WEIGHT),
+        ('Who said "so be it"?', [("", "So be it, he said."), ("", "It is.")], EXACT_WEIGHT),
+        ("What is paid in Rome?", [("", "Rome: 5"), ("", "Oslo: 6")], NAME_WEIGHT),
+        ("Which limit counts?", [("Limit", "It is 5."), ("Price", "It is 6.")], LABEL_WEIGHT),
+        ("Which limit counts?", [("", "The limit is 5."), ("", "It is 6.")], 0.0),
+        ("What is paid in Kiel?", [("", "Rome: 5"), ("", "Oslo: 6")], 0.0),
+    ],
+)
+def test_a_text_loses_for_a_name_that_another_has(
+    question: str, texts: list[tuple[str, str]], lost: float
+) -> None:
+    assert named_odds(question, texts) == pytest.approx([0.0, -lost])
+
+
+def test_a_name_counts_the_less_the_more_texts_have_it() -> None:
+    texts = [("", "Rome: 5"), ("", "Rome: 6"), ("", "Oslo: 7")]
+    assert named_odds("What is paid in Rome?", texts) == pytest.approx([0, 0, -NAME_WEIGHT / 2])
+    assert named_odds("What is paid in Rome?", []) == []
+
+
+READING = Reading(score=0.5, evidence="0:0 10:80 20:20", span=None)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "share"),
+    [(0, 10, 0.0), (10, 20, 0.8), (5, 15, 0.4), (10, 30, 0.5), (20, 99, 0.2), (12, 13, 0.8)],
+)
+def test_evidence_of_a_range_is_the_mean_over_its_characters(
+    start: int, end: int, share: float
+) -> None:
+    assert evidence_in(READING, start, end) == pytest.approx(share)
+
+
+def test_of_the_best_part_of_a_range() -> None:
+    assert evidence_in(READING, 0, 20, best=0.5) == pytest.approx(0.8)
+    assert evidence_in(READING, 0, 30, best=0.5) == pytest.approx((0.8 * 10 + 0.2 * 5) / 15)
+    assert evidence_in(READING, 0, 5, best=0.5) == 0
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.floats(0, 1)), min_size=1, max_size=40))
+def test_compressing_loses_rounding_only(pieces: list[tuple[int, float]]) -> None:
+    ends = [sum(length for length, _ in pieces[: n + 1]) for n in range(len(pieces))]
+    evidence = compressed(ends, [probability for _, probability in pieces])
+    reading = Reading(score=0.0, evidence=evidence, span=None)
+    begin = 0
+    for end, (_, probability) in zip(ends, pieces, strict=True):
+        assert evidence_in(reading, begin, end) == pytest.approx(probability, abs=0.0051)
+        begin = end
+    assert all(one != other for (_, one), (_, other) in pairwise(shares_of(reading)))

@@ -11,7 +11,6 @@ from reportlab.pdfgen.canvas import Canvas
 
 from crag.documents.loaders import load
 from crag.documents.sources import SourceText, Unusable
-from crag.text.blocks import Block
 
 
 def only(path: Path) -> SourceText:
@@ -19,11 +18,6 @@ def only(path: Path) -> SourceText:
     (loaded,) = load(path)
     assert isinstance(loaded, SourceText), loaded
     return loaded
-
-
-def plain_document(source: str, text: str) -> SourceText:
-    """Return a document of one paragraph."""
-    return SourceText(source=source, title="", blocks=[Block("text", 1, 1, text)], unit="line")
 
 
 def refusal(path: Path) -> str:

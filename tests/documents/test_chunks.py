@@ -1,15 +1,17 @@
-"""Chunks hold whole blocks, all of them, in order, and repeat what a part needs."""
+"""Chunks hold whole blocks, all, in order, with what a part needs; their lines know places."""
 
 import random
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
+from crag.correction.provenance import source_of, source_within
 from crag.documents.chunks import (
     CHUNK_SIZE,
     LONGEST_CONTEXT,
@@ -22,7 +24,7 @@ from crag.documents.loaders import find_files, load
 from crag.documents.markdown import read_markdown
 from crag.documents.sources import SourceText, of_blocks
 from crag.text.blocks import Block, Item, Row, text_of
-from crag.text.places import line_places
+from crag.text.places import line_places, lines_written
 from crag.text.sentences import split_sentences
 from tests.conftest import CORPORA
 
@@ -244,3 +246,43 @@ def test_chunks_of_other_alphabets_are_as_long_as_those_of_english() -> None:
     chinese = texts_of("合同解除的期限为四周。" * 200)
     assert 700 < max(map(len, russian)) <= CHUNK_SIZE
     assert 200 < max(map(len, chinese)) <= CHUNK_SIZE // 4
+
+
+NUMBER = 50
+
+
+def sentence(number: int) -> str:
+    return f"Lighthouse {number} stands on rock {number * 7}."
+
+
+@pytest.mark.parametrize("unit", ["slide", "page", "part", "cell", "paragraph"])
+def test_each_of_fifty_quotations_names_its_place(unit: Any) -> None:
+    numbers = range(1, NUMBER + 1)
+    blocks = [Block("text", n, n, f"{sentence(n)} It was built long ago.") for n in numbers]
+    chunks = split(SourceText(source="/a", title="", blocks=blocks, unit=unit), "/")
+    assert len(chunks) < NUMBER, "places are those of the chunk's parts, not of the chunk"
+    found = set[int]()
+    for chunk in chunks:
+        text = chunk.page_content
+        for match in re.finditer(r"Lighthouse (\d+) stands on rock \d+\.", text):
+            source = source_within(source_of(chunk, 0), text, *match.span())
+            assert source["position"] == f"{unit} {match[1]}"
+            found.add(int(match[1]))
+    assert found == set(numbers)
+
+
+def test_what_leads_in_a_part_of_a_list_is_not_its_place(tmp_path: Path) -> None:
+    items = "".join(f"- **-{n}**: {'The light turns. ' * 6}\n" for n in range(40))
+    (tmp_path / "a.md").write_text(f"# Lights\n\nThe options are:\n\n{items}")
+    (loaded,) = load(tmp_path / "a.md")
+    assert isinstance(loaded, SourceText)
+    for chunk in split(loaded, "/")[1:]:
+        text = chunk.page_content
+        assert text.startswith("The options are:")
+        source = source_within(source_of(chunk, 0), text, 0, text.index("turns"))
+        assert source["position"] == f"line {int(re.findall('- [*][*]-([0-9]+)', text)[0]) + 5}"
+
+
+def test_places_of_others_may_be_any_number() -> None:
+    assert lines_written([(3, 3), (3, 3), (4, 6), (7, 7)]) == "3*2 4-6 7"
+    assert line_places(f"9*{10**30}", 2) == [(9, 9), (9, 9)]

@@ -101,6 +101,7 @@ def test_word_document(folder: Path) -> None:
     document.save(str(folder / "letter.docx"))
     loaded = only(folder / "letter.docx")
     assert (loaded.title, loaded.unit) == ("A letter", "paragraph")
+    assert [block.first for block in loaded.blocks] == list(range(1, 8))
     assert loaded.text.split("\n\n") == [
         "# On Mills", "## Parts", "The mill is old.", "- mill\n- store",
         "| part | kg |\n| --- | --- |\n| mill | 7 |", "1. last", "Yours,  \nMax",
@@ -186,6 +187,14 @@ def test_notebook_with_megabytes_of_output(folder: Path) -> None:
     assert loaded.text == "# Engines\n\nHow they run.\n\n```python\nrun()\n```"
     (chunk,) = split(loaded, "/")
     assert chunk.metadata["position"] == "cell 1"
+
+
+def test_a_book_is_read_in_its_order_and_knows_its_parts(folder: Path) -> None:
+    loaded = only(write_epub(folder / "a.epub", MILL_AND_STORE))
+    assert (loaded.title, loaded.unit) == ("On Engines", "part")
+    assert [(block.text, block.first) for block in loaded.blocks] == [
+        ("The mill", 1), ("It grinds.", 1), ("The store", 2), ("It keeps.", 2),
+    ]  # fmt: skip
 
 
 def truncated_pdf(path: Path) -> None:

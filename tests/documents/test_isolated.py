@@ -1,6 +1,5 @@
 """Files are read in a process of their own: what it may take, and what becomes of it."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,10 +11,9 @@ import psutil
 import pytest
 from docx import Document as WordDocument
 
-from crag.documents.isolated import HARMLESS, IsolatedReader, Limits
-from crag.documents.loaders import LOADERS, load
+from crag.documents.isolated import IsolatedReader, Limits
+from crag.documents.loaders import load
 from crag.documents.sources import SourceText, Unusable
-from crag.text.blocks import Block
 from tests.commands import heeds_ctrl_c
 
 PAGE = "<title>Light</title><h1>Merrow</h1><p>Edith Halloran built it.</p>"
@@ -64,27 +62,6 @@ def test_what_is_read_is_what_the_loaders_read(reader: IsolatedReader, tmp_path:
     (one,) = reader.read(tmp_path / "b.html", name=Path("/docs/other.html"))
     assert one.source == "/docs/other.html"
     assert len(children()) == 1
-
-
-def test_small_plain_files_and_loaders_of_others_need_no_process(
-    reader: IsolatedReader, tmp_path: Path
-) -> None:
-    def here(path: Path) -> Iterator[SourceText]:
-        pid = Block("text", 1, 1, str(os.getpid()))
-        yield SourceText(source=str(path), title="", blocks=[pid], unit="line")
-
-    (tmp_path / "a.md").write_text("# Ada\n\nAda wrote it.")
-    (tmp_path / "b.leaf").write_text("x")
-    (only,) = reader.read(tmp_path / "a.md")
-    assert isinstance(only, SourceText)
-    (only,) = reader.read(tmp_path / "b.leaf", loaders={**LOADERS, ".leaf": here})
-    assert isinstance(only, SourceText)
-    assert only.text == str(os.getpid())
-    assert children() == set()
-    (tmp_path / "a.md").write_text("word " * HARMLESS)
-    (only,) = reader.read(tmp_path / "a.md")
-    assert isinstance(only, SourceText)
-    assert children()
 
 
 def test_a_file_has_its_time(page: Path, tmp_path: Path) -> None:

@@ -84,34 +84,6 @@ def test_columns_are_read_one_after_the_other(
     assert all(story in text for story in columns)
 
 
-@pytest.mark.parametrize("below", ["items", "a ruled table"])
-def test_columns_with_items_or_a_table_below(tmp_path: Path, below: str) -> None:
-    canvas = Canvas(str(tmp_path / "a.pdf"))
-    canvas.setFont("Helvetica", 9)
-    for column, story in enumerate(stories()[:2]):
-        if below == "items":
-            canvas.drawString(60 + 250 * column, 750, "•")
-        for row, line in enumerate(wrapped(story, 215, 9)):
-            canvas.drawString(75 + 250 * column, 750 - 11 * row, line)
-    rows = [["Valve", "Winter", "Spring"], ["V1", "3", "7.5"], ["V2", "3.1", "9"]]
-    for row, cells in enumerate(rows if below == "a ruled table" else []):
-        for column, cell in enumerate(cells):
-            canvas.drawString(60 + 170 * column, 500 - 18 * row, cell)
-        canvas.line(55, 495 - 18 * row, 540, 495 - 18 * row)
-    canvas.save()
-    text = " ".join(only(tmp_path / "a.pdf").text.split())
-    assert all(story in text for story in stories()[:2])
-    assert below == "items" or "| V1 | 3 | 7.5 | | V2 | 3.1 | 9 |" in text
-
-
-def test_rules_part_rows_of_prose(tmp_path: Path) -> None:
-    style, told = getSampleStyleSheet()["Normal"], stories()
-    table = Table([[Paragraph(one, style) for one in (told[at], told[at - 1])] for at in range(3)])
-    table.setStyle(TableStyle([("GRID", (0, 0), (-1, -1), 0.5, colors.black)]))
-    SimpleDocTemplate(str(tmp_path / "a.pdf")).build([table])
-    assert f"| {told[1]} | {told[0]} |" in only(tmp_path / "a.pdf").text.splitlines()
-
-
 HEAD = ["Model", "Use", "Limit", "Remark"]
 USES = [
     "Indoor keeping of paints and solvents in closed cabinets",

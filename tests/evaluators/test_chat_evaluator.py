@@ -15,8 +15,7 @@ from crag.generation import load_chat_model
 from crag.graph import build_crag
 from crag.parts import Evaluator, Parts
 from crag.testing import FakeChatModel, FakeRetriever
-from tests.loopback import serving
-from tests.openai_replies import completion
+from tests.loopback import completion, serving
 
 QUESTION = "Where is it?"
 

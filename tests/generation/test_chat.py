@@ -9,8 +9,7 @@ import pytest
 from crag.answering.model_calls import aask, ask
 from crag.errors import MissingPackageError, ModelError
 from crag.generation import load_chat_model
-from tests.loopback import Loopback, serving
-from tests.openai_replies import completion
+from tests.loopback import Loopback, completion, serving
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Quotations by readings: whole, verbatim, with their subject, and the right one."""
+"""Quotations: whole, verbatim, with their subject, by readings or by scores."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from crag.parts import Passage, Quotation
 from crag.reading import Reading
 from crag.settings import Settings
 from crag.state import Source, Strip
-from crag.testing import FakeReadingEvaluator
+from crag.testing import FakeEvaluator, FakeReadingEvaluator
 
 PROSE = "Nothing of note is here. The answer is\nforty-two indeed. That is all there is."
 LIST = "Three things are needed:\n\n- a map of the town\n- a lamp with oil\n- much patience\n"
@@ -182,3 +182,42 @@ def test_another_quotation_leads_only_if_it_covers_more_of_the_question() -> Non
     documents = [Document(text) for text in texts]
     found = asked("When does the museum open, and what is a ticket?", *documents, evidence=texts)
     assert [one.text for one in found] == [texts[0], texts[2]]
+
+
+GUIDE, TURING = (
+    Source(id="1", title=title, url="", position="") for title in ("Guide", "Alan Turing")
+)
+STRIPS = [
+    strip("Nothing of note is here. The answer is forty-two indeed.", source=GUIDE),
+    strip("# A heading with the answer\n\nAnother answer stands right here. Short answer."),
+]
+
+
+def test_the_best_sentences_are_quoted_in_order_of_the_strips() -> None:
+    evaluator = FakeEvaluator({"Another answer": 0.9, "answer": 0.6}, upper=0.5)
+    quotations = ExtractiveAnswerer(evaluator).quote("What?", STRIPS)
+    assert [(quoted.text, quoted.strip) for quoted in quotations] == [
+        ("The answer is forty-two indeed.", 0),
+        ("Another answer stands right here.", 1),
+    ]
+    assert len(evaluator.calls) == 1
+
+
+def test_a_sentence_is_scored_with_the_title_of_its_source() -> None:
+    evaluator = FakeEvaluator(0.9)
+    said = [strip("He was born in the year 1912.", source=TURING)]
+    assert len(ExtractiveAnswerer(evaluator).quote("When was he born?", said)) == 1
+    assert evaluator.calls[0][1] == ["Alan Turing // He was born in the year 1912."]
+
+
+def test_nothing_below_the_threshold_is_quoted() -> None:
+    evaluator = FakeEvaluator({"answer": 0.6}, upper=0.7)
+    assert ExtractiveAnswerer(evaluator).quote("What?", STRIPS) == []
+    assert ExtractiveAnswerer(evaluator).quote("What?", []) == []
+
+
+def test_a_sentence_is_quoted_once_and_no_more_than_three() -> None:
+    twice = [strip("The answer is right here."), strip("The answer is right here.")]
+    assert len(ExtractiveAnswerer(FakeEvaluator(0.9)).quote("What?", twice)) == 1
+    many = [strip(f"Answer number {n} is here.") for n in range(9)]
+    assert len(ExtractiveAnswerer(FakeEvaluator(0.9)).quote("What?", many)) == 3

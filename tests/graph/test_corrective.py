@@ -1,4 +1,4 @@
-"""Which nodes run for each action, in which order, and what they cost."""
+"""Which nodes run for each action, in which order, what they cost, and what it is compared with."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.errors import CragError
-from crag.graph import build_crag
+from crag.graph import build_crag, build_no_retrieval, build_rag
 from crag.parts import Parts
 from crag.state import strips_of_kind
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
@@ -111,3 +111,21 @@ def test_names_are_those_of_the_question_as_it_is_read(make_parts: Any) -> None:
     state = build_crag(parts).invoke(asked)
     assert state["answer"] == said
     assert "uncited_answer" not in [entry["kind"] for entry in state["events"]]
+
+
+def test_rag_hands_every_document_on_ungraded(make_parts: Any) -> None:
+    parts = make_parts(-1.0)
+    state = build_rag(parts).invoke(QUESTION)
+    assert "Babbage designed" in str([strip["text"] for strip in state["strips"]])
+    assert parts.evaluator.calls == []
+    assert state["usage"] == {"llm_calls": 1}
+    assert state["citations"][0]["source"]["url"] == "ada.md"
+
+
+def test_no_retrieval_asks_the_model_alone(make_parts: Any) -> None:
+    parts = make_parts()
+    state = build_no_retrieval(parts).invoke(QUESTION)
+    assert parts.retriever.questions == []
+    assert state["answer"]
+    assert state["citations"] == []
+    assert [entry["kind"] for entry in state["events"]] == ["citation_removed", "own_knowledge"]

@@ -74,18 +74,9 @@ class Seen(NamedTuple):
         names = ("question", "query", "action", "thresholds", "documents")
         kept = {name: self.state.get(name) for name in names}
         kept["strips"] = strips_of_kind(self.state, "document")
-        return (
-            kept
-            | usage
-            | {
-                "evaluator_calls": scored,
-                "nodes": self.nodes,
-                "queries": self.queries,
-                "fetched": sorted(self.fetched),
-                "rewriting": self.prompts[0],
-                "instructions": self.prompts[-1][0],
-            }
-        )
+        did = {"nodes": self.nodes, "queries": self.queries, "fetched": sorted(self.fetched)}
+        told = {"rewriting": self.prompts[0], "instructions": self.prompts[-1][0]}
+        return {**kept, **usage, "evaluator_calls": scored, **did, **told}
 
     def passages(self) -> list[str]:
         """Return the texts inside the fence, having checked that the fence is whole."""
@@ -136,25 +127,17 @@ def run(
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_orders_in_a_page_change_nothing(make_parts: Any, site: Website, attack: str) -> None:
-    clean = run(make_parts, site, "<p>Nothing else.</p>")
-    seen = run(make_parts, site, ATTACKS[attack])
-    assert seen.conduct() == clean.conduct()
-    assert seen.state["usage"]["llm_calls"] == 2 == len(seen.prompts)
-    assert len(seen.state["documents"]) == 2
-    assert seen.queries == [QUERY]
-    assert {c["number"] for c in seen.state["citations"]} == {1}
-    urls = {c["source"]["url"] for c in seen.state["citations"]}
-    assert urls <= {site.at("/page"), "ada.md", "babbage.md"}
-    assert seen.state["events"] == []
-
-
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_the_model_reads_orders_inside_the_fence_and_disarmed(
+def test_orders_in_a_page_change_nothing_and_are_read_inside_the_fence(
     make_parts: Any, site: Website, attack: str
 ) -> None:
     everything = Settings(strips_kept=1000)
+    clean = run(make_parts, site, "<p>Nothing else.</p>", settings=everything)
     seen = run(make_parts, site, ATTACKS[attack], settings=everything)
+    assert seen.conduct() == clean.conduct()
+    assert seen.state["usage"]["llm_calls"] == 2 == len(seen.prompts)
+    assert seen.queries == [QUERY]
+    assert {c["number"] for c in seen.state["citations"]} == {1}
+    assert seen.state["events"] == []
     passages = seen.passages()
     assert "Edith Halloran" in passages[0]
     assert len(passages) == min(200, len(strips_of_kind(seen.state, "web")))

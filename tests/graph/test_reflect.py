@@ -12,15 +12,7 @@ from crag.settings import Settings
 from crag.state import Citation, Reflection
 from crag.testing import FakeReflection, FakeRetriever, fake_decision
 from tests.conftest import DOCUMENTS
-from tests.graph.reflective import (
-    OWN,
-    QUESTION,
-    WAYS,
-    build_reflect,
-    goes_on,
-    kinds,
-    state_by,
-)
+from tests.graph.reflective import OWN, QUESTION, WAYS, build_reflect, goes_on, kinds, state_by
 
 OFFERED = [offered_document(document, place) for place, document in enumerate(DOCUMENTS)]
 PLAIN: list[Any] = [{"title": p["title"], "text": p["text"]} for p in OFFERED]

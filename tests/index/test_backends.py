@@ -15,18 +15,11 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 
-from crag.errors import DocumentIndexError, IndexNotFoundError
+from crag.errors import DocumentIndexError
 from crag.index import DocumentIndex, IndexRetriever, index_paths
 from crag.index.backends import STORES, open_backend
 from crag.index.backends.sql import Index
-from crag.index.contract import (
-    SCHEMA,
-    Change,
-    Stamp,
-    alike,
-    text_key,
-    unit,
-)
+from crag.index.contract import SCHEMA, Change, Stamp, alike, text_key, unit
 from crag.index.ranking import terms_of
 from tests.repeating import times
 
@@ -112,13 +105,6 @@ def test_the_example_program_answers_from_it(
         ("correct: “The lighthouse of Cape Merrow was designed by Edith Halloran.” [1] merrow.md"),
         "incorrect: I could not find this in the documents. ",
     ]
-
-
-def test_nothing_is_there_at_first(backend: Index, location: str, embeddings: Any) -> None:
-    assert backend.stamp() is None
-    with DocumentIndex(location, embeddings) as index, pytest.raises(IndexNotFoundError) as told:
-        index.open()
-    assert str(told.value).split()[-1] == index.location, "the command to build it"
 
 
 def test_what_was_added_is_stored(filled: Index) -> None:

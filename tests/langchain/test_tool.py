@@ -4,14 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
 from crag.answering.outcome import NOT_FOUND
@@ -26,8 +25,8 @@ from crag.testing import FakeChatModel, FakeRetriever, FakeSearcher
 QUESTION = "Who wrote the first program?"
 
 
-def call(tool: BaseTool, question: str = QUESTION, identity: str = "1") -> dict[str, Any]:
-    return {"name": tool.name, "args": {"question": question}, "id": identity, "type": "tool_call"}
+def call(tool: BaseTool, question: str = QUESTION) -> Any:
+    return {"name": tool.name, "args": {"question": question}, "id": "1", "type": "tool_call"}
 
 
 async def use(tool: BaseTool, question: str = QUESTION) -> ToolMessage:
@@ -124,27 +123,11 @@ def test_every_graph_has_a_name_of_its_own(
     assert tool.invoke(call(tool)).text.startswith("Ada Lovelace did [1].")
 
 
-def agent(tool: BaseTool, *replies: AIMessage) -> Any:
-    """Build the usual loop around a model that says `replies` in turn."""
-    model = GenericFakeChatModel(messages=iter(replies))
+class Calling(GenericFakeChatModel):
+    """Replies in turn, with calls of the tools that it is given."""
 
-    def think(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [model.invoke(state["messages"])]}
-
-    graph = StateGraph(MessagesState)
-    graph.add_node("think", think)
-    graph.add_node("tools", ToolNode([tool]))
-    graph.add_edge(START, "think")
-    graph.add_conditional_edges("think", tools_condition)
-    graph.add_edge("tools", "think")
-    return graph.compile(checkpointer=InMemorySaver())
-
-
-def asking(tool: BaseTool, *identities: str) -> AIMessage:
-    return AIMessage("", tool_calls=[call(tool, identity=identity) for identity in identities])
-
-
-THREAD = RunnableConfig(configurable={"thread_id": "1"})
+    def bind_tools(self, *_: Any, **__: Any) -> Any:
+        return self
 
 
 def test_a_human_can_confirm_a_search_within_an_agent(make_parts: Any) -> None:
@@ -152,11 +135,15 @@ def test_a_human_can_confirm_a_search_within_an_agent(make_parts: Any) -> None:
     model = FakeChatModel(replies=["first program", "Ada Lovelace did [1]."])
     graph = build_crag(make_parts(-0.9, searcher=searcher, model=model))
     tool = as_tool(graph, settings={"confirm_web": True})
-    running = agent(tool, asking(tool, "1"), AIMessage("It was Ada Lovelace."))
-    waiting = running.invoke({"messages": [HumanMessage(QUESTION)]}, THREAD)
+    replies = [AIMessage("", tool_calls=[call(tool)]), AIMessage("It was Ada Lovelace.")]
+    running: Any = create_agent(
+        Calling(messages=iter(replies)), [tool], checkpointer=InMemorySaver()
+    )
+    thread = {"configurable": {"thread_id": "1"}}
+    waiting = running.invoke({"messages": [HumanMessage(QUESTION)]}, thread)
     assert waiting["__interrupt__"][0].value["query"] == "first program"
     assert searcher.queries == []
-    state = running.invoke(Command(resume="approve"), THREAD)
+    state = running.invoke(Command(resume="approve"), thread)
     assert searcher.queries == ["first program"]
     assert state["messages"][-2].text.startswith("Ada Lovelace did [1].")
 

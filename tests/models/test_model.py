@@ -1,21 +1,25 @@
-"""One input a run: nothing depends on what stands beside it, in threads, forks and zip files."""
+"""Models run one input at a time, whole and as their cards say."""
 
+import json
 import shutil
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from pydantic import ValidationError
 
 import crag
 from crag.errors import EncoderError, EvaluatorError
-from crag.models.model import MODEL, TOKENIZER, Input, Model, ModelFiles, available_cores
+from crag.models.encoder import SentenceEncoder, packaged_encoder
+from crag.models.model import MODEL, TOKENIZER, Input, Model, ModelFiles
+from crag.models.model_card import CARD, Calibration, DataFile, ModelCard, read_card
+from crag.papers.files import write_card
 
 PACKAGED = Path(crag.__file__).parent / "models" / "crag_minilm_l6_v2"
 INPUTS = [Input([number, 2, 3], [0, 0, 1]) for number in range(50)]
@@ -53,24 +57,6 @@ def test_callers_at_once_each_get_their_own(model: Model) -> None:
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(lambda start: sums(model, INPUTS[start:]), range(40)))
     assert found == [EXPECTED[start:] for start in range(40)]
-
-
-def test_no_more_runs_at_a_time_than_cores(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    running: list[int] = []
-    most: list[int] = []
-
-    class Slow:
-        def run(self, _: None, feed: dict[str, Any]) -> list[Any]:
-            running.append(1)
-            most.append(len(running))
-            time.sleep(0.002)
-            running.pop()
-            return [feed["input_ids"]]
-
-    monkeypatch.setattr(model, "_load", Slow)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: model.run(INPUTS[:9]), range(8)))
-    assert max(most) == available_cores()
 
 
 def test_an_error_reaches_its_caller_alone_and_ends_its_work(model: Model) -> None:
@@ -127,3 +113,94 @@ def test_a_character_that_is_no_unicode_is_a_question_mark() -> None:
     assert model.encode("a \ud83d b").ids == model.encode("a ? b").ids
     assert len(Model(ModelFiles(PACKAGED, {}, EvaluatorError), 16).encode("a " * 99).ids) == 16
     assert np.asarray(model.encode("").ids).shape == (2,)
+
+
+DATA = DataFile(name="é.jsonl", sha256="0" * 64, pairs=3, positives=1)
+CALIBRATION = Calibration(upper=0.5, lower=-0.5, aim="precision", questions=2, data=[DATA])
+FULL = ModelCard(
+    kind="cross_encoder",
+    base="base",
+    max_length=32,
+    data=[DATA],
+    recipe={"epochs": 1, "dropout": None},
+    metrics={"dev": {"auc": 0.9}},
+    calibration=CALIBRATION,
+    limits=["none known"],
+    files={"model.onnx": "2" * 64},
+)
+
+
+@pytest.mark.parametrize("card", [FULL, ModelCard(kind="t5", base="b")])
+def test_a_card_comes_back(tmp_path: Path, card: ModelCard) -> None:
+    write_card(tmp_path, card)
+    assert read_card(tmp_path) == card
+    assert [path.name for path in tmp_path.iterdir()] == [CARD]
+    assert (tmp_path / CARD).stat().st_mode & 0o777 == 0o644
+    assert "\\u" not in (tmp_path / CARD).read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "Invalid JSON"),
+        (b"[]", "the file: Input should be an object"),
+        (b"\xff", "Invalid JSON"),
+        (
+            b'{"kind": "t6", "base": "b"}',
+            "kind: Input should be 'encoder', 'reader', 'cross_encoder' or 't5'",
+        ),
+        (b'{"kind": "t5"}', "base: Field required"),
+        (b'{"kind": "t5", "base": "b", "max_length": 1}', "max_length: Input should be greater"),
+        (b'{"kind": "t5", "base": "b", "more": 1}', "more: Extra inputs"),
+    ],
+)
+def test_a_bad_card_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+    (tmp_path / CARD).write_bytes(content)
+    with pytest.raises(EvaluatorError, match=problem):
+        read_card(tmp_path)
+
+
+def test_thresholds_must_be_in_order(tmp_path: Path) -> None:
+    text = json.dumps(FULL.model_dump(mode="json")).replace('"upper": 0.5', '"upper": -0.9')
+    (tmp_path / CARD).write_text(text)
+    with pytest.raises(EvaluatorError, match=r"calibration: .*lower -0.5 is above upper -0.9"):
+        read_card(tmp_path)
+    with pytest.raises(ValidationError):
+        Calibration.model_validate({**CALIBRATION.model_dump(), "questions": 0})
+
+
+TEXTS = ["An engine computes.", "", "Cats sleep. " * 200, "A machine calculates.", "naïve 東京 🙂"]
+
+
+def test_vectors() -> None:
+    encoder = packaged_encoder()
+    vectors = np.asarray(encoder.embed_documents(TEXTS))
+    assert vectors.shape == (5, 384)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    question = np.asarray(encoder.embed_query("What does the machine do?"))
+    assert vectors[3] @ question > vectors[2] @ question
+    assert encoder.embed_documents([]) == []
+
+
+def test_a_vector_does_not_depend_on_what_stands_beside_its_text() -> None:
+    encoder = SentenceEncoder()
+    together = encoder.embed_documents(TEXTS)
+    assert [encoder.embed_query(text) for text in TEXTS] == together
+    assert encoder.embed_documents(TEXTS[::-1]) == together[::-1]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(encoder.embed_query, TEXTS * 3)) == together * 3
+
+
+def test_a_folder_with_an_encoder_is_another_one_of_its_own_name(tmp_path: Path) -> None:
+    packaged = Path(str(files("crag.models").joinpath("crag_minilm_l6_v2")))
+    encoder = SentenceEncoder(shutil.copytree(packaged, tmp_path / "mine"))
+    assert encoder.name == str(tmp_path / "mine")
+    assert encoder.embed_query("a") == packaged_encoder().embed_query("a")
+
+
+def test_a_folder_with_something_else(tmp_path: Path) -> None:
+    reader = Path(str(files("crag.models").joinpath("crag_reader_l6_v2")))
+    with pytest.raises(EncoderError, match="it is a reader, which makes no vectors"):
+        SentenceEncoder(reader)
+    with pytest.raises(EncoderError, match=r"its card\.json cannot be used"):
+        SentenceEncoder(tmp_path)

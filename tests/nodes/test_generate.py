@@ -45,9 +45,7 @@ def test_the_model_reads_numbered_strips_and_its_citations_point_at_them() -> No
     model = FakeChatModel(replies=["Ada did [2]."])
     update = Generate(model, None).run(state("First strip.", "Ada did."), Settings())
     assert update["answer"] == "Ada did [2]."
-    assert update["citations"] == [
-        {"number": 2, "text": "Ada did.", "source": strip("")["source"]},
-    ]
+    assert update["citations"] == [{"number": 2, "text": "Ada did.", "source": strip("")["source"]}]
     assert '<passage number="2" title="Ada">' in str(model.prompts[0][-1].content)
     assert update["events"] == []
 
@@ -189,18 +187,6 @@ def test_correct_without_a_quotation_shows_the_best_strip_with_words_of_its_own_
     node = Generate(None, FakeQuoter(finds=False))
     update = node.run(state(*texts, action="correct"), Settings())
     assert (update["answer"], update["outcome"]) == (shown, "likely")
-
-
-@pytest.mark.parametrize("task", ["popqa", "pubhealth", "arc", "biography"])
-def test_the_papers_tasks_use_their_prompts_and_keep_the_reply_as_it_is(task: Any) -> None:
-    model = FakeChatModel(replies=["true [9]"])
-    update = Generate(model, None).run(state("a", "b"), PaperSettings(task=task))
-    prompt = model.prompts[0]
-    assert len(prompt) == 1
-    assert "Documents: a; b" in str(prompt[0].content)
-    assert QUESTION in str(prompt[0].content)
-    assert update["answer"] == "true [9]"
-    assert update["events"] == []
 
 
 @pytest.mark.parametrize("task", get_args(PaperTask))

@@ -1,16 +1,140 @@
-"""Hits, in the order in which they are read."""
+"""The query, a human's approval, and hits in the order in which they are read."""
 
 import time
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from crag.errors import SearchError
+from crag.graph import build_crag
+from crag.nodes.rewrite import Rewrite
 from crag.nodes.search import Search
+from crag.papers.settings import PaperSettings
 from crag.parts import Hit
 from crag.settings import Settings
 from crag.state import State
-from crag.testing import FakeSearcher
+from crag.testing import FakeChatModel, FakeSearcher
+
+TO_REWRITE = State(question="Who is Ada Lovelace?")
+
+
+def test_the_reply_is_the_query_on_one_line() -> None:
+    model = FakeChatModel(replies=['"Ada Lovelace,\n first program"'])
+    update = Rewrite(model).run(TO_REWRITE, Settings())
+    assert update["query"] == "Ada Lovelace, first program"
+    assert update["usage"]["llm_calls"] == 1
+    assert str(model.prompts[0][-1].content).endswith("question: Who is Ada Lovelace?\nquery:")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FakeChatModel(error=TimeoutError()),
+        FakeChatModel(replies=[""]),
+        FakeChatModel(refusal="no"),
+        FakeChatModel(replies=["Well. " * 99]),
+        FakeChatModel(replies=["site:evil.org"]),
+    ],
+)
+def test_the_question_is_the_query_when_there_is_no_reply(model: Any) -> None:
+    update = Rewrite(model).run(TO_REWRITE, Settings())
+    assert update["query"] == "Ada Lovelace"
+    assert [entry["kind"] for entry in update["events"]] == ["rewrite_failed"]
+    assert update["events"][0]["fallback"] == "search for the question's keywords"
+    assert update["usage"]["llm_calls"] == 1
+    nothing = Rewrite(None).run(TO_REWRITE, Settings())
+    assert nothing == {"query": "Ada Lovelace", "events": [], "usage": {}}
+
+
+def test_switched_off_or_nothing_to_search_costs_nothing() -> None:
+    model = FakeChatModel()
+    off = Rewrite(model).run(TO_REWRITE, PaperSettings(rewrite=False))
+    assert off == {"query": TO_REWRITE["question"], "events": [], "usage": {}}
+    assert Rewrite(model, searches=False).run(TO_REWRITE, Settings()) == off
+    assert model.prompts == []
+
+
+def test_the_searcher_says_how_long_a_query_may_be() -> None:
+    model = FakeChatModel(replies=["kettle " * 20])
+    assert len(Rewrite(model, longest=50).run(TO_REWRITE, Settings())["query"]) <= 50
+    assert len(Rewrite(None, longest=8).run(TO_REWRITE, Settings())["query"]) <= 8
+
+
+def test_biography_questions_are_reduced_to_the_name() -> None:
+    assert Rewrite(None).run(TO_REWRITE, PaperSettings(task="biography"))["query"] == "Ada Lovelace"
+
+
+QUESTION = {"question": "Who wrote the first program?"}
+ASKS = Settings(confirm_web=True)
+THREAD = {"configurable": {"thread_id": "1"}}
+
+
+def made(make_parts: Any, score: float = -0.9, **parts: Any) -> tuple[Any, Any]:
+    model = FakeChatModel(replies=["Ada, first program", "Ada [1]."])
+    parts = make_parts(score, **{"model": model} | parts)
+    return build_crag(parts, checkpointer=InMemorySaver()), parts
+
+
+async def test_the_run_waits_with_the_query(make_parts: Any) -> None:
+    graph, parts = made(make_parts)
+    state = await graph.ainvoke(QUESTION, THREAD, context=ASKS)
+    (asked,) = state["__interrupt__"]
+    assert asked.value["query"] == "Ada, first program"
+    assert asked.value["question"] == QUESTION["question"]
+    assert parts.searcher.queries == []
+    state = await graph.ainvoke(Command(resume="approve"), THREAD, context=ASKS)
+    assert parts.searcher.queries == ["Ada, first program"]
+    assert state["answer"] == "Ada [1]."
+    assert state["usage"]["llm_calls"] == 2
+
+
+QUERY = "Ada, first program"
+
+
+@pytest.mark.parametrize(
+    ("answer", "searched", "detail"),
+    [
+        *((said, QUERY, "") for said in (True, "approve", " YES ")),
+        ({"query": "site:x.org Lovelace notes"}, "Lovelace notes", ""),
+        *((said, "", "was refused") for said in (False, "refuse", "no")),
+        *(
+            (said, "", f"{str(said)!r} is not a decision")
+            for said in ("perhaps", 7, {"query": " "}, {"qury": "Ada"})
+        ),
+    ],
+)
+@pytest.mark.parametrize("context", [ASKS, None], ids=["asking", "without settings"])
+def test_only_an_approval_searches_whatever_the_settings_of_the_call_that_resumes(
+    make_parts: Any, context: Any, answer: Any, searched: str, detail: str
+) -> None:
+    graph, parts = made(make_parts)
+    graph.invoke(QUESTION, THREAD, context=ASKS)
+    state = graph.invoke(Command(resume=answer), THREAD, context=context)
+    assert parts.searcher.queries == ([searched] if searched else [])
+    assert state["question"] == QUESTION["question"]
+    if not searched:
+        assert detail in state["events"][0]["detail"]
+        assert [entry["kind"] for entry in state["events"]] == ["search_refused", "abstained"]
+        assert (state["outcome"], state["usage"].get("searches", 0)) == ("not_found", 0)
+
+
+def test_without_a_searcher_nobody_is_asked(make_parts: Any) -> None:
+    graph, _ = made(make_parts, searcher=None)
+    state = graph.invoke(QUESTION, THREAD, context=ASKS)
+    assert "__interrupt__" not in state
+    assert "search_unavailable" in [entry["kind"] for entry in state["events"]]
+
+
+@pytest.mark.parametrize("config", [None, THREAD])
+def test_without_a_checkpointer_nothing_leaves_the_machine(make_parts: Any, config: Any) -> None:
+    parts = make_parts(-0.9)
+    state = build_crag(parts).invoke(QUESTION, config, context=ASKS)
+    assert parts.searcher.queries == []
+    assert "search_refused" in [entry["kind"] for entry in state["events"]]
+    assert "needs a checkpointer and a thread_id" in state["events"][0]["detail"]
+
 
 STATE = State(question="Who wrote the first program?", query="first program, author")
 SPAM = Hit("Shop", "https://example.com/shop", "Buy programs here for less money today.")

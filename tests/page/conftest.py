@@ -7,8 +7,7 @@ import httpx
 import pytest
 
 from tests.page import graphs
-from tests.page.chromium import launched
-from tests.page.serving import serving_guide
+from tests.page.browser import launched, serving_guide
 from tests.serve.serving import serving
 
 NAMES = ("crag", "rag", "chat", "large", "failing")

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.page.accessibility import violations
-from tests.page.asking import LAST, ask, open_basis, set_setting
+from tests.page.browser import LAST, ask, open_basis, set_setting, violations
 
 pytestmark = pytest.mark.browser
 ADA = "Who wrote the first program?"

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.page.accessibility import violations
-from tests.page.asking import LAST, ask, open_basis, phase, set_setting
+from tests.page.browser import LAST, ask, open_basis, phase, set_setting, violations
 from tests.serve.serving import free_port
 
 pytestmark = pytest.mark.browser

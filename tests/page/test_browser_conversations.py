@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.page.asking import LAST, ask, phase
+from tests.page.browser import LAST, ask, phase
 
 pytestmark = pytest.mark.browser
 ADA, NEXT, OTHER = "Who wrote the first program?", "And when?", "Who was Babbage?"

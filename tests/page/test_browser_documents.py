@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from tests.page.accessibility import violations
-from tests.page.asking import LAST, ask
-from tests.page.serving import serving_guide
+from tests.page.browser import LAST, ask, serving_guide, violations
 
 pytestmark = pytest.mark.browser
 Visit = Callable[..., Any]

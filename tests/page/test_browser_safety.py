@@ -1,15 +1,14 @@
 """Foreign text stays text, whatever it is, and pages of other sites reach nothing."""
 
 import random
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.page.asking import LAST, ask, open_basis
+from tests.page.browser import LAST, ask, open_basis
+from tests.web.site import Answer, website
 
 pytestmark = pytest.mark.browser
 ADA = "Who wrote the first program?"
@@ -122,21 +121,9 @@ def test_the_token_is_taken_out_of_the_address_kept_and_asked_for(visit: Visit, 
 @pytest.fixture(scope="module")
 def evil() -> Iterator[int]:
     """Serve an empty page of another site; yield its port."""
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(b"<!doctype html><title>evil</title>")
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+    with website() as other:
+        other.answers["/"] = Answer(b"<!doctype html><title>evil</title>")
+        yield other.server_port
 
 
 ATTACK = """async (base) => {

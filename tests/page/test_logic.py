@@ -30,10 +30,7 @@ def test_the_logic_of_the_page_passes_its_own_tests(make_parts: Any) -> None:
     cycle = [("a", "b"), ("b", "c"), ("c", "a"), ("b", "b"), ("c", "d"), ("a", "d")]
     edges = [{"source": source, "target": target} for source, target in cycle]
     drawings["cycle"] = {"nodes": [{"id": name} for name in "abcd"], "edges": edges}
-    told = {
-        "PAGE": str(STATIC),
-        "DRAWING": json.dumps(drawings),
-    }
+    told = {"PAGE": str(STATIC), "DRAWING": json.dumps(drawings)}
     command = ["--test", "--test-reporter=tap", str(Path(__file__).with_name("logic.test.mjs"))]
     done: Any = node(
         command,

@@ -245,17 +245,6 @@ def test_a_beam_wide_enough_finds_the_optimum(seed: int, count: int, depth: int)
 
 
 @settings(deadline=None)
-@given(TREES, st.integers(1, 3), st.integers(1, 4))
-def test_width_one_is_greedy(seed: int, count: int, depth: int) -> None:
-    path, ended = ((), ()), False
-    while not ended and len(path[0]) < depth:
-        options = children(Tree(seed), path, count)
-        path, ended = max(options, key=lambda option: mean(option[0]))
-    record = search(seed, PASSAGES[:count], beam_width=1, max_depth=depth)
-    assert record["raw"] == "".join(path[0])
-
-
-@settings(deadline=None)
 @given(TREES, st.integers(1, 3), st.integers(1, 3))
 def test_a_search_stays_within_its_bounds(seed: int, width: int, depth: int) -> None:
     critiques = search(seed, beam_width=width, max_depth=depth)["critiques"]

@@ -19,24 +19,6 @@ def write(text: str, path: str = "crag.toml") -> None:
     place.write_text(text)
 
 
-@pytest.mark.parametrize(
-    ("variable", "field"),
-    [
-        ("OPENAI_BASE_URL", "openai_base_url"),
-        ("CRAG_MODEL", "model"),
-        ("CRAG_SEARCH", "search"),
-    ],
-)
-def test_each_variable_has_its_field_and_overrules_the_file(
-    variable: str, field: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert getattr(Environment(), field) is None
-    write(f'{field} = "of the file"')
-    assert getattr(Environment(), field) == "of the file"
-    monkeypatch.setenv(variable, "value")
-    assert getattr(Environment(), field) == "value"
-
-
 def test_the_environment_overrules_env_which_overrules_the_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

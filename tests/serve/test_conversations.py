@@ -16,9 +16,7 @@ from crag.testing import FakeEvaluator, FakeSearcher
 from tests.conftest import HITS
 from tests.repeating import times
 from tests.serve.conftest import graphs
-from tests.serve.events import answer_of, asked, events
-from tests.serve.serving import serving
-from tests.serve.slow import BEGUN, slow
+from tests.serve.serving import BEGUN, answer_of, asked, events, serving, slow
 
 STOPPED = times(30, 300)
 """Questions that are stopped, some of them at once."""

@@ -12,8 +12,7 @@ import pytest
 
 from tests.commands import crag, variables
 from tests.postgres import postgres
-from tests.serve.events import answer_of, asked
-from tests.serve.serving import KEYS, free_port
+from tests.serve.serving import KEYS, answer_of, asked, free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 PROGRAM = """

@@ -19,8 +19,7 @@ import pytest
 
 from tests.postgres import postgres
 from tests.repeating import times
-from tests.serve.events import Event, asked, events
-from tests.serve.serving import free_port
+from tests.serve.serving import Event, asked, events, free_port
 
 USERS, PROCESSES, KILLS = 20, 3, times(3, 30)
 KEYS = {f"user{number}": f"key-of-user-{number}-0123456789" for number in range(USERS)}
@@ -39,7 +38,7 @@ class Processes:
 
     def start(self, port: int) -> None:
         pairs = ",".join(f"{name}={key}" for name, key in KEYS.items())
-        command = [sys.executable, "-m", "tests.serve.several", *self._told, str(port)]
+        command = [sys.executable, "-m", "tests.serve.serving", *self._told, str(port)]
         self.running[f"http://127.0.0.1:{port}"] = subprocess.Popen(
             command, env=os.environ | {"CRAG_SERVE_KEYS": pairs}, cwd=ROOT
         )

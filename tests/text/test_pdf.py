@@ -1,17 +1,27 @@
-"""PDF, as pages of the web and as files of an index."""
+"""PDF as text and as pictures: pages of the web, files of an index, scans."""
 
 import io
-from collections.abc import Callable
-from functools import partial
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image, ImageDraw, ImageFont
 from pypdf import PdfReader, PdfWriter
+from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
+from crag.documents.loaders import load
+from crag.documents.sources import Unusable
 from crag.errors import ContentError
 from crag.text.blocks import Block, text_of
 from crag.text.pdf import read_pdf, read_web_pdf, running_heads
 from crag.text.pdf_page import Segment
+from crag.text.pdf_picture import picture_of_page
 from tests.web.site import PARAGRAPHS, pdf
 
 read_web = partial(read_web_pdf, most_pages=1000, most_characters=1_000_000)
@@ -105,3 +115,133 @@ def test_encrypted(read: Read) -> None:
     writer.write(locked)
     with pytest.raises(ContentError, match="encrypted PDF: save a copy without password"):
         read(locked.getvalue())
+
+
+LINES = ["The mill was built in 1731 by a com-", "pany of weavers.", "Nobody lives there now."]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A page whose lines stand 100 points below each other, from 100 below the upper edge."""
+    path = tmp_path / "mill.pdf"
+    canvas = Canvas(str(path), pagesize=(600, 500))
+    for at, line in enumerate(LINES, 1):
+        canvas.drawString(50, 500 - 100 * at, line)
+    canvas.showPage()
+    canvas.drawString(50, 400, "The second page.")
+    canvas.save()
+    return path
+
+
+def marked_rows(png: bytes) -> list[int]:
+    """Return in which rows of a page 500 points high something is marked, to the hundred."""
+    pixels = np.asarray(Image.open(io.BytesIO(png)))
+    rows = np.flatnonzero((pixels == (255, 232, 120)).all(axis=2).any(axis=1))
+    return sorted({round(float(row) / len(pixels) * 5) * 100 for row in rows})
+
+
+def test_a_quotation_is_marked_over_the_end_of_a_line_and_a_hyphen(file: Path) -> None:
+    quotation = "built in 1731 by a company of\nweavers."
+    png, marked = picture_of_page(file, 1, [quotation])
+    assert marked_rows(png) == [100, 200]
+    assert 0.15 < marked < 0.2
+    assert Image.open(io.BytesIO(png)).size == (1200, 1000)
+
+
+def test_a_page_that_is_turned_is_marked_where_it_is_seen(file: Path, tmp_path: Path) -> None:
+    writer = PdfWriter()
+    writer.add_page(PdfReader(file).pages[0]).rotate(180)
+    turned = tmp_path / "turned.pdf"
+    writer.write(turned)
+    png, _ = picture_of_page(turned, 1, ["Nobody lives there now."])
+    assert marked_rows(png) == [200]
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_page_that_does_not_exist_is_refused(file: Path, number: int) -> None:
+    with pytest.raises(ContentError, match=f"page {number} of 2 does not exist"):
+        picture_of_page(file, number, [])
+
+
+SCANNED = [
+    "The tide mill of Merrow",
+    "",
+    "Edith Halloran built the mill in 1783.",
+    "The sluice gate is opened two hours after high water.",
+]
+SIZE = (595, 842)
+PROGRAM = """
+import json, socket, sys
+from pathlib import Path
+def refuse(*_): raise AssertionError("it asked for an address")
+socket.getaddrinfo = socket.socket.connect = refuse
+if sys.argv[2] == "without": sys.modules["rapidocr"] = None
+from crag.documents.loaders import load
+(one,) = load(Path(sys.argv[1]))
+print(json.dumps([getattr(one, "text", None), getattr(one, "reason", None)]))
+"""
+
+
+@cache
+def picture(lines: tuple[str, ...], size: tuple[int, int] = (1240, 1754)) -> Image.Image:
+    """Draw lines as a scanner sees them: dark grey on a light grey, a little askew."""
+    from matplotlib.font_manager import findfont
+
+    font = ImageFont.truetype(findfont("DejaVu Sans"), 28)
+    page = Image.new("L", size, 238)
+    pen = ImageDraw.Draw(page)
+    for number, line in enumerate(lines):
+        pen.text((150, 200 + 44 * number), line, fill=40, font=font)
+    return page.rotate(0.3, fillcolor=238)
+
+
+def scan(path: Path, *pages: str | Sequence[str], size: tuple[float, float] = SIZE) -> Path:
+    """Write a PDF: a text is a text layer, a list the lines of a picture, which fills the page."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=size)
+    for page in pages:
+        if isinstance(page, str):
+            canvas.drawString(72, 720, page)
+        elif page:
+            canvas.drawImage(ImageReader(picture(tuple(page))), 0, 0, *size)
+        canvas.showPage()
+    canvas.save()
+    path.write_bytes(file.getvalue())
+    return path
+
+
+def told(path: Path, extra: str) -> tuple[str | None, str | None]:
+    """Return text and reason of a file, read by a process that reaches no network."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(path), extra],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    text, reason = json.loads(done.stdout)
+    return text, reason
+
+
+def test_pages_that_are_pictures_are_read_in_their_place(tmp_path: Path) -> None:
+    german = "Die Mühle wurde größer; im Café gibt es Brötchen."
+    body = scan(tmp_path / "a.pdf", "A text layer.", SCANNED, [], [german])
+    _, blocks = read_pdf(body.read_bytes())
+    assert [(block.first, block.text) for block in blocks] == [
+        (1, "A text layer."), (2, SCANNED[0]), (2, " ".join(SCANNED[2:])), (4, german)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("extra", ["with", "without"])
+def test_nothing_is_downloaded_and_a_missing_extra_is_named(extra: str, tmp_path: Path) -> None:
+    text, reason = told(scan(tmp_path / "a.pdf", SCANNED), extra)
+    if extra == "with":
+        assert text
+        assert "Edith Halloran built the mill in 1783." in text
+        return
+    assert reason
+    assert "scanned? Run in a checkout of crag: pip install -c constraints.txt '.[ocr]'," in reason
+
+
+def test_a_picture_without_text_is_told(tmp_path: Path) -> None:
+    (one,) = load(scan(tmp_path / "a.pdf", [" "]))
+    assert isinstance(one, Unusable)
+    assert "no text in it, nor any in its pictures" in one.reason

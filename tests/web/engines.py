@@ -1,9 +1,7 @@
 """Search services on loopback: what each says on the wire, and the searchers that ask them."""
 
-import socket
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -97,30 +95,3 @@ async def failing(made: WebSearcher, query: str = "ada") -> SearchError:
     with pytest.raises(SearchError) as caught:
         await search(made, query)
     return caught.value
-
-
-CUT_OFF = (
-    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"results'
-)
-
-
-@contextmanager
-def breaking_off() -> Iterator[str]:
-    """Answer each connection with the beginning of a reply; yield the URL."""
-
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                with connection, suppress(OSError):
-                    connection.recv(65536)
-                    connection.sendall(CUT_OFF)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join()

@@ -9,6 +9,7 @@ to http://10.0.0.1/. A query is ignored: /article?n=1 and /article?n=2 are URLs 
 """
 
 import gzip
+import socket
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -164,6 +165,27 @@ def website() -> Iterator[Website]:
             site.stopping.set()
             site.shutdown()
             thread.join()
+
+
+@contextmanager
+def listening(answers: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    """Accept one connection for each answer, keep what came first on it, send, and close."""
+    received: list[bytes] = []
+
+    def serve() -> None:
+        for answer in answers:
+            with suppress(OSError):
+                connection, _ = listener.accept()
+                with connection:
+                    received.append(connection.recv(65536))
+                    connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(5)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1], received
+    thread.join()
 
 
 def page(name: str) -> bytes:

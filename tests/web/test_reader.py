@@ -2,12 +2,10 @@
 
 import gzip
 import logging
-import socket
 import threading
 import tracemalloc
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any
 
@@ -19,7 +17,7 @@ from crag.errors import PageError
 from crag.parts import Page, ReadingLimits
 from crag.web.reader import USER_AGENT, HttpPageReader
 from tests.web.hostile import LIMITS, PUBLIC, Names, Recorder, redirect, transcribed
-from tests.web.site import BOMB_BYTES, HTML, PARAGRAPHS, Answer, Website, website
+from tests.web.site import BOMB_BYTES, HTML, PARAGRAPHS, Answer, Website, listening, website
 
 TEXT = b"The tide mill ground barley. " * 200
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nwords"
@@ -46,27 +44,6 @@ def one(url: str, **limits: Any) -> Page:
 
 def problems(pages: list[Page]) -> list[str | None]:
     return [page.problem for page in pages]
-
-
-@contextmanager
-def listening(answers: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
-    """Accept one connection for each answer, keep what came first on it, send, and close."""
-    received: list[bytes] = []
-
-    def serve() -> None:
-        for answer in answers:
-            with suppress(OSError):
-                connection, _ = listener.accept()
-                with connection:
-                    received.append(connection.recv(65536))
-                    connection.sendall(answer)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(5)
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield listener.getsockname()[1], received
-    thread.join()
 
 
 def test_pages_in_the_order_of_their_urls(site: Website) -> None:
@@ -165,6 +142,7 @@ def test_five_redirects_and_no_more(site: Website) -> None:
         ("gzip", gzip.compress(TEXT)[:-8] + b"\0" * 8, "unreadable"),
         *((other, TEXT, "unreadable") for other in ("br", "deflate", "gzip, gzip", "nonsense")),
     ],
+    ids=range(10),
 )
 def test_encodings(site: Website, encoding: str, body: bytes, problem: str | None) -> None:
     def parts() -> Iterator[bytes]:

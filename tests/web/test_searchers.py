@@ -7,7 +7,8 @@ import pytest
 from crag.parts import Hit, WebSearcher
 from crag.web import SearxngSearcher, WikipediaSearcher
 from tests.loopback import serving
-from tests.web.engines import ENGINES, KEY, breaking_off, failing, search, searching
+from tests.web.engines import ENGINES, KEY, failing, search, searching
+from tests.web.site import listening
 
 ADA = Hit("Ada", "https://example.org/ada", "Ada wrote it.")
 FOUND = [ADA, Hit("Babbage", "https://example.org/babbage", "He did not finish it.")]
@@ -17,6 +18,9 @@ OTHER_FORMS = [
     b'{"results": [7], "query": {"pages": [7]}}', b'{"results": "words", "query": "words"}',
     b'{"results": [{"title": 7}], "query": {"pages": [{"title": 7, "index": 1}]}}',
 ]  # fmt: skip
+CUT_OFF = (
+    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"results'
+)
 engine = pytest.mark.parametrize("engine", ENGINES)
 
 
@@ -86,8 +90,8 @@ async def test_no_answer_in_time(engine: str) -> None:
 @engine
 async def test_a_server_that_is_not_there_or_breaks_off(engine: str) -> None:
     gone = ["http://127.0.0.1:9", "http://nonexistent.invalid"]
-    with breaking_off() as url:
-        for address in (url, *gone):
+    with listening([CUT_OFF] * 3) as (port, _):
+        for address in (f"http://127.0.0.1:{port}", *gone):
             error = await failing(ENGINES[engine].searcher(address, timeout=5, longest_wait=0.01))
             assert error.problem == "server"
             assert f"{address}" in str(error)

@@ -7,11 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crag.errors import PageError
-from crag.web.transcribe import (
-    LONGEST_PARAGRAPH,
-    MOST_PARAGRAPHS,
-    transcribe,
-)
+from crag.web.transcribe import LONGEST_PARAGRAPH, MOST_PARAGRAPHS, transcribe
 from tests.web.site import PARAGRAPHS, page, pdf
 
 URL = "https://www.hive-letter.example/bees"

@@ -16,8 +16,7 @@ from crag.papers.loading import load_examples
 from crag.parts import Hit, Parts
 from crag.reflection.backends.prompted import PromptedReflection
 from crag.testing import FakeEvaluator, FakeQuoter, FakeSearcher
-from tests.loopback import Loopback, started
-from tests.openai_replies import completion, streamed
+from tests.loopback import Loopback, completion, started, streamed
 
 THINGS = {"barn": 0.9, "gate": 0.0, "boat": -0.9, "kite": 0.9}
 """The subject of each question, and the score of its documents: three actions are taken."""

@@ -15,8 +15,7 @@ from crag.papers.self_rag.critique_labels import label_cases
 from crag.papers.self_rag.generator_data import Pair
 from crag.reflection_tokens import FULLY, PARTIALLY
 from crag.testing import FakeChatModel
-from tests.loopback import serving
-from tests.openai_replies import completion
+from tests.loopback import completion, serving
 from tests.trained import articles, written
 
 runner = CliRunner()

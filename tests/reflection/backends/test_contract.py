@@ -18,14 +18,8 @@ from crag.reflection_tokens import GROUPS, OPEN, RETRIEVE, TOKENS
 from crag.state import Ending
 from crag.testing import FakeEvaluator, FakeQuoter
 from tests.reflection.backends.completions_server import completing
-from tests.reflection.backends.replying import form, passage_of
-from tests.reflection.backends.tiny_llama import (
-    TINY_LLAMA,
-    mixed,
-    one_core,
-    passage,
-    question,
-)
+from tests.reflection.backends.test_prompted import form, passage_of
+from tests.reflection.backends.tiny_llama import TINY_LLAMA, mixed, one_core, passage, question
 
 SHORT, WHOLE = SegmentLimits(24), SegmentLimits(24, whole_answer=True)
 Backends = dict[str, ReflectionBackend]

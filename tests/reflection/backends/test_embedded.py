@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
-from crag.parts import (
-    Candidate,
-    Passage,
-    Prefix,
-    Quotation,
-    SegmentLimits,
-    continuations,
-)
+from crag.parts import Candidate, Passage, Prefix, Quotation, SegmentLimits, continuations
 from crag.reflection.backends.embedded import EmbeddedReflection, spread
 from crag.reflection.cleaning import cleaned
 from crag.reflection.driver import counting

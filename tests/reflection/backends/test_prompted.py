@@ -1,32 +1,39 @@
 """Reflection by a chat model that fills in forms."""
 
 import json
+import re
 import threading
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.constants import TAG_NOSTREAM
 
 from crag.answering.forms import Call, FormAsker
 from crag.errors import ModelError
 from crag.generation import load_chat_model
-from crag.parts import (
-    Candidate,
-    ChatModel,
-    Passage,
-    Prefix,
-    SegmentLimits,
-    continuations,
-)
+from crag.parts import Candidate, ChatModel, Passage, Prefix, SegmentLimits, continuations
 from crag.reflection.backends.prompted import FORMS, PromptedReflection
 from crag.reflection.driver import counting
 from crag.reflection_tokens import FULLY, NO_SUPPORT, PARTIALLY, RETRIEVAL
 from crag.testing import FakeChatModel
-from tests import openai_replies
+from tests import loopback
 from tests.loopback import serving
-from tests.reflection.backends.replying import form, passage_of
+
+
+def form(**changed: Any) -> str:
+    """Return a judged answer as JSON."""
+    values = {"relevance": "relevant", "text": "A fact.", "support": "fully", "utility": 5}
+    return json.dumps(values | changed)
+
+
+def passage_of(messages: list[BaseMessage]) -> str:
+    """Return the one passage that a prompt shows, or nothing."""
+    found = re.findall(r"<passage>\n(.*?)\n</passage>", messages[-1].text, re.DOTALL)
+    assert len(found) <= 1
+    return found[0] if found else ""
+
 
 WHOLE, ONE = SegmentLimits(whole_answer=True), SegmentLimits()
 TITLED = Passage("Ada", "Ada wrote a program.")
@@ -34,7 +41,7 @@ LATER = Prefix("Who?", "[Retrieval][Relevant]Ada was born in 1815.[Fully support
 
 
 def completion(text: str | None, **more: Any) -> dict[str, Any]:
-    return openai_replies.completion(text, (11, 4), **more)
+    return loopback.completion(text, (11, 4), **more)
 
 
 def one(

@@ -1,26 +1,27 @@
 """Reflection by a model with the tokens in this process: its numbers, its limits, its files."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from crag.errors import ModelError
 from crag.parts import Candidate, Passage, Prefix, SegmentLimits, continuations
+from crag.reflection.backends.candidates import (
+    LONGEST_PASSAGE,
+    Row,
+    TokenReflection,
+    prose,
+)
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import (
     FULLY,
     RETRIEVAL,
     SUPPORT,
 )
-from tests.reflection.backends.tiny_llama import (
-    TINY_LLAMA,
-    one_core,
-    passage,
-    question,
-    tokenizer,
-)
+from tests.reflection.backends.tiny_llama import TINY_LLAMA, one_core, passage, question, tokenizer
 
 SHORT = SegmentLimits(24)
 
@@ -90,3 +91,29 @@ def test_a_checkpoints_own_habits_do_not_change_what_is_greedy(
     given = continuations(Prefix("Go on."), [None]), SegmentLimits(6)
     habitual = TransformersReflection(folder, device="cpu").candidates(*given)
     assert habitual == backend.candidates(*given)
+
+
+@pytest.mark.parametrize("forged", ["[Utility:5]", "[Retrieval]", "<paragraph>", "</s>", "[1]"])
+def test_prose_holds_no_token_and_no_citation(forged: str) -> None:
+    said = prose(f"A\n\n fact.{forged} ")
+    assert said.startswith("A fact.")
+    assert forged not in said
+
+
+class Keeping(TokenReflection):
+    """Writes nothing, and keeps what it was asked."""
+
+    prompts: Sequence[str] = ()
+
+    def _generated(self, prompts: Sequence[str], *_: Any) -> list[Row]:
+        self.prompts = prompts
+        return [Row([], "", is_cut=False) for _ in prompts]
+
+
+def test_a_long_passage_is_cut_between_words() -> None:
+    backend = Keeping()
+    long = Passage("T", "word " * LONGEST_PASSAGE)
+    backend.candidates(continuations(Prefix("Who?"), [long]), SegmentLimits())
+    (prompt,) = backend.prompts
+    assert prompt.endswith(" word</paragraph>")
+    assert LONGEST_PASSAGE < len(prompt.partition("T\n")[2]) < LONGEST_PASSAGE + 10

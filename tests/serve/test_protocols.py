@@ -1,4 +1,4 @@
-"""OpenAI's protocol, used by OpenAI's own client."""
+"""OpenAI's protocol and MCP, used by real clients."""
 
 import time
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ import openai
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage
+from mcp import Client
 
 from crag.testing import FakeChatModel
 from tests.serve.conftest import graphs
-from tests.serve.serving import serving
-from tests.serve.slow import BEGUN, slow
+from tests.serve.serving import BEGUN, serving, slow
 
 ASKED: list[Any] = [{"role": "user", "content": "Who wrote the first program?"}]
 UNSET = {"stream": None, "stream_options": None, "n": None}
@@ -146,3 +146,56 @@ def test_chores_of_chat_clients_ask_no_documents(chatting: openai.OpenAI, chore:
     assert reply.choices[0].message.content == "Untitled"
     assert reply.usage
     assert reply.usage.total_tokens == 0
+
+
+QUESTION = {"question": "Who wrote the first program?"}
+
+
+async def call(url: str, tool: str, arguments: dict[str, Any]) -> Any:
+    async with Client(f"{url}/mcp") as client:
+        return await client.call_tool(tool, arguments)
+
+
+async def test_the_graphs_are_tools_that_ask_for_a_question(url: str) -> None:
+    async with Client(f"{url}/mcp") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert set(tools) == {"crag", "rag"}
+    for tool in tools.values():
+        assert set(tool.input_schema["properties"]) == {"question"}
+        assert tool.input_schema["required"] == ["question"]
+        assert all(one["description"] for one in tool.input_schema["properties"].values())
+    assert tools["crag"].title == "Corrected"
+    assert "citations" in tools["crag"].description
+
+
+def test_a_client_that_listens_for_more_learns_that_there_is_none(url: str) -> None:
+    listening = httpx.get(f"{url}/mcp", headers={"Accept": "text/event-stream"})
+    assert listening.status_code == 405
+
+
+async def test_a_call_gets_answer_certainty_and_sources(url: str) -> None:
+    result = await call(url, "crag", QUESTION)
+    assert not result.is_error
+    assert result.structured_content is None
+    (content,) = result.content
+    assert content.text == (
+        "Ada did [1].\n\nOutcome: answered from the sources.\n"
+        f"[1] Ada Lovelace, line 3: {url}/?source=ada.md#L3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "question"),
+        ({"question": ""}, "question"),
+        ({"question": " "}, "question is empty"),
+        ({"question": "why " * 2500}, "the limit is 8,000"),
+    ],
+)
+async def test_what_a_tool_cannot_be_asked_is_said(
+    url: str, arguments: dict[str, Any], words: str
+) -> None:
+    result = await call(url, "crag", arguments)
+    assert result.is_error
+    assert words in result.content[0].text
