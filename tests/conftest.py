@@ -58,7 +58,6 @@ _TORCH = (
     "tests/papers/metrics/",
     "tests/papers/bench/test_reproducing.py",
     "tests/papers/cli/",
-    "tests/graph/test_reflective_models.py",
 )
 _TOGETHER = ((_ONE_SERVER,), _TORCH)
 """Tests that share what takes seconds: a server, or the import of torch and transformers."""

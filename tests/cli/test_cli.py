@@ -18,7 +18,6 @@ from tests.commands import CRAG, crag, variables
 from tests.loopback import serving, streamed
 
 runner = CliRunner()
-INCORRECT = ("--set", "upper=100", "--set", "lower=100")
 GUIDE = (
     "# Kettles\n\nA kettle boils water in three minutes. The lid of the kettle must be closed.\n\n"
     "## Care\n\nRemove limescale from the kettle with vinegar once a month.\n"
@@ -83,14 +82,6 @@ def test_json_is_one_object_with_the_whole_trace(index: str) -> None:
         "question", "action", "outcome", "answer", "citations", "strips", "events", "usage",
     }  # fmt: skip
     assert trace["citations"][0]["source"]["url"].endswith("docs/kettle.md")
-
-
-def test_settings_and_method_change_the_run(index: str) -> None:
-    asked = ("ask", "How long does a kettle take to boil water?", "--index", index, "--json")
-    assert json.loads(call(*asked, *INCORRECT, code=4))["action"] == "incorrect"
-    plain = json.loads(call(*asked, "--method", "rag"))
-    assert plain["action"] is None
-    assert plain["answer"]
 
 
 def test_a_trace_shows_scores_and_strips(index: str) -> None:

@@ -91,17 +91,6 @@ def test_what_the_answer_rests_on_is_told_without_contradiction(visit: Visit, de
     assert page.locator(f"{LAST} .stance").inner_text() == "not found"
 
 
-def test_web_pages_and_numbers_are_shown(visit: Visit, site: str) -> None:
-    page = visit(site)
-    ask(page, ADA)
-    basis = open_basis(page)
-    web = basis.locator(".web")
-    assert "Searched for: ada first program" in web.inner_text()
-    assert "page read · 1 paragraph" in web.inner_text()
-    assert web.locator("a").first.get_attribute("href") == "https://example.org/p"
-    assert "time: " in basis.locator(".numbers").inner_text()
-
-
 @pytest.mark.parametrize("reply", ["approve", "another query", "refuse"])
 def test_a_human_decides_about_the_web(visit: Visit, site: str, reply: str) -> None:
     page = visit(site)
