@@ -1,6 +1,6 @@
 """The examples of a benchmark: one `Example` for each question, from any file format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, NamedTuple, get_args
 
 from langchain_core.documents import Document
@@ -11,9 +11,6 @@ TaskName = Literal[PaperTask, "triviaqa", "qa"]
 """The tasks of both papers, and `qa`: any questions with answers and documents."""
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
 
-JSON = None | bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"]
-"""Plain JSON."""
-_NOTHING: Mapping[str, JSON] = {}
 _NO_TEXT: Mapping[str, str] = {}
 
 
@@ -37,8 +34,12 @@ class Example(NamedTuple):
     """Titles of relevant pages, where the file names them."""
     knowledge: Mapping[str, str] = _NO_TEXT
     """Published knowledge texts: `internal`, `external`, `combined`, each without its mark."""
-    extra: Mapping[str, JSON] = _NOTHING
-    """What only some files have, by the names that `crag.papers.loading` documents."""
+    topic: str = ""
+    """Biography: the person."""
+    references: tuple[str, ...] = ()
+    """ASQA: long answers of people."""
+    reference: str = ""
+    """ASQA: the one that MAUVE compares with."""
 
 
 class Refused(NamedTuple):

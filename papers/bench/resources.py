@@ -210,7 +210,7 @@ def load_judges(  # noqa: PLR0913, PLR0917 - the options of the command
         model = load_chat_model(
             fact_judge, base_url=environment.openai_base_url, api_key=environment.key
         )
-        topics = [str(one.extra.get("topic") or "") for one in examples]
+        topics = [one.topic for one in examples]
         judge = ChatFactJudge(
             _with_cache(model).bind(temperature=0),
             Pages(pages, topics),

@@ -66,8 +66,7 @@ def _by_question(examples: Sequence[Example]) -> dict[str, deque[Example]]:
     """Group by the question as in `sources`: on one line, and as "who is" for biographies."""
     groups: dict[str, deque[Example]] = {}
     for example in examples:
-        topic = example.extra.get("topic")
-        asked = f"Who is {topic}?" if example.task == "biography" else example.question
+        asked = f"Who is {example.topic}?" if example.topic else example.question
         groups.setdefault(" ".join(asked.split()), deque()).append(example)
     return groups
 

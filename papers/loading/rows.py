@@ -25,14 +25,12 @@ from pydantic import (
     ValidationError,
 )
 
-from crag.papers.bench.examples import JSON, Example, Loaded, TaskName
+from crag.papers.bench.examples import Example, Loaded, TaskName
 from crag.papers.loading.files import JsonRow, ReadLog, UnusableRowError, json_rows
 from crag.plain import problem_of
 
 _PASSAGES = ("ctxs", "top_contexts", "documents", "docs")
 _IDS = ("id", "sample_id", "q_id", "question_id", "qid", "claim_id")
-_KEPT = ("relation", "prop", "subj", "s_pop", "topic", "cat")
-"""Fields that `Example.extra` keeps under their own names, where a row has them."""
 _FEWEST, _USUAL = 3, 4
 _VERDICTS = {"true": "true", "false": "false", "SUPPORTS": "true", "REFUTES": "false"}
 
@@ -117,7 +115,6 @@ def example_of(row: JsonRow, task: TaskName, number: int, log: ReadLog) -> Examp
         answers=(),
         documents=documents(read.passages, number, log),
         gold_titles=tuple(dict.fromkeys(one for one in titles if isinstance(one, str) and one)),
-        extra={name: row[name] for name in _KEPT if row.get(name) is not None},
     )
     match task:
         case "arc":
@@ -126,7 +123,7 @@ def example_of(row: JsonRow, task: TaskName, number: int, log: ReadLog) -> Examp
             return made._replace(answers=((_verdict(row, read, number, log),),))
         case "biography":
             topic = read.topic or _person(made.question)
-            return made._replace(gold_titles=(topic,), extra={**made.extra, "topic": topic})
+            return made._replace(gold_titles=(topic,), topic=topic)
         case "asqa":
             return _asqa(made, row, read)
         case "popqa" | "triviaqa" | "qa":
@@ -196,14 +193,12 @@ def _person(question: str) -> str:
 def _asqa(made: Example, row: JsonRow, read: _Row) -> Example:
     """Add the short answers by sub-question, and the long references."""
     pairs = _needed("qa_pairs", read.qa_pairs)
-    references: list[JSON] = [one.long_answer for one in read.annotations]
-    if isinstance(row.get("answer"), str) and row["answer"].strip():
-        references = references or [row["answer"].strip()]
-    reference = row.get("answer") or next(iter(references), "")
+    answer = row["answer"].strip() if isinstance(row.get("answer"), str) else ""
+    references = tuple(one.long_answer for one in read.annotations) or (answer,) * bool(answer)
     return made._replace(
-        answers=tuple(pair.short_answers for pair in pairs),
-        extra={**made.extra, "references": references, "reference": reference},
-    )
+        answers=tuple(pair.short_answers for pair in pairs), references=references,
+        reference=answer or next(iter(references), ""),
+    )  # fmt: skip
 
 
 def documents(

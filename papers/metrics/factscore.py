@@ -72,7 +72,7 @@ def factscore_metrics(judge: Judge | None = None) -> list[Metric]:
     once = None if judge is None else cache(judge)
 
     def compute(name: str, example: Example, row: Row) -> float | None:
-        topic, answer = str(example.extra.get("topic") or ""), without_marks(str(row["answer"]))
+        topic, answer = example.topic, without_marks(str(row["answer"]))
         if once is None or not topic or not answer.strip() or not has_answer(row):
             return None
         found = factscore(once(topic, answer))

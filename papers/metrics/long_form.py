@@ -89,13 +89,13 @@ def mauve(model: str = "") -> Metric:
     """
 
     def of_set(pairs: Pairs) -> float | None:
-        usable = [(one, row) for one, row in pairs if one.extra.get("reference")]
+        usable = [(one, row) for one, row in pairs if one.reference]
         if not usable or not model:
             return None
         require("train", "the metric mauve", "mauve")
         from mauve import compute_mauve
 
-        human = [mauve_text(one.question, str(one.extra["reference"])) for one, _ in usable]
+        human = [mauve_text(one.question, one.reference) for one, _ in usable]
         said = [mauve_text(one.question, _cleaned(row)) for one, row in usable]
         found = compute_mauve(
             p_text=human, q_text=said, featurize_model_name=model, max_text_length=MAUVE_TOKENS,
@@ -115,10 +115,7 @@ def _str_em(example: Example, row: Row) -> float | None:
 
 
 def _rouge(example: Example, row: Row) -> float | None:
-    references = example.extra.get("references")
-    if not isinstance(references, list) or not references:
-        return None
-    return rouge_lsum(_cleaned(row), [str(one) for one in references])
+    return rouge_lsum(_cleaned(row), example.references) if example.references else None
 
 
 METRICS = (

@@ -1,16 +1,15 @@
 """CRAG and what tutorials call CRAG, against the same slow services: calls, seconds, tokens.
 
-    python -m crag.papers.studies.tutorials [--rounds 3] [--concurrent 50] [--k 4 10]
+    python -m crag.papers.studies.tutorials
 
 The chat model takes 300 ms, the search 400 ms, five pages 100 to 900 ms, on loopback in a process
 of their own. `binary-llm` asks the model about one document after the other, searches for any "no",
 and reads no page; CRAG grades with the shipped evaluator on this machine's processor, and reads the
-pages. Both get the same documents, the first k passages of 100 words of a folder, without the time
+pages. Both get the same documents, the first k passages of 100 words of docs/, without the time
 to retrieve them. The table shows medians of one question, and one round of many at once; tokens are
 counted as words. No question is asked twice.
 """
 
-import argparse
 import asyncio
 import json
 import multiprocessing
@@ -44,6 +43,8 @@ QUESTION = "Which strips of a document does corrective retrieval keep, in case {
 ALL_PASS = "[all pass]"  # noqa: S105 - no password
 """A question with these words gets a yes for every document, any other one for the first alone."""
 WORDS = 100
+SIZES, CONCURRENT, ROUNDS = (4, 10), 50, 3
+"""Documents of a question, questions at once, and rounds of one question."""
 _CASES = map("".join, product(ascii_lowercase, repeat=4))
 _PARAGRAPH = (
     "Strips that the evaluator finds relevant are kept, and this is number {0} of them. " * 3
@@ -74,21 +75,15 @@ CASES = (
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--concurrent", type=int, default=50)
-    parser.add_argument("--k", type=int, nargs="+", default=[4, 10])
-    parser.add_argument("--documents", type=Path, default=Path("docs"))
-    given = parser.parse_args()
     with services(1.0) as (model, search):
         parts = Parts(
-            retriever=FakeRetriever(documents=passages(given.documents, max(given.k))),
+            retriever=FakeRetriever(documents=passages(Path("docs"), max(SIZES))),
             evaluator=load_evaluator(),
             model=load_chat_model("m", base_url=model, retries=0),
             searcher=SearxngSearcher(search),
             reader=HttpPageReader(allow_loopback=True),
         )
-        rows = asyncio.run(measured(parts, given.k, given.concurrent, given.rounds))
+        rows = asyncio.run(measured(parts, SIZES, CONCURRENT, ROUNDS))
     heads = ("k", "questions at once", "", "model calls", "tokens", "seconds", "CPU seconds each")
     print(table(heads, rows))
 

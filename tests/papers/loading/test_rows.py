@@ -23,7 +23,7 @@ def test_popqa(write: Write, popqa_rows: list[dict[str, Any]]) -> None:
     loaded = load_examples(write(popqa_rows), "popqa")
     first = loaded.examples[0]
     assert (first.id, first.answers) == ("4000", (("mathematician", "mathematicians"),))
-    assert (first.gold_titles, first.extra["prop"]) == (("Ada Lovelace",), "occupation")
+    assert first.gold_titles == ("Ada Lovelace",)
     assert [one.metadata for one in first.documents] == [
         {"title": "Ada Lovelace", "id": "w0", "position": 0},
         {"title": "Elsewhere", "id": "passage-2", "position": 1},
@@ -132,9 +132,9 @@ def test_items_of_alce_under_data_as_self_rag_ships_them(
     assert (first.id, first.answers) == ("-42", (("France", "French team"), ("Brazil",)))
     assert [one.metadata["title"] for one in first.documents] == ["Own"]
     annotated = [one["long_answer"] for one in asqa_item["annotations"]]
-    told = [one.extra["references"] for one in loaded.examples]
+    told = [list(one.references) for one in loaded.examples]
     assert told == [annotated, [asqa_item["answer"]], []]
-    assert first.extra["reference"] == asqa_item["answer"]
+    assert first.reference == asqa_item["answer"]
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(DataError, match="download it again"):
         load_examples(path, "asqa")

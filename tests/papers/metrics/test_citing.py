@@ -197,7 +197,7 @@ def test_mauve_compares_question_and_answer_of_a_hundred_words() -> None:
 
 def test_mauve_has_no_value_of_a_row_nor_without_references(example: Make, row: Make) -> None:
     metric = mauve("no model is loaded")
-    item = example("asqa", extra={"reference": "France."})
+    item = example("asqa", reference="France.")
     assert metric.score(item, row("France")) is None
     assert metric.summarise([]) is None
     assert metric.summarise([(example("asqa"), row("France"))]) is None

@@ -45,7 +45,7 @@ def test_metrics_judge_each_answer_once(example: Make, row: Make) -> None:
         return ["true" in one for one in answer.split(".") if one.strip()]
 
     metrics = factscore_metrics(judge)
-    person = example("biography", answers=(), extra={"topic": "Ada"})
+    person = example("biography", answers=(), topic="Ada")
     answered = row("true [1]. false.")
     assert [metric.name for metric in metrics] == ["init_score", "factscore", "facts"]
     assert [metric.score(person, answered) for metric in metrics] == [
