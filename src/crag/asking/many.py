@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -112,36 +112,13 @@ async def ask_all(
     return await asyncio.gather(*map(one, questions))
 
 
-class Batch(NamedTuple):
-    """How questions are answered, as workers are told."""
-
-    environment: dict[str, Any]
-    method: str
-    settings: tuple[tuple[str, object], ...] = ()
-    """As text, such as those of a command line."""
-
-    @property
-    def run(self) -> str:
-        """Name what the answers depend on, in sixteen hexadecimal digits."""
-        keys = sorted(
-            name for name in os.environ if name.endswith("_API_KEY")
-        )  # They choose parts.
-        return hashlib.sha256(repr([*self, keys]).encode()).hexdigest()[:16]
-
-    def build(self) -> tuple[Graph, Settings]:
-        """Return the graph and its settings.
-
-        Raises:
-            CragError: a setting or a part cannot be used, or there is no index.
-        """
-        settings = Settings.model_validate(dict(self.settings))
-        parts = choose_parts(Environment(**self.environment), index_must_exist=True)
-        return graph_named(self.method).build(parts), settings
+Chosen = tuple[Mapping[str, Any], str, Mapping[str, object]]
+"""How questions are answered, as workers are told: values of the environment, a graph, settings."""
 
 
 def answer_all(  # noqa: PLR0913 - how a run is done
     questions: Sequence[Question],
-    batch: Batch,
+    chosen: Chosen,
     output: Path,
     *,
     concurrency: int = 4,
@@ -157,8 +134,10 @@ def answer_all(  # noqa: PLR0913 - how a run is done
         CragError: a part cannot be used, or the file holds something else, or answers of other
             settings or parts.
     """
+    keys = sorted(name for name in os.environ if name.endswith("_API_KEY"))  # They choose parts.
+    run = hashlib.sha256(repr([chosen, keys]).encode()).hexdigest()[:16]
     with JsonLines[Row](output, ("id", "run"), "an answer of `crag batch`", "id") as answers:
-        if any(row["run"] != batch.run for row in answers.rows.values()):
+        if any(row["run"] != run for row in answers.rows.values()):
             problem = "holds answers of another method, other settings or other parts"
             raise DataError(output, f"{problem}: use another --output, or go on with those")
         distinct = {one.id: one for one in questions}
@@ -170,18 +149,18 @@ def answer_all(  # noqa: PLR0913 - how a run is done
 
         def ready(row: Row) -> None:
             nonlocal done
-            answers.append({**row, "run": batch.run})
+            answers.append({**row, "run": run})
             done += 1
             progress(done, len(distinct))
 
         progress(done, len(distinct))
         if ray is None:
-            graph, settings = batch.build()
+            graph, settings = _built(chosen)
             asyncio.run(ask_all(graph, left, settings, concurrency=concurrency, ready=ready))
         else:
             from crag.runtime.ray_cluster import spread
 
-            for row in spread(left, partial(_asker, batch), address=ray):
+            for row in spread(left, partial(_asker, chosen), address=ray):
                 ready(row)
         return [answers.rows[name] for name in distinct], before
 
@@ -191,7 +170,14 @@ def part_failed(row: Row) -> bool:
     return any(one["kind"] in _PART_FAILED for one in row["events"] or ())
 
 
-def _asker(batch: Batch) -> Callable[[Question], list[Row]]:
+def _built(chosen: Chosen) -> tuple[Graph, Settings]:
+    environment, method, settings = chosen
+    checked = Settings.model_validate(settings)
+    parts = choose_parts(Environment(**environment), index_must_exist=True)
+    return graph_named(method).build(parts), checked
+
+
+def _asker(chosen: Chosen) -> Callable[[Question], list[Row]]:
     """Return what asks questions in a worker, with one graph, and one loop for its clients."""
-    (graph, settings), loop = batch.build(), asyncio.Runner()
+    (graph, settings), loop = _built(chosen), asyncio.Runner()
     return lambda question: [loop.run(ask(graph, question, settings))[0]]

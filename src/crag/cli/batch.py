@@ -34,10 +34,10 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     What failed, or was answered without a part that failed, is then asked again. The exit code is 1
     where questions have failed.
     """
-    from crag.asking.many import Batch, answer_all, part_failed, read_questions
+    from crag.asking.many import answer_all, part_failed, read_questions
 
     asked = read_questions(questions)
-    chosen = Batch(environment(location).shared(), method, tuple(assigned(settings).items()))
+    chosen = (environment(location).shared(), method, assigned(settings))
     with progress_bar("asking", quiet=as_json) as advance:
         rows, before = answer_all(
             asked, chosen, output, concurrency=concurrency, ray=ray, progress=advance
