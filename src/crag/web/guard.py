@@ -5,6 +5,7 @@ Here the name is resolved once, all of its addresses are checked, and the connec
 them. TLS and the Host header keep the name.
 """
 
+import re
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -19,6 +20,9 @@ from crag.web.addresses import is_public, refused
 
 CONNECT_SECONDS = 4.0
 """Seconds for one attempt to connect to one address."""
+_LOCAL_NAME = re.compile(
+    r"^[^.:]*\.?$|\.(localhost|local|internal|localdomain|lan|intranet|corp|home|private|arpa)\.?$"
+)
 Resolver = Callable[[str, int], Sequence[str]]
 """Returns the IP addresses of a host for a port, best first; raises `OSError` if there are none."""
 
@@ -68,6 +72,8 @@ class GuardedBackend(httpcore.NetworkBackend):
 
     def _addresses(self, host: str, port: int) -> Sequence[str]:
         """Resolve and check the host; one refused address refuses the host."""
+        if _LOCAL_NAME.search(host) and not self._allow_loopback:
+            raise refused(host, "its name is one of the local network")
         try:
             addresses = self._resolver(host, port)
         except (OSError, UnicodeError) as error:
