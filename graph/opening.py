@@ -6,7 +6,6 @@ from typing import TypeAlias
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from crag.errors import CragError
 from crag.graph.routes import by_history
 from crag.nodes.acknowledge import Acknowledge
 from crag.nodes.contextualize import Contextualize
@@ -29,13 +28,7 @@ def opened_graph(first: str, chat: Parts | None = None) -> Builder:
 
     A follow-up question in a chat passes contextualize between them; what asks nothing, such as
     thanks, goes to acknowledge and ends. Without the parts for a chat, all is used as it was asked.
-
-    Raises:
-        CragError: `chat` is something else, such as a retriever alone.
     """
-    if not isinstance(chat, Parts | None):
-        given = type(chat).__name__
-        raise CragError(f"A graph takes Parts(retriever=…, evaluator=…, …), and no {given}.")
     graph = Builder(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("open_run", as_node(OpenRun()))
     graph.add_edge(START, "open_run")

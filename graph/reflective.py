@@ -23,7 +23,7 @@ def build_self_rag(
     """
     backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
-    graph.add_node("decide", as_node(Decide(backend, algorithms.decide, grades=False)))
+    graph.add_node("decide", as_node(Decide(backend, algorithms.decide)))
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
     graph.add_node("prepare_passages", as_node(PreparePassages(prepared=False)))
     reflect = build_reflect(
@@ -48,7 +48,7 @@ def build_self_crag(
     """
     backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
-    graph.add_node("decide", as_node(Decide(backend, algorithms.decide, grades=True)))
+    graph.add_node("decide", as_node(Decide(backend, algorithms.decide)))
     add_correction(graph, parts)
     graph.add_node("prepare_passages", as_node(PreparePassages(prepared=True)), defer=True)
     reflect = build_reflect(

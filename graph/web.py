@@ -54,8 +54,8 @@ def build_web(
         State, context_schema=Settings, input_schema=WebInput, output_schema=WebOutput
     )
     searches, longest = parts.searcher is not None, longest_query(parts.searcher)
-    rewrite = Rewrite(parts.model, parts.prompts, searches=searches, longest=longest)
-    graph.add_node("rewrite", as_node(rewrite))
+    model = parts.model if searches else None  # Without a search no query is worth a call.
+    graph.add_node("rewrite", as_node(Rewrite(model, parts.prompts, longest)))
     graph.add_node("search", as_node(Search(parts.searcher)))
     graph.add_node("read_pages", as_node(ReadPages(parts.reader)))
     graph.add_node("select", as_node(Select(parts.evaluator)))

@@ -20,8 +20,6 @@ from crag.state import (
     strips_of_kind,
 )
 
-KnowledgeLabel = Literal[Action, "web"]
-
 
 class PreparePassagesUpdate(TypedDict):
     """Written by `prepare_passages`."""
@@ -44,13 +42,9 @@ class PreparePassages:
 
     def run(self, state: State, settings: Settings) -> PreparePassagesUpdate:
         """Write the passages, best first."""
-        if self.prepared and settings.form != "poster":
-            return _update(_knowledge(state, settings))
-        return _update(_documents(state))
-
-
-def _update(passages: list[OfferedPassage]) -> PreparePassagesUpdate:
-    return PreparePassagesUpdate(reflection=Reflection(passages=passages))
+        is_prepared = self.prepared and settings.form != "poster"
+        passages = _knowledge(state, settings) if is_prepared else _documents(state)
+        return {"reflection": Reflection(passages=passages)}
 
 
 def _documents(state: State) -> list[OfferedPassage]:
@@ -77,7 +71,7 @@ def _knowledge(state: State, settings: Settings) -> list[OfferedPassage]:
     internal = recompose(strips_of_kind(state, "document"))
     external = recompose(strips_of_kind(state, "web"))
     both = [*internal, *external]
-    offers: list[tuple[KnowledgeLabel, list[Strip]]] = [
+    offers: list[tuple[Literal[Action, "web"], list[Strip]]] = [
         ("correct", internal),
         ("incorrect", external),
         ("ambiguous", both),
@@ -91,7 +85,7 @@ def _knowledge(state: State, settings: Settings) -> list[OfferedPassage]:
 
 
 def _passage(
-    label: KnowledgeLabel, strips: Sequence[Strip], state: State, settings: Settings
+    label: Literal[Action, "web"], strips: Sequence[Strip], state: State, settings: Settings
 ) -> OfferedPassage:
     """Join strips as the paper's knowledge files do, or each on a line of its own."""
     documents = state["documents"]

@@ -1,6 +1,6 @@
 """Rewrite the question into a query for a web search."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
@@ -26,15 +26,12 @@ class RewriteUpdate(TypedDict):
 class Rewrite:
     """Extract search keywords with one model call (CRAG, Sec. 4.5), or without a model.
 
-    The question in the state does not change: strips are scored against it, and it is answered. If
-    there is no searcher (`searches` is false), no model call is made. A query has at most `longest`
-    characters, the searcher's limit.
+    The question in the state does not change: strips are scored against it, and it is answered. A
+    query has at most `longest` characters, the searcher's limit.
     """
 
     model: ChatModel | None
     prompts: Prompts = PACKAGED
-    _: KW_ONLY
-    searches: bool = True
     longest: int = LONGEST
 
     def run(self, state: State, settings: Settings) -> RewriteUpdate:
@@ -52,7 +49,7 @@ class Rewrite:
     def _plan(self, question: str, settings: Settings) -> tuple[str, list[AnyMessage]]:
         """Return the query where no model is to write it, and else what a model is asked."""
         profile = settings.profile
-        if not (settings.variant.rewrite and self.searches):
+        if not settings.variant.rewrite:
             return cut(" ".join(question.split()), self.longest), []
         if profile.query is not None:
             return cut(profile.query(question), self.longest), []

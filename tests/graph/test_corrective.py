@@ -96,12 +96,6 @@ def test_what_is_checked_is_every_part(make_parts: Any) -> None:
             replace(parts, **{field.name: object()})
 
 
-def test_one_part_is_no_graph() -> None:
-    retriever: Any = FakeRetriever()
-    with pytest.raises(CragError, match=r"takes Parts\(retriever=….*no FakeRetriever"):
-        build_crag(retriever)
-
-
 def test_names_are_those_of_the_question_as_it_is_read(make_parts: Any) -> None:
     text = "Kubernetes starts what fails again. It waits ten seconds before the first restart."
     said = "It waits ten seconds before the first restart [1]."

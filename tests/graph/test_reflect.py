@@ -98,4 +98,4 @@ def test_where_there_is_nothing_to_read_it_abstains_unless_allowed(
     state = graph.invoke(asked, context={"form": form, "allow_own_knowledge": True})
     assert (state["answer"], state["citations"]) == (OWN, [])
     assert kinds(state)[-1] == "own_knowledge"
-    assert "no passage was of use" in state["events"][-1]["detail"]
+    assert "written without a passage" in state["events"][-1]["detail"]
