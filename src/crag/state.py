@@ -171,8 +171,6 @@ class Choice(TypedDict):
     hypothesis: int
     """Place in the beam, from 0."""
     action: RetrievalAction
-    ratio: float | None
-    """What was compared with delta; None if the mode alone decided."""
     why: str
 
 

@@ -33,7 +33,7 @@ def critique(
 
 
 def choice(action: Any = "retrieve", segment: int = 0, why: str = "it is so") -> Choice:
-    return Choice(segment=segment, hypothesis=0, action=action, ratio=None, why=why)
+    return Choice(segment=segment, hypothesis=0, action=action, why=why)
 
 
 def reflection(answer: str, cited: tuple[int, ...] = (0,), flags: Any = ()) -> Reflection:

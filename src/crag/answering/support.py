@@ -33,9 +33,8 @@ _REMEMBERED = 64
 class WordAttributor:
     """Say how far passages support sentences by their words: without a model, within a millisecond.
 
-    A degree is `agreement` on what a sentence adds to the question, or 1 where it occurs in the
-    passage word by word. Words tell a sentence about something else, but few sentences that use a
-    passage's words otherwise: see `crag.evaluators.ReaderAttributor`.
+    A degree is `agreement` on what a sentence adds to the question. Words tell a sentence about
+    something else, but few that use a passage's words otherwise: see `ReaderAttributor`.
     """
 
     threshold: Final = 0.5
@@ -45,10 +44,7 @@ class WordAttributor:
     ) -> list[list[float]]:
         """Return for each sentence a degree in [0, 1] for each passage."""
         return [
-            [
-                1.0 if is_quoted(sentence, passage) else agreement(sentence, passage, question)
-                for passage in passages
-            ]
+            [agreement(sentence, passage, question) for passage in passages]
             for sentence in sentences
         ]
 

@@ -54,9 +54,9 @@ def by_ratio(ratio: float, settings: ReflectionSettings) -> Choice:
     """Retrieve if the ratio is above the threshold `delta`."""
     is_above = ratio > settings.delta
     why = f"{ratio:.3f} is {'above' if is_above else 'not above'} {settings.delta:g}"
-    return {**chosen("retrieve" if is_above else "no_retrieve", why), "ratio": ratio}
+    return chosen("retrieve" if is_above else "no_retrieve", why)
 
 
 def chosen(action: RetrievalAction, why: str) -> Choice:
     """Return the record of a choice before the first segment."""
-    return Choice(segment=0, hypothesis=0, action=action, ratio=None, why=why)
+    return Choice(segment=0, hypothesis=0, action=action, why=why)
