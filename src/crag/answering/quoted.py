@@ -7,7 +7,6 @@ from langchain_core.messages import AIMessage, HumanMessage
 from crag.answering.model_calls import Reply
 from crag.answering.outcome import GenerateUpdate, abstained, from_quotations
 from crag.answering.quoting import MOST_LIKELY
-from crag.correction.action import branches
 from crag.correction.naming import about
 from crag.correction.strips import score_of
 from crag.errors import ModelProblem
@@ -69,15 +68,14 @@ def quotations_of(
             quotations = quoter.quote(state["question"], strips)
     if attempt.error is not None:
         return [], [event("evaluator_failed", "generate", attempt.error, "nothing is quoted")]
-    action = state.get("action")
-    if not quotations and strips and action and branches(action) == ["refine"]:
-        return [best_of(strips)], []
-    if quotations and not answers(state, quotations[0], strips):
+    if not quotations and strips and state.get("action") == "correct":
+        return [_best_of(strips)], []
+    if quotations and not _answers(state, quotations[0], strips):
         return likely(quotations), []
     return [one._replace(sure=True) for one in quotations], []
 
 
-def answers(state: State, best: Quotation, strips: Sequence[Strip]) -> bool:
+def _answers(state: State, best: Quotation, strips: Sequence[Strip]) -> bool:
     """Say whether the best quotation is the answer; otherwise it is likely to be.
 
     It is if it is sure, or holds a span of its own where the action is Correct, and is not about
@@ -98,7 +96,7 @@ def likely(quotations: Sequence[Quotation]) -> list[Quotation]:
     return [one._replace(sure=False) for one in quotations[:MOST_LIKELY]]
 
 
-def best_of(strips: Sequence[Strip]) -> Quotation:
+def _best_of(strips: Sequence[Strip]) -> Quotation:
     """Return the strip with the highest score, as it is read."""
     best = max(range(len(strips)), key=lambda at: score_of(strips[at]))
     text, score = strips[best]["text"], score_of(strips[best])
