@@ -68,7 +68,6 @@ class Website(ThreadingHTTPServer):
         """Seconds that a path waits before it answers."""
         self.statuses: defaultdict[str, list[int]] = defaultdict(list)
         """Statuses that a path answers in turn before it answers as it should."""
-        self.retry_after = "1"
         self.requests: list[Request] = []
         self.stopping = threading.Event()
 
@@ -95,8 +94,7 @@ class Website(ThreadingHTTPServer):
         """Say nothing: clients of hostile pages go away at any point."""
 
     def _failure(self, status: int) -> Answer:
-        headers = {"Retry-After": self.retry_after} if status == 429 else {}
-        return Answer(b"<p>The server's own words.</p>", status=status, headers=headers)
+        return Answer(b"<p>The server's own words.</p>", status=status)
 
     def _dynamic(self, path: str, query: str) -> Answer | None:
         match path:

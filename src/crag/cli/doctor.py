@@ -20,7 +20,7 @@ _QUESTION = "What is Corrective RAG?"
 _PASSAGE = "Corrective RAG grades what was retrieved and corrects it."
 _LIMIT = "raise the server's limit of tokens for a reply"
 _SILENT = "switch its thinking off, or raise the server's limit of tokens for a reply"
-_ENDLESS = "limit the tokens of a reply at its server, or set another by its variable"
+_ENDLESS = "limit its replies at the server, or choose another"
 
 
 class PartStatus(NamedTuple):
@@ -72,12 +72,12 @@ def examine(place: "Environment") -> Iterator[PartStatus]:
                 use()
         except (IndexNotFoundError, _NotChosenError) as error:
             state, todo = "missing", str(error)
-        except TimeoutError:
-            state, todo = "broken", f"no whole reply within {SECONDS:g} seconds: {_ENDLESS}"
         except Exception as error:  # noqa: BLE001 - of whatever kind a client raises
             name = "" if isinstance(error, CragError) else f"{type(error).__name__}: "
             is_unasked = part == "reflection" and place.reflection is None
             state, todo = "missing" if is_unasked else "broken", f"{name}{error}"
+            if isinstance(error, TimeoutError):
+                todo = f"no whole reply within {SECONDS:g} seconds: {_ENDLESS} with {why}"
         yield PartStatus(part, state, *map(redact, (in_use, why, todo)))  # type: ignore[arg-type]
 
 
@@ -127,8 +127,9 @@ def _checks(place: "Environment") -> Iterator[Check]:
         lambda: choose_encoder(place).embed_query(_QUESTION),
     )  # fmt: skip
     yield "index", place.index, "--index, CRAG_INDEX", False, index
-    by = place.openai_base_url or "CRAG_MODEL, OPENAI_API_KEY"
-    yield "answers", written or "quotations, without a chat model", by, True, answers
+    at = f" at {place.openai_base_url}" if place.openai_base_url else ""
+    writes = f"{written}{at}" if written else "quotations, without a chat model"
+    yield "answers", writes, "CRAG_MODEL, OPENAI_BASE_URL, OPENAI_API_KEY", True, answers
     prompts = str(place.prompts or "packaged")
     yield "prompts", prompts, "CRAG_PROMPTS", False, lambda: parts.choose_prompts(place)
     judge = place.evaluator
@@ -136,9 +137,9 @@ def _checks(place: "Environment") -> Iterator[Check]:
         "evaluator", judge, "CRAG_EVALUATOR", judge == "chat" or "://" in judge,
         lambda: evaluator().score(_QUESTION, [_PASSAGE]),
     )  # fmt: skip
-    yield "web search", place.search or "by its key or address", "CRAG_SEARCH", True, search
+    yield "web search", place.service, "CRAG_SEARCH, or by its key or address", True, search
     yield (
-        "reflection", reflects, "CRAG_REFLECTION, for --method self-rag and self-crag",
+        "reflection", reflects, "CRAG_REFLECTION for --method self-rag and self-crag",
         reflects in {"prompted", "server"}, reflection,
     )  # fmt: skip
 

@@ -99,8 +99,7 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
     """
     from crag import web
 
-    key, place = environment.tavily_api_key, environment.searxng_url
-    name = environment.search or ("tavily" if key else "searxng" if place else "none")
+    key, place, name = environment.tavily_api_key, environment.searxng_url, environment.service
     problem = "allowed are tavily, wikipedia, searxng, none and module:function"
     match name if is_attribute(name) else name.lower():
         case "none":

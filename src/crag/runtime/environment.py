@@ -104,6 +104,12 @@ class Environment(BaseSettings):
         """The key of OpenAI, or of the server at `openai_base_url`."""
         return self.openai_api_key.get_secret_value() if self.openai_api_key else None
 
+    @property
+    def service(self) -> str:
+        """What searches the web: what is named, or else what has a key or an address."""
+        chosen = "tavily" if self.tavily_api_key else "searxng" if self.searxng_url else "none"
+        return self.search or chosen
+
     def shared(self) -> dict[str, Any]:
         """Return what makes this environment again in another process on Ray: all but secrets."""
         return self.model_dump(mode="json", exclude=set(_secrets()))
