@@ -5,7 +5,7 @@ from langgraph.types import Checkpointer
 
 from crag.graph.opening import Graph, opened_graph
 from crag.nodes.generate import Generate
-from crag.nodes.pass_through import PassThrough
+from crag.nodes.pass_through import pass_through
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
 from crag.runtime.node_adapter import as_node
@@ -15,7 +15,7 @@ def build_rag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """Compile open_run → retrieve → pass_through → generate: the model gets every document."""
     graph = opened_graph("retrieve", parts)
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
-    graph.add_node("pass_through", as_node(PassThrough()))
+    graph.add_node("pass_through", as_node(pass_through))
     graph.add_node("generate", as_node(Generate.of(parts)))
     graph.add_edge("retrieve", "pass_through")
     graph.add_edge("pass_through", "generate")

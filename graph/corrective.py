@@ -7,8 +7,8 @@ from crag.graph.opening import Builder, Graph, opened_graph
 from crag.graph.routes import BRANCHES, by_action
 from crag.graph.web import build_web
 from crag.nodes.generate import Generate
-from crag.nodes.grade import Grade
-from crag.nodes.refine import Refine
+from crag.nodes.grade import grade
+from crag.nodes.refine import refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
 from crag.runtime.node_adapter import as_node
@@ -17,8 +17,8 @@ from crag.runtime.node_adapter import as_node
 def add_correction(graph: Builder, parts: Parts) -> None:
     """Add retrieve → grade, and the branches refine and web; what follows grade is not wired."""
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
-    graph.add_node("grade", as_node(Grade(parts.evaluator)))
-    graph.add_node("refine", as_node(Refine(parts.evaluator)))
+    graph.add_node("grade", as_node(grade, parts.evaluator))
+    graph.add_node("refine", as_node(refine, parts.evaluator))
     graph.add_node("web", build_web(parts))
     graph.add_edge("retrieve", "grade")
 

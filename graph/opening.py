@@ -7,9 +7,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from crag.graph.routes import by_history
-from crag.nodes.acknowledge import Acknowledge
+from crag.nodes.acknowledge import acknowledge
 from crag.nodes.contextualize import Contextualize
-from crag.nodes.open_run import OpenRun
+from crag.nodes.open_run import open_run
 from crag.parts import Parts
 from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
@@ -30,13 +30,13 @@ def opened_graph(first: str, chat: Parts | None = None) -> Builder:
     thanks, goes to acknowledge and ends. Without the parts for a chat, all is used as it was asked.
     """
     graph = Builder(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("open_run", as_node(OpenRun()))
+    graph.add_node("open_run", as_node(open_run))
     graph.add_edge(START, "open_run")
     if chat is None:
         graph.add_edge("open_run", first)
         return graph
     graph.add_node("contextualize", as_node(Contextualize(chat.model, chat.prompts)))
-    graph.add_node("acknowledge", as_node(Acknowledge()))
+    graph.add_node("acknowledge", as_node(acknowledge))
     paths: dict[Hashable, str] = {
         "nothing asked": "acknowledge", "follow-up": "contextualize", "first question": first,
     }  # fmt: skip

@@ -10,8 +10,8 @@ from typing_extensions import TypedDict
 
 from crag.answering.outcome import AnswerUpdate
 from crag.graph.routes import by_form, by_search
-from crag.nodes.finish_reflection import FinishReflection
-from crag.nodes.reflect import Reflect
+from crag.nodes.finish_reflection import finish_reflection
+from crag.nodes.reflect import reflect
 from crag.parts import Attributor, Prefix, Quoter, ReflectionBackend
 from crag.reflection.beam import beam_round
 from crag.reflection.driver import Algorithm, Driver
@@ -76,9 +76,9 @@ def build_reflect(
         output_schema=ReflectOutput,
     )
     for name in ("short_form", "beam_step", "graded_loop"):
-        node = Reflect(getattr(algorithms, name), backend, retriever, name=name)
-        graph.add_node(name, as_node(node))
-    graph.add_node("finish_reflection", as_node(FinishReflection(attributor, quoter)))
+        algorithm = getattr(algorithms, name)
+        graph.add_node(name, as_node(reflect, algorithm, backend, retriever, name=name))
+    graph.add_node("finish_reflection", as_node(finish_reflection, attributor, quoter))
 
     graph.add_conditional_edges(START, by_form)
     graph.add_edge("short_form", "finish_reflection")

@@ -7,8 +7,8 @@ from crag.graph.corrective import add_correction
 from crag.graph.opening import Graph, opened_graph
 from crag.graph.reflect import OURS, Algorithms, build_reflect
 from crag.graph.routes import by_choice, by_knowledge
-from crag.nodes.decide import Decide
-from crag.nodes.prepare_passages import PreparePassages
+from crag.nodes.decide import decide
+from crag.nodes.prepare_passages import prepare_passages
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
 from crag.runtime.node_adapter import as_node
@@ -23,9 +23,9 @@ def build_self_rag(
     """
     backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
-    graph.add_node("decide", as_node(Decide(backend, algorithms.decide)))
+    graph.add_node("decide", as_node(decide, backend, algorithms.decide))
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
-    graph.add_node("prepare_passages", as_node(PreparePassages(prepared=False)))
+    graph.add_node("prepare_passages", as_node(prepare_passages, prepared=False))
     reflect = build_reflect(
         backend, parts.retriever, parts.attributor, quoter=parts.quoter, algorithms=algorithms
     )
@@ -48,9 +48,9 @@ def build_self_crag(
     """
     backend = parts.reflection_or_packaged()
     graph = opened_graph("decide", parts)
-    graph.add_node("decide", as_node(Decide(backend, algorithms.decide)))
+    graph.add_node("decide", as_node(decide, backend, algorithms.decide))
     add_correction(graph, parts)
-    graph.add_node("prepare_passages", as_node(PreparePassages(prepared=True)), defer=True)
+    graph.add_node("prepare_passages", as_node(prepare_passages, prepared=True), defer=True)
     reflect = build_reflect(
         backend, attributor=parts.attributor, quoter=parts.quoter, algorithms=algorithms
     )

@@ -12,11 +12,11 @@ from typing_extensions import TypedDict
 from crag.correction.queries import longest_query
 from crag.events import Event
 from crag.graph.routes import CONFIRMATION, by_confirmation
-from crag.nodes.confirm_search import ConfirmSearch
-from crag.nodes.read_pages import ReadPages
+from crag.nodes.confirm_search import confirm_search
+from crag.nodes.read_pages import read_pages
 from crag.nodes.rewrite import Rewrite
-from crag.nodes.search import Search
-from crag.nodes.select import Select
+from crag.nodes.search import search
+from crag.nodes.select import select
 from crag.parts import Parts
 from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
@@ -56,14 +56,14 @@ def build_web(
     searches, longest = parts.searcher is not None, longest_query(parts.searcher)
     model = parts.model if searches else None  # Without a search no query is worth a call.
     graph.add_node("rewrite", as_node(Rewrite(model, parts.prompts, longest)))
-    graph.add_node("search", as_node(Search(parts.searcher)))
-    graph.add_node("read_pages", as_node(ReadPages(parts.reader)))
-    graph.add_node("select", as_node(Select(parts.evaluator)))
+    graph.add_node("search", as_node(search, parts.searcher))
+    graph.add_node("read_pages", as_node(read_pages, parts.reader))
+    graph.add_node("select", as_node(select, parts.evaluator))
     graph.add_edge(START, "rewrite")
     if searches:
         graph.add_node(
             "confirm_search",
-            as_node(ConfirmSearch(longest)),
+            as_node(confirm_search, longest),
             destinations={"search": "approved", "select": "refused"},
         )
         graph.add_conditional_edges("rewrite", by_confirmation, CONFIRMATION)

@@ -17,11 +17,8 @@ class AcknowledgeUpdate(TypedDict):
     messages: list[AnyMessage]
 
 
-class Acknowledge:
+def acknowledge(state: State, settings: Settings) -> AcknowledgeUpdate:  # noqa: ARG001 - a node's form
     """Say in a sentence what can be asked, without a search or a model."""
-
-    def run(self, state: State, settings: Settings) -> AcknowledgeUpdate:  # noqa: ARG002 - a node's form
-        """Write the reply."""
-        answer = civil_reply(state["asked"], follows=True)  # Whether it does was asked before.
-        messages = [answer_message(answer, [])]
-        return AcknowledgeUpdate(answer=answer, outcome="nothing_asked", messages=messages)
+    answer = civil_reply(state["asked"], follows=True)  # Whether it does was asked before.
+    messages = [answer_message(answer, [])]
+    return AcknowledgeUpdate(answer=answer, outcome="nothing_asked", messages=messages)

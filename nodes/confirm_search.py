@@ -1,7 +1,6 @@
 """Ask a human whether to search the web, and for what."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from langgraph.config import get_config
@@ -19,37 +18,29 @@ _FALLBACK = "continue without web knowledge"
 Decision = Command[Literal["search", "select"]]
 
 
-@dataclass(frozen=True)
-class ConfirmSearch:
+def confirm_search(state: State, settings: Settings, longest: int = LONGEST) -> Decision:  # noqa: ARG001 - a node's form
     """Interrupt before the search, for a human to decide; the graph comes here if `confirm_web`.
 
     Resume the run with True or "approve", with False or "refuse", or with another query as
     ``{"query": "…"}``. Anything else counts as a refusal, so nothing leaves the machine without
     approval, whatever the settings of the call that resumes.
     """
-
-    longest: int = LONGEST
-
-    def run(self, state: State, settings: Settings) -> Decision:  # noqa: ARG002 - a node's form
-        """Ask, and go on to the search or past it."""
-        if not get_config().get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER):
-            return _refused(
-                "nobody could be asked: confirm_web needs a checkpointer and a thread_id"
-            )
-        given = interrupt({
-            "kind": "confirm_web", "question": state["question"], "query": state["query"],
-            "resume_with": ["approve", "refuse", {"query": "another query"}],
-        })  # fmt: skip
-        query = given.get("query") if isinstance(given, Mapping) else None
-        if edited := without_operators(str(query or "")):
-            return Command(goto="search", update={"query": cut(edited, self.longest)})
-        match str(given).strip().lower():
-            case "approve" | "yes" | "true":
-                return Command(goto="search")
-            case "refuse" | "no" | "false":
-                return _refused("the web search was refused")
-        known = 'true or "approve", false or "refuse", or {"query": "…"}'
-        return _refused(f"{str(given)[:80]!r} is not a decision; resume with {known}")
+    if not get_config().get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER):
+        return _refused("nobody could be asked: confirm_web needs a checkpointer and a thread_id")
+    given = interrupt({
+        "kind": "confirm_web", "question": state["question"], "query": state["query"],
+        "resume_with": ["approve", "refuse", {"query": "another query"}],
+    })  # fmt: skip
+    query = given.get("query") if isinstance(given, Mapping) else None
+    if edited := without_operators(str(query or "")):
+        return Command(goto="search", update={"query": cut(edited, longest)})
+    match str(given).strip().lower():
+        case "approve" | "yes" | "true":
+            return Command(goto="search")
+        case "refuse" | "no" | "false":
+            return _refused("the web search was refused")
+    known = 'true or "approve", false or "refuse", or {"query": "…"}'
+    return _refused(f"{str(given)[:80]!r} is not a decision; resume with {known}")
 
 
 def _refused(detail: str) -> Decision:

@@ -1,7 +1,6 @@
 """Let the model decide whether to retrieve."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from crag.errors import ModelError
 from crag.events import event
@@ -12,24 +11,22 @@ from crag.settings import Settings
 from crag.state import Choice, Reflection, State
 
 
-@dataclass(frozen=True)
-class Decide:
+def decide(
+    state: State,
+    settings: Settings,
+    backend: ReflectionBackend,
+    choose: Callable[[Prefix, Driver], Choice] = first_choice,
+) -> ReflectUpdate:
     """Let the model decide (Self-RAG, Sec. 3.3 and Appendix A.3).
 
     If the model fails, the graph retrieves.
     """
-
-    backend: ReflectionBackend
-    decide: Callable[[Prefix, Driver], Choice] = first_choice
-
-    def run(self, state: State, settings: Settings) -> ReflectUpdate:
-        """Write the decision."""
-        driver, events = Driver(self.backend, settings), []
-        with counting() as spent:
-            try:
-                choice = self.decide(asked_of(state, settings).prefix(), driver)
-            except ModelError as error:
-                choice = chosen("retrieve", "the model could not be asked")
-                events = [event("model_failed", "decide", error, "retrieve")]
-        record = Reflection(approximation=self.backend.approximation, choices=[choice])
-        return ReflectUpdate(reflection=record, events=events, usage=spent)
+    driver, events = Driver(backend, settings), []
+    with counting() as spent:
+        try:
+            choice = choose(asked_of(state, settings).prefix(), driver)
+        except ModelError as error:
+            choice = chosen("retrieve", "the model could not be asked")
+            events = [event("model_failed", "decide", error, "retrieve")]
+    record = Reflection(approximation=backend.approximation, choices=[choice])
+    return ReflectUpdate(reflection=record, events=events, usage=spent)

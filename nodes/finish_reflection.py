@@ -1,7 +1,6 @@
 """Turn the outcome of reflection into an answer with citations, or an abstention."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from crag.answering.attribution import attribute
@@ -42,8 +41,12 @@ _EVENTS: dict[Flag, tuple[EventKind, str, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class FinishReflection:
+def finish_reflection(
+    state: State,
+    settings: Settings,
+    attributor: Attributor | None = None,
+    quoter: Quoter | None = None,
+) -> AnswerUpdate:
     """Turn the outcome into the answer, its citations and events.
 
     Each ``[n]`` cites the strip of a passage that shares most words with the sentence before it.
@@ -52,53 +55,48 @@ class FinishReflection:
     of a model that says nothing, that it doubts itself, or that no passage supports, gives way to
     what the `quoter` finds in the passages. Tasks without citations keep what was written.
     """
+    reflection, question = reflected(state), state["question"]
+    told = [_EVENTS[flag] for flag in reflection.get("flags", []) if flag in _EVENTS]
+    events = [event(kind, _NODE, detail, fallback) for kind, detail, fallback in told]
+    chosen = [critique for critique in reflection.get("critiques", []) if critique["chosen"]]
+    if nothing := _why_nothing(state, chosen, settings):
+        events.append(event("abstained", _NODE, nothing, "no answer is given"))
+        return {**_update(NOT_FOUND, [], events), "outcome": "not_found"}
+    answer, citations, links = _cited(state, chosen, settings)
+    events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
+    update = _update(answer, citations, events)
+    if not settings.cites:
+        return update
+    if chosen and all("unsure" in one["flags"] for one in chosen):
+        return {**update, "outcome": "likely"}
+    # The passages support what cites nothing, too.
+    available, last = [*citations], max((one["number"] for one in citations), default=0)
+    for passage in numbered_passages(reflection["passages"]):
+        passage["number"] += last
+        available.append(passage)
+    judged = attribute(question, answer, available, attributor, node=_NODE, add=False)
+    update["events"] = events = [*events, *judged.events]
+    is_judged = attributor is not None and not judged.events
+    sentences = judged.sentences if is_judged else []
+    if settings.require_citations and quoter is not None:
+        problem = _problem(state, question, answer, chosen, sentences)
+        if problem:
+            detail = f"{problem}: {reflection['answer']}"
+            events.append(event("uncited_answer", _NODE, detail))
+            return _quoted(state, quoter, events)
+    return {**update, "sentences": judged.sentences}
 
-    attributor: Attributor | None = None
-    quoter: Quoter | None = None
 
-    def run(self, state: State, settings: Settings) -> AnswerUpdate:
-        """Write the answer, or the reason why there is none."""
-        reflection, question = reflected(state), state["question"]
-        told = [_EVENTS[flag] for flag in reflection.get("flags", []) if flag in _EVENTS]
-        events = [event(kind, _NODE, detail, fallback) for kind, detail, fallback in told]
-        chosen = [critique for critique in reflection.get("critiques", []) if critique["chosen"]]
-        if nothing := _why_nothing(state, chosen, settings):
-            events.append(event("abstained", _NODE, nothing, "no answer is given"))
-            return {**_update(NOT_FOUND, [], events), "outcome": "not_found"}
-        answer, citations, links = _cited(state, chosen, settings)
-        events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
-        update = _update(answer, citations, events)
-        if not settings.cites:
-            return update
-        if chosen and all("unsure" in one["flags"] for one in chosen):
-            return {**update, "outcome": "likely"}
-        # The passages support what cites nothing, too.
-        available, last = [*citations], max((one["number"] for one in citations), default=0)
-        for passage in numbered_passages(reflection["passages"]):
-            passage["number"] += last
-            available.append(passage)
-        judged = attribute(question, answer, available, self.attributor, node=_NODE, add=False)
-        update["events"] = events = [*events, *judged.events]
-        is_judged = self.attributor is not None and not judged.events
-        sentences = judged.sentences if is_judged else []
-        if settings.require_citations and self.quoter is not None:
-            problem = _problem(state, question, answer, chosen, sentences)
-            if problem:
-                detail = f"{problem}: {reflection['answer']}"
-                events.append(event("uncited_answer", _NODE, detail))
-                return self._quoted(state, events)
-        return {**update, "sentences": judged.sentences}
-
-    def _quoted(self, state: State, events: list[Event]) -> AnswerUpdate:
-        """Quote the passages as a run without a model does, or abstain."""
-        strips: list[Strip] = []
-        for strip in chain.from_iterable(map(strips_of, reflected(state)["passages"])):
-            told: Strip = {**strip, "text": neutral(strip["text"])}
-            strips += [told] if told not in strips else []
-        found = quoted_or_abstained(state, self.quoter, strips, events)
-        named = [Event(**{**one, "node": _NODE}) for one in found["events"]]
-        update = _update(found["answer"], found["citations"], named)
-        return {**update, "outcome": found["outcome"], "messages": found["messages"]}
+def _quoted(state: State, quoter: Quoter | None, events: list[Event]) -> AnswerUpdate:
+    """Quote the passages as a run without a model does, or abstain."""
+    strips: list[Strip] = []
+    for strip in chain.from_iterable(map(strips_of, reflected(state)["passages"])):
+        told: Strip = {**strip, "text": neutral(strip["text"])}
+        strips += [told] if told not in strips else []
+    found = quoted_or_abstained(state, quoter, strips, events)
+    named = [Event(**{**one, "node": _NODE}) for one in found["events"]]
+    update = _update(found["answer"], found["citations"], named)
+    return {**update, "outcome": found["outcome"], "messages": found["messages"]}
 
 
 def _problem(

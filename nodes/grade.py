@@ -1,7 +1,6 @@
 """Judge the retrieved documents and choose the action."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
@@ -31,43 +30,33 @@ class GradeUpdate(TypedDict):
     usage: Usage
 
 
-@dataclass(frozen=True)
-class Grade:
+def grade(state: State, settings: Settings, evaluator: Evaluator) -> GradeUpdate:
     """Score all documents in one evaluator call, and judge the set by its best score.
 
     CRAG, Sec. 4.2 (evaluator) and 4.3 (action trigger). An evaluator that reads is asked for
     readings, from which refinement and quotations take their scores.
     """
-
-    evaluator: Evaluator
-
-    def run(self, state: State, settings: Settings) -> GradeUpdate:
-        """Write the documents with their scores, the thresholds in use and the action."""
-        passages = [
-            passage_of(document, settings.variant.titles) for document in state["documents"]
-        ]
-        question = state["question"]
-        scores, readings, events, usage = judge_passages(
-            self.evaluator, question, passages, node="grade"
-        )
-        if settings.variant.strip_scores == "alone":
-            readings = []
-        own = _ALL_AMBIGUOUS
-        with Attempt("evaluator") as attempt:  # Some load only now.
-            own = self.evaluator.thresholds
-        if attempt.error is not None:
-            fallback = "judge what is between -1 and 1 ambiguous"
-            events = [*events, event("evaluator_failed", "grade", attempt.error, fallback)]
-        upper, lower = limits(own["upper"], own["lower"], settings)
-        thresholds = Thresholds(upper=upper, lower=lower)
-        action = replaced(decide(scores, **thresholds), settings)
-        return GradeUpdate(
-            documents=graded(state["documents"], scores, readings),
-            thresholds=thresholds,
-            action=action,
-            events=events,
-            usage=usage,
-        )
+    passages = [passage_of(document, settings.variant.titles) for document in state["documents"]]
+    question = state["question"]
+    scores, readings, events, usage = judge_passages(evaluator, question, passages, node="grade")
+    if settings.variant.strip_scores == "alone":
+        readings = []
+    own = _ALL_AMBIGUOUS
+    with Attempt("evaluator") as attempt:  # Some load only now.
+        own = evaluator.thresholds
+    if attempt.error is not None:
+        fallback = "judge what is between -1 and 1 ambiguous"
+        events = [*events, event("evaluator_failed", "grade", attempt.error, fallback)]
+    upper, lower = limits(own["upper"], own["lower"], settings)
+    thresholds = Thresholds(upper=upper, lower=lower)
+    action = replaced(decide(scores, **thresholds), settings)
+    return GradeUpdate(
+        documents=graded(state["documents"], scores, readings),
+        thresholds=thresholds,
+        action=action,
+        events=events,
+        usage=usage,
+    )
 
 
 def graded(

@@ -34,26 +34,23 @@ class OpeningUpdate(TypedDict):
     reflection: None
 
 
-class OpenRun:
-    """Read the question and clear what an earlier one left on the thread: the first node."""
+def open_run(state: State, settings: Settings) -> OpeningUpdate:
+    """Read the question and clear what an earlier one left on the thread: the first node.
 
-    def run(self, state: State, settings: Settings) -> OpeningUpdate:
-        """Open the run.
-
-        Raises:
-            QuestionError: the input holds no usable question.
-        """
-        message = _asking_message(state)
-        asked = _checked(message.text if message else state.get("question"), settings)
-        opened = OpeningUpdate(
-            question=settings.profile.split_apart(asked)["question"], asked=asked, documents=[],
-            thresholds=None, action=None, query="", pages=[], strips=Overwrite([]), answer="",
-            outcome=None, citations=[], sentences=[], events=Overwrite([]), usage=Overwrite({}),
-            reflection=None,
-        )  # fmt: skip
-        if message is None:
-            opened["messages"] = [HumanMessage(asked, additional_kwargs={STANDS_ALONE: True})]
-        return opened
+    Raises:
+        QuestionError: the input holds no usable question.
+    """
+    message = _asking_message(state)
+    asked = _checked(message.text if message else state.get("question"), settings)
+    opened = OpeningUpdate(
+        question=settings.profile.split_apart(asked)["question"], asked=asked, documents=[],
+        thresholds=None, action=None, query="", pages=[], strips=Overwrite([]), answer="",
+        outcome=None, citations=[], sentences=[], events=Overwrite([]), usage=Overwrite({}),
+        reflection=None,
+    )  # fmt: skip
+    if message is None:
+        opened["messages"] = [HumanMessage(asked, additional_kwargs={STANDS_ALONE: True})]
+    return opened
 
 
 def _asking_message(state: State) -> HumanMessage | None:

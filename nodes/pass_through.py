@@ -6,10 +6,7 @@ from crag.settings import Settings
 from crag.state import State, Usage
 
 
-class PassThrough:
+def pass_through(state: State, settings: Settings) -> StripsUpdate:  # noqa: ARG001 - a node's form
     """Pass on every retrieved document, whole and ungraded."""
-
-    def run(self, state: State, settings: Settings) -> StripsUpdate:  # noqa: ARG002 - a node's form
-        """Write one kept strip for each document."""
-        strips = kept_whole(state["documents"], "not graded")
-        return StripsUpdate(strips=strips, events=[], usage=Usage())
+    strips = kept_whole(state["documents"], "not graded")
+    return StripsUpdate(strips=strips, events=[], usage=Usage())

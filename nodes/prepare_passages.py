@@ -1,7 +1,6 @@
 """Prepare the passages that reflection answers from."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from typing_extensions import TypedDict
@@ -27,8 +26,7 @@ class PreparePassagesUpdate(TypedDict):
     reflection: Reflection
 
 
-@dataclass(frozen=True)
-class PreparePassages:
+def prepare_passages(state: State, settings: Settings, *, prepared: bool) -> PreparePassagesUpdate:
     """Offer documents as they are (Self-RAG), or the knowledge made of them (Self-CRAG).
 
     Knowledge has the title of its best strip, or that of the first document as in the official
@@ -36,15 +34,9 @@ class PreparePassages:
     ambiguous; one without any strip is left out. For the poster's rule the documents are
     offered with the evaluator's grades.
     """
-
-    _: KW_ONLY
-    prepared: bool
-
-    def run(self, state: State, settings: Settings) -> PreparePassagesUpdate:
-        """Write the passages, best first."""
-        is_prepared = self.prepared and settings.form != "poster"
-        passages = _knowledge(state, settings) if is_prepared else _documents(state)
-        return {"reflection": Reflection(passages=passages)}
+    is_prepared = prepared and settings.form != "poster"
+    passages = _knowledge(state, settings) if is_prepared else _documents(state)
+    return {"reflection": Reflection(passages=passages)}
 
 
 def _documents(state: State) -> list[OfferedPassage]:

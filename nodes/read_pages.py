@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from typing_extensions import TypedDict
@@ -37,55 +36,50 @@ class ReadPagesUpdate(TypedDict):
     usage: Usage
 
 
-@dataclass(frozen=True)
-class ReadPages:
+def read_pages(state: State, settings: Settings, reader: PageReader | None) -> ReadPagesUpdate:
     """Turn hits into strips: the paragraphs of their pages, or their snippets.
 
     CRAG, Sec. 4.5: pages are visited and transcribed. If the search service returned the text, the
     page is not visited. If a page fails, the node falls back to its hit's snippet, or to the title
     if there is no snippet (official code), and records an event.
     """
+    start, hits = time.monotonic(), state.get("pages", [])
+    given = {hit["url"]: page for hit in hits if (page := _given(hit))}
+    unread = [hit["url"] for hit in hits if hit["url"] not in given]
+    urls = unread[: settings.max_pages] if reader else []
+    read = _read(reader, urls, _limits(state, settings))
+    update = ReadPagesUpdate(pages=[], strips=[], events=[], usage=Usage())
+    for place, hit in enumerate(hits):
+        page = given.get(hit["url"]) or read.get(hit["url"])
+        page = page and _unless_another(state["question"], page, hit["snippet"])
+        update["pages"].append(_record(hit, page, "given" if hit["url"] in given else "read"))
+        if page is not None and page.problem is None:
+            update["strips"] += strips_of_page(hit, page, place, settings.variant.titles)
+            continue
+        update["strips"] += strips_of_snippet(hit, place)
+        if page is not None:
+            detail = f"{page.url}: {page.detail or page.problem}"
+            update["events"].append(event("page_failed", "read_pages", detail, _FALLBACK))
+    update["usage"] = Usage(
+        pages=sum(page.problem != "budget" for page in read.values()),
+        web_milliseconds=round((time.monotonic() - start) * 1000),
+    )
+    return update
 
-    reader: PageReader | None
 
-    def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
-        """Write the paragraphs of the pages, and what came of each page."""
-        start, hits = time.monotonic(), state.get("pages", [])
-        given = {hit["url"]: page for hit in hits if (page := _given(hit))}
-        unread = [hit["url"] for hit in hits if hit["url"] not in given]
-        urls = unread[: settings.max_pages] if self.reader else []
-        read = self._read(urls, _limits(state, settings))
-        update = ReadPagesUpdate(pages=[], strips=[], events=[], usage=Usage())
-        for place, hit in enumerate(hits):
-            page = given.get(hit["url"]) or read.get(hit["url"])
-            page = page and _unless_another(state["question"], page, hit["snippet"])
-            update["pages"].append(_record(hit, page, "given" if hit["url"] in given else "read"))
-            if page is not None and page.problem is None:
-                update["strips"] += strips_of_page(hit, page, place, settings.variant.titles)
-                continue
-            update["strips"] += strips_of_snippet(hit, place)
-            if page is not None:
-                detail = f"{page.url}: {page.detail or page.problem}"
-                update["events"].append(event("page_failed", "read_pages", detail, _FALLBACK))
-        update["usage"] = Usage(
-            pages=sum(page.problem != "budget" for page in read.values()),
-            web_milliseconds=round((time.monotonic() - start) * 1000),
-        )
-        return update
-
-    def _read(self, urls: Sequence[str], limits: ReadingLimits) -> dict[str, Page]:
-        """Return the page for each address; after a failure, none was read."""
-        pages: list[Page] = []
-        with Attempt("page reader") as attempt:
-            if self.reader and urls and limits.seconds > 0:
-                seconds = limits.seconds + _GRACE
-                pages = within(seconds, self.reader.read, list(urls), limits)
-                pages = as_many(pages, len(urls), "page reader")
-        if len(pages) == len(urls):
-            return dict(zip(urls, pages, strict=True))
-        late = "no time was left after the search" if limits.seconds <= 0 else "no page was read"
-        detail = late if attempt.error is None else said(attempt.error)
-        return {url: Page(url, problem="budget", detail=detail) for url in urls}
+def _read(reader: PageReader | None, urls: Sequence[str], limits: ReadingLimits) -> dict[str, Page]:
+    """Return the page for each address; after a failure, none was read."""
+    pages: list[Page] = []
+    with Attempt("page reader") as attempt:
+        if reader and urls and limits.seconds > 0:
+            seconds = limits.seconds + _GRACE
+            pages = within(seconds, reader.read, list(urls), limits)
+            pages = as_many(pages, len(urls), "page reader")
+    if len(pages) == len(urls):
+        return dict(zip(urls, pages, strict=True))
+    late = "no time was left after the search" if limits.seconds <= 0 else "no page was read"
+    detail = late if attempt.error is None else said(attempt.error)
+    return {url: Page(url, problem="budget", detail=detail) for url in urls}
 
 
 def _unless_another(question: str, page: Page, snippet: str) -> Page:

@@ -1,7 +1,6 @@
 """Refine the retrieved documents into internal knowledge."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from typing_extensions import TypedDict
 
@@ -25,31 +24,25 @@ class StripsUpdate(TypedDict):
     usage: Usage
 
 
-@dataclass(frozen=True)
-class Refine:
+def refine(state: State, settings: Settings, evaluator: Evaluator) -> StripsUpdate:
     """Decompose all documents, score their strips, keep the best.
 
     CRAG, Sec. 4.4 and Algorithm 1: all of the documents are refined, not only the relevant ones,
     and strips are scored against the original question: in one evaluator call, or without any by
     the readings of the documents.
     """
-
-    evaluator: Evaluator
-
-    def run(self, state: State, settings: Settings) -> StripsUpdate:
-        """Write every strip with its score, whether it was kept, and why."""
-        if not settings.variant.refine:
-            whole = kept_whole(state["documents"], "refinement is off")
-            return StripsUpdate(strips=whole, events=[], usage=Usage())
-        question, documents = state["question"], state["documents"]
-        readings = [one.metadata["reading"] for one in documents if "reading" in one.metadata]
-        if len(readings) == len(documents) > 0:
-            in_context = strips_in_context(question, documents, readings, settings)
-            return StripsUpdate(strips=without_readings(in_context), events=[], usage=Usage())
-        strips, events, usage = filter_strips(
-            self.evaluator, question, _strips(state, settings), settings, node="refine"
-        )
-        return StripsUpdate(strips=strips, events=events, usage=usage)
+    if not settings.variant.refine:
+        whole = kept_whole(state["documents"], "refinement is off")
+        return StripsUpdate(strips=whole, events=[], usage=Usage())
+    question, documents = state["question"], state["documents"]
+    readings = [one.metadata["reading"] for one in documents if "reading" in one.metadata]
+    if len(readings) == len(documents) > 0:
+        in_context = strips_in_context(question, documents, readings, settings)
+        return StripsUpdate(strips=without_readings(in_context), events=[], usage=Usage())
+    strips, events, usage = filter_strips(
+        evaluator, question, _strips(state, settings), settings, node="refine"
+    )
+    return StripsUpdate(strips=strips, events=events, usage=usage)
 
 
 def without_readings(strips: Sequence[Strip]) -> list[Strip]:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from typing_extensions import TypedDict
 
@@ -27,35 +26,29 @@ class SearchUpdate(TypedDict):
     usage: Usage
 
 
-@dataclass(frozen=True)
-class Search:
+def search(state: State, settings: Settings, searcher: WebSearcher | None) -> SearchUpdate:
     """Search once, and sort the hits into the order in which they are read (CRAG, Sec. 4.5).
 
     Hits from Wikipedia come first, as in the paper. Of two hits with the same address the first is
     kept. A search that fails or finds nothing writes none.
     """
-
-    searcher: WebSearcher | None
-
-    def run(self, state: State, settings: Settings) -> SearchUpdate:
-        """Write the hits, in the order in which they are read."""
-        if self.searcher is None:
-            return _nothing("search_unavailable", f"no web search is configured: {SEARCHER_HINT}")
-        hits, pages = list[Hit](), list[WebPage]()
-        query, limit = state["query"], _asked_for(settings)
-        start = time.monotonic()
-        with Attempt("web search") as attempt:
-            hits = within(settings.max_web_seconds, self.searcher.search, query, limit)
-            pages = [_page(hit) for hit in _in_order(hits, settings)]
-        usage = Usage(searches=1, web_milliseconds=round((time.monotonic() - start) * 1000))
-        if attempt.error is not None:
-            lacks_key = isinstance(attempt.error, SearchError) and attempt.error.problem == "key"
-            kind: EventKind = "search_unavailable" if lacks_key else "search_failed"
-            return _nothing(kind, attempt.error, usage)
-        if not pages:
-            detail = f"the web search found nothing usable for {query!r}"
-            return _nothing("search_empty", detail, usage)
-        return SearchUpdate(pages=pages, events=[], usage=usage)
+    if searcher is None:
+        return _nothing("search_unavailable", f"no web search is configured: {SEARCHER_HINT}")
+    hits, pages = list[Hit](), list[WebPage]()
+    query, limit = state["query"], _asked_for(settings)
+    start = time.monotonic()
+    with Attempt("web search") as attempt:
+        hits = within(settings.max_web_seconds, searcher.search, query, limit)
+        pages = [_page(hit) for hit in _in_order(hits, settings)]
+    usage = Usage(searches=1, web_milliseconds=round((time.monotonic() - start) * 1000))
+    if attempt.error is not None:
+        lacks_key = isinstance(attempt.error, SearchError) and attempt.error.problem == "key"
+        kind: EventKind = "search_unavailable" if lacks_key else "search_failed"
+        return _nothing(kind, attempt.error, usage)
+    if not pages:
+        detail = f"the web search found nothing usable for {query!r}"
+        return _nothing("search_empty", detail, usage)
+    return SearchUpdate(pages=pages, events=[], usage=usage)
 
 
 def _page(hit: Hit) -> WebPage:

@@ -1,7 +1,5 @@
 """Select external knowledge from what was read on the web."""
 
-from dataclasses import dataclass
-
 from crag.correction.evidence import paragraph_in_context
 from crag.correction.scoring import LOWEST, with_title
 from crag.correction.shortlist import shortlist
@@ -18,47 +16,40 @@ MOST_JUDGED = 200
 question."""
 
 
-@dataclass(frozen=True)
-class Select:
+def select(state: State, settings: Settings, evaluator: Evaluator) -> StripsUpdate:
     """Score all paragraphs in one evaluator call and keep the best (CRAG, Sec. 4.5).
 
     They are scored against the original question, not the rewritten query, and kept by the same
     rules as strips of documents. If there are very many, only a shortlist by word overlap is
     scored.
     """
+    strips = strips_of_kind(state, "web")
+    if not strips:
+        return _nothing(state)
+    if not settings.variant.select:
+        kept: list[Strip] = [{**s, "kept": True, "reason": "not selected"} for s in strips]
+        return StripsUpdate(strips=kept, events=[], usage=Usage())
+    texts = [with_title(strip["source"]["title"], strip["text"]) for strip in strips]
+    pages = [strip["source"]["id"] for strip in strips]
+    question = state["question"]
+    chosen = shortlist(question, texts, MOST_JUDGED, pages)
+    judged, events, usage = _judged(evaluator, question, [strips[i] for i in chosen], settings)
+    return StripsUpdate(strips=without_readings(judged), events=events, usage=usage)
 
-    evaluator: Evaluator
 
-    def run(self, state: State, settings: Settings) -> StripsUpdate:
-        """Write every strip with its score, whether it was kept, and why."""
-        strips = strips_of_kind(state, "web")
-        if not strips:
-            return _nothing(state)
-        if not settings.variant.select:
-            kept: list[Strip] = [{**s, "kept": True, "reason": "not selected"} for s in strips]
-            return StripsUpdate(strips=kept, events=[], usage=Usage())
-        texts = [with_title(strip["source"]["title"], strip["text"]) for strip in strips]
-        pages = [strip["source"]["id"] for strip in strips]
-        question = state["question"]
-        chosen = shortlist(question, texts, MOST_JUDGED, pages)
-        judged, events, usage = self._judged(question, [strips[i] for i in chosen], settings)
-        return StripsUpdate(strips=without_readings(judged), events=events, usage=usage)
-
-    def _judged(
-        self, question: str, strips: list[Strip], settings: Settings
-    ) -> tuple[list[Strip], list[Event], Usage]:
-        if settings.variant.strip_scores == "alone" or not is_reading(self.evaluator):
-            return filter_strips(self.evaluator, question, strips, settings, node="select")
-        passages = [Passage(strip["source"]["title"], strip["text"]) for strip in strips]
-        _, readings, events, usage = judge_passages(
-            self.evaluator, question, passages, node="select"
-        )
-        if readings:
-            strips = list(map(paragraph_in_context, strips, readings))
-        else:
-            strips = [{**strip, "score": LOWEST} for strip in strips]
-        kept = kept_best(strips, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
-        return kept, events, usage
+def _judged(
+    evaluator: Evaluator, question: str, strips: list[Strip], settings: Settings
+) -> tuple[list[Strip], list[Event], Usage]:
+    if settings.variant.strip_scores == "alone" or not is_reading(evaluator):
+        return filter_strips(evaluator, question, strips, settings, node="select")
+    passages = [Passage(strip["source"]["title"], strip["text"]) for strip in strips]
+    _, readings, events, usage = judge_passages(evaluator, question, passages, node="select")
+    if readings:
+        strips = list(map(paragraph_in_context, strips, readings))
+    else:
+        strips = [{**strip, "score": LOWEST} for strip in strips]
+    kept = kept_best(strips, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
+    return kept, events, usage
 
 
 def _nothing(state: State) -> StripsUpdate:

@@ -36,11 +36,11 @@ from crag.graph.opening import opened_graph
 from crag.graph.web import build_web
 from crag.graph_registry import GRAPHS, GraphEntry, Need
 from crag.nodes.generate import Generate
-from crag.nodes.grade import Grade, graded
-from crag.nodes.pass_through import PassThrough
+from crag.nodes.grade import grade, graded
+from crag.nodes.pass_through import pass_through
 from crag.nodes.retrieve import Retrieve
 from crag.nodes.rewrite import Rewrite
-from crag.nodes.search import Search
+from crag.nodes.search import search
 from crag.papers.bench.corpus import HOST
 from crag.papers.bench.examples import Example
 from crag.papers.bench.verdicts import verdict
@@ -82,7 +82,7 @@ def build_rag_web(parts: Parts) -> Graph:
     """
     graph = opened_graph("retrieve")
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
-    graph.add_node("pass_through", as_node(PassThrough()))
+    graph.add_node("pass_through", as_node(pass_through))
     graph.add_node("web", build_web(parts))
     graph.add_node("generate", _generate(parts), defer=True)
     graph.add_edge("retrieve", "pass_through")
@@ -97,7 +97,7 @@ def build_crag_published(parts: Parts) -> Graph:
     """Compile open_run → retrieve → grade → look up → generate, by published knowledge."""
     graph = opened_graph("retrieve")
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
-    graph.add_node("grade", as_node(Grade(parts.evaluator)))
+    graph.add_node("grade", as_node(grade, parts.evaluator))
     graph.add_node("look_up", as_node(LookUp()))
     graph.add_node("generate", _generate(parts))
     graph.add_edge("retrieve", "grade")
@@ -120,7 +120,7 @@ def build_binary_llm(parts: Parts) -> Graph:
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
     graph.add_node("grade", as_node(GradeOneByOne(parts.model, parts.prompts)))
     graph.add_node("rewrite", as_node(Rewrite(parts.model, parts.prompts, longest=longest)))
-    graph.add_node("search", as_node(Search(parts.searcher)))
+    graph.add_node("search", as_node(search, parts.searcher))
     graph.add_node("snippets", as_node(Snippets()))
     graph.add_node("generate", _generate(parts))
     graph.add_edge("retrieve", "grade")

@@ -22,7 +22,7 @@ from langchain_core.documents import Document
 from crag.correction.action import decide
 from crag.correction.scoring import joined, with_title
 from crag.correction.strips import joint_text, score_of
-from crag.nodes.prepare_passages import PreparePassages
+from crag.nodes.prepare_passages import prepare_passages
 from crag.papers.bench.examples import TaskName
 from crag.papers.bench.runner import left_armed
 from crag.papers.loading import load_examples
@@ -281,7 +281,7 @@ def _our_passages(seed: int) -> list[Any]:
         ]
         documents = [Document(one["text"], metadata={"title": one["title"]}) for one in row["ctxs"]]
         state: Any = {"documents": documents, "strips": strips}
-        update = PreparePassages(prepared=True).run(state, settings)
+        update = prepare_passages(state, settings, prepared=True)
         passages = update["reflection"]["passages"]
         offered.append([[one["title"], one["text"]] for one in passages])
     return offered

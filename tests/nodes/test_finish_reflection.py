@@ -7,7 +7,7 @@ import pytest
 from crag.answering.outcome import NOT_FOUND
 from crag.answering.support import WordAttributor
 from crag.correction.provenance import unscored
-from crag.nodes.finish_reflection import FinishReflection
+from crag.nodes.finish_reflection import finish_reflection
 from crag.papers.settings import PaperSettings
 from crag.reflection.scoring import critique_of
 from crag.settings import Settings
@@ -52,7 +52,7 @@ def state(answer: str = "It was Ada.", **replaced: Any) -> Any:
 
 
 def concluded(given: Any, **settings: Any) -> Any:
-    return FinishReflection().run(given, PaperSettings.model_validate(settings))
+    return finish_reflection(given, PaperSettings.model_validate(settings))
 
 
 def kinds(update: Any) -> list[str]:
@@ -94,8 +94,7 @@ def test_text_that_no_passage_bears_out_gives_way_to_a_quotation(
     replaced: dict[str, Any], problem: str
 ) -> None:
     given = state(**replaced)
-    node = FinishReflection(WordAttributor(), FakeQuoter())
-    update = node.run(given, Settings())
+    update = finish_reflection(given, Settings(), WordAttributor(), FakeQuoter())
     assert update["answer"].endswith("“It was Ada. She was English.” [1]")
     is_of_another = "Moby-7" in problem
     assert update["outcome"] == ("likely" if is_of_another else "answered")
@@ -104,17 +103,17 @@ def test_text_that_no_passage_bears_out_gives_way_to_a_quotation(
     assert told["detail"] == f"{problem}: {given['reflection']['answer']}"
     assert told["fallback"] == "quote the strips"
     assert {entry["node"] for entry in update["events"]} == {"finish_reflection"}
-    nothing = FinishReflection(WordAttributor(), FakeQuoter(finds=False)).run(given, Settings())
+    nothing = finish_reflection(given, Settings(), WordAttributor(), FakeQuoter(finds=False))
     assert (nothing["answer"], nothing["outcome"]) == (NOT_FOUND, "not_found")
 
 
 def test_text_without_a_passage_and_quotations_of_a_back_end_do_not_give_way() -> None:
-    node = FinishReflection(WordAttributor(), FakeQuoter())
+    parts = WordAttributor(), FakeQuoter()
     alone = state("The kettle boils.", critiques=[critique(None)])
-    assert kinds(node.run(alone, Settings())) == ["own_knowledge"]
+    assert kinds(finish_reflection(alone, Settings(), *parts)) == ["own_knowledge"]
     quoted = state("The kettle boils.")
     quoted["reflection"]["critiques"][0]["quoted"] = True
-    assert node.run(quoted, Settings())["answer"] == "The kettle boils [1]."
+    assert finish_reflection(quoted, Settings(), *parts)["answer"] == "The kettle boils [1]."
 
 
 def test_the_papers_tasks_get_whole_passages_and_no_numbers() -> None:

@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from crag.errors import QuestionError
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.graph_registry import OFFERED, GraphEntry
-from crag.nodes.open_run import OpeningUpdate, OpenRun
+from crag.nodes.open_run import OpeningUpdate, open_run
 from crag.papers.settings import PaperSettings
 from crag.papers.tasks import TASKS
 from crag.settings import Settings
@@ -19,7 +19,7 @@ from crag.testing import FakeChatModel, FakeQuoter, FakeReflection, fake_candida
 
 
 def opened(state: Any) -> Any:
-    return OpenRun().run(state, Settings())
+    return open_run(state, Settings())
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from crag.nodes.prepare_passages import PreparePassages
+from crag.nodes.prepare_passages import prepare_passages
 from crag.papers.settings import PaperSettings
 from crag.state import Source, Strip, StripKind
 
@@ -34,7 +34,7 @@ def graded(score: float) -> list[Document]:
 
 def offered(state: Any, *, prepared: bool = True, **settings: Any) -> list[Any]:
     context = PaperSettings.model_validate(settings)
-    update = PreparePassages(prepared=prepared).run({"documents": DOCUMENTS} | state, context)
+    update = prepare_passages({"documents": DOCUMENTS} | state, context, prepared=prepared)
     return update["reflection"]["passages"]
 
 

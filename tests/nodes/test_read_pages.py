@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from crag.correction.provenance import unscored
-from crag.nodes.read_pages import ReadPages
-from crag.nodes.select import Select
+from crag.nodes.read_pages import read_pages
+from crag.nodes.select import select
 from crag.papers.settings import PaperSettings
 from crag.parts import ReadingLimits
 from crag.settings import Settings
@@ -29,7 +29,7 @@ def state(*hits: WebPage, milliseconds: int = 0) -> State:
 
 
 def read(reader: Any, given: State, settings: Settings = DEFAULT) -> Any:
-    return ReadPages(reader).run(given, settings)
+    return read_pages(given, settings, reader)
 
 
 def test_paragraphs_in_the_order_of_the_hits() -> None:
@@ -134,7 +134,7 @@ def strips(*texts: str) -> list[Strip]:
 def test_all_paragraphs_in_one_call_against_the_question() -> None:
     evaluator = FakeEvaluator({"Lovelace wrote": 0.8})
     state = State(question="Who wrote the first program?", query="program", strips=strips(*TEXTS))
-    update = Select(evaluator).run(state, Settings())
+    update = select(state, Settings(), evaluator)
     assert [strip["kept"] for strip in update["strips"]] == [True, False, False]
     ((question, texts),) = evaluator.calls
     assert question == state["question"]
@@ -145,8 +145,8 @@ def test_all_paragraphs_in_one_call_against_the_question() -> None:
 
 def test_switched_off() -> None:
     evaluator = FakeEvaluator()
-    update = Select(evaluator).run(
-        State(question="q", strips=strips(*TEXTS)), PaperSettings(select=False)
+    update = select(
+        State(question="q", strips=strips(*TEXTS)), PaperSettings(select=False), evaluator
     )
     assert all(strip["kept"] for strip in update["strips"])
     assert evaluator.calls == []
@@ -157,13 +157,13 @@ def test_of_very_many_paragraphs_those_are_judged_that_fit_by_words() -> None:
     many[113] = "The first program was written by Ada Lovelace."
     evaluator = FakeEvaluator({"Lovelace": 0.8})
     state = State(question="Who wrote the first program?", strips=strips(*many))
-    update = Select(evaluator).run(state, Settings())
+    update = select(state, Settings(), evaluator)
     assert [strip["text"] for strip in update["strips"] if strip["kept"]] == [many[113]]
     assert len(evaluator.calls[0][1]) == len(update["strips"]) == 200
 
 
 def test_nothing_to_select_from() -> None:
-    assert Select(FakeEvaluator()).run(State(question="q", strips=[]), Settings()) == {
+    assert select(State(question="q", strips=[]), Settings(), FakeEvaluator()) == {
         "strips": [],
         "events": [],
         "usage": {},
@@ -172,5 +172,5 @@ def test_nothing_to_select_from() -> None:
         title="", url="https://example.org", snippet="", status="found", detail="", paragraphs=0,
 
     )  # fmt: skip
-    update = Select(FakeEvaluator()).run(State(question="q", pages=[hit]), Settings())
+    update = select(State(question="q", pages=[hit]), Settings(), FakeEvaluator())
     assert [entry["kind"] for entry in update["events"]] == ["search_empty"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from crag.nodes.refine import Refine
+from crag.nodes.refine import refine
 from crag.nodes.retrieve import Retrieve
 from crag.papers.settings import PaperSettings
 from crag.settings import Settings
@@ -127,7 +127,7 @@ STATE = State(question="Which facts?", documents=DOCUMENTS)
 
 
 def test_every_strip_is_reported_and_the_best_are_kept_in_order() -> None:
-    update = Refine(FakeEvaluator({"fact": 0.7})).run(STATE, Settings())
+    update = refine(STATE, Settings(), FakeEvaluator({"fact": 0.7}))
     assert [(strip["kept"], strip["score"]) for strip in update["strips"]] == [
         (True, 0.7), (True, 0.7), (False, -1.0),
     ]  # fmt: skip
@@ -139,11 +139,11 @@ def test_every_strip_is_reported_and_the_best_are_kept_in_order() -> None:
 
 def test_the_official_title_rule_puts_it_once_before_the_passage() -> None:
     settings = PaperSettings(titles="passage")
-    texts = [s["text"] for s in Refine(FakeEvaluator()).run(STATE, settings)["strips"]]
+    texts = [s["text"] for s in refine(STATE, settings, FakeEvaluator())["strips"]]
     assert any(text.startswith("B // Nothing") for text in texts)
 
 
 def test_a_failing_evaluator_still_leaves_the_first_strip_and_an_event() -> None:
-    update = Refine(FakeEvaluator(error=RuntimeError("broken"))).run(STATE, Settings())
+    update = refine(STATE, Settings(), FakeEvaluator(error=RuntimeError("broken")))
     assert [strip["kept"] for strip in update["strips"]] == [True, False, False]
     assert [entry["kind"] for entry in update["events"]] == ["evaluator_failed"]

@@ -10,7 +10,7 @@ from langgraph.types import Command
 from crag.errors import SearchError
 from crag.graph import build_crag
 from crag.nodes.rewrite import Rewrite
-from crag.nodes.search import Search
+from crag.nodes.search import search
 from crag.papers.settings import PaperSettings
 from crag.parts import Hit
 from crag.settings import Settings
@@ -146,7 +146,7 @@ def urls(update: Any) -> list[str]:
 
 def test_the_query_is_searched_for_once(hits: list[Hit]) -> None:
     searcher = FakeSearcher([*hits, SPAM])
-    update = Search(searcher).run(STATE, Settings())
+    update = search(STATE, Settings(), searcher)
     assert searcher.queries == [STATE["query"]]
     assert update["usage"]["searches"] == 1
     assert update["usage"]["web_milliseconds"] < 1000
@@ -158,9 +158,9 @@ def test_a_page_of_wikipedia_at_rank_seven_comes_first() -> None:
     others = [Hit(f"Page {n}", f"https://example.org/{n}", "Text.") for n in range(6)]
     wiki = Hit("Ada", "https://en.wikipedia.org/wiki/Ada", "Ada Lovelace.")
     searcher = FakeSearcher([*others, wiki, *others])
-    found = urls(Search(searcher).run(STATE, Settings(web_results=5)))
+    found = urls(search(STATE, Settings(web_results=5), searcher))
     assert found == [wiki.url, *(hit.url for hit in others[:4])]
-    assert urls(Search(searcher).run(STATE, Settings(web_results=5, wikipedia="off"))) == [
+    assert urls(search(STATE, Settings(web_results=5, wikipedia="off"), searcher)) == [
         hit.url for hit in others[:5]
     ]
 
@@ -177,18 +177,18 @@ def test_how_many_hits_are_asked_for(wikipedia: Any, results: int, asked: int) -
             limits.append(limit)
             return super().search(query, limit)
 
-    Search(Limited([SPAM])).run(STATE, Settings(wikipedia=wikipedia, web_results=results))
+    search(STATE, Settings(wikipedia=wikipedia, web_results=results), Limited([SPAM]))
     assert limits == [asked]
 
 
 def test_a_page_is_found_once(hits: list[Hit]) -> None:
-    update = Search(FakeSearcher([hits[1], MOBILE, hits[1], SPAM])).run(STATE, Settings())
+    update = search(STATE, Settings(), FakeSearcher([hits[1], MOBILE, hits[1], SPAM]))
     assert urls(update) == [hits[1].url, SPAM.url]
 
 
 def test_a_hit_without_an_address_cannot_be_cited() -> None:
     found = [Hit("No", "", "text"), Hit("Odd", "javascript:alert(1)", "text"), SPAM]
-    assert urls(Search(FakeSearcher(found)).run(STATE, Settings())) == [SPAM.url]
+    assert urls(search(STATE, Settings(), FakeSearcher(found))) == [SPAM.url]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_hit_without_an_address_cannot_be_cited() -> None:
     ],
 )
 def test_a_search_without_result_is_an_event(searcher: Any, kind: str) -> None:
-    update = Search(searcher).run(STATE, Settings())
+    update = search(STATE, Settings(), searcher)
     assert update["pages"] == []
     assert [entry["kind"] for entry in update["events"]] == [kind]
     assert update["events"][0]["fallback"] == "continue without web knowledge"
@@ -218,9 +218,9 @@ class Sleeper(FakeSearcher):
 
 
 def test_a_search_beyond_the_budget_of_seconds_is_given_up() -> None:
-    node, settings = Search(Sleeper([SPAM])), Settings(max_web_seconds=0.05)
+    settings = Settings(max_web_seconds=0.05)
     start = time.monotonic()
-    update = node.run(STATE, settings)
+    update = search(STATE, settings, Sleeper([SPAM]))
     assert time.monotonic() - start < 0.5
     assert update["pages"] == []
     (entry,) = update["events"]

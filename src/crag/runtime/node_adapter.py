@@ -1,6 +1,7 @@
 """Run a node in LangGraph with the settings of the run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Protocol
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -15,7 +16,7 @@ _DEFAULTS: Final = Settings()
 
 
 class Node(Protocol):
-    """A node; one that waits for a model or a retriever has `arun` as well, which awaits it."""
+    """A node that waits for a model or a retriever, which it awaits in `arun`, if it has that."""
 
     def run(self, state: State, settings: Settings) -> Update:
         """Return the update of the state."""
@@ -25,23 +26,26 @@ class Node(Protocol):
 class as_node(Runnable[State, Update]):  # noqa: N801 - it is called as a function
     """A node as LangGraph runs it, once in a trace; for callers that await, in a thread.
 
-    A node with `arun` needs no thread, so that many runs may wait at once.
+    A node is a function of the state, the settings and the parts given here. One that waits needs
+    no thread, so that many runs may wait at once.
     """
 
-    def __init__(self, node: Node) -> None:
-        self._node, self.name = node, type(node).__name__
+    def __init__(self, node: Callable[..., Update] | Node, *parts: Any, **options: Any) -> None:
+        self.name = str(getattr(node, "__name__", type(node).__name__))
+        self._run = partial(getattr(node, "run", node), **options)
+        self._arun, self._parts = getattr(node, "arun", None), parts
 
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002 - as of a Runnable
         """Run the node."""
         del config
-        return self._node.run(input, current_settings())
+        return self._run(input, current_settings(), *self._parts)
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002 - as of a Runnable
         """Run the node without blocking the event loop."""
-        settings, arun = current_settings(), getattr(self._node, "arun", None)
-        if arun is not None:
-            return await arun(input, settings)
-        return await run_in_executor(config, self._node.run, input, settings)
+        settings = current_settings()
+        if self._arun is not None:
+            return await self._arun(input, settings)
+        return await run_in_executor(config, self._run, input, settings, *self._parts)
 
 
 def current_settings() -> Settings:
