@@ -111,11 +111,11 @@ def test_a_stream_that_fails_says_so(chatting: openai.OpenAI) -> None:
 def test_a_client_that_leaves_ends_its_run(tmp_path: Path, *, stream: bool) -> None:
     question = f"leaves {stream}"
     messages = [{"role": "user", "content": question}]
-    with serving({"crag": slow(1.0)}, tmp_path) as url:
+    with serving({"crag": slow(0.6)}, tmp_path) as url:
         body = {"model": "crag", "messages": messages, "stream": stream}
         with pytest.raises(httpx.ReadTimeout), httpx.Client(timeout=0.5) as client:
             client.post(f"{url}/v1/chat/completions", json=body)
-        time.sleep(5)
+        time.sleep(3.5)
     assert BEGUN[f"{question} node0"]
     assert not BEGUN[f"{question} node4"]
 
