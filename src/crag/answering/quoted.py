@@ -15,6 +15,7 @@ from crag.parts import Quotation, Quoter
 from crag.runtime.attempt import Attempt
 from crag.settings import Settings
 from crag.state import State, Strip, spoken
+from crag.text.units import parts_of
 from crag.text.words import bare, names_lacking, question_words, words
 from crag.wording import named_instead, with_subject
 
@@ -97,8 +98,9 @@ def likely(quotations: Sequence[Quotation]) -> list[Quotation]:
 
 
 def _best_of(strips: Sequence[Strip]) -> Quotation:
-    """Return the strip with the highest score, as it is read."""
-    best = max(range(len(strips)), key=lambda at: score_of(strips[at]))
+    """Return the strip with the highest score, as it is read; one with words of its own first."""
+    named = [all(part.kind == "heading" for part in parts_of(one["text"])) for one in strips]
+    best = max(range(len(strips)), key=lambda at: (not named[at], score_of(strips[at])))
     text, score = strips[best]["text"], score_of(strips[best])
     return Quotation(text.strip(), best, score, place=(0, len(text)), sure=False)
 
