@@ -112,7 +112,7 @@ def language_card(
     kind: LanguageModelKind, recipe: LanguageRecipe, data: Mapping[Path, int]
 ) -> LanguageModelCard:
     """Return a card without metrics; `data` are the files with the number of their records."""
-    files = [
+    files: list[dict[str, str | int]] = [
         {"name": path.name, "sha256": file_digest(path), "records": count}
         for path, count in data.items()
     ]
