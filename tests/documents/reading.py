@@ -2,7 +2,6 @@
 
 import json
 import re
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,31 +43,6 @@ def make_pdf(path: Path, pages: list[str], title: str = "") -> Path:
 def write_notebook(path: Path, cells: Sequence[Mapping[str, Any]]) -> Path:
     """Write a Jupyter notebook."""
     path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))
-    return path
-
-
-def write_epub(path: Path, chapters: Sequence[str], **others: str) -> Path:
-    """Write a book, On Engines, of chapters in HTML, with other files by their names."""
-    names = [f"text/chapter {number}.xhtml" for number in range(len(chapters))]
-    items = [f'<item id="{n}" href="{names[n].replace(" ", "%20")}"/>' for n in range(len(names))]
-    spine = [f'<itemref idref="{number}"/>' for number in range(len(names))]
-    package = (
-        '<package xmlns="http://www.idpf.org/2007/opf"><metadata '
-        'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>On Engines</dc:title></metadata>'
-        f"<manifest>{''.join(reversed(items))}</manifest>"
-        f"<spine>{''.join(spine)}</spine></package>"
-    )
-    container = (
-        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
-        '<rootfile full-path="OPS/book.opf"/></rootfiles></container>'
-    )
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("META-INF/container.xml", container)
-        archive.writestr("OPS/book.opf", package)
-        for name, chapter in zip(names, chapters, strict=True):
-            archive.writestr(f"OPS/{name}", chapter)
-        for name, body in others.items():
-            archive.writestr(f"META-INF/{name}.xml", body)
     return path
 
 

@@ -11,8 +11,7 @@ import pytest
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
-from crag.documents.loaders import LOADERS, find_files, load
-from crag.documents.named_loaders import loaders_with
+from crag.documents.loaders import LOADERS, find_files, load, loaders_with
 from crag.documents.sources import SourceText, Unusable
 from crag.documents.texts import MOST_BYTES
 from crag.errors import SettingsError
@@ -131,7 +130,7 @@ def loaded(path: Path, *named: str) -> list[SourceText | Unusable]:
 
 
 def own(name: str) -> str:
-    return f"{__name__}:{name}"
+    return f".OWN={__name__}:{name}"
 
 
 @pytest.fixture(autouse=True)
@@ -140,17 +139,8 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, __name__, sys.modules[Pages.__module__])
 
 
-def test_one_without_a_suffix_reads_every_file_and_one_with_it_only_those(folder: Path) -> None:
-    path = folder / "herons.txt"
-    path.write_text("Herons nest early.")
-    (found,) = loaded(path, own("Pages"))
-    assert isinstance(found, SourceText)
-    assert (found.title, found.text, found.unit) == ("Leaves", "Herons nest early.", "page")
-    assert loaders_with([own("Pages")]).keys() == {""}
-    assert loaders_with([f".OWN={own('Pages')}"]).keys() == {*LOADERS, ".own"}
-
-
 def test_what_it_returns_are_pages_or_parts_of_one_document(folder: Path) -> None:
+    assert loaders_with([own("Pages")]).keys() == {*LOADERS, ".own"}
     path = folder / "leaves.own"
     path.write_text("First leaf.\nSecond leaf.")
     for name, title, unit, url in (
@@ -185,10 +175,11 @@ def test_what_a_loader_cannot_read_is_told(
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ("no_such_module:Loader", "name module:Class (No module named 'no_such_module')"),
-        ("pathlib:Loader", "(module 'pathlib' has no attribute 'Loader')"),
-        (":Loader", "invalid format"),
-        ("pathlib:Path", "it is no loader"),
+        (".srt=no_such_module:Loader", "name module:Class (No module named 'no_such_module')"),
+        (".srt=pathlib:Loader", "(module 'pathlib' has no attribute 'Loader')"),
+        (".srt=:Loader", "invalid format"),
+        (".srt=pathlib:Path", "it is no loader"),
+        ("x:Y", "'' is no suffix: write .srt=module:Class"),
         ("srt=x:Y", "'srt' is no suffix: write .srt=module:Class"),
         (".srt=", "name module:Class"),
     ],

@@ -16,7 +16,6 @@ from crag.models.encoder import DEFAULT_MODEL, packaged_encoder
 from crag.parts import PageReader, Passage
 from crag.runtime.environment import Environment
 from crag.testing import FakeChatModel, FakeEvaluator
-from crag.text.language import languages_of
 from tests.loopback import Loopback, serving
 
 OWN = """
@@ -238,7 +237,6 @@ def test_a_provider_of_langchain_embeds(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_module_names_a_model_of_ones_own() -> None:
     mine = load("crag.models.encoder:packaged_encoder")
     assert mine is load(DEFAULT_MODEL) is packaged_encoder()
-    assert languages_of(mine) == {"en"}
 
 
 def test_a_provider_needs_langchain_itself(monkeypatch: pytest.MonkeyPatch) -> None:

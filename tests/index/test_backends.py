@@ -18,8 +18,7 @@ from langchain_core.documents import Document
 from crag.errors import DocumentIndexError
 from crag.index import DocumentIndex, IndexRetriever, index_paths
 from crag.index.backends import STORES, open_backend
-from crag.index.backends.sql import Index
-from crag.index.contract import SCHEMA, Change, Stamp, alike, text_key, unit
+from crag.index.backends.sql import SCHEMA, Change, Index, Stamp, alike, text_key, unit
 from crag.index.ranking import terms_of
 from tests.repeating import times
 
@@ -253,7 +252,7 @@ import sys
 import numpy as np
 from langchain_core.documents import Document
 from crag.index.backends import open_backend
-from crag.index.contract import Change
+from crag.index.backends.sql import Change
 
 index = open_backend(sys.argv[1])
 number = index.count()

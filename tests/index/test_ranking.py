@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crag.index import DocumentIndex, index_paths
-from crag.index.contract import alike
+from crag.index.backends.sql import alike
 from crag.index.ranking import terms_of
 from crag.models.encoder import packaged_encoder
 from tests.repeating import times

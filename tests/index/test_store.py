@@ -306,23 +306,6 @@ def test_what_cannot_be_read_replaces_nothing(
     assert not (folder / name).exists()
 
 
-@pytest.mark.parametrize("before", ["An old kettle.", None])
-def test_a_file_comes_back_where_the_index_cannot_be_written(
-    folder: Path, index: DocumentIndex, make_embeddings: Callable[..., Any], before: str | None
-) -> None:
-    file = folder / "a.txt"
-    (folder / "b.txt").write_text("A kettle boils.")
-    if before:
-        file.write_text(before)
-    index_paths([folder], index)
-    known = content(index)
-    longer = DocumentIndex(index.location, make_embeddings(size=9))
-    with pytest.raises(EmbeddingMismatchError):
-        replace_file(stage(folder, file.name, "A new kettle boils."), file, longer)
-    assert (file.read_text() if file.exists() else None) == before
-    assert content(index) == known
-
-
 def read_elsewhere(found: Found, held: Held) -> Iterator[FromFile]:
     """Read what is sent, as Ray sends it; what the index holds is not embedded."""
     for one in worker(Environment().shared(), held)(found):

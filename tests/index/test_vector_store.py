@@ -16,9 +16,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from crag.errors import DocumentIndexError
 from crag.index.backends import open_backend
-from crag.index.backends.sql import Index
+from crag.index.backends.sql import SCHEMA, Change, Index, Stamp, unit
 from crag.index.backends.sqlite_file import FILE
-from crag.index.contract import SCHEMA, Change, Stamp, unit
 from tests.index.test_backends import near
 from tests.repeating import times
 

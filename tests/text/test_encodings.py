@@ -42,7 +42,6 @@ SENTENCES = {
     ("cp1250", "cs"): ["Schůze začíná v devět hodin ráno.", "Klíč je v kuchyni."],
     ("cp1250", "pl"): ["Spotkanie zaczyna się o dziewiątej rano.", "Klucz leży na półce."],
     ("cp1250", "hu"): ["A gyűlés kilenc órakor kezdődik."],
-    ("iso8859-2", "pl"): ["Spotkanie zaczyna się o dziewiątej rano."],
     ("cp1254", "tr"): ["Toplantı sabah dokuzda başlıyor.", "Giriş ücretsizdir."],
     ("cp1257", "lt"): ["Susitikimas prasideda devintą valandą ryto."],
     ("cp1251", "ru"): ["Собрание начнётся в девять часов утра."],
@@ -54,8 +53,6 @@ SENTENCES = {
     ("euc_kr", "ko"): ["회의는 오전 아홉 시에 시작합니다. 입장은 무료입니다."],
     ("utf-8", "fr"): ["Où se trouve la boîte de secours ?"],
     ("utf-16", "sv"): ["Nyckeln ligger på hyllan."],
-    ("utf-16-le", "de"): ["Die Mühle läuft für Käufer."],
-    ("utf-16-be", "es"): ["El niño bebió café."],
 }  # fmt: skip
 CASES = [(encoding, text) for (encoding, _), texts in SENTENCES.items() for text in texts]
 

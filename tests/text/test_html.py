@@ -113,22 +113,6 @@ def test_paragraphs_and_lists_within_a_quotation_stay_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attributes", "url"),
-    [
-        ("rel='canonical' href='https://example.org/a'", "https://example.org/a"),
-        ("rel='Canonical nofollow' href='http://example.org/a'", "http://example.org/a"),
-        ("rel=canonical href='/a'", ""),
-        ("rel=canonical href='javascript:x'><link rel=canonical href='http://a/'", "http://a/"),
-        ("rel=icon href='https://example.org/a'", ""),
-        ("rel=canonical href='http://a/" + 500 * "b" + "'", "http://a/" + 500 * "b"),
-        ("rel=canonical href='http://a/" + 5000 * "b" + "'", ""),
-    ],
-)
-def test_the_address_that_a_page_names(attributes: str, url: str) -> None:
-    assert read_page(f"<title>A <b>b</b></title><link {attributes}><p>x").url == url
-
-
-@pytest.mark.parametrize(
     ("named", "headings", "title"),
     [
         ("wheels — All of them — Mills 3.2 documentation", "<h1>wheels — All of them</h1>",

@@ -27,7 +27,7 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         list[Path],
         typer.Argument(
             help="Files and folders: text, Markdown, reStructuredText, HTML, PDF, office files, "
-            "EPUB, notebooks, source code, CSV, JSONL."
+            "notebooks, source code, CSV, JSONL."
         ),
     ],
     location: IndexOption = None,
@@ -38,8 +38,8 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     loader: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[.SUFFIX=]MODULE:CLASS",
-            help="Read files, or those of a suffix, with a loader of LangChain; may be repeated.",
+            metavar=".SUFFIX=MODULE:CLASS",
+            help="Read files of a suffix with a loader of LangChain; may be repeated.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -47,7 +47,7 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Index documents; run it again to update changed, added and removed ones."""
     if ray is not None and remove:
         raise typer.BadParameter("--ray is for indexing: leave out --remove")
-    from crag.documents.named_loaders import loaders_with
+    from crag.documents.loaders import loaders_with
     from crag.factory.embeddings import choose_encoder, choose_limits
     from crag.index import DocumentIndex, index_paths
     from crag.index.update import reader_within

@@ -18,7 +18,7 @@ from crag.text.blocks import Block, Item, Line, lines_of, lines_of_item
 from crag.text.markup import without_markup
 from crag.text.places import lines_written
 from crag.text.sentences import split_sentences
-from crag.text.units import ANNOUNCING
+from crag.text.units import leads_in
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -38,11 +38,9 @@ _ALPHABETIC = r"A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u06ff"
 _TOKEN = re.compile(rf"[{_ALPHABETIC}]{{1,7}}|\d{{1,3}}|[^\s{_ALPHABETIC}\d]")
 _CHARACTERS_PER_TOKEN = 4
 _WORDS = re.compile(r"\s*\S{1,200}\s*|\s+")
-_LEADS_IN = re.compile(r"\bfollowing\b|\b(?:as follows|below)\.?$", re.IGNORECASE)
 _SEPARATOR = " > "
 _HEADINGS_WITHIN = 200
 """Characters of a chunk in which its own headings stand."""
-_LONGEST_LEAD = 500
 
 _Joint = Literal["apart", "below", "beside", "within"]
 
@@ -187,8 +185,8 @@ def _pieces(block: Block, follower: Block | None, before: _Piece | None) -> Iter
                 yield from most
             yield whole._replace(keeps=announces and whole.size <= CHUNK_SIZE // 2)
         case _ if whole.size + _size(lead) <= CHUNK_SIZE:
-            leads_in = block.kind == "list" and _ends_as_lead(whole.lines[-1].text)
-            yield whole._replace(keeps=leads_in and follower is not None)
+            announces = block.kind == "list" and _announces(whole.lines[-1].text, follower)
+            yield whole._replace(keeps=announces)
         case "list":
             yield from _items(block.items, _with_blank(lead))
         case "table":
@@ -201,14 +199,8 @@ def _announces(text: str, follower: Block | None) -> bool:
     """Return whether a text is not understood without what follows it, nor that without it."""
     if follower is None or follower.kind == "heading":
         return False
-    if _ends_as_lead(text):
-        return True
-    last = split_sentences(text[-_LONGEST_LEAD:])[-1] if follower.kind != "text" else ""
-    return _LEADS_IN.search(last.strip()) is not None
-
-
-def _ends_as_lead(text: str) -> bool:
-    return text.rstrip("*_`)\"' ").endswith((*ANNOUNCING, "?"))
+    end = text.rstrip("*_`)\"' ")[-1:] if follower.kind == "text" else text.rpartition(". ")[2]
+    return leads_in(end)
 
 
 def _sentences(lines: Sequence[Line]) -> Iterator[_Piece]:

@@ -3,29 +3,39 @@
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from pkgutil import resolve_name
 
-from crag.documents.books import load_epub, load_notebook
 from crag.documents.office import load_docx, load_pptx, load_workbook
 from crag.documents.pages import (
     load_code,
     load_html,
     load_markdown,
+    load_notebook,
     load_pdf,
     load_rst,
     load_text,
 )
 from crag.documents.records import load_csv, load_json, load_jsonl
-from crag.documents.sources import Loaded, Loader, Skipped, SourceText, Unusable
-from crag.documents.texts import reason_of
-from crag.errors import ContentError, DocumentIndexError, MissingPackageError, SourceError
+from crag.documents.sources import Loaded, Loader, Skipped, SourceText, Unusable, in_units
+from crag.documents.texts import check_size, reason_of
+from crag.errors import (
+    ContentError,
+    DocumentIndexError,
+    MissingPackageError,
+    SettingsError,
+    SourceError,
+)
 from crag.events import redact
+from crag.extras import provider_package
 from crag.plain import said
 from crag.text.blocks import JSON
 from crag.text.encodings import storable
 from crag.text.markup import PLAIN_TEXT
+from crag.text.paragraphs import blocks_of_text
 
 _logger = logging.getLogger(__name__)
 
@@ -43,7 +53,6 @@ _SUFFIXES: Mapping[Loader, str] = {
     load_docx: ".docx",
     load_pptx: ".pptx",
     load_workbook: ".xlsx .xlsm .xls .ods",
-    load_epub: ".epub",
     load_notebook: ".ipynb",
     load_csv: ".csv .tsv",
     load_jsonl: ".jsonl .ndjson",
@@ -76,7 +85,7 @@ class Found:
     unsupported: list[Path] = field(default_factory=list)
     """Files in folders that no loader reads."""
     loaders: Mapping[str, Loader] = field(default_factory=lambda: LOADERS)
-    """What reads them, by suffix; an empty suffix stands for all others."""
+    """What reads them, by suffix."""
     refused: list[Skipped] = field(default_factory=list)
     """Named files that no loader reads, folders that cannot be opened, links out of a folder, and
     names that are not UTF-8."""
@@ -147,7 +156,51 @@ def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded
 
 def loader_of(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Loader | None:
     """Return what reads a file, by its suffix."""
-    return loaders.get(path.suffix.lower()) or loaders.get("")
+    return loaders.get(path.suffix.lower())
+
+
+def loaders_with(named: Iterable[str]) -> Mapping[str, Loader]:
+    """Return the packaged loaders with those that `named` adds, each as ``.SUFFIX=module:Class``.
+
+    The class is a `BaseLoader` of LangChain that takes the path of a file.
+
+    Raises:
+        SettingsError: there is no such loader, or what is named is no suffix.
+    """
+    given: dict[str, Loader] = {}
+    for text in named:
+        suffix, _, name = text.rpartition("=")
+        if not re.fullmatch(r"\.\S+", suffix):
+            raise SettingsError("loader", text, f"{suffix!r} is no suffix: write .srt=module:Class")
+        given[suffix.lower()] = _loader(name)
+    return {**LOADERS, **given}
+
+
+def _loader(name: str) -> Loader:
+    from langchain_core.document_loaders import BaseLoader
+
+    try:
+        made = resolve_name(name)
+    except (ImportError, ValueError, AttributeError) as error:
+        problem = f"it cannot be imported, name module:Class ({error})"
+        raise SettingsError("loader", name, problem) from error
+    if not (isinstance(made, type) and issubclass(made, BaseLoader)):
+        problem = "it is no loader: a class that extends LangChain's BaseLoader"
+        raise SettingsError("loader", name, problem)
+
+    def load(path: Path) -> Iterator[SourceText]:
+        check_size(path)
+        try:
+            found = list(made(str(path)).lazy_load())  # type: ignore[call-arg]
+        except ImportError as error:
+            raise MissingPackageError(provider_package(error), f"the loader {name}") from error
+        known = found[0].metadata if found else {}
+        parts = [blocks_of_text(one.page_content) for one in found]
+        title, url = str(known.get("title") or path.stem), str(known.get("source"))
+        url = url if url.startswith(("http://", "https://")) else ""
+        yield in_units(path, title, parts, "page" if "page" in known else "part", url=url)
+
+    return load
 
 
 def supported() -> str:

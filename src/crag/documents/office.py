@@ -1,23 +1,23 @@
 """Loaders of office formats: DOCX, PPTX, XLSX and other workbooks."""
 
+import datetime as dt
 import io
+import posixpath
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
-from itertools import groupby, pairwise, takewhile
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crag.documents.number_formats import Formats, formats_of, shown
 from crag.documents.sources import SourceText, in_units, of_blocks
 from crag.documents.texts import attribute, check_archive, reading, xml_of
 from crag.errors import SourceError
 from crag.extras import require
 from crag.text.blocks import Block, Row, escaped, placed
-from crag.text.html import blocks_of_html
-from crag.text.tables import one_head
+from crag.text.html import blocks_of_html, is_head, with_one_head
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet
@@ -31,12 +31,19 @@ p[style-name^='TOC'] => !
 """
 _OF_NOTE = re.compile(r"<sup><a [^>]*note-ref-[^>]*>[^<]*</a></sup>| ?<a [^>]*note-ref-[^>]*>↑</a>")
 """Leads to a note of Word, which stands at the end, and back."""
-
-
 _FIRST_ON_EACH = 10
 """Number from which the placeholders of a slide are its date, footer and number."""
 Grid = list[list[str]]
 """The cells of a sheet or table; merged ones are repeated."""
+_BUILT_IN = {"1": "0", "2": "0.00", "3": "#,##0", "4": "#,##0.00", "9": "0%", "10": "0.00%"}
+_LEFT_OUT = re.compile(r"_.|\*.|\[(?!\$)[^\]]*\]|;.*")
+"""Room, fillings, colours, conditions, and what negative numbers have of their own."""
+_NUMBER = re.compile(r'([^#0?"]*|[^#0?]*")([#0?][#0?,]*)(?:\.([#0?]+))?([^#0?/]*)')
+"""What stands before the digits, those before and after the point, and what stands behind."""
+_CURRENCY = re.compile(r"\[\$([^\]-]*)[^\]]*\]")
+
+Formats = Mapping[tuple[int, int], str]
+"""From row and column, counted from 0, to the format of a cell."""
 
 
 def load_docx(path: Path) -> Iterator[SourceText]:
@@ -56,7 +63,6 @@ def load_docx(path: Path) -> Iterator[SourceText]:
         page = convert_to_html(document, style_map=_DOCX_STYLES, convert_image=no_pictures).value
     blocks = blocks_of_html(_OF_NOTE.sub("", page))
     for number, block in enumerate(blocks, 1):
-        block.rows = _with_one_head(block.rows)
         placed([block], number)
     yield of_blocks(path, title, blocks, "paragraph")
 
@@ -158,7 +164,7 @@ def _sheets(path: Path) -> Iterator[tuple[str, Grid]]:
     if zipfile.is_zipfile(path):
         check_archive(path, trees=False)
         with zipfile.ZipFile(path) as archive:
-            formats = formats_of(archive) if "xl/styles.xml" in archive.namelist() else {}
+            formats = _formats_of(archive) if "xl/styles.xml" in archive.namelist() else {}
     with CalamineWorkbook.from_path(path) as workbook:
         for sheet in workbook.sheets_metadata:
             is_visible = sheet.visible == SheetVisibleEnum.Visible
@@ -181,6 +187,74 @@ def _grid(sheet: "CalamineSheet", formats: Formats) -> Grid:
             for row in cells[first[0] - top : last[0] - top + 1]:
                 row[first[1] - left : last[1] - left + 1] = [text] * (last[1] - first[1] + 1)
     return cells
+
+
+def _formats_of(archive: zipfile.ZipFile) -> dict[str, Formats]:
+    """Return the formats of the cells of each sheet, by its name."""
+    styles = xml_of(archive, "xl/styles.xml")
+    named = _BUILT_IN | {
+        attribute(one, "numFmtId"): attribute(one, "formatCode") for one in styles.iter("{*}numFmt")
+    }
+    forms = [attribute(one, "numFmtId") for form in styles.iter("{*}cellXfs") for one in form]
+    codes = {str(n): named[one] for n, one in enumerate(forms) if one in named}
+    relations = {
+        attribute(one, "Id"): attribute(one, "Target")
+        for one in xml_of(archive, "xl/_rels/workbook.xml.rels")
+    }
+    return {
+        attribute(sheet, "name"): dict(_formats(archive, relations[attribute(sheet, "id")], codes))
+        for sheet in xml_of(archive, "xl/workbook.xml").iter("{*}sheet")
+        if codes
+    }
+
+
+def _formats(
+    archive: zipfile.ZipFile, target: str, codes: Mapping[str, str]
+) -> Iterator[tuple[tuple[int, int], str]]:
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled
+
+    path = posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
+    options = {"resolve_entities": False, "no_network": True, "huge_tree": True}
+    with archive.open(path) as file:
+        for _, row in etree.iterparse(file, tag="{*}row", **options):
+            for cell in row:
+                if code := codes.get(cell.get("s", "0")):
+                    column = 0
+                    for letter in cell.get("r", "").rstrip("0123456789"):
+                        column = column * 26 + ord(letter) - 64
+                    yield (int(row.get("r")) - 1, column - 1), code
+            row.clear()
+
+
+def shown(value: Any, code: str = "") -> str:
+    """Write the value of a cell: a number as its format says, dates as ISO 8601 does."""
+    match value:
+        case dt.timedelta():
+            minutes, seconds = divmod(round(value.total_seconds()), 60)
+            return f"{minutes // 60}:{minutes % 60:02}" + f":{seconds:02}" * bool(seconds)
+        case dt.datetime() | dt.time():
+            text = value.isoformat(timespec="seconds" if value.second else "minutes")
+            return text.replace("T", " ")
+        case float():
+            plain = str(int(value)) if value.is_integer() else str(value)
+            return _number(value, _LEFT_OUT.sub("", code)) or plain
+        case _:
+            return " ".join(str(value).split())
+
+
+def _number(value: float, code: str) -> str:
+    """Write a number; nothing where its format is none of digits, such as that of a fraction."""
+    found = _NUMBER.fullmatch(_CURRENCY.sub(r"\1", code))
+    if found is None or re.match("E[+-]", found[4]):
+        return ""
+    before, whole, fraction, after = (part or "" for part in found.groups())
+    share = 100 if "%" in before + after else 1
+    digits = f"{abs(value) * share:{',' * (',' in whole)}.{len(fraction)}f}"
+    digits = digits.zfill(whole.count("0") + len(fraction) + bool(fraction))
+    if fraction.endswith("#"):
+        digits = digits.rstrip("0").rstrip(".")
+    written = f"{'-' * (value < 0)}{before}{digits}{after}"
+    return " ".join(re.sub(r'["\\]', "", written).split())
 
 
 def _sheet(name: str, grid: Grid) -> Iterator[Block]:
@@ -213,7 +287,7 @@ def _tables(rows: Sequence[list[str]]) -> Iterator[list[list[str]]]:
         part = list(group)
         if not is_filled:
             continue
-        if table and _is_head(part[0]) and not all(map(_is_head, part[1:])):
+        if table and is_head(part[0]) and not all(map(is_head, part[1:])):
             yield table
             table = []
         table = table + part
@@ -221,23 +295,10 @@ def _tables(rows: Sequence[list[str]]) -> Iterator[list[list[str]]]:
         yield table
 
 
-def _is_head(row: Sequence[str]) -> bool:
-    return not any(re.search(r"\d", cell) for cell in row)
-
-
 def _table(rows: Sequence[Sequence[str]]) -> Block:
     """Return a table of plain texts."""
     table = [Row([escaped(" ".join(cell.split())) for cell in row], 1, 1) for row in rows]
-    return Block("table", 1, 1, rows=_with_one_head(table))
-
-
-def _with_one_head(rows: Sequence[Row]) -> list[Row]:
-    """Join a head of two rows: cells of the first one go over several columns of the second."""
-    head = rows[0].cells if rows[2:] else []
-    goes_over = any(cell and cell == after for cell, after in pairwise(head))
-    if goes_over and len(set(head)) > 1 and _is_head(rows[1].cells):
-        return [one_head(rows[:2]), *rows[2:]]
-    return list(rows)
+    return Block("table", 1, 1, rows=with_one_head(table))
 
 
 def _text(text: str, level: int = 0) -> Block:
@@ -256,10 +317,7 @@ def _slide(slide: Any) -> list[Block]:
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
         notes = slide.notes_slide.notes_text_frame.paragraphs
         page += "".join(f"<p>{escape(one.text)}</p>" for one in notes)
-    blocks = blocks_of_html(page)
-    for block in blocks:
-        block.rows = _with_one_head(block.rows)
-    return blocks
+    return blocks_of_html(page)
 
 
 def _shape(shape: Any) -> str:

@@ -1,20 +1,21 @@
-"""Loaders of whole-page formats: text, code, Markdown, reStructuredText, HTML, PDF."""
+"""Loaders of whole-page formats: text, code, Markdown, reStructuredText, HTML, PDF, notebooks."""
 
+import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from crag.documents.markdown import read_markdown
-from crag.documents.sources import SourceText, of_blocks
+from crag.documents.sources import SourceText, in_units, of_blocks
 from crag.documents.texts import read_bytes, read_text
 from crag.errors import SourceError
 from crag.extras import how_to_install
 from crag.text.blocks import Block
 from crag.text.encodings import decoded
 from crag.text.html import read_page
-from crag.text.ocr import has_ocr
 from crag.text.paragraphs import blocks_of_text
-from crag.text.pdf import read_pdf
+from crag.text.pdf import has_ocr, read_pdf
 
 _logger = logging.getLogger(__name__)
 
@@ -61,12 +62,9 @@ def load_rst(path: Path) -> Iterator[SourceText]:
 
 
 def load_html(path: Path) -> Iterator[SourceText]:
-    """Load what a web page shows, the paragraphs counted.
-
-    The URL is that of ``<link rel="canonical">``, if there is one.
-    """
-    title, url, fields, blocks = read_page(decoded(read_bytes(path), "text/html"))
-    yield of_blocks(path, title, blocks, "paragraph", url=url, fields=fields)
+    """Load what a web page shows, the paragraphs counted."""
+    title, fields, blocks = read_page(decoded(read_bytes(path), "text/html"))
+    yield of_blocks(path, title, blocks, "paragraph", fields=fields)
 
 
 def load_pdf(path: Path) -> Iterator[SourceText]:
@@ -81,3 +79,27 @@ def load_pdf(path: Path) -> Iterator[SourceText]:
         problem = "no text in it, nor any in its pictures" if has_ocr() else _SCANNED
         raise SourceError(str(path), problem)
     yield of_blocks(path, title, blocks, "page")
+
+
+def load_notebook(path: Path) -> Iterator[SourceText]:
+    """Load text and code of a Jupyter notebook of version 4, without what its cells have put out.
+
+    Raises:
+        SourceError: it is not a notebook.
+    """
+    body = decoded(read_bytes(path), "text/plain")
+    try:
+        notebook = json.loads(body)
+        language = (notebook.get("metadata") or {}).get("kernelspec", {}).get("language", "python")
+        cells = [_cell(cell, language) for cell in notebook["cells"]]
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise SourceError(str(path), f"not a Jupyter notebook, or damaged ({error})") from error
+    yield in_units(path, "", cells, "cell")
+
+
+def _cell(cell: Mapping[str, Any], language: str) -> list[Block]:
+    source = cell.get("source", "")
+    text = (source if isinstance(source, str) else "".join(source)).strip("\n")
+    if cell["cell_type"] != "code":
+        return read_markdown(text).blocks
+    return [Block("code", 1, 1, text, info=language)] if text.strip() else []

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from langchain_core.documents import Document
 
-from crag.index.backends.sql import Index
-from crag.index.contract import Hit, Passage, Term, placed
+from crag.index.backends.sql import Hit, Index, Passage, Term, placed
 from crag.tasks import FindBy
 from crag.text.words import exact_names, names_in, question_words, words
 

@@ -12,7 +12,6 @@ from langchain_core.runnables import run_in_executor
 
 from crag.index.store import DocumentIndex
 from crag.tasks import FindBy
-from crag.text.language import languages_of
 
 
 class IndexRetriever(BaseRetriever):
@@ -36,11 +35,6 @@ class IndexRetriever(BaseRetriever):
     def __init__(self, index: DocumentIndex, k: int = 10, find_by: FindBy = "both") -> None:
         fields: dict[str, Any] = {"index": index, "search_kwargs": {"k": k, "find_by": find_by}}
         super().__init__(**fields)
-
-    @property
-    def languages(self) -> frozenset[str]:
-        """The languages that the embedding model reads, by ISO 639-1 code; empty if unknown."""
-        return languages_of(self.index.embeddings)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **changed: Any

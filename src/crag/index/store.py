@@ -18,11 +18,10 @@ from crag.errors import (
     IndexNotFoundError,
 )
 from crag.index.backends import open_backend
-from crag.index.backends.sql import Index
-from crag.index.contract import SCHEMA, Change, Stamp, text_key
+from crag.index.backends.sql import SCHEMA, Change, Index, Stamp, text_key
 from crag.index.ranking import Asked, find
 from crag.tasks import FindBy
-from crag.text.language import unread_language
+from crag.text.language import reads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,7 +136,7 @@ class DocumentIndex:
         asked = Asked(question, by)
         if by != "words":
             vector = self.embeddings.embed_query(question)
-            asked = Asked(question, by, vector, not unread_language(self.embeddings, question))
+            asked = Asked(question, by, vector, reads(self.embeddings, question))
         return find(self._index, asked, k, folder)
 
     @contextmanager

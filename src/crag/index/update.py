@@ -1,10 +1,9 @@
 """Bring the index up to date: compare files with it, write changes, remove deleted files."""
 
-import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +15,7 @@ from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import LOADERS, Found, find_files
 from crag.documents.sources import Loaded, Loader, Skipped, SourceText, file_of
 from crag.errors import IndexNotFoundError, SourceError
-from crag.index.contract import Change
+from crag.index.backends.sql import Change
 from crag.index.store import DocumentIndex, Entry
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def index_paths(  # noqa: PLR0913 - what a run can be told
     Unchanged documents are not embedded again. A document leaves the index when its file, or its
     record, is gone from a path that was indexed before. With `remove`, all of the paths leave,
     whether they still exist or not. `loaders` read files by suffix:
-    `crag.documents.named_loaders.loaders_with` adds to them. The default `reader`,
+    `crag.documents.loaders.loaders_with` adds to them. The default `reader`,
     `reader_within(Limits())`, reads in a process of its own; what exceeds its limits is skipped. A
     `reader` of your own may read, split and embed elsewhere.
 
@@ -119,7 +118,7 @@ def index_paths(  # noqa: PLR0913 - what a run can be told
 def replace_file(
     staged: Path, file: Path, index: DocumentIndex, limits: Limits | None = None
 ) -> IndexReport:
-    """Move `staged` to `file`, and index it in the place of what was there: both, or neither.
+    """Read `staged`, then move it to `file`, and index it in the place of what was there.
 
     Both must be in one file system; the folder of `staged` is the caller's to remove.
 
@@ -137,27 +136,10 @@ def replace_file(
                 raise SourceError(file.name, loaded.reason)
     if not documents:
         raise SourceError(file.name, "empty")
-    with index.writing() as writer, _replaced(staged, file):
+    with index.writing() as writer:
+        staged.replace(file)
         update = _Update(writer, Found(files={file: file}), [file], quiet)
         return update.run(lambda *_: (one for one in documents))
-
-
-@contextmanager
-def _replaced(staged: Path, file: Path) -> Iterator[None]:
-    """Replace a file at once, and put the old one back if the block fails."""
-    before = staged.with_name(f".before-{file.name}")
-    known = file.exists()
-    if known:
-        shutil.copy2(file, before)
-    staged.replace(file)
-    try:
-        yield
-    except BaseException:
-        if known:
-            before.replace(file)
-        else:
-            file.unlink(missing_ok=True)
-        raise
 
 
 def _removed(targets: list[Path], index: DocumentIndex) -> IndexReport:

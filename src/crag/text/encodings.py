@@ -34,14 +34,12 @@ _OTHERS = [
 ]  # fmt: skip
 _CENTRAL = frozenset(["cs", "hr", "hu", "pl", "ro", "sk", "sl", "sq", "sr"])
 _LATIN = {
-    ("cp1252",): LANGUAGES.keys() - _CENTRAL - {"tr", "lt", "lv"},
-    ("cp1250", "iso8859-2"): _CENTRAL,
-    ("cp1254",): {"tr"},
-    ("cp1257",): {"lt", "lv"},
+    "cp1252": LANGUAGES - _CENTRAL - {"tr", "lt", "lv"},
+    "cp1250": _CENTRAL,
+    "cp1254": {"tr"},
+    "cp1257": {"lt", "lv"},
 }
 """Encodings of Latin letters and their languages; the first one if it is unclear."""
-_ODD = re.compile(r"(?<=[^\W\d_])[^\w\s'’\x21-\x7e–—\xad](?=[^\W\d_])|[\x80-\x9f\ufffd]")
-"""What stands in no word: signs between letters."""
 _SAMPLE = 20_000
 """Bytes from which an encoding is guessed: guessing takes time for each of them."""
 _MOST_BINARY = 0.05
@@ -62,7 +60,8 @@ def decoded(body: bytes, content_type: str) -> str:
     Raises:
         ContentError: the body is binary.
     """
-    candidates = [marked(body), *map(_known, _declared(body, content_type)), "utf-8"]
+    marked = (encoding for mark, encoding in _MARKS if body.startswith(mark))
+    candidates = [next(marked, None), *map(_known, _declared(body, content_type)), "utf-8"]
     read = (body.decode(encoding, "replace") for encoding in filter(None, candidates))
     text = next(filter(_fits, read), None)
     text = body.decode(likeliest(body), "replace") if text is None else text
@@ -89,20 +88,10 @@ def likeliest(body: bytes) -> str:
 
         best = from_bytes(sample, cp_isolation=_OTHERS).best()
         return best.encoding if best else "cp1252"
-    for names, languages in _LATIN.items():
-        if language_of(sample.decode(names[0], "replace")) in languages:
-            return min(names, key=lambda name: len(_ODD.findall(sample.decode(name, "replace"))))
+    for name, languages in _LATIN.items():
+        if language_of(sample.decode(name, "replace")) in languages:
+            return name
     return "cp1252"
-
-
-def marked(body: bytes) -> str | None:
-    """Return the encoding that a byte order mark, or every second byte, shows; None without."""
-    even, odd = body[:_SAMPLE:2].count(0), body[1:_SAMPLE:2].count(0)
-    if max(even, odd) > 0.3 * min(len(body), _SAMPLE) and min(even, odd) == 0:
-        unmarked = "utf-16-le" if odd else "utf-16-be"
-    else:
-        unmarked = None
-    return next((encoding for mark, encoding in _MARKS if body.startswith(mark)), unmarked)
 
 
 def _declared(body: bytes, content_type: str) -> list[str]:

@@ -2,11 +2,11 @@
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from crag.text.blocks import HARD_BREAK, Block, Item, Row, escaped, placed, with_title
-from crag.text.tables import Cell, one_head, spread
 from crag.text.visible import PLACE, visible_tree
 
 if TYPE_CHECKING:
@@ -47,12 +47,18 @@ _BREAK = "\x02"
 _END_OF_PARAGRAPH = re.compile(rf"{_BREAK}\s*{_BREAK}|\n[ \t]*\n")
 
 
+class _Cell(NamedTuple):
+    """A cell, and how many columns and rows it goes over."""
+
+    text: str
+    width: int = 1
+    height: int = 1
+
+
 class HtmlPage(NamedTuple):
     """All that an HTML page shows."""
 
     title: str
-    url: str
-    """The canonical address that the page names; empty if it names none."""
     fields: Mapping[str, str]
     """Author, date and version, as far as the page names them."""
     blocks: Sequence[Block]
@@ -68,12 +74,6 @@ def read_page(text: str) -> HtmlPage:
         ContentError: its elements nest too deep.
     """
     tree = visible_tree(text, whole=True)
-    canonical = (
-        link.get("href", "")
-        for link in tree.iter("link")
-        if "canonical" in link.get("rel", "").lower().split()
-    )
-    url = next((url for url in canonical if url.startswith(("http://", "https://"))), "")
     fields: dict[str, str] = {}
     for element in tree.iter("meta"):
         name = (element.get("name") or element.get("property") or "").lower()
@@ -88,7 +88,7 @@ def read_page(text: str) -> HtmlPage:
     blocks = _Reading().blocks(main)
     for number, block in enumerate(blocks, 1):
         placed([block], number)
-    return HtmlPage(_title(title, main), url, fields, blocks)
+    return HtmlPage(_title(title, main), fields, blocks)
 
 
 def blocks_of_html(text: str) -> list[Block]:
@@ -232,11 +232,11 @@ class _Reading:
         rows = [one for one in table.iter("tr") if next(one.iterancestors("table")) is table]
         owns = [[one for one in row if one.tag in {"td", "th"}] for row in rows]
         cells = (
-            [Cell(_line(one), _spanned(one, "colspan"), _spanned(one, "rowspan")) for one in own]
+            [_Cell(_line(one), _spanned(one, "colspan"), _spanned(one, "rowspan")) for one in own]
             for own in owns
         )
         heads, body, are_named = list[Row](), list[Row](), True
-        for row, own, texts in zip(rows, owns, spread(cells), strict=True):
+        for row, own, texts in zip(rows, owns, _spread(cells), strict=True):
             written = Row(texts, *self._enter(row))
             if not any(texts):
                 continue
@@ -248,11 +248,53 @@ class _Reading:
                 is_bold = texts[0].strip("*") != texts[0]
                 are_named = are_named and bool(own) and (own[0].tag == "th" or is_bold)
         if heads:
-            return [*caption, Block("table", *place, rows=[one_head(heads), *body])]
+            return [*caption, Block("table", *place, rows=[_one_head(heads), *body])]
         if not body:
             return caption
-        head = [Row([""], body[0].first, body[0].first)] if are_named else []
-        return [*caption, Block("table", *place, rows=[*head, *body])]
+        unnamed = [Row([""], body[0].first, body[0].first), *body]
+        rows = unnamed if are_named else with_one_head(body)
+        return [*caption, Block("table", *place, rows=rows)]
+
+
+def _spread(rows: Iterable[Sequence[_Cell]]) -> Iterator[list[str]]:
+    """Yield the texts of each row; a cell over several rows or columns stands in each."""
+    going_on: dict[int, tuple[str, int]] = {}
+    for row in rows:
+        written: list[str] = []
+        for cell in [*row, None]:
+            while (column := len(written)) in going_on:
+                text, more = going_on.pop(column)
+                if more > 1:
+                    going_on[column] = text, more - 1
+                written.append(text)
+            if cell is not None:
+                for _ in range(cell.width):
+                    if cell.height > 1:
+                        going_on[len(written)] = cell.text, cell.height - 1
+                    written.append(cell.text)
+        yield written
+
+
+def _one_head(rows: Sequence[Row]) -> Row:
+    """Join the rows of a head: what stands above several columns names each of them."""
+    width = max(len(row.cells) for row in rows)
+    columns = ([row.cells[at] for row in rows if at < len(row.cells)] for at in range(width))
+    cells = [" ".join(filter(None, dict.fromkeys(column))) for column in columns]
+    return Row(cells, rows[0].first, rows[-1].last)
+
+
+def with_one_head(rows: Sequence[Row]) -> list[Row]:
+    """Join a head of two rows: cells of the first one go over several columns of the second."""
+    head = rows[0].cells if rows[2:] else []
+    goes_over = any(cell and cell == after for cell, after in pairwise(head))
+    if goes_over and len(set(head)) > 1 and is_head(rows[1].cells):
+        return [_one_head(rows[:2]), *rows[2:]]
+    return list(rows)
+
+
+def is_head(row: Sequence[str]) -> bool:
+    """Return whether a row may be the head of a table: it has no numbers."""
+    return not any(re.search(r"\d", cell) for cell in row)
 
 
 def _holds_data(table: "HtmlElement") -> bool:

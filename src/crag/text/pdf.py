@@ -11,12 +11,14 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 from crag.errors import ContentError
 from crag.text.blocks import Block, escaped
-from crag.text.ocr import LONGEST_SIDE, has_ocr, recognised
 from crag.text.pdf_layout import LARGE, blocks_of_lines, going_on
 from crag.text.pdf_page import SeenText, Segment, joined, seen_texts
 
@@ -29,6 +31,11 @@ _LEADERS = re.compile(r"(?:[.·…_]\s?){4,}\s*[\divxlc]{1,6}$", re.IGNORECASE)
 """How a line of a table of contents ends."""
 _FEWEST_HEADS, _MOST_HEADS = 3, 2
 """Pages that a running head stands on at least, and lines of one at the top or bottom of a page."""
+_LONGEST_SIDE = 1800
+"""Pixels to which a page is drawn, which is what bounds time and memory: A4 at 154 dots an inch."""
+_LONGEST_SEARCHED = 1024
+"""Pixels of the copy in which lines are looked for, which takes the most memory."""
+_OCR_MODELS = {"Det": "det", "Rec": "rec", "Cls": "cls"}
 _reading = threading.Lock()
 """PDFium is not thread-safe."""
 _logger = logging.getLogger(__name__)
@@ -65,9 +72,47 @@ def _parts_of(page: Any, number: int) -> Iterator[_Page]:
     """Yield what stands on a page in each direction of writing."""
     texts: Sequence[SeenText | str] = seen_texts(page)
     if not texts and has_ocr() and next(page.get_objects(max_depth=1), None) is not None:
-        texts = [recognised(page.render(scale=LONGEST_SIDE / max(page.get_size())).to_numpy())]
+        texts = [_recognised(page.render(scale=_LONGEST_SIDE / max(page.get_size())).to_numpy())]
     yield from ((number, text) for text in texts)
     page.close()
+
+
+def has_ocr() -> bool:
+    """Return whether the extra is installed; nothing of it is loaded."""
+    return find_spec("rapidocr") is not None
+
+
+def _recognised(picture: Any) -> str:
+    """Return the lines of a picture, with an empty one above each paragraph.
+
+    By RapidOCR, whose models come in its package and are named by their files, so that nothing is
+    downloaded. They read English, Chinese, Japanese and 46 other languages in Latin letters
+    (PP-OCRv6, arXiv:2606.13108). `picture` is an array of rows, columns and blue, green and red.
+    Lines are read over the whole width, so columns are mixed up.
+    """
+    result = _engine()(picture)
+    return str(result.to_markdown()) if result.txts else ""
+
+
+@cache
+def _engine() -> Any:
+    import cv2
+    import rapidocr
+
+    cv2.setNumThreads(1)
+    folder = Path(rapidocr.__file__).parent / "models"
+    files = {kind: next(folder.glob(f"*_{name}_*.onnx")) for kind, name in _OCR_MODELS.items()}
+    return rapidocr.RapidOCR(
+        params={
+            "Global.log_level": "error",
+            "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+            "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+            "Det.limit_type": "max",
+            "Det.limit_side_len": _LONGEST_SEARCHED,
+            "Rec.rec_batch_num": 1,  # Batches garbled some of the longest lines, and took longer.
+            **{f"{kind}.model_path": str(file) for kind, file in files.items()},
+        }
+    )
 
 
 def _blocks(pages: Sequence[_Page]) -> Iterator[Block]:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from crag.errors import DocumentIndexError
 from crag.extras import require
-from crag.index.backends.sql import Index, Run, among
-from crag.index.contract import (
+from crag.index.backends.sql import (
     Hit,
+    Index,
+    Run,
     Stamp,
     Term,
     alike,
+    among,
     safe_location,
     sentence_of,
     unit,

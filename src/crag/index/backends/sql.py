@@ -4,32 +4,30 @@ Chunks of one `text_key` share a text, with its words and its vector. Queries ar
 `:name` for values; a back end says in its `dialect` what its database calls otherwise.
 """
 
+import hashlib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
 
-from crag.index.contract import (
-    MOST_PLACES,
-    Change,
-    Hit,
-    Passage,
-    Stamp,
-    Term,
-    heading_of,
-    patterns_of,
-    placed,
-    text_key,
-    unit,
-)
+from crag.documents.sources import digest
+from crag.plain import without_credentials
+from crag.text.words import VERSION
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+SCHEMA = 300 + VERSION
+"""Version of the stored format, and of the words in it."""
+MOST_PLACES = 20
+"""Other places of a text that are told."""
+_LETTERS = re.compile(r"[^\W\d_]+")
 Run = Callable[..., list[Any]]
 """Runs a query with values by name, and returns its rows."""
 DECIMALS = 6
@@ -59,6 +57,52 @@ _ADD_CHUNK = """
 INSERT INTO crag_chunks (id, number, metadata)
 VALUES (:id, (SELECT number FROM crag_texts WHERE key = :key), {new})
 """
+
+
+class Stamp(NamedTuple):
+    """What an index was created with."""
+
+    schema: int
+    embeddings: str
+    """Name of the embedding model."""
+    dimension: int
+    """Length of its vectors."""
+
+
+class Hit(NamedTuple):
+    """A text that a search found."""
+
+    number: int
+    """Of the text in its index; several chunks may have the text."""
+    alike: int
+    """What nearly equal texts have in common; see `alike`."""
+
+
+class Passage(NamedTuple):
+    """What ranking needs of a text that was found."""
+
+    number: int
+    heading: str
+    """The title of its document and the headings above it."""
+    text: str
+    alike: int
+    cosine: float = 0.0
+    """Of its vector and that of the question."""
+
+
+Term = tuple[str, ...]
+"""Words that follow each other, mostly one alone, as `crag.text.words` makes them."""
+
+
+class Change(NamedTuple):
+    """What is written in one transaction."""
+
+    chunks: Sequence[Document] = ()
+    """One with a known id replaces the old one."""
+    vectors: "NDArray[np.float32] | Sequence[Any]" = ()
+    """One for each chunk, of any length."""
+    removed: Sequence[str] = ()
+    """Ids; unknown ones are ignored."""
 
 
 class Index(ABC):
@@ -210,12 +254,81 @@ def among(folder: str) -> tuple[str, dict[str, str]]:
     return f"number IN (SELECT number FROM crag_chunks WHERE {condition})", values  # noqa: S608 - of constants
 
 
+def _patterns_of(folder: str) -> tuple[str, ...]:
+    r"""Return the patterns of SQL's LIKE, with the escape ``\``, of sources in a folder.
+
+    It is an absolute path, of a folder or a file; or the end or middle of one, such as ``api/v2``.
+    """
+    path = PurePath(folder).as_posix().strip("/")
+    if not path:
+        return ("/%",)
+    escaped = path.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    start = "/" if PurePath(folder).is_absolute() else "%/"
+    return tuple(f"{start}{escaped}{end}" for end in ("", "/%", "#%"))
+
+
 def _condition(folder: str) -> tuple[str, dict[str, str]]:
     """Return a condition on the table of chunks, made of constants, and its values."""
-    values = {f"path{n}": one for n, one in enumerate(patterns_of(folder) if folder else ())}
+    values = {f"path{n}": one for n, one in enumerate(_patterns_of(folder) if folder else ())}
     sources = (rf"source LIKE :{name} ESCAPE '\'" for name in values)
     return f"({' OR '.join(sources) or 'true'})", values
 
 
 def _chunk(row: Sequence[Any]) -> Document:
     return Document(row[1], id=row[0], metadata=json.loads(row[2]))
+
+
+def heading_of(chunk: Document) -> str:
+    """Return the title of a chunk's document and the headings above the chunk."""
+    known = chunk.metadata
+    return f"{known.get('title') or ''} {known.get('section') or ''}".strip()
+
+
+def text_key(chunk: Document) -> str:
+    """Return what chunks have in common that are stored, embedded and found as one text."""
+    known = chunk.metadata
+    parts = (known.get("title"), known.get("section"), chunk.page_content)
+    return digest(*(str(part or "") for part in parts))
+
+
+def alike(text: str) -> int:
+    """Return a number that texts share which differ in nothing but numbers and punctuation.
+
+    >>> alike("12:04 pump 3 ok") == alike("12:05 pump 7 ok")
+    True
+    """
+    words = " ".join(_LETTERS.findall(text.casefold())) or text
+    start = hashlib.blake2b(words.encode(), digest_size=8).digest()
+    return int.from_bytes(start, signed=True)
+
+
+def unit(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Return vectors of length 1, so that their products are cosines."""
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.ascontiguousarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+
+
+def placed(chunks: Sequence[Document]) -> Document:
+    """Return the first of some chunks of one text, with the places of the others as `also`."""
+    places = [
+        {key: place.get(key, "") for key in ("source", "position")}
+        for chunk in chunks
+        for place in (chunk.metadata, *chunk.metadata.get("also", ()))
+    ]
+    also = [place for number, place in enumerate(places) if place not in places[:number]]
+    more = {"also": also[1 : MOST_PLACES + 1]} if len(also) > 1 else {}
+    first = chunks[0]
+    return Document(first.page_content, id=first.id, metadata={**first.metadata, **more})
+
+
+def sentence_of(error: Exception) -> str:
+    """Return what an error says, on one line, with the full stop of a sentence."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def safe_location(location: str) -> str:
+    """Return a location as it may be shown: a URL without user, password and parameters."""
+    return without_credentials(location).partition("?")[0] if "://" in location else location

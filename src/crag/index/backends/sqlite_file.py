@@ -17,8 +17,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from crag.errors import DocumentIndexError
-from crag.index.backends.sql import DECIMALS, PAGE, Index, Run, among
-from crag.index.contract import Change, Hit, Stamp, Term, alike, unit
+from crag.index.backends.sql import (
+    DECIMALS,
+    PAGE,
+    Change,
+    Hit,
+    Index,
+    Run,
+    Stamp,
+    Term,
+    alike,
+    among,
+    unit,
+)
 from crag.text.words import words
 
 if TYPE_CHECKING:

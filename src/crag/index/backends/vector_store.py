@@ -18,8 +18,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from crag.errors import CragError, DocumentIndexError
+from crag.index.backends.sql import sentence_of
 from crag.index.backends.sqlite_file import FileIndex
-from crag.index.contract import sentence_of
 
 if TYPE_CHECKING:
     import numpy as np
