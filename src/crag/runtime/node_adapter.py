@@ -31,8 +31,9 @@ class as_node(Runnable[State, Update]):  # noqa: N801 - it is called as a functi
     """
 
     def __init__(self, node: Callable[..., Update] | Node, *parts: Any, **options: Any) -> None:
+        given: Any = node
         self.name = str(getattr(node, "__name__", type(node).__name__))
-        self._run = partial(getattr(node, "run", node), **options)
+        self._run = partial(getattr(given, "run", given), **options)
         self._arun, self._parts = getattr(node, "arun", None), parts
 
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002 - as of a Runnable
