@@ -174,10 +174,19 @@ def test_a_model_that_fails_gives_way_to_quotation(
     assert [citation["number"] for citation in update["citations"]] == [1]
 
 
-def test_correct_without_a_quotation_shows_the_best_strip_as_it_is_read() -> None:
+@pytest.mark.parametrize(
+    ("texts", "shown"),
+    [
+        (("# Mills", "## More", "See there."), "“See there.” [3]"),
+        (("# Mills", "## More"), "“# Mills” [1]"),
+    ],
+)
+def test_correct_without_a_quotation_shows_the_best_strip_with_words_of_its_own_as_it_is_read(
+    texts: tuple[str, ...], shown: str
+) -> None:
     node = Generate(None, FakeQuoter(finds=False))
-    update = node.run(state("# Mills", "See there.", action="correct"), Settings())
-    assert (update["answer"], update["outcome"]) == ("“# Mills” [1]", "likely")
+    update = node.run(state(*texts, action="correct"), Settings())
+    assert (update["answer"], update["outcome"]) == (shown, "likely")
 
 
 @pytest.mark.parametrize("task", get_args(PaperTask))

@@ -53,7 +53,6 @@ def test_pages_in_the_order_of_their_urls(site: Website) -> None:
         site.at("/text"),
         f"text/plain; charset=utf-8 {site.at('/text')}",
         ("\n\n".join(PARAGRAPHS),),
-        len("\n\n".join(PARAGRAPHS)),
     )
     assert article.title == f"{HTML} {site.at('/article')}"
     assert reader_with().read([], LIMITS) == []
