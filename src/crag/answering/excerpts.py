@@ -16,6 +16,8 @@ MOST_WORDS: Final = 60
 """Words of a quotation; a block is never cut."""
 MOST_WORDS_WITH_BLOCK: Final = 90
 """Words of a quotation that a table, or a list with the sentence that leads it in, makes longer."""
+_MOST_OF_ITEM: Final = 14
+"""Words of a paragraph that may be one of a list, such as an error and what it means."""
 NAMES_ONE: Final = 2.0
 """Log-odds by which a part that has a name of the question leads one that lacks it."""
 _FEWEST_ALONE: Final = 3
@@ -67,6 +69,22 @@ class ParsedStrip(NamedTuple):
         number = self.parts[at].block
         return [n for n, part in enumerate(self.parts) if part.block == number]
 
+    def item(self, at: int) -> list[int]:
+        """Return the parts of the item of a list that a part is in, if it is in one.
+
+        That is a row, an item with a label, or one of several short paragraphs.
+        """
+        if self.parts[at].kind != "sentence":
+            return [at] if self.parts[at].kind == "row" or self.label(at) else []
+        block = self.block(at)
+        return block if self.size(block[0], block[-1]) <= _MOST_OF_ITEM else []
+
+    def fellows(self, at: int) -> list[int]:
+        """Return the parts of all items of the list that a part is in, if it is in one."""
+        if self.parts[at].kind != "sentence":
+            return self.block(at) if self.item(at) else []
+        return [n for n, part in enumerate(self.parts) if part.kind == "sentence" and self.item(n)]
+
     def head(self, at: int) -> list[str]:
         """Return the rows of the head of the table that a row is below."""
         block = self.block(at)
@@ -115,7 +133,8 @@ def excerpt(
         for n, odds in named.items()
         if parsed.headings[n] == parsed.headings[at]
         if parts[n].kind != parts[at].kind
-        or not (parsed.label(n) and odds <= named[at] - NAMES_ONE)
+        or n in parsed.item(at)
+        or not (odds <= named[at] - NAMES_ONE and (parsed.label(n) or n in parsed.fellows(at)))
     }
     if leads and parts[at].kind == "sentence" and not leans(parsed.said(at)):
         near = {n for n in near if n >= low}

@@ -6,7 +6,7 @@ covers words of the question that those before do not, or says the same with ano
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from crag.answering.excerpts import (
@@ -36,7 +36,7 @@ REASON: Final = 2.0
 SUPERSEDED: Final = 6.0
 """The same for one that is said to hold no longer."""
 OTHER_ROW: Final = 6.0
-"""The same for a row or a term for each word of the question that another one of it has more."""
+"""The same for an item of a list for each word of the question that another one of it has more."""
 _SPAN_WEIGHT: Final = 0.5
 """What a quotation's log-odds take from those that it holds a span that answers. Of the 102
 documentation questions that have an answer, the first quotation then answers 65."""
@@ -195,10 +195,10 @@ def _candidate(
     names = [title, strip["source"]["url"].rpartition("/")[2]]
     lost = {at: _lost(question, [*names, *parsed.headings[at]], parsed.said(at)) for at in named}
     anchor, asked = _anchor(strip["reading"]) + parsed.own, frozenset(question_words(question))
-    held = {at: len(asked & {*words(parsed.said(at))}) for at in named}
+    held = {at: _held(parsed, parsed.item(at) or [at], asked) for at in named}
+    most = {at: max((held[n] for n in parsed.fellows(at) if n in held), default=0) for at in named}
     named = {
-        at: odds - lost[at] - OTHER_ROW * (_most_held(parsed, at, held) - held[at])
-        for at, odds in named.items()
+        at: odds - lost[at] - OTHER_ROW * max(most[at] - held[at], 0) for at, odds in named.items()
     }
     is_yes_no = _YES_NO.match(question) is not None
 
@@ -226,12 +226,9 @@ def _candidate(
     )
 
 
-def _most_held(parsed: ParsedStrip, at: int, held: Mapping[int, int]) -> int:
-    """Return the most words of the question in a row of the table, or item of terms, of a part."""
-    kind = parsed.parts[at].kind
-    if kind == "row" or (kind == "item" and parsed.label(at)):
-        return max(held[n] for n in parsed.block(at) if n in held)
-    return held[at]
+def _held(parsed: ParsedStrip, parts: Sequence[int], asked: frozenset[str]) -> int:
+    """Return how many words of the question some parts have together."""
+    return len(asked & {*words(parsed.said(parts[0], parts[-1]))})
 
 
 def _odds(strip: Strip) -> float:
