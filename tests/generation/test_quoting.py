@@ -109,6 +109,27 @@ PARTS = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("items", "question", "shown"),
+    [
+        (["E-110 The heater is too hot.", "E-111 Its sensor is broken.", "E-120 It has stopped."],
+         "What does E-111 mean?", 1),
+        (["**E-101** The tank is empty.", "**E-102** The lid is open.", "**E-103** It is hot."],
+         "Which message says that the lid is open?", 1),
+        (["Name: Lena Vogt\nRole: Customs clerk\nPhone: 4473",
+          "Name: Tom Reilly\nRole: Night guard\nPhone: 4474"], "Who is the night guard?", 1),
+        (["| Lena | clerk | 4473 |", "| Tom | guard | 4474 |"], "What is the phone of Lena?", 0),
+    ],
+)  # fmt: skip
+def test_of_a_list_the_item_that_was_asked_for_is_quoted(
+    items: list[str], question: str, shown: int
+) -> None:
+    text = ("\n" if items[0].startswith("|") else "\n\n").join(items)
+    evaluator = FakeReadingEvaluator(0.9, items[0].rpartition(" ")[2])
+    (one,) = ExtractiveAnswerer(evaluator).quote(question, [strip(text)])
+    assert one.text == " ".join(items[shown].split())
+
+
 @given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=20).map("".join))
 def test_every_quotation_stands_in_its_text_word_by_word(text: str) -> None:
     for one in quoted(text, "answer"):
