@@ -14,6 +14,7 @@ from crag.runtime.attempt import Attempt
 from crag.runtime.retrievers import ignores_folder, options_of, plain_documents
 from crag.settings import Settings
 from crag.state import State
+from crag.text.language import reads
 from crag.text.spelling import respelled
 
 _NOTHING = "continue as if nothing relevant was retrieved"
@@ -47,7 +48,7 @@ class Retrieve:
         meant = _respelled(state["question"], found, settings)
         if meant != state["question"]:
             found = _better(found, self._find(meant, settings), meant)
-        return found
+        return self._with_language(found, meant)
 
     async def arun(self, state: State, settings: Settings) -> RetrieveUpdate:
         """Do the same, awaiting the retriever."""
@@ -56,7 +57,7 @@ class Retrieve:
         meant = await asyncio.to_thread(_respelled, state["question"], found, settings)
         if meant != state["question"]:
             found = _better(found, await self._afind(meant, settings), meant)
-        return found
+        return self._with_language(found, meant)
 
     def _find(self, question: str, settings: Settings) -> RetrieveUpdate:
         with Attempt("retriever") as attempt:
@@ -83,6 +84,16 @@ class Retrieve:
             detail = "the retriever found no document"
             events.append(event("nothing_retrieved", "retrieve", detail, _NOTHING))
         return RetrieveUpdate(documents=documents, events=events)
+
+    def _with_language(self, found: RetrieveUpdate, question: str) -> RetrieveUpdate:
+        """Add an event if the embedding model does not read the language of the question."""
+        if reads(self.retriever, question):
+            return found
+        advice = "name one that does (CRAG_EMBEDDING_MODEL), and index again"
+        detail = f"the embedding model does not read the language of the question: {advice}"
+        fallback = "find documents by shared words more than by meaning"
+        told = event("unread_language", "retrieve", detail, fallback)
+        return {**found, "events": [told, *found["events"]]}
 
 
 def _respelled(question: str, found: RetrieveUpdate, settings: Settings) -> str:

@@ -11,7 +11,7 @@ from crag.plain import said, shortened, without_credentials
 EventKind = Literal[
     "contextualize_failed", "contextualize_skipped",
     "nothing_retrieved", "retrieval_failed", "filter_ignored",
-    "question_respelled", "evaluator_failed", "rewrite_failed",
+    "question_respelled", "unread_language", "evaluator_failed", "rewrite_failed",
     "search_unavailable", "search_failed", "search_empty", "search_refused",
     "page_failed", "model_failed",
     "model_refused", "model_empty", "reply_cut", "model_declined", "citation_removed",

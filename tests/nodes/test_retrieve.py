@@ -147,3 +147,17 @@ def test_a_failing_evaluator_still_leaves_the_first_strip_and_an_event() -> None
     update = refine(STATE, Settings(), FakeEvaluator(error=RuntimeError("broken")))
     assert [strip["kept"] for strip in update["strips"]] == [True, False, False]
     assert [entry["kind"] for entry in update["events"]] == ["evaluator_failed"]
+
+
+class English(FakeRetriever):
+    """Says which languages its embedding model reads."""
+
+    languages: frozenset[str] = frozenset({"en"})
+
+
+def test_a_question_in_a_language_that_is_not_read_is_recorded(documents: list[Document]) -> None:
+    german: Any = {"question": "Wie lange ist die Frist für eine Kündigung?"}
+    (recorded,) = Retrieve(English(documents=documents)).run(german, Settings())["events"]
+    assert (recorded["kind"], recorded["node"]) == ("unread_language", "retrieve")
+    assert Retrieve(English(documents=documents)).run(ASKED, Settings())["events"] == []
+    assert Retrieve(FakeRetriever(documents=documents)).run(german, Settings())["events"] == []

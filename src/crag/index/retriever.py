@@ -36,6 +36,11 @@ class IndexRetriever(BaseRetriever):
         fields: dict[str, Any] = {"index": index, "search_kwargs": {"k": k, "find_by": find_by}}
         super().__init__(**fields)
 
+    @property
+    def languages(self) -> frozenset[str]:
+        """The languages that the embedding model reads, by ISO 639-1 code; empty if unknown."""
+        return frozenset(getattr(self.index.embeddings, "languages", ()))
+
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **changed: Any
     ) -> list[Document]:
