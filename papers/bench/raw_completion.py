@@ -38,7 +38,7 @@ def choose_generator(environment: Environment) -> ChatModel | None:
     from langchain_openai import OpenAI
 
     key = environment.key or "not-needed"
-    server = {"base_url": environment.openai_base_url, "api_key": key}
+    server: dict[str, Any] = {"base_url": environment.openai_base_url, "api_key": key}
     llm = OpenAI(model=environment.model, **server, timeout=60, temperature=0, cache=False)
     return RawCompletion(llm=llm)
 

@@ -211,7 +211,7 @@ def other_zip(path: Path) -> None:
         ("a.txt", b"\x89PNG\0\0", "looks binary"),
         ("a.md", b" \n\t\n", "empty"),
         ("a.csv", b"", "empty"),
-        ("a.html", b"<div>" * 5_000 + b"the end", "nest too deep"),
+        ("a.html", b"<div>" * 5_000 + b"the end", "nest deeper"),
         ("a.pdf", b"%PDF-1.4 nothing of the kind", "damaged PDF"),
         ("a.pdf", truncated_pdf, "damaged PDF"),
         ("a.pdf", lambda path: make_pdf(path, [""]), "no text in it"),

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Sequence
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote
 
@@ -126,7 +127,7 @@ class Names:
 class Recorder(httpcore.NetworkBackend):
     """Record each address that is connected to, at the lowest call, and connect.
 
-    The public addresses lead to 127.0.0.1; all others lead where they lead.
+    The public addresses lead to 127.0.0.1; of the others only those of this machine are reached.
     """
 
     def __init__(self) -> None:
@@ -137,7 +138,8 @@ class Recorder(httpcore.NetworkBackend):
         self, host: str, port: int, timeout: float | None = None, *_: Any, **__: Any
     ) -> httpcore.NetworkStream:
         self.addresses.append(host)
-        if host in self.unreachable:
+        is_near = host in (PUBLIC, PUBLIC_6) or ip_address(host).is_loopback
+        if host in self.unreachable or not is_near:
             raise httpcore.ConnectError("not there")
         place = "127.0.0.1" if host in (PUBLIC, PUBLIC_6) else host
         return httpcore.SyncBackend().connect_tcp(place, port, timeout)

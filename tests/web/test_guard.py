@@ -117,9 +117,15 @@ def names() -> Names:
     return Names()
 
 
+@pytest.fixture(autouse=True)
+def as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bodies are told as they are: reading them is tested in test_transcribe.py."""
+    monkeypatch.setattr("crag.web.reader.transcribe", transcribed)
+
+
 @pytest.fixture
 def reader(recorder: Recorder, names: Names) -> HttpPageReader:
-    return HttpPageReader(resolver=names, connector=recorder, transcribe=transcribed)
+    return HttpPageReader(resolver=names, connector=recorder)
 
 
 def at(site: Website, template: str) -> str:
@@ -177,7 +183,7 @@ def test_the_next_address_where_one_does_not_answer(site: Website) -> None:
 
     recorder = Recorder()
     recorder.unreachable.add(PUBLIC_6)
-    reader = HttpPageReader(resolver=both, connector=recorder, transcribe=transcribed)
+    reader = HttpPageReader(resolver=both, connector=recorder)
     assert (one(reader, public(site))).problem is None
     assert recorder.addresses == [PUBLIC_6, PUBLIC]
 
@@ -193,7 +199,7 @@ def test_a_name_that_nobody_knows(
 
 def test_loopback_where_it_is_allowed(site: Website) -> None:
     recorder = Recorder()
-    reader = HttpPageReader(allow_loopback=True, connector=recorder, transcribe=transcribed)
+    reader = HttpPageReader(allow_loopback=True, connector=recorder)
     urls = [site.at("/text"), at(site, "http://localhost:{port}/text")]
     pages = reader.read(urls, LIMITS)
     assert [page.problem for page in pages] == [None, None]
@@ -202,8 +208,6 @@ def test_loopback_where_it_is_allowed(site: Website) -> None:
 
 def test_allowing_loopback_allows_nothing_else(site: Website, names: Names) -> None:
     recorder = Recorder()
-    reader = HttpPageReader(
-        allow_loopback=True, resolver=names, connector=recorder, transcribe=transcribed
-    )
+    reader = HttpPageReader(allow_loopback=True, resolver=names, connector=recorder)
     reader.read([at(site, template) for template in HOSTILE], LIMITS)
     assert set(recorder.addresses) <= {PUBLIC, "127.0.0.1", "127.1.2.3", "::1"}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from crag.errors import PageError
 from crag.parts import Page, ReadingLimits
+from crag.web.addresses import is_public
 from crag.web.reader import USER_AGENT, HttpPageReader
 from tests.web.hostile import LIMITS, PUBLIC, Names, Recorder, redirect, transcribed
 from tests.web.site import BOMB_BYTES, HTML, PARAGRAPHS, Answer, Website, listening, website
@@ -29,8 +30,14 @@ def site() -> Iterator[Website]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bodies are told as they are: reading them is tested in test_transcribe.py."""
+    monkeypatch.setattr("crag.web.reader.transcribe", transcribed)
+
+
 def reader_with(**options: Any) -> HttpPageReader:
-    return HttpPageReader(**{"allow_loopback": True, "transcribe": transcribed} | options)
+    return HttpPageReader(**{"allow_loopback": True} | options)
 
 
 def read(site: Website, *paths: str, limits: ReadingLimits = LIMITS, **options: Any) -> list[Page]:
@@ -86,11 +93,11 @@ def test_each_failure_is_the_page_s_own(site: Website) -> None:
 )
 def test_whatever_is_asked_for_gets_a_page(urls: list[str]) -> None:
     recorder = Recorder()
-    reader = HttpPageReader(resolver=Names(), connector=recorder, transcribe=transcribed)
+    reader = HttpPageReader(resolver=Names(), connector=recorder)
     pages = reader.read(urls, LIMITS)
     assert [page.url for page in pages] == urls
     assert set(problems(pages)) <= {"refused", "network"}
-    assert recorder.addresses == []
+    assert all(map(is_public, recorder.addresses))
 
 
 def test_what_a_site_learns(site: Website, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +118,7 @@ def test_what_a_site_learns(site: Website, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_tls_names_the_host_and_not_the_address() -> None:
-    reader = HttpPageReader(resolver=Names(), connector=Recorder(), transcribe=transcribed)
+    reader = HttpPageReader(resolver=Names(), connector=Recorder())
     with listening([b"no TLS"]) as (port, received):
         (page,) = reader.read([f"https://public.example:{port}/"], LIMITS)
     assert page.problem == "network"
@@ -207,18 +214,23 @@ def test_time_for_all_pages_together(site: Website) -> None:
     ],
 )
 def test_a_transcription_that_fails(
-    site: Website, caplog: pytest.LogCaptureFixture, raised: Exception, expected: tuple[str, str]
+    site: Website,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    raised: Exception,
+    expected: tuple[str, str],
 ) -> None:
     def failing(*_: object) -> Any:
         raise raised
 
     caplog.set_level(logging.WARNING)
-    (page,) = read(site, "/text", transcribe=failing)
+    monkeypatch.setattr("crag.web.reader.transcribe", failing)
+    (page,) = read(site, "/text")
     assert (page.problem, page.detail) == expected
     assert str(raised) in caplog.text
 
 
-def test_a_page_without_end_holds_nobody_up(site: Website) -> None:
+def test_a_page_without_end_holds_nobody_up(site: Website, monkeypatch: pytest.MonkeyPatch) -> None:
     end = threading.Event()
 
     def endless(*_: object) -> Any:
@@ -226,7 +238,8 @@ def test_a_page_without_end_holds_nobody_up(site: Website) -> None:
         return "", ()
 
     began = monotonic()
-    for stuck in ({"transcribe": endless}, {"resolver": endless}):
+    monkeypatch.setattr("crag.web.reader.transcribe", endless)
+    for stuck in ({}, {"resolver": endless}):
         (page,) = read(site, "/text", limits=LIMITS._replace(page_seconds=0.2), **stuck)
         assert (page.problem, page.detail) == ("timeout", "not read in 0.2 s")
     assert monotonic() - began < 3

@@ -57,14 +57,12 @@ def is_public(text: str, *, allow_loopback: bool = False) -> bool:
         address = ip_address(text)
     except ValueError:
         return False
+    is_unicast = not address.is_multicast
     if isinstance(address, IPv6Address):
         if address in _NAT64:
             return is_public(str(IPv4Address(int(address) & 0xFFFF_FFFF)))
-        is_loopback, is_unicast = address == IPv6Address("::1"), address in _IPV6_UNICAST
-        is_unicast = is_unicast and address.scope_id is None
-    else:
-        is_loopback, is_unicast = address.is_loopback, not address.is_multicast
-    if is_loopback:
+        is_unicast = address in _IPV6_UNICAST and address.scope_id is None
+    if address.is_loopback:
         return allow_loopback
     return is_unicast and address.is_global and not any(address in one for one in _NOT_PUBLIC)
 

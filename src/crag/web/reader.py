@@ -5,7 +5,7 @@ anyone can count its bytes, and 64 kB may become 64 MB.
 """
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
@@ -36,9 +36,6 @@ _HEADERS = {
 _DAY = 24 * 3600.0
 """Seconds for which a robots.txt is used (RFC 9309, Sec. 2.4)."""
 
-Transcribe = Callable[[bytes, str, str], tuple[str, tuple[str, ...]]]
-"""Turns a body, its content type and its URL into title and paragraphs; raises `PageError`."""
-
 
 class HttpPageReader:
     """Fetch pages concurrently and transcribe them; a page that fails has its problem.
@@ -50,7 +47,6 @@ class HttpPageReader:
             are never read.
         resolver: Resolves hosts instead of the operating system.
         connector: Opens connections instead of httpcore.
-        transcribe: Turns a body into paragraphs instead of `crag.web.transcribe`.
         robots_seconds: Most seconds to wait for a site's robots.txt.
     """
 
@@ -60,13 +56,12 @@ class HttpPageReader:
         allow_loopback: bool = False,
         resolver: Resolver = resolve,
         connector: httpcore.NetworkBackend | None = None,
-        transcribe: Transcribe = transcribe,
         robots_seconds: float = 2.0,
     ) -> None:
         self.guard = partial(
             GuardedBackend, allow_loopback=allow_loopback, resolver=resolver, connector=connector
         )
-        self.transcribe, self.robots_seconds = transcribe, robots_seconds
+        self.robots_seconds = robots_seconds
         self.sites: dict[str, _Site] = {}
 
     def read(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
@@ -116,7 +111,7 @@ class _Visit:
         attempt = Attempt("reading a page")
         with attempt:
             found = self.fetch(url, READABLE)
-            title, paragraphs = self._reader.transcribe(found.body, found.content_type, found.url)
+            title, paragraphs = transcribe(found.body, found.content_type, found.url)
             return Page(url, title, paragraphs)
         if isinstance(attempt.error, PageError):
             return Page(url, problem=attempt.error.problem, detail=attempt.error.message)

@@ -4,7 +4,8 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import httpx
 from httpx import codes
@@ -19,7 +20,8 @@ ATTEMPTS = 3
 """Most requests for one search, as in the official code."""
 
 
-class FunctionSearcher(NamedTuple):
+@dataclass(frozen=True)
+class FunctionSearcher:
     """A searcher that is a function ``search(query, limit) -> list[Hit]``."""
 
     search: Callable[[str, int], list[Hit]]
@@ -29,8 +31,8 @@ class _Passing(Exception):  # noqa: N818 - a reason to ask again, which nobody e
     """A temporary failure: the `error`, and the seconds that the server asks to wait, if any."""
 
     def __init__(self, error: SearchError, wait: float | None = None) -> None:
-        self.error, self.wait = error, wait
         super().__init__(str(error))
+        self.error, self.wait = error, wait
 
 
 class ServiceSearcher(ABC):
