@@ -3,7 +3,8 @@
 Each function raises a `CragError` where what the environment names cannot be used.
 """
 
-from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
 
 from crag.errors import SettingsError
 from crag.evaluators import (
@@ -21,7 +22,6 @@ from crag.parts import (
     Attributor,
     ChatModel,
     Evaluator,
-    Hit,
     PageReader,
     Parts,
     Quoter,
@@ -116,9 +116,8 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
         case "wikipedia":
             return web.WikipediaSearcher(str(environment.wikipedia_url), environment.contact)
         case _ if is_attribute(name):
-            function: Callable[[str, int], list[Hit]] = attribute_named(name, "CRAG_SEARCH")
-            if callable(function):
-                return web.FunctionSearcher(function)
+            if callable(function := attribute_named(name, "CRAG_SEARCH")):
+                return cast("WebSearcher", SimpleNamespace(search=function))
             problem = "it must be a function search(query, limit)"
     raise SettingsError("CRAG_SEARCH", name, problem)
 

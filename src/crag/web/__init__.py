@@ -1,5 +1,5 @@
 """Web search and page reading, behind the Protocols in `crag.parts`."""
 
-from crag.web.searchers import FunctionSearcher, SearxngSearcher, TavilySearcher, WikipediaSearcher
+from crag.web.searchers import SearxngSearcher, TavilySearcher, WikipediaSearcher
 
-__all__ = ["FunctionSearcher", "SearxngSearcher", "TavilySearcher", "WikipediaSearcher"]
+__all__ = ["SearxngSearcher", "TavilySearcher", "WikipediaSearcher"]

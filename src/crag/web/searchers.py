@@ -1,10 +1,9 @@
-"""The search services: Tavily, SearXNG and Wikipedia, and any function of the user's own."""
+"""The search services: Tavily, SearXNG and Wikipedia."""
 
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -18,13 +17,6 @@ from crag.web.guard import certificates
 
 ATTEMPTS = 3
 """Most requests for one search, as in the official code."""
-
-
-@dataclass(frozen=True)
-class FunctionSearcher:
-    """A searcher that is a function ``search(query, limit) -> list[Hit]``."""
-
-    search: Callable[[str, int], list[Hit]]
 
 
 class _Passing(Exception):  # noqa: N818 - a reason to ask again, which nobody else catches
