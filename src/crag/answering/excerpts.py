@@ -81,8 +81,10 @@ class ParsedStrip(NamedTuple):
 
     def fellows(self, at: int) -> list[int]:
         """Return the parts of all items of the list that a part is in, if it is in one."""
+        if not self.item(at):
+            return []
         if self.parts[at].kind != "sentence":
-            return self.block(at) if self.item(at) else []
+            return self.block(at)
         return [n for n, part in enumerate(self.parts) if part.kind == "sentence" and self.item(n)]
 
     def head(self, at: int) -> list[str]:
@@ -128,13 +130,14 @@ def excerpt(
     if is_block and (names_one or parsed.size(low, high) > MOST_WORDS_WITH_BLOCK):
         near = {n for n in block if named[n] > named[at] - NAMES_ONE}
         return _grown(parsed, (at, at), near)
+    own, fellows = parsed.item(at), parsed.fellows(at)
     near = {
         n
         for n, odds in named.items()
         if parsed.headings[n] == parsed.headings[at]
         if parts[n].kind != parts[at].kind
-        or n in parsed.item(at)
-        or not (odds <= named[at] - NAMES_ONE and (parsed.label(n) or n in parsed.fellows(at)))
+        or n in own
+        or not (odds <= named[at] - NAMES_ONE and (parsed.label(n) or n in fellows))
     }
     if leads and parts[at].kind == "sentence" and not leans(parsed.said(at)):
         near = {n for n in near if n >= low}
