@@ -23,7 +23,6 @@ from crag.papers.self_rag.language_model import (
     IGNORED,
     LanguageModelCard,
     LanguageRecipe,
-    TokenText,
     language_recipe,
     load_base,
 )
@@ -68,10 +67,6 @@ def recipe(base: Path, **changes: Any) -> LanguageRecipe:
         "learning_rate": 3e-3, "save_steps": 2,
     }  # fmt: skip
     return LanguageRecipe.model_validate(values | changes)
-
-
-def texts_for(chosen: LanguageRecipe) -> list[TokenText]:
-    return critic_texts(load_base(chosen).tokenizer, CASES, chosen.max_length)[0]
 
 
 def test_tokens_are_added_as_ids_of_their_own_and_begin_as_documented(base: Path) -> None:
