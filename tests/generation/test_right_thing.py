@@ -195,14 +195,16 @@ def test_a_yes_or_no_leads_with_the_sentence_that_decides_and_nothing_is_set_off
     assert found[0].span is None
 
 
-def test_what_is_superseded_does_not_lead_and_other_documents_that_disagree_are_marked() -> None:
-    days = "You have {} days of holiday a year."
+@pytest.mark.parametrize("numbers", [(24, 27, 30), ("two", "one", "twelve")])
+def test_what_is_superseded_does_not_lead_and_other_documents_that_disagree_are_marked(
+    numbers: tuple[int | str, int | str, int | str],
+) -> None:
+    evidence = [f"You have {number} days of holiday a year." for number in numbers]
     documents = [
-        Document(days.format(24), metadata={"title": "2021", "source": "a/superseded rules.md"}),
-        Document(days.format(27), metadata={"title": "Rules", "source": "b"}),
-        Document(days.format(30), metadata={"title": "Rules of Leeds", "source": "c"}),
+        Document(evidence[0], metadata={"title": "2021", "source": "a/superseded rules.md"}),
+        Document(evidence[1], metadata={"title": "Rules", "source": "b"}),
+        Document(evidence[2], metadata={"title": "Rules of Leeds", "source": "c"}),
     ]
-    evidence = [days.format(n) for n in (24, 27, 30)]
     found = asked("How many days of holiday?", *documents, evidence=evidence)
     assert [(one.lead, one.disagrees) for one in found] == [
         ("Rules:", True),

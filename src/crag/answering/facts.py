@@ -15,10 +15,11 @@ from crag.text.words import names_in, question_words, words
 _NUMBER = re.compile(r"\d+")
 _FIGURE = re.compile(r"\S*\d\S*")
 _GROUPED = re.compile(r"(?<=\d)[.,'’\s](?=\d{3}(?!\d))")
-_SPELT = {
+SPELT = {
     "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
     "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
 }  # fmt: skip
+"""Numbers in words, as people write small ones."""
 _NEGATED = re.compile(r"\b(?:not|no|never|cannot|nor|neither|none)\b|n['’]t\b", re.IGNORECASE)
 _LIMITED = re.compile(
     r"\b(?:but|only|unless|except|until|without|more|less|fewer|than|if|however|though)\b",
@@ -77,7 +78,7 @@ def _label(parsed: ParsedStrip, at: int) -> str:
 def _numbers(text: str) -> list[str]:
     """Return the whole numbers of a text, without what groups their digits, spelt ones too."""
     found = [number.lstrip("0") or "0" for number in _NUMBER.findall(_GROUPED.sub("", text))]
-    return [*found, *(_SPELT[word] for word in text.casefold().split() if word in _SPELT)]
+    return [*found, *(SPELT[word] for word in text.casefold().split() if word in SPELT)]
 
 
 def _turned_round(sentence: str, texts: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from crag.answering.excerpts import (
     subject_of,
     written,
 )
+from crag.answering.facts import SPELT
 from crag.correction.evidence import evidence_odds, score_odds
 from crag.correction.naming import about, named_odds
 from crag.parts import Quotation
@@ -46,7 +47,8 @@ _ANCHOR_WEIGHT: Final = 5.0
 """Log-odds of what holds the answer as it was read, among the parts of a strip."""
 _SAME: Final = 0.6
 """Share of the words of a statement that another one has, which says the same of something."""
-_WORD, _FIGURE = re.compile(r"\w"), re.compile(r"\d")
+_WORD = re.compile(r"\w")
+_FIGURE = re.compile(rf"\d|\A(?:{'|'.join(words(' '.join(SPELT)))})\Z")
 _FIELD, _FEWEST_FIELDS = re.compile(r"^([^:|\n]{1,40}): ", re.MULTILINE), 3
 _YES_NO = re.compile(
     r"\s*(?:am|are|can|could|did|do|does|had|has|have|is|may|must|shall|should|was|were|will"
