@@ -21,6 +21,16 @@ SPELT = {
 }  # fmt: skip
 """Numbers in words, as people write small ones."""
 _NEGATED = re.compile(r"\b(?:not|no|never|cannot|nor|neither|none)\b|n['’]t\b", re.IGNORECASE)
+_OPPOSITES = [
+    pair
+    for one, other in map(
+        words,
+        ("open closed", "allowed forbidden", "permitted prohibited", "enabled disabled",
+         "included excluded"),
+    )
+    for pair in ((one, other), (other, one))
+]  # fmt: skip
+"""Words of which one says "not" of the other."""
 _LIMITED = re.compile(
     r"\b(?:but|only|unless|except|until|without|more|less|fewer|than|if|however|though)\b",
     re.IGNORECASE,
@@ -35,8 +45,9 @@ def misstated(question: str, sentence: str, strips: Sequence[Citation]) -> list[
 
     Of each strip those parts count that have the names of the question and of the sentence, as a
     row does, and not those about another of its kind. A figure must stand in one of them; another
-    word is wrong if it stands in a row or an item about something else alone. A sentence that says
-    "not" where its strip does not, or the other way round, states that wrongly.
+    word is wrong if it stands in a row or an item about something else alone, or where they say the
+    opposite. A sentence that says "not" where its strip does not, or the other way round, states
+    that wrongly.
     """
     parsed = [parsed_strip(_as_strip(citation)) for citation in strips]
     places = [(one, at) for one in parsed for at in range(len(one.parts)) if not one.heads(at)]
@@ -61,7 +72,10 @@ def misstated(question: str, sentence: str, strips: Sequence[Citation]) -> list[
         for word in question_words(sentence)
         if word in elsewhere and word not in held and not _NUMBER.search(word)
     ]
-    return [*dict.fromkeys(wrong), *_turned_round(sentence, stated)]
+    return [
+        *dict.fromkeys(wrong),
+        *(_turned_round(sentence, stated) or _opposed(sentence, "\n".join(stated))),
+    ]
 
 
 def _as_strip(citation: Citation) -> Strip:
@@ -90,3 +104,11 @@ def _turned_round(sentence: str, texts: Sequence[str]) -> list[str]:
         if alike and not _LIMITED.search(f"{sentence} {text}"):
             return ["not"] if bool(_NEGATED.search(sentence)) != bool(_NEGATED.search(text)) else []
     return []
+
+
+def _opposed(sentence: str, said: str) -> list[str]:
+    """Return the words of a sentence without a "not" of which the opposite alone is said."""
+    stated, given = {*words(sentence)}, {*words(said)}
+    if _NEGATED.search(sentence):
+        return []
+    return [one for one, other in _OPPOSITES if one in stated - given and other in given - stated]
