@@ -4,6 +4,7 @@ A small model takes the value of another row, or turns a sentence round. Words a
 the strip that it cites has the value too, of something else.
 """
 
+import calendar
 import re
 from collections.abc import Sequence
 
@@ -12,6 +13,8 @@ from crag.correction.naming import named_odds
 from crag.state import Citation, Strip
 from crag.text.words import names_in, question_words, words
 
+_DAYS_AND_MONTHS = frozenset([*calendar.day_name, *calendar.month_name])
+"""No names of things."""
 _NUMBER = re.compile(r"\d+")
 _FIGURE = re.compile(r"\S*\d\S*")
 _GROUPED = re.compile(r"(?<=\d)[.,'’\s](?=\d{3}(?!\d))")
@@ -59,7 +62,8 @@ def misstated(question: str, sentence: str, strips: Sequence[Citation]) -> list[
         named = named_odds(_FIGURE.sub("", sentence), pairs)
     own, others, stated = list[str](), list[str](), list[str]()
     for (one, at), label, text, odds in zip(places, labels, texts, named, strict=True):
-        has_name = one.label(at) or any(name.isalpha() for name in names_in(text))
+        names = {*filter(str.isalpha, names_in(text))} - _DAYS_AND_MONTHS
+        has_name = one.label(at) or names
         is_about = odds > -NAMES_ONE or (one.parts[at].kind == "sentence" and not has_name)
         (own if is_about else others).append(f"{label}\n{text}")
         stated += [text] if is_about else []
