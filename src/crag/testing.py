@@ -4,6 +4,7 @@ Each fake records its calls. None loads a model or uses the network.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.documents import Document
@@ -29,7 +30,16 @@ from crag.parts import (
 )
 from crag.reading import Reading, Span, compressed
 from crag.reflection.driver import spend
-from crag.reflection_tokens import NO_RETRIEVAL, RELEVANCE, RETRIEVAL, SUPPORT, UTILITY
+from crag.reflection_tokens import (
+    FULLY,
+    IRRELEVANT,
+    NO_RETRIEVAL,
+    NO_SUPPORT,
+    PARTIALLY,
+    RELEVANT,
+    RETRIEVAL,
+    UTILITY,
+)
 from crag.state import Ending, Strip, Thresholds, Usage
 
 __all__ = [
@@ -55,12 +65,16 @@ class FakeRetriever(BaseRetriever):
         return list(self.documents)
 
 
+Score = float | Mapping[str, float] | Callable[[str, str], float]
+"""One score for all texts, by what a text contains, or a function of question and text."""
+
+
 class FakeEvaluator:
-    """Score texts by one number for all, by what they contain, or by a function."""
+    """Score texts; what no entry of a mapping fits gets the score `otherwise`."""
 
     def __init__(
         self,
-        score: float | Mapping[str, float] | Callable[[str, str], float] = 1.0,
+        score: Score = 1.0,
         *,
         upper: float = 0.5,
         lower: float = -0.5,
@@ -80,12 +94,10 @@ class FakeEvaluator:
         return [self._one(question, text) for text in texts]
 
     def _one(self, question: str, text: str) -> float:
-        if callable(self._score):
-            return self._score(question, text)
         if isinstance(self._score, Mapping):
             found = (score for part, score in self._score.items() if part in text)
             return next(found, self._otherwise)
-        return self._score
+        return self._score(question, text) if callable(self._score) else self._score
 
 
 class FakeReadingEvaluator(FakeEvaluator):
@@ -96,91 +108,82 @@ class FakeReadingEvaluator(FakeEvaluator):
     """
 
     def __init__(
-        self,
-        score: float | Mapping[str, float] | Callable[[str, str], float] = 0.9,
-        *evidence: str,
-        quote_threshold: float = 0.5,
-        **options: Any,
+        self, score: Score = 0.9, *evidence: str, quote_threshold: float = 0.5, **options: Any
     ) -> None:
         super().__init__(score, **options)
-        self._evidence = evidence
-        self.quote_threshold = quote_threshold
+        self._evidence, self.quote_threshold = evidence, quote_threshold
         self.read_passages: list[list[Passage]] = []
         """The passages of each call of `read`."""
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order, or raise the given error."""
         self.read_passages.append(list(passages))
-        titled = [with_title(passage.title, passage.text) for passage in passages]
-        scores = self.score(question, titled)
-        return [self._reading(*pair) for pair in zip(scores, passages, strict=True)]
+        scores = self.score(question, [with_title(one.title, one.text) for one in passages])
+        return [self._reading(score, one.text) for score, one in zip(scores, passages, strict=True)]
 
-    def _reading(self, score: float, passage: Passage) -> Reading:
-        text = passage.text
-        if not text:
-            return Reading(score=-1.0, evidence="", span=None)
-        spans = [
-            Span(start=text.index(phrase), end=text.index(phrase) + len(phrase), score=0.9)
-            for phrase in self._evidence
-            if phrase in text
-        ]
-        inside = [any(one["start"] <= at < one["end"] for one in spans) for at in range(len(text))]
-        evidence = compressed(range(1, len(text) + 1), [0.95 if one else 0.02 for one in inside])
-        return Reading(score=score, evidence=evidence, span=next(iter(spans), None))
+    def _reading(self, score: float, text: str) -> Reading:
+        spans, shares = list[Span](), [0.02] * len(text)
+        for phrase in self._evidence:
+            if (start := text.find(phrase)) >= 0:
+                end = start + len(phrase)
+                spans.append(Span(start=start, end=end, score=0.9))
+                shares[start:end] = [0.95] * len(phrase)
+        evidence = compressed(range(1, len(text) + 1), shares)
+        return Reading(
+            score=score if text else -1.0, evidence=evidence, span=next(iter(spans), None)
+        )
 
 
+@dataclass
 class FakeSearcher:
     """Return the same hits for every query, or raise."""
 
-    def __init__(self, hits: Sequence[Hit] = (), *, error: Exception | None = None) -> None:
-        self._hits, self._error = list(hits), error
-        self.queries: list[str] = []
-        """The queries, in order."""
+    hits: Sequence[Hit] = ()
+    error: Exception | None = None
+    queries: list[str] = field(default_factory=list)
+    """The queries, in order."""
 
     def search(self, query: str, limit: int) -> list[Hit]:
         """Return at most `limit` of the hits."""
         self.queries.append(query)
-        if self._error is not None:
-            raise self._error
-        return self._hits[:limit]
+        if self.error is not None:
+            raise self.error
+        return list(self.hits[:limit])
 
 
+@dataclass
 class FakeReader:
     """Return the given paragraphs of an address, the problem "network", or raise."""
 
-    def __init__(
-        self, pages: Mapping[str, Sequence[str]] | None = None, *, error: Exception | None = None
-    ) -> None:
-        self._pages, self._error = dict(pages or {}), error
-        self.calls: list[tuple[list[str], ReadingLimits]] = []
-        """Addresses and limits of each call."""
+    pages: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    error: Exception | None = None
+    calls: list[tuple[list[str], ReadingLimits]] = field(default_factory=list)
+    """Addresses and limits of each call."""
 
     def read(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
         """Return one page for each address, in order."""
         self.calls.append((list(urls), limits))
-        if self._error is not None:
-            raise self._error
-        return [self._page(url) for url in urls]
-
-    def _page(self, url: str) -> Page:
-        paragraphs = self._pages.get(url)
-        if paragraphs is None:
-            return Page(url, problem="network", detail="there is no such page")
-        return Page(url, "A page", tuple(paragraphs))
+        if self.error is not None:
+            raise self.error
+        return [
+            Page(url, "A page", tuple(self.pages[url])) if url in self.pages
+            else Page(url, problem="network", detail="there is no such page")
+            for url in urls
+        ]  # fmt: skip
 
 
+@dataclass
 class FakeQuoter:
     """Quote the first strip whole, sure or not, or nothing."""
 
-    def __init__(self, *, finds: bool = True, sure: bool = True) -> None:
-        self._finds, self._sure = finds, sure
+    finds: bool = True
+    sure: bool = True
 
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
         """Return one quotation, or none."""
         del question
-        if not (self._finds and strips):
-            return []
-        return [Quotation(strips[0]["text"], 0, 1.0, sure=self._sure)]
+        found = strips[:1] if self.finds else []
+        return [Quotation(strip["text"], 0, 1.0, sure=self.sure) for strip in found]
 
 
 class FakeChatModel(GenericFakeChatModel):
@@ -232,10 +235,8 @@ def fake_candidate(  # noqa: PLR0913 - one for each critique
     """
     return Candidate(
         text,
-        None
-        if relevance is None
-        else dict(zip(RELEVANCE, (1 - relevance, relevance), strict=True)),
-        None if support is None else dict(zip(SUPPORT, (support, 0.0, 1 - support), strict=True)),
+        None if relevance is None else {IRRELEVANT: 1 - relevance, RELEVANT: relevance},
+        None if support is None else {FULLY: support, PARTIALLY: 0.0, NO_SUPPORT: 1 - support},
         None if utility is None else {t: float(t == f"[Utility:{utility}]") for t in UTILITY},
         mean_log_probability,
         len(text.split()),
@@ -243,36 +244,32 @@ def fake_candidate(  # noqa: PLR0913 - one for each critique
     )
 
 
+@dataclass
 class FakeReflection:
-    """Return the candidates of a table or function, and decisions by what was answered so far.
+    """Return candidates of a table or function, and one decision, or those of a function.
 
-    A prefix that no table contains gets the decision `otherwise`, or an empty candidate. After
-    `fails_after` calls all others fail.
+    What a table does not contain is an empty candidate. After `fails_after` calls all others fail.
     """
 
-    approximation = ""
-
-    def __init__(
-        self,
-        candidates: Table | Callable[[Prefix, Passage | None], Candidate],
-        decisions: Mapping[str, Decision] | None = None,
-        *,
-        otherwise: Decision | None = None,
-        fails_after: int | None = None,
-    ) -> None:
-        self._candidates, self._decisions = candidates, dict(decisions or {})
-        self._otherwise = otherwise or fake_decision(0.9)
-        self._fails_after, self._calls = fails_after, 0
-        self.decided: list[Prefix] = []
-        """What each decision was asked for."""
-        self.rounds: list[tuple[list[Continuation], SegmentLimits]] = []
-        """What each call for candidates was asked for, and within which limits."""
+    says: Table | Callable[[Prefix, Passage | None], Candidate]
+    decision: Decision | Callable[[Prefix], Decision] = field(
+        default_factory=lambda: fake_decision(0.9)
+    )
+    fails_after: int | None = None
+    approximation: str = ""
+    decided: list[Prefix] = field(default_factory=list)
+    """What each decision was asked for."""
+    rounds: list[tuple[list[Continuation], SegmentLimits]] = field(default_factory=list)
+    """What each call for candidates was asked for, and within which limits."""
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
-        """Return the decisions of the table."""
+        """Return one decision for each prefix, in order."""
         self._call()
         self.decided += prefixes
-        return [self._decisions.get(prefix.answered, self._otherwise) for prefix in prefixes]
+        return [
+            self.decision(prefix) if callable(self.decision) else self.decision
+            for prefix in prefixes
+        ]
 
     def candidates(
         self, continuations: Sequence[Continuation], limits: SegmentLimits
@@ -283,13 +280,13 @@ class FakeReflection:
         return [self._candidate(*continuation) for continuation in continuations]
 
     def _candidate(self, prefix: Prefix, passage: Passage | None) -> Candidate:
-        if callable(self._candidates):
-            return self._candidates(prefix, passage)
+        if callable(self.says):
+            return self.says(prefix, passage)
         key = (prefix.answered, passage.text if passage else None)
-        return self._candidates.get(key, Candidate("", {}, None, None, 0.0, 0, "end"))
+        return self.says.get(key, Candidate("", {}, None, None, 0.0, 0, "end"))
 
     def _call(self) -> None:
-        if self._calls == self._fails_after:
+        if self.fails_after == 0:
             raise ModelError("fake", "failed", "it is set to fail")
-        self._calls += 1
+        self.fails_after = None if self.fails_after is None else self.fails_after - 1
         spend(Usage(llm_calls=1))

@@ -59,7 +59,7 @@ def _sentences(passage: Passage) -> list[str]:
 
 def reflecting(make_parts: Any, candidates: Any = says, score: Any = 0.9, **replaced: Any) -> Any:
     """Return parts whose only model is the fake; the rest is not given as `FakeReflection`'s."""
-    known = ("decisions", "otherwise", "fails_after")
+    known = ("decision", "fails_after")
     scripted = {name: replaced.pop(name) for name in known if name in replaced}
     given = {
         "reflection": FakeReflection(candidates, **scripted),

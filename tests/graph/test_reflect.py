@@ -74,7 +74,7 @@ async def test_it_is_a_node_of_a_users_graph(
 @pytest.mark.parametrize("form", ["short", "long"])
 def test_alone_it_decides_by_itself(form: str) -> None:
     asked = {**QUESTION, "reflection": {"passages": PLAIN}}
-    backend = FakeReflection(goes_on, otherwise=fake_decision(0.1))
+    backend = FakeReflection(goes_on, decision=fake_decision(0.1))
     state = build_reflect(backend).invoke(asked, context={"form": form})
     assert len(backend.decided) == 1
     assert (state["answer"], state["reflection"]["choices"][0]["action"]) == (OWN, "no_retrieve")

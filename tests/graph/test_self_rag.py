@@ -50,7 +50,7 @@ UNSURE = fake_decision(0.3)
 def test_the_decision_chooses_the_path(
     make_parts: Any, settings: Any, decision: Any, order: list[str], decisions: int
 ) -> None:
-    parts = reflecting(make_parts, otherwise=decision)
+    parts = reflecting(make_parts, decision=decision)
     assert steps(build_self_rag(parts), **settings) == order
     state = build_self_rag(parts).invoke(QUESTION, context=settings)
     assert state["usage"] == {"llm_calls": 1 + decisions}
@@ -133,7 +133,7 @@ def test_the_branches_that_run(
 
 @pytest.mark.parametrize("form", ["short", "long", "poster"])
 def test_a_question_that_needs_nothing_is_answered_directly(make_parts: Any, form: str) -> None:
-    parts = parts_of(make_parts, "correct", otherwise=fake_decision(0.1))
+    parts = parts_of(make_parts, "correct", decision=fake_decision(0.1))
     node = {"short": "short_form", "long": "beam_step", "poster": "graded_loop"}[form]
     assert steps(build_self_crag(parts), form=form) == [*BEGIN[:2], f"reflect:{node}", *END]
     state = build_self_crag(parts).invoke(QUESTION, context={"form": form})

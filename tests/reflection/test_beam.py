@@ -16,7 +16,7 @@ from crag.reflection.driver import Driver
 from crag.reflection.scoring import critique_of
 from crag.settings import Settings
 from crag.state import Critique, Reflection
-from crag.testing import FakeReflection, Table, fake_candidate
+from crag.testing import FakeReflection, Table, fake_candidate, fake_decision
 from tests.reflection.scripted import (
     ASKED,
     MORE,
@@ -69,7 +69,9 @@ def test_segments_are_searched_and_joined() -> None:
 )
 def test_each_segment_is_decided_anew(told: Decision, action: str, read: list[str | None]) -> None:
     table: Table = {("", "first"): part("A.", 0.9), ("", "second"): last("B.", 0.1)}
-    backend = FakeReflection(table, {"A.": told})
+    backend = FakeReflection(
+        table, lambda prefix: told if prefix.answered == "A." else fake_decision(0.9)
+    )
     record = searched(backend, settings_of(retrieval_mode="adaptive"))
     assert record["choices"][1]["action"] == action
     passages = [one.passage for one in backend.rounds[1][0]]
@@ -84,7 +86,7 @@ def test_hard_mode_follows_the_token_that_ended_the_segment() -> None:
         ("A.B.", None): part("C.", 0.9, "continue"),
         ("A.B.[No Retrieval]C.", None): last("D.", 0.9),
     }
-    backend = FakeReflection(table, otherwise=Decision({YES: 0.4, NO: 0.2}, YES))
+    backend = FakeReflection(table, decision=Decision({YES: 0.4, NO: 0.2}, YES))
     record = searched(backend, settings_of(retrieval_mode="hard", beam_width=1))
     assert record["answer"] == "A [1]. B [1]. C. D."
     assert len(backend.decided) == 1

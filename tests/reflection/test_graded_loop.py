@@ -163,7 +163,7 @@ def test_it_is_bounded_and_never_raises(
         place = 6 if offered is None else TEXTS.index(offered.text)
         return candidates[place + (3 if prefix.answered else 0)]
 
-    backend = FakeReflection(candidate, otherwise=Decision(shares or {}, "[Retrieval]"))
+    backend = FakeReflection(candidate, decision=Decision(shares or {}, "[Retrieval]"))
     settings = Settings(form="poster")
     record = answer(backend, *grades, settings=settings, own_knowledge=own_knowledge)
     requests = asked_for(backend)
