@@ -5,13 +5,12 @@ index is recorded as an event of that run.
 """
 
 from crag.factory.parts import choose_parts
-from crag.graph_registry import OFFERED
+from crag.graph_registry import built
 from crag.runtime.environment import Environment
 from crag.telemetry import start
 
 _environment = Environment()
 start()
-_parts = choose_parts(_environment)
 
-graphs = {name: entry.build(_parts) for name, entry in OFFERED.items()}
+graphs = built(choose_parts(_environment))
 globals().update(graphs)  # `langgraph.json` names a variable for each graph.

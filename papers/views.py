@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from langchain_core.documents import Document
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Overwrite
 
-from crag.api import values_of
 from crag.correction.scoring import LOWEST
 from crag.extras import require
 from crag.papers.bench.experiments import ACCURACY, Experiment
@@ -191,9 +191,10 @@ def walk(
         above = [name.partition(":")[0] for name in namespace]
         if mode == "updates":
             within.update(above)
-            steps += [
-                Step(":".join([*above, node]), values_of(update)) for node, update in chunk.items()
-            ]
+            for node, update in chunk.items():
+                values = (update or {}).items()
+                plain = {key: v.value if isinstance(v, Overwrite) else v for key, v in values}
+                steps.append(Step(":".join([*above, node]), plain))
         elif not namespace:
             state = chunk
     order = list(graph.nodes)

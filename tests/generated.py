@@ -14,7 +14,7 @@ from typing import Any
 
 from crag.cli.ask import EXIT_CODES
 from crag.graph import build_crag
-from crag.graph_registry import OFFERED
+from crag.graph_registry import GRAPHS
 from crag.parts import Parts
 from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
@@ -90,7 +90,7 @@ def langgraph_json() -> str:
     served = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
     served["graphs"] = {
         name: {"path": f"./graph/studio.py:{name}", "description": entry.description}
-        for name, entry in OFFERED.items()
+        for name, entry in GRAPHS.items()
     }
     return json.dumps(served, indent=2) + "\n"
 

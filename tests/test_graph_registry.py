@@ -1,35 +1,16 @@
-"""The registry names every graph that there is, builds each, and says truly what it needs."""
+"""Every graph of the registry is built, and answers alike in every way to call it."""
 
-import pkgutil
-from importlib import import_module
-from inspect import signature
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-import crag.graph
 from crag.answering.support import WordAttributor
 from crag.errors import SettingsError
-from crag.graph_registry import GRAPHS, OFFERED, graph_named
+from crag.graph_registry import GRAPHS, graph_named
 from crag.reflection.backends.embedded import EmbeddedReflection
 from crag.testing import FakeChatModel, FakeEvaluator, FakeQuoter, FakeReflection, fake_candidate
 from tests.graph.reflective import goes_on, plain, state_by
-
-
-def builders() -> set[str]:
-    """Return the builders of graphs that stand alone: those of subgraphs take no checkpointer."""
-    modules = {one.name for one in pkgutil.iter_modules(crag.graph.__path__)} - {"studio"}
-    return {
-        f"{function.__module__}:{name}"
-        for module in modules
-        for name, function in vars(import_module(f"crag.graph.{module}")).items()
-        if name.startswith("build_") and "checkpointer" in signature(function).parameters
-    }
-
-
-def test_every_graph_is_registered() -> None:
-    assert {entry.builder for entry in GRAPHS.values()} == builders()
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -42,7 +23,7 @@ def test_a_graph_is_built_under_its_name(make_parts: Any, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "form"),
     [(name, "short") for name in GRAPHS]
-    + [(name, "long") for name in GRAPHS if "reflection" in GRAPHS[name].needs],
+    + [(name, "long") for name in GRAPHS if name.startswith("self_")],
 )
 async def test_all_ways_to_call_a_graph_agree(
     make_parts: Any, name: str, score: float, form: str
@@ -90,7 +71,7 @@ def test_every_graph_that_quotes_is_as_sure_as_the_quoter(make_parts: Any) -> No
     assert {outcome(name, sure=False) for name in quoting} == {"likely"}
 
 
-@pytest.mark.parametrize("name", OFFERED)
+@pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("question", ["Who wrote it?", "Who wrote it? Who designed the engine?"])
 def test_no_graph_shows_what_a_model_made_up(make_parts: Any, name: str, question: str) -> None:
     made_up = "Kettles boil in Greenland."
@@ -100,7 +81,7 @@ def test_no_graph_shows_what_a_model_made_up(make_parts: Any, name: str, questio
         reflection=FakeReflection(lambda *_: fake_candidate(made_up)),
         attributor=WordAttributor(),
     )
-    state = OFFERED[name].build(parts).invoke({"question": question})
+    state = GRAPHS[name].build(parts).invoke({"question": question})
     assert made_up.rstrip(".") not in state["answer"]
     assert state["outcome"] == "likely"
     assert "uncited_answer" in {entry["kind"] for entry in state["events"]}

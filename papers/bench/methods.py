@@ -13,7 +13,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -31,10 +30,15 @@ from crag.correction.queries import cut, longest_query
 from crag.correction.scoring import with_title
 from crag.errors import CragError, EvaluatorError
 from crag.events import event
-from crag.graph import build_self_rag
+from crag.graph import (
+    build_crag,
+    build_no_retrieval,
+    build_rag,
+    build_self_crag,
+    build_self_rag,
+)
 from crag.graph.opening import opened_graph
 from crag.graph.web import build_web
-from crag.graph_registry import GRAPHS, GraphEntry, Need
 from crag.nodes.generate import Generate
 from crag.nodes.grade import grade, graded
 from crag.nodes.pass_through import pass_through
@@ -264,7 +268,7 @@ class WithIntroductions(BaseRetriever):
         return [*documents[:DOCUMENTS], *found[:INTRODUCTIONS]]
 
 
-MISSING: Mapping[Need, str] = MappingProxyType({
+MISSING: Mapping[str, str] = MappingProxyType({
     "model": "it needs a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL",
     "reflection": "it needs a reflection back end: set CRAG_REFLECTION",
     "searcher": "it needs a web search: set CRAG_SEARCH=wikipedia, or give --web",
@@ -276,7 +280,7 @@ class Method(NamedTuple):
     """One way of answering."""
 
     build: Callable[[Parts], Graph]
-    needs: tuple[Need, ...] = ("retriever",)
+    needs: tuple[str, ...] = ("retriever",)
     published: bool = False
     """Uses the knowledge of the CRAG repository's files."""
     settings: Mapping[str, object] = MappingProxyType({})
@@ -292,19 +296,17 @@ class Method(NamedTuple):
         return ""
 
 
-def _released(entry: GraphEntry) -> Method:
-    """Return the method of a graph; one that reflects follows the settings of the papers."""
-    if "reflection" not in entry.needs:
-        return Method(entry.build, entry.needs)
-    return Method(partial(resolve_name(entry.builder), algorithms=RELEASED), entry.needs)
-
-
+_REFLECTS = ("retriever", "reflection")
 METHODS: Mapping[str, Method] = MappingProxyType({
-    **{name: _released(one) for name, one in GRAPHS.items() if one.kind != "unanswered"},
+    "crag": Method(build_crag),
+    "self_crag": Method(partial(build_self_crag, algorithms=RELEASED), _REFLECTS),
+    "self_rag": Method(partial(build_self_rag, algorithms=RELEASED), _REFLECTS),
+    "rag": Method(build_rag),
+    "no_retrieval": Method(build_no_retrieval, ("model",)),
     "rag_web": Method(build_rag_web, settings={"select": False}),
     "crag_published": Method(build_crag_published, published=True),
-    "self_rag_web": Method(build_self_rag_web, ("retriever", "reflection", "searcher")),
+    "self_rag_web": Method(build_self_rag_web, (*_REFLECTS, "searcher")),
     "binary_llm": Method(build_binary_llm, ("retriever", "model")),
 })  # fmt: skip
-"""The graphs, then what only experiments compare. `self_crag` is assembled or routed by its
-settings."""
+"""The graphs, of which those that reflect follow the settings of the papers, then what only
+experiments compare. `self_crag` is assembled or routed by its settings."""

@@ -10,13 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crag.api import Answer, OpenDocuments, Step, Token
+    from crag.api import Answer, OpenDocuments, Token
     from crag.api import open_documents as open  # noqa: A004 - as `gzip.open`
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __version__ = "0.1.0"
-__all__ = ["Answer", "OpenDocuments", "Step", "Token", "open"]
+__all__ = ["Answer", "OpenDocuments", "Token", "open"]
 
 
 def __getattr__(name: str) -> Any:

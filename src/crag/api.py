@@ -4,18 +4,17 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AnyMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Overwrite, StreamMode
 
 from crag.errors import CragError, QuestionError, SettingsError
 from crag.events import Event
 from crag.factory.parts import choose_parts
-from crag.graph_registry import OFFERED, graph_named
+from crag.graph_registry import graph_named
 from crag.parts import Parts
 from crag.runtime.environment import Environment
 from crag.settings import Settings
@@ -26,9 +25,7 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 Question = str | Sequence[AnyMessage]
 """A question, or the messages of a chat, the last of which asks."""
 Chosen = Settings | Mapping[str, object] | None
-INTERRUPT: Final = "__interrupt__"
-MODES: Final[list[StreamMode]] = ["values", "updates", "messages"]
-"""What a graph must stream, with its subgraphs, for `Streamed` to read it."""
+_STREAMED: dict[str, Any] = {"stream_mode": ["values", "messages"], "subgraphs": True}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,48 +63,26 @@ class Token(NamedTuple):
     """The id of the model's reply: when another begins, the one before it was no answer."""
 
 
-class Step(NamedTuple):
-    """A node that has finished, at any depth of the graph."""
-
-    node: str
-    update: Mapping[str, Any]
-    """What it wrote into the state."""
-
-
-def values_of(update: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what a node wrote as it shows in streams, without the marks that replace a value."""
-    values = (update or {}).items()
-    return {key: one.value if isinstance(one, Overwrite) else one for key, one in values}
-
-
-class Streamed:
-    """The state of a run, collected from what its graph streams."""
+class _Run:
+    """The state of a run, collected from what its graph streams, with its subgraphs."""
 
     def __init__(self) -> None:
-        self.state: dict[str, Any] = {}
-        """The state so far; with `INTERRUPT` if the run waits for a human."""
+        self.state: Mapping[str, Any] = {}
         self._path: Any = None
         """Of the run itself: not empty if it runs inside a node of another graph."""
         self._replies: defaultdict[str | None, AnswerStream] = defaultdict(AnswerStream)
 
-    def read(self, path: Any, mode: str, chunk: Any) -> Iterator[Token | Step]:
-        """Read one item that a graph streamed with `MODES` and its subgraphs."""
-        if mode == "values":
-            if self._path is None:  # A graph streams its state before those of its subgraphs.
-                self._path = path
-            if path == self._path:
-                self.state |= chunk
-        elif mode == "messages":
+    def read(self, path: Any, mode: str, chunk: Any) -> Iterator[Token]:
+        if mode == "messages":
             message, metadata = chunk
             is_answer = metadata.get("langgraph_node") == "generate"  # Not a query or a score.
             if is_answer and (text := self._replies[message.id].add(message.text)):
                 yield Token(text, message.id)
         else:
-            for node, update in chunk.items():
-                if node == INTERRUPT:
-                    self.state[INTERRUPT] = update
-                else:
-                    yield Step(node, values_of(update))
+            if self._path is None:  # A graph streams its state before those of its subgraphs.
+                self._path = path
+            if path == self._path:
+                self.state = chunk
 
 
 class OpenDocuments:
@@ -142,25 +117,24 @@ class OpenDocuments:
 
     def stream(
         self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
-    ) -> Iterator[Token | Step | Answer]:
-        """Yield each piece that the model writes and each step, and at last the answer.
+    ) -> Iterator[Token | Answer]:
+        """Yield each piece that the model writes, and at last the answer.
 
         Citations are checked at the end, so the text of the answer may differ from the pieces.
         """
-        run, asked = Streamed(), self._asked(question, settings, config)
-        for path, mode, chunk in self.graph.stream(**asked, stream_mode=MODES, subgraphs=True):
-            yield from run.read(path, mode, chunk)
+        run, asked = _Run(), self._asked(question, settings, config)
+        for part in self.graph.stream(**asked, **_STREAMED):
+            yield from run.read(*part)
         yield _answer(run.state)
 
     async def astream(
         self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
-    ) -> AsyncIterator[Token | Step | Answer]:
+    ) -> AsyncIterator[Token | Answer]:
         """Do as `stream` without blocking the event loop."""
-        run, asked = Streamed(), self._asked(question, settings, config)
-        chunks = self.graph.astream(**asked, stream_mode=MODES, subgraphs=True)
-        async for path, mode, chunk in chunks:
-            for piece in run.read(path, mode, chunk):
-                yield piece
+        run, asked = _Run(), self._asked(question, settings, config)
+        async for part in self.graph.astream(**asked, **_STREAMED):
+            for token in run.read(*part):
+                yield token
         yield _answer(run.state)
 
     def _asked(
@@ -198,9 +172,6 @@ def open_documents(
         SettingsError: a setting or the method is unknown, or a value is out of range.
     """
     entry = graph_named(method)
-    if entry.kind == "unanswered":
-        allowed = f"it writes no answer: choose one of {', '.join(OFFERED)}"
-        raise SettingsError("method", method, allowed)
     if sum(one is not None for one in (location, retriever, parts)) > 1:
         raise CragError("give the place of an index, a retriever, or parts: only one of them")
     if parts is None:

@@ -23,8 +23,7 @@ TWO_PARTS = "Who wrote the first program? Who built the first engine?"
 def test_nothing_is_searched_without_the_approval_that_the_first_call_asked_for(
     make_parts: Any, method: str
 ) -> None:
-    given = {"quoter": FakeQuoter(), "reflection": FakeReflection(says)}
-    given |= {} if "model" in GRAPHS[method].needs else {"model": None}
+    given = {"quoter": FakeQuoter(), "reflection": FakeReflection(says), "model": None}
     searching, parts = make_parts(-0.9, **given), make_parts(-0.9, **given)
     GRAPHS[method].build(searching).invoke({"question": TWO_PARTS})
     graph = GRAPHS[method].build(parts, checkpointer=InMemorySaver(serde=STRICT))

@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.errors import QuestionError
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
-from crag.graph_registry import OFFERED, GraphEntry
+from crag.graph_registry import GRAPHS, GraphEntry
 from crag.nodes.open_run import OpeningUpdate, open_run
 from crag.papers.settings import PaperSettings
 from crag.papers.tasks import TASKS
@@ -169,7 +169,7 @@ def test_earlier_messages_cannot_act_in_the_prompt(make_parts: Any) -> None:
 THANKED = "You are welcome. Ask me anything else about the documents."
 
 
-@pytest.mark.parametrize("entry", OFFERED.values(), ids=OFFERED)
+@pytest.mark.parametrize("entry", GRAPHS.values(), ids=GRAPHS)
 def test_thanks_in_a_chat_cost_nothing_and_leave_nothing(
     make_parts: Any, entry: GraphEntry
 ) -> None:

@@ -14,7 +14,7 @@ from langchain_core.messages import ToolMessage
 from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client, get_sync_client
 
-from crag.graph_registry import OFFERED
+from crag.graph_registry import GRAPHS
 from crag.langchain import as_tool, documents_of
 from tests.commands import crag, variables
 from tests.serve.serving import free_port
@@ -115,7 +115,7 @@ def test_every_route_asks_who_it_is(url: str) -> None:
 def test_studio_finds_graphs_settings_threads_and_time_travel(url: str) -> None:
     with get_sync_client(url=url) as client:
         assistants = client.assistants.search()
-        assert {one["graph_id"] for one in assistants} == set(OFFERED)
+        assert {one["graph_id"] for one in assistants} == set(GRAPHS)
         (crag,) = [one["assistant_id"] for one in assistants if one["graph_id"] == "crag"]
         schemas = client.assistants.get_schemas(crag)
         assert schemas["context_schema"]["properties"]["k"]["default"] == 10  # type: ignore[index]

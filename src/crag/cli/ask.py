@@ -41,13 +41,12 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.cli.run import opened
     from crag.cli.show import show
 
-    answer, steps = ask_shown(opened(location, settings, folder, method), question)
-    state = answer.state
+    state = ask_shown(opened(location, settings, folder, method), question).state
     if as_json:
         told: dict[str, Any] = dict.fromkeys(("question", "action", "outcome", "answer"))
         told |= {"citations": [], "strips": [], "events": [], "usage": {}, **state}
         private = {"messages", "documents"}
         print_json({"method": method} | {key: told[key] for key in told if key not in private})
     else:
-        show(state, steps if trace else ())
+        show(state, trace=trace)
     raise typer.Exit(EXIT_CODES[state["outcome"]])

@@ -49,9 +49,9 @@ def chat(
             elif line == "/sources":
                 show_sources(state)
             else:
-                answer, steps = ask(documents, [*state.get("messages", ()), HumanMessage(line)])
-                state = dict(answer.state)
-                show(state, steps if trace else ())
+                asked = [*state.get("messages", ()), HumanMessage(line)]
+                state = dict(ask(documents, asked).state)
+                show(state, trace=trace)
         except KeyboardInterrupt:
             say("\n[yellow]cancelled[/]", stderr=True)
         except CragError as error:  # Such as a question that is too long.

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from crag.graph_registry import OFFERED
+from crag.graph_registry import GRAPHS
 from crag.index.backends import STORES
 
 IndexOption = Annotated[
@@ -19,7 +19,7 @@ MethodOption = Annotated[
     str,
     typer.Option(
         metavar="GRAPH",
-        help="\n\n".join(f"{name}: {entry.description}" for name, entry in OFFERED.items()),
+        help="\n\n".join(f"{name}: {entry.description}" for name, entry in GRAPHS.items()),
     ),
 ]
 SettingsOption = Annotated[
@@ -33,7 +33,7 @@ FolderOption = Annotated[
     typer.Option("--in", metavar="PATH", help="Search only this folder or file of the index."),
 ]
 TraceOption = Annotated[
-    bool, typer.Option("--trace", help="Show what each step brought: scores, strips, pages.")
+    bool, typer.Option("--trace", help="Show what led to it: scores, strips, pages.")
 ]
 RayOption = Annotated[
     str | None,

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.markdown import Markdown
 
-from crag.api import Answer, OpenDocuments, Question, Step, Token, open_documents
+from crag.api import Answer, OpenDocuments, Question, open_documents
 from crag.cli.terminal import assigned, import_from_here
 from crag.settings import Settings
 from crag.telemetry import start
@@ -33,8 +33,8 @@ def opened(
     return open_documents(location, method=method, settings=chosen)
 
 
-def ask(documents: OpenDocuments, question: Question) -> tuple[Answer, list[Step]]:
-    """Return the answer, and what the nodes wrote; a draft of the answer shows until then.
+def ask(documents: OpenDocuments, question: Question) -> Answer:
+    """Return the answer; a draft of it shows until then.
 
     Raises:
         KeyboardInterrupt: Ctrl-C; the calls that the graph waited for are cancelled.
@@ -42,18 +42,13 @@ def ask(documents: OpenDocuments, question: Question) -> tuple[Answer, list[Step
     return asyncio.run(_streamed(documents, question))
 
 
-async def _streamed(documents: OpenDocuments, question: Question) -> tuple[Answer, list[Step]]:
-    steps: list[Step] = []
+async def _streamed(documents: OpenDocuments, question: Question) -> Answer:
     draft, reply = "", None
     console = Console(stderr=True, quiet=not sys.stderr.isatty())
     with Live(console=console, transient=True, redirect_stdout=False) as live:
         async for piece in documents.astream(question):
-            match piece:
-                case Step():
-                    steps.append(piece)
-                case Token(text, of):
-                    draft, reply = (draft if of == reply else "") + text, of
-                    live.update(Markdown(without_controls(draft), hyperlinks=False))
-                case answer:
-                    return answer, steps
+            if isinstance(piece, Answer):
+                return piece
+            draft, reply = (draft if piece.reply == reply else "") + piece.text, piece.reply
+            live.update(Markdown(without_controls(draft), hyperlinks=False))
     raise AssertionError("a stream ends with the answer")

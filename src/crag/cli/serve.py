@@ -36,7 +36,8 @@ def serve(
     import uvicorn
 
     from crag.factory.parts import choose_parts
-    from crag.serve.app import built, create
+    from crag.graph_registry import built
+    from crag.serve.app import create
     from crag.telemetry import start
 
     chosen = environment(location)

@@ -1,13 +1,12 @@
 """Print a run on the terminal: the answer with its places, and with ``--trace`` what led to it."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markdown import Markdown
 
-from crag.api import Step
 from crag.cli.terminal import from_here, safe, say
 from crag.correction.provenance import source_of
 from crag.plain import counted, shortened
@@ -19,11 +18,13 @@ from crag.text.untrusted import without_controls
 _TEXT = 100
 
 
-def show(state: Mapping[str, Any], steps: Iterable[Step] = ()) -> None:
-    """Print steps of a run, and its answer: sources, what no source supports, events, outcome."""
-    for line in (*(line for step in steps for line in _step(step)), *_reflection(state)):
-        if steps:
-            say(line)
+def show(state: Mapping[str, Any], *, trace: bool = False) -> None:
+    """Print the answer of a run: sources, what no source supports, events, outcome.
+
+    With `trace`, what led to it comes first.
+    """
+    for line in (*_evidence(state), *_reflection(state)) if trace else ():
+        say(line)
     if _words(state["question"]) != _words(state.get("asked") or state["question"]):
         say(f"[bold]question[/]  {safe(state['question'])}")
     answer, citations = from_one(state["answer"], state.get("citations") or [])
@@ -72,24 +73,17 @@ def from_one(answer: str, citations: Sequence[Citation]) -> tuple[str, Sequence[
     return written, [{**known[number], "number": shown} for number, shown in order.items()]
 
 
-def _step(step: Step) -> Iterator[str]:
-    """Yield what a node wrote, by the keys of the state, so that any node is shown."""
-    node, update = step
-    if node in {"web", "reflect"}:  # Graphs, whose nodes were already shown.
-        return
-    told = [f"{key}: {update[key]}" for key in ("question", "query", "action") if update.get(key)]
-    told += [f"{name} {limit:.2f}" for name, limit in (update.get("thresholds") or {}).items()]
-    yield f"[bold]{node}[/]  {safe(', '.join(told))}"
-    for rank, document in enumerate(update.get("documents") or []):
+def _evidence(state: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the documents with their scores, the action, the pages, and all strips."""
+    for rank, document in enumerate(state.get("documents") or []):
         yield f"  {_score(document.metadata.get('score'))} {_place_of(source_of(document, rank))}"
-    for page in update.get("pages") or []:
-        told = [
-            page["status"],
-            page["url"],
-            page["detail"] or counted(page["paragraphs"], "paragraph"),
-        ]
-        yield f"  {safe(' '.join(told))}"
-    for strip in update.get("strips") or []:
+    told = [f"{key}: {state[key]}" for key in ("action", "query") if state.get(key)]
+    told += [f"{name} {limit:.2f}" for name, limit in (state.get("thresholds") or {}).items()]
+    yield f"[bold]{safe(', '.join(told))}[/]"
+    for page in state.get("pages") or []:
+        detail = page["detail"] or counted(page["paragraphs"], "paragraph")
+        yield f"  {safe(' '.join([page['status'], page['url'], detail]))}"
+    for strip in state.get("strips") or []:
         mark, reason = "+" if strip["kept"] else "-", strip["reason"] and f" ({strip['reason']})"
         yield f"  {mark} {_score(strip['score'])} {safe(shortened(strip['text'], _TEXT) + reason)}"
 

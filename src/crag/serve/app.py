@@ -23,8 +23,7 @@ from starlette.staticfiles import StaticFiles
 from crag.errors import CragError, DocumentIndexError, QuestionError, SettingsError
 from crag.factory.parts import choose_parts, choose_searcher
 from crag.generation.chat import DEFAULT_MODEL
-from crag.graph_registry import OFFERED
-from crag.parts import Parts
+from crag.graph_registry import GRAPHS, built
 from crag.plain import problem_of
 from crag.runtime.environment import Environment
 from crag.serve import completions, documents, tools
@@ -86,15 +85,6 @@ def create(
     return app
 
 
-def built(parts: Parts) -> dict[str, Graph]:
-    """Return the graphs that can be built from the parts."""
-    return {
-        name: entry.build(parts)
-        for name, entry in OFFERED.items()
-        if all(getattr(parts, part) is not None for part in entry.needs)
-    }
-
-
 async def page(_: Request) -> Response:
     """Return the page."""
     return FileResponse(STATIC / "index.html")
@@ -111,8 +101,8 @@ async def offered(request: Request) -> Response:
     graphs = [
         {
             "name": name,
-            "title": OFFERED[name].title if name in OFFERED else name,
-            "description": OFFERED[name].description if name in OFFERED else "",
+            "title": GRAPHS[name].title if name in GRAPHS else name,
+            "description": GRAPHS[name].description if name in GRAPHS else "",
             "drawing": graph.get_graph(xray=1).to_json(),
             "settings": graph.get_context_jsonschema(),
         }

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from crag.errors import CragError
-from crag.graph_registry import OFFERED
+from crag.graph_registry import GRAPHS
 from crag.serve.completions import final_state, sources_of
 
 OUTCOMES: Mapping[str, str] = {
@@ -35,7 +35,7 @@ def served(graphs: Mapping[str, Any]) -> tuple[StreamableHTTPSessionManager, lis
     logging.getLogger(StreamableHTTPSessionManager.__module__).setLevel(logging.WARNING)
     server: MCPServer[Any] = MCPServer("crag", log_level="WARNING")
     for name, graph in graphs.items():
-        entry = OFFERED.get(name)
+        entry = GRAPHS.get(name)
         title, description = (entry.title, entry.description) if entry else (name, f"Asks {name}.")
         server.add_tool(_tool(graph), name, title, description, structured_output=False)
     # Each request stands for itself; hosts and origins are checked for all routes.
