@@ -87,5 +87,5 @@ def _concluded(state: State, settings: Settings, reply: Reply | None) -> Context
         question = completed(asked, state, settings)
         fallback = _AS_ASKED if question == asked else WITH_SUBJECT
         events = [event(kind, "contextualize", problem, fallback)]
-    question = settings.profile.split_apart(question)["question"]
+    question = settings.profile.split_apart(question)[0]
     return ContextualizeUpdate(question=question, events=events, usage=usage)

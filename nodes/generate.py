@@ -133,10 +133,10 @@ def _values(state: State, settings: Settings) -> dict[str, str]:
     It is the whole of what was asked, unless the question was read otherwise: a follow-up, a typo.
     """
     profile, asked = settings.profile, state.get("asked") or state["question"]
-    posed = profile.split_apart(asked)
-    is_whole = not posed["options"] and posed["question"] == state["question"]
+    posed, options = profile.split_apart(asked)
+    is_whole = not options and posed == state["question"]
     question = asked if is_whole else state["question"]
     return {
         "question": neutral(question) if settings.cites else question,
-        **profile.values(posed["options"]),
+        **profile.values(options),
     }

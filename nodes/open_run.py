@@ -43,7 +43,7 @@ def open_run(state: State, settings: Settings) -> OpeningUpdate:
     message = _asking_message(state)
     asked = _checked(message.text if message else state.get("question"), settings)
     opened = OpeningUpdate(
-        question=settings.profile.split_apart(asked)["question"], asked=asked, documents=[],
+        question=settings.profile.split_apart(asked)[0], asked=asked, documents=[],
         thresholds=None, action=None, query="", pages=[], strips=Overwrite([]), answer="",
         outcome=None, citations=[], sentences=[], events=Overwrite([]), usage=Overwrite({}),
         reflection=None,

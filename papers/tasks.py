@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from crag.correction.strips import joint_text, recompose
 from crag.state import strips_of_kind
-from crag.tasks import DEFAULT, Posed, TaskProfile
+from crag.tasks import DEFAULT, TaskProfile
 from crag.text.untrusted import neutral
 
 PaperTask = Literal["popqa", "pubhealth", "arc", "biography", "asqa"]
@@ -47,15 +47,15 @@ class PaperProfile(TaskProfile):
     correct_prompt: str = ""
     rewrite_prompt: str = "rewrite_default"
     knowledge: Callable[[Mapping[str, Any]], str] | None = paper_format
-    split: Callable[[str], Posed] | None = None
+    split: Callable[[str], tuple[str, dict[str, str]]] | None = None
     """Splits from a question what is not to be retrieved for; None: it is taken whole."""
     answer: AnswerKind = "text"
     instruction: str = ""
     """What stands before the question in the instruction of Self-RAG's tuned models."""
 
-    def split_apart(self, asked: str) -> Posed:
+    def split_apart(self, asked: str) -> tuple[str, dict[str, str]]:
         """Split what was asked into the question and its options."""
-        return self.split(asked) if self.split else Posed(question=asked, options={})
+        return self.split(asked) if self.split else (asked, {})
 
     def instruction_for(self, question: str, options: Mapping[str, str] | None = None) -> str:
         """Return the instruction field of Self-RAG's prompt for a question, claim or request.
@@ -76,7 +76,7 @@ class PaperProfile(TaskProfile):
         }
 
 
-def split_options(asked: str) -> Posed:
+def split_options(asked: str) -> tuple[str, dict[str, str]]:
     """Split off the options below a question.
 
     Options are the last lines, two or more, that begin with ``A:``, ``B)``, ``(C)`` or ``1.``, in
@@ -93,8 +93,8 @@ def split_options(asked: str) -> Posed:
     question = "\n".join(lines).strip()
     labels = [label for label, _ in found]
     if not question or len(found) < _FEWEST_OPTIONS or not _in_order(labels):
-        return Posed(question=asked, options={})
-    return Posed(question=question, options=dict(found))
+        return asked, {}
+    return question, dict(found)
 
 
 def lettered(options: Mapping[str, str]) -> dict[str, str]:

@@ -8,22 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from typing_extensions import TypedDict
-
 from crag.wording import plainly_asked, question_in
 
 FindBy = Literal["both", "meaning", "words"]
 """How an index finds documents for a question: by words and by meaning, or by one of them."""
-
-
-class Posed(TypedDict):
-    """A question, and options below it, which only the generator sees."""
-
-    question: str
-    """What is retrieved for, judged and searched for: the text without options and courtesies, and
-    of a long one what it asks."""
-    options: dict[str, str]
-    """By their labels as they were written; empty where there are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +36,13 @@ class TaskProfile:
     query: Callable[[str], str] | None = None
     """Makes the web query of a question instead of a model; None: `rewrite_prompt` asks one."""
 
-    def split_apart(self, asked: str) -> Posed:
-        """Split off courtesies, and what else a long message says: see `crag.wording`."""
-        return Posed(question=plainly_asked(question_in(asked)), options={})
+    def split_apart(self, asked: str) -> tuple[str, dict[str, str]]:
+        """Return what is retrieved for and judged, and options, which only the generator sees.
+
+        Courtesies, and what else a long message says, are split off: see `crag.wording`. Options
+        are by their labels as they were written; only tasks of the papers have any.
+        """
+        return plainly_asked(question_in(asked)), {}
 
     def instruction_for(self, question: str, options: Mapping[str, str] | None = None) -> str:
         """Return the instruction field of Self-RAG's prompt for a question."""

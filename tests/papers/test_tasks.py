@@ -9,7 +9,6 @@ from crag.graph import build_crag
 from crag.papers.settings import PaperSettings
 from crag.papers.tasks import (
     TASKS,
-    Posed,
     TaskProfile,
     published_options,
     split_options,
@@ -41,8 +40,7 @@ DOCUMENT = Document("A balance measures the mass of things.", metadata={"title":
     ],
 )
 def test_options_are_read_in_the_ways_they_are_written(lines: list[str]) -> None:
-    found = split_options("\n".join(["Why?", *lines]))
-    assert (found["question"], found["options"]) == ("Why?", {"A": "one", "B": "two"})
+    assert split_options("\n".join(["Why?", *lines])) == ("Why?", {"A": "one", "B": "two"})
 
 
 @pytest.mark.parametrize(
@@ -61,7 +59,7 @@ def test_options_as_the_official_program_writes_them(
 
 def test_a_question_may_begin_as_an_option_does() -> None:
     found = split_options("D. E. Knuth wrote what?\nA: one\nB: two")
-    assert (found["question"], list(found["options"])) == ("D. E. Knuth wrote what?", ["A", "B"])
+    assert found == ("D. E. Knuth wrote what?", {"A": "one", "B": "two"})
 
 
 @pytest.mark.parametrize(
@@ -77,7 +75,7 @@ def test_a_question_may_begin_as_an_option_does() -> None:
     ],
 )
 def test_anything_else_is_the_question_whole(question: str) -> None:
-    assert split_options(question) == Posed(question=question, options={})
+    assert split_options(question) == (question, {})
 
 
 WORDS = st.from_regex(r"[a-z]{2,9}( [a-z]{2,9}){0,5}", fullmatch=True)
@@ -87,7 +85,7 @@ WORDS = st.from_regex(r"[a-z]{2,9}( [a-z]{2,9}){0,5}", fullmatch=True)
 def test_what_is_split_can_be_put_together_again(question: str, options: list[str]) -> None:
     labelled = dict(zip("ABCDEFGHI", options, strict=False))
     whole = f"{question}?\n{written(labelled)}"
-    assert split_options(whole) == Posed(question=f"{question}?", options=labelled)
+    assert split_options(whole) == (f"{question}?", labelled)
 
 
 def test_instructions_of_the_tasks() -> None:

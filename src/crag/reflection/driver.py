@@ -87,10 +87,10 @@ def asked_of(state: State, settings: Settings) -> Asked:
     if "answer" in known:
         known = Reflection()
     passages, choices, asked = known.get("passages"), known.get("choices"), state.get("asked")
-    posed = profile.split_apart(asked or state["question"])
-    question = state["question"] if asked else posed["question"]
+    posed, options = profile.split_apart(asked or state["question"])
+    question = state["question"] if asked else posed
     return Asked(
-        instruction=profile.instruction_for(question, posed["options"]),
+        instruction=profile.instruction_for(question, options),
         query=question,
         closed=profile.closed,
         passages=None if passages is None else tuple(passages),
