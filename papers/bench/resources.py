@@ -39,6 +39,7 @@ from crag.papers.metrics import (
 from crag.papers.metrics.citing import load_entailment
 from crag.papers.metrics.factscore import ChatFactJudge, Pages
 from crag.parts import ChatModel, Evaluator, Parts, WebSearcher
+from crag.reflection.backends.embedded import EmbeddedReflection
 from crag.runtime.environment import Environment
 
 QUOTATION = "quotation (no chat model)"
@@ -108,7 +109,8 @@ def load_resources(
             attributor=choose_attributor(evaluator, model),
             searcher=searcher,
             reader=choose_reader(environment) if searcher and not corpus else None,
-            reflection=choose_reflection(environment, evaluator, quoter, model, prompts),
+            reflection=choose_reflection(environment, model, prompts)
+            or EmbeddedReflection(evaluator, quoter),
             prompts=prompts,
         ),
         model=generator if model is not None else QUOTATION,

@@ -5,29 +5,18 @@ Loading the command line takes a moment, in which users may already press Ctrl-C
 
 import os
 import sys
-from collections.abc import Callable
+from importlib import import_module
 
 FAILED, USAGE_ERROR, INTERRUPTED = 1, 2, 130
 """Exit codes: a reader of the output has gone; something is wrong that users can mend; Ctrl-C."""
 
 
-def main() -> None:
-    """Run the commands of the product."""
-    ended_in_one_line(_run)
-
-
-def _run() -> None:
-    from crag.cli.app import main as run
-
-    run()
-
-
-def ended_in_one_line(run: Callable[[], None]) -> None:
-    """Run a command line, and end with one line where the system refuses something."""
+def main(module: str = "crag.cli.app") -> None:
+    """Run a command line; end with one line where the system refuses something."""
     code: int | str | None = 0
     try:
         try:
-            run()
+            import_module(module).main()
         except SystemExit as ended:
             code = ended.code
         sys.stdout.flush()

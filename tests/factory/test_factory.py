@@ -138,7 +138,7 @@ KEYED = {"OPENAI_API_KEY": "sk-a-secret-key"}
 def test_who_reflects(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str
 ) -> None:
-    backend = choose_parts(environment(monkeypatch, **variables)).reflection
+    backend = choose_parts(environment(monkeypatch, **variables)).reflection_or_packaged()
     assert type(backend).__name__ == expected
 
 

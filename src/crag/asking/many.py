@@ -1,6 +1,6 @@
-"""Ask many questions: `crag batch`, in this process or on Ray, and `crag evaluate`.
+"""Ask many questions: `crag batch` and `crag evaluate`, in this process or on Ray.
 
-Each answer of a batch is on disk before it counts, so a run that was killed goes on with the rest.
+Each answer is on disk before it counts, so a batch that was killed goes on with the rest.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from crag.graph_registry import graph_named
 from crag.plain import problem_of
 from crag.runtime.environment import Environment
 from crag.settings import Settings
+from crag.telemetry import start
 
 Row = dict[str, Any]
 """What came of one question: `id`, `error` (why it failed; else empty), `seconds`, and of the final
@@ -89,29 +90,8 @@ async def ask(graph: Graph, question: Question, settings: Settings) -> tuple[Row
     return row, state
 
 
-async def ask_all(
-    graph: Graph,
-    questions: Sequence[Question],
-    settings: Settings,
-    *,
-    concurrency: int = 4,
-    ready: Callable[[Row], object] = lambda _: None,
-) -> list[tuple[Row, State]]:
-    """Ask all questions, `concurrency` at a time, and return the results in order.
-
-    `ready` receives each row when it is there.
-    """
-    gate = asyncio.Semaphore(concurrency)
-
-    async def one(question: Question) -> tuple[Row, State]:
-        async with gate:
-            found = await ask(graph, question, settings)
-        ready(found[0])
-        return found
-
-    return await asyncio.gather(*map(one, questions))
-
-
+Judge = Callable[[Question, Row, State], Row]
+"""Adds to a row what is right about it."""
 Chosen = tuple[Mapping[str, Any], str, Mapping[str, object]]
 """How questions are answered, as workers are told: values of the environment, a graph, settings."""
 
@@ -121,6 +101,7 @@ def answer_all(  # noqa: PLR0913 - how a run is done
     chosen: Chosen,
     output: Path,
     *,
+    judge: Judge = lambda _, row, __: row,
     concurrency: int = 4,
     ray: str | None = None,
     progress: Callable[[int, int], object] = lambda *_: None,
@@ -155,12 +136,11 @@ def answer_all(  # noqa: PLR0913 - how a run is done
 
         progress(done, len(distinct))
         if ray is None:
-            graph, settings = _built(chosen)
-            asyncio.run(ask_all(graph, left, settings, concurrency=concurrency, ready=ready))
+            asyncio.run(_ask_all(_built(chosen), left, judge, concurrency, ready))
         else:
             from crag.runtime.ray_cluster import spread
 
-            for row in spread(left, partial(_asker, chosen), address=ray):
+            for row in spread(left, partial(_asker, chosen, judge), address=ray):
                 ready(row)
         return [answers.rows[name] for name in distinct], before
 
@@ -173,11 +153,29 @@ def part_failed(row: Row) -> bool:
 def _built(chosen: Chosen) -> tuple[Graph, Settings]:
     environment, method, settings = chosen
     checked = Settings.model_validate(settings)
+    start()
     parts = choose_parts(Environment(**environment), index_must_exist=True)
     return graph_named(method).build(parts), checked
 
 
-def _asker(chosen: Chosen) -> Callable[[Question], list[Row]]:
+async def _ask_all(
+    built: tuple[Graph, Settings],
+    questions: Sequence[Question],
+    judge: Judge,
+    concurrency: int,
+    ready: Callable[[Row], object],
+) -> None:
+    gate = asyncio.Semaphore(concurrency)
+
+    async def one(question: Question) -> None:
+        async with gate:
+            found = await ask(built[0], question, built[1])
+        ready(judge(question, *found))
+
+    await asyncio.gather(*map(one, questions))
+
+
+def _asker(chosen: Chosen, judge: Judge) -> Callable[[Question], list[Row]]:
     """Return what asks questions in a worker, with one graph, and one loop for its clients."""
     (graph, settings), loop = _built(chosen), asyncio.Runner()
-    return lambda question: [loop.run(ask(graph, question, settings))[0]]
+    return lambda question: [judge(question, *loop.run(ask(graph, question, settings)))]

@@ -37,9 +37,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     Exits with 0 for an answer and for passages that are likely to be one, and with 4 if nothing was
     found.
     """
-    from crag.cli.run import ask as ask_shown
-    from crag.cli.run import opened
-    from crag.cli.show import show
+    from crag.cli.show import ask as ask_shown
+    from crag.cli.show import opened, show
 
     state = ask_shown(opened(location, settings, folder, method), question).state
     if as_json:

@@ -36,12 +36,12 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     from crag.asking.many import answer_all, part_failed, read_questions
 
-    asked = read_questions(questions)
     chosen = (environment(location).shared(), method, assigned(settings))
     with progress_bar("asking", quiet=as_json) as advance:
         rows, before = answer_all(
-            asked, chosen, output, concurrency=concurrency, ray=ray, progress=advance
-        )
+            read_questions(questions), chosen, output,
+            concurrency=concurrency, ray=ray, progress=advance,
+        )  # fmt: skip
     usage: Counter[str] = Counter()
     for row in rows:
         usage.update(row["usage"] or {})

@@ -38,8 +38,7 @@ def chat(
     """
     from langchain_core.messages import HumanMessage
 
-    from crag.cli.run import ask, opened
-    from crag.cli.show import show, show_sources
+    from crag.cli.show import ask, opened, show, show_sources
 
     documents, state = opened(location, settings, folder, method), dict[str, Any]()
     for line in _lines():

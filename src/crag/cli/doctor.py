@@ -1,6 +1,6 @@
 """`crag doctor`: which parts are in use, what is missing, and how to fix it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -34,7 +34,8 @@ class PartStatus(NamedTuple):
 
 
 Check = tuple[str, str, str, bool, Callable[[], object]]
-"""A part, what is in use, who chose it, whether a server is asked, and what uses it once."""
+"""A part, what is in use, who chose it, whether a server is asked, and what uses it once. If that
+returns a text, nobody has chosen the part, and the text says how to."""
 
 
 def doctor(location: IndexOption = None, as_json: JsonOption = False) -> None:
@@ -66,11 +67,10 @@ def examine(place: "Environment") -> Iterator[PartStatus]:
     for part, in_use, why, is_served, use in _checks(place):
         state, todo = "ready", ""
         try:
-            if is_served:
-                within(SECONDS, use)
-            else:
-                use()
-        except (IndexNotFoundError, _NotChosenError) as error:
+            reply = within(SECONDS, use) if is_served else use()
+            if isinstance(reply, str):
+                state, todo = "missing", reply
+        except IndexNotFoundError as error:
             state, todo = "missing", str(error)
         except Exception as error:  # noqa: BLE001 - of whatever kind a client raises
             name = "" if isinstance(error, CragError) else f"{type(error).__name__}: "
@@ -81,75 +81,62 @@ def examine(place: "Environment") -> Iterator[PartStatus]:
         yield PartStatus(part, state, *map(redact, (in_use, why, todo)))  # type: ignore[arg-type]
 
 
-class _NotChosenError(CragError):
-    """A part that nobody has chosen; the message says how to."""
-
-
-def _checks(place: "Environment") -> Iterator[Check]:
-    """Yield how each part is chosen and used; what is left out stands for its default."""
+def _checks(place: "Environment") -> Sequence[Check]:
+    """Return how each part is chosen and used; what is left out stands for its default."""
     from crag.factory import parts
     from crag.factory.embeddings import choose_encoder
-    from crag.generation import ExtractiveAnswerer
     from crag.generation.chat import DEFAULT_MODEL
     from crag.index import DocumentIndex
     from crag.models.encoder import DEFAULT_MODEL as ENCODER
-    from crag.parts import SEARCHER_HINT, Prefix
-
-    def index() -> None:
-        DocumentIndex(place.index, choose_encoder(place)).open().search(_QUESTION, 1)
+    from crag.parts import Prefix
 
     def model() -> Any:
         with suppress(CragError):  # Which is told once, of the answers.
             return parts.choose_model(place)
         return None
 
-    def answers() -> None:
-        if (chosen := parts.choose_model(place)) is not None:
-            _ask(chosen)
-
-    def evaluator() -> Any:
-        return parts.choose_evaluator(place, model())
-
-    def search() -> None:
-        if (searcher := parts.choose_searcher(place)) is None:
-            raise _NotChosenError(f"{SEARCHER_HINT}, for a second source")
-        searcher.search(_QUESTION, 1)
-
     def reflection() -> None:
-        quoter = ExtractiveAnswerer(evaluator())
-        parts.choose_reflection(place, evaluator(), quoter, model()).decide([Prefix(_QUESTION)])
+        if (chosen := parts.choose_reflection(place, model())) is not None:
+            chosen.decide([Prefix(_QUESTION)])
 
     written = place.model or (place.openai_api_key and DEFAULT_MODEL)
-    reflects = place.reflection or ("prompted" if written else "embedded")
-    encoder = place.embedding_model or ENCODER
-    yield (
-        "embeddings", encoder, "CRAG_EMBEDDING_MODEL", ":" in encoder,
-        lambda: choose_encoder(place).embed_query(_QUESTION),
-    )  # fmt: skip
-    yield "index", place.index, "--index, CRAG_INDEX", False, index
     at = f" at {place.openai_base_url}" if place.openai_base_url else ""
     writes = f"{written}{at}" if written else "quotations, without a chat model"
-    yield "answers", writes, "CRAG_MODEL, OPENAI_BASE_URL, OPENAI_API_KEY", True, answers
-    prompts = str(place.prompts or "packaged")
-    yield "prompts", prompts, "CRAG_PROMPTS", False, lambda: parts.choose_prompts(place)
-    judge = place.evaluator
-    yield (
-        "evaluator", judge, "CRAG_EVALUATOR", judge == "chat" or "://" in judge,
-        lambda: evaluator().score(_QUESTION, [_PASSAGE]),
+    encoder, judge = place.embedding_model or ENCODER, place.evaluator
+    reflects = place.reflection or ("prompted" if written else "embedded")
+    return (
+        ("embeddings", encoder, "CRAG_EMBEDDING_MODEL", ":" in encoder,
+         lambda: choose_encoder(place).embed_query(_QUESTION)),
+        ("index", place.index, "--index, CRAG_INDEX", False,
+         lambda: DocumentIndex(place.index, choose_encoder(place)).open().search(_QUESTION, 1)),
+        ("answers", writes, "CRAG_MODEL, OPENAI_BASE_URL, OPENAI_API_KEY", True,
+         lambda: _ask(parts.choose_model(place))),
+        ("prompts", str(place.prompts or "packaged"), "CRAG_PROMPTS", False,
+         lambda: parts.choose_prompts(place)),
+        ("evaluator", judge, "CRAG_EVALUATOR", judge == "chat" or "://" in judge,
+         lambda: parts.choose_evaluator(place, model()).score(_QUESTION, [_PASSAGE])),
+        ("web search", place.service, "CRAG_SEARCH, or by its key or address", True,
+         lambda: _search(parts.choose_searcher(place))),
+        ("reflection", reflects, "CRAG_REFLECTION for --method self-rag and self-crag",
+         reflects in {"prompted", "server"}, reflection),
     )  # fmt: skip
-    yield "web search", place.service, "CRAG_SEARCH, or by its key or address", True, search
-    yield (
-        "reflection", reflects, "CRAG_REFLECTION for --method self-rag and self-crag",
-        reflects in {"prompted", "server"}, reflection,
-    )  # fmt: skip
+
+
+def _search(searcher: Any) -> object:
+    from crag.parts import SEARCHER_HINT
+
+    hint = f"{SEARCHER_HINT}, for a second source"
+    return searcher.search(_QUESTION, 1) if searcher else hint
 
 
 def _ask(model: Any) -> None:
-    """Ask a chat model for a word.
+    """Ask the chat model, if there is one, for a word.
 
     Raises:
         CragError: it fails, or its replies come cut off or empty.
     """
+    if model is None:
+        return
     from langchain_core.messages import HumanMessage
 
     from crag.answering.model_calls import ask

@@ -1,7 +1,5 @@
 """`crag evaluate`: your own questions, judged, with the failures to read."""
 
-import json
-from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +14,8 @@ from crag.cli.options import (
 )
 from crag.cli.terminal import (
     SOME_FAILED,
+    assigned,
+    environment,
     print_summary,
     progress_bar,
     safe,
@@ -44,26 +44,18 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     The exit code is 1 where questions have failed.
     """
-    import asyncio
-
     from crag.asking.evaluate import judged, summarise
-    from crag.asking.many import ask_all, read_questions
-    from crag.cli.run import opened
+    from crag.asking.many import answer_all, read_questions
 
     if output.is_file() and questions.is_file() and output.samefile(questions):
         raise DataError(output, f"writing it would overwrite {questions}, which is read")
-    asked, documents = read_questions(questions), opened(location, settings, None, method)
-    with progress_bar("asking", len(asked), quiet=as_json) as advance:
-        done = count(1)
-        run = ask_all(
-            documents.graph, asked, documents.settings,
-            concurrency=concurrency, ready=lambda _: advance(next(done)),
-        )  # fmt: skip
-        answers = asyncio.run(run)
-    rows = [judged(one, *found) for one, found in zip(asked, answers, strict=True)]
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text("".join(lines), "utf-8", errors="replace")
+    asked = read_questions(questions)
+    chosen = (environment(location).shared(), method, assigned(settings))
+    output.unlink(missing_ok=True)  # Of another index, perhaps: all questions are asked again.
+    with progress_bar("asking", quiet=as_json) as advance:
+        rows, _ = answer_all(
+            asked, chosen, output, judge=judged, concurrency=concurrency, progress=advance
+        )
     summary = summarise(rows)
     if not as_json:
         for row in rows:

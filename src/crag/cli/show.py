@@ -1,21 +1,68 @@
-"""Print a run on the terminal: the answer with its places, and with ``--trace`` what led to it."""
+"""Ask for somebody at a terminal: a draft of the answer, then the answer with its places.
 
+With ``--trace``, what led to it comes between them.
+"""
+
+import asyncio
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.live import Live
 from rich.markdown import Markdown
 
-from crag.cli.terminal import from_here, safe, say
+from crag.api import Answer, OpenDocuments, Question, open_documents
+from crag.cli.terminal import assigned, from_here, import_from_here, safe, say
 from crag.correction.provenance import source_of
 from crag.plain import counted, shortened
 from crag.reflection.cleaning import cleaned
+from crag.settings import Settings
 from crag.state import Citation, Source, reflected
+from crag.telemetry import start
 from crag.text.marks import as_mark, with_numbers
 from crag.text.untrusted import without_controls
 
 _TEXT = 100
+
+
+def opened(
+    location: str | None, settings: Sequence[str] | None, folder: str | None, method: str
+) -> OpenDocuments:
+    """Open documents with the options of a command; telemetry watches them from here on.
+
+    Raises:
+        CragError: a setting or a part cannot be used, or there is no index.
+    """
+    given = assigned(settings)
+    if folder is not None:  # One that is there is named from wherever it is asked.
+        given["folder"] = str(Path(folder).resolve()) if Path(folder).exists() else folder
+    chosen = Settings.model_validate(given)
+    import_from_here([location or ""])
+    start()
+    return open_documents(location, method=method, settings=chosen)
+
+
+def ask(documents: OpenDocuments, question: Question) -> Answer:
+    """Return the answer; a draft of it shows until then.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C; the calls that the graph waited for are cancelled.
+    """
+    return asyncio.run(_streamed(documents, question))
+
+
+async def _streamed(documents: OpenDocuments, question: Question) -> Answer:
+    draft, reply = "", None
+    console = Console(stderr=True, quiet=not sys.stderr.isatty())
+    with Live(console=console, transient=True, redirect_stdout=False) as live:
+        async for piece in documents.astream(question):
+            if isinstance(piece, Answer):
+                return piece
+            draft, reply = (draft if piece.reply == reply else "") + piece.text, piece.reply
+            live.update(Markdown(without_controls(draft), hyperlinks=False))
+    raise AssertionError("a stream ends with the answer")
 
 
 def show(state: Mapping[str, Any], *, trace: bool = False) -> None:

@@ -24,7 +24,6 @@ from crag.parts import (
     Evaluator,
     PageReader,
     Parts,
-    Quoter,
     ReflectionBackend,
     WebSearcher,
 )
@@ -39,16 +38,16 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
         index.open()
     model, prompts = choose_model(environment), choose_prompts(environment)
     evaluator = choose_evaluator(environment, model, prompts)
-    searcher, quoter = choose_searcher(environment), ExtractiveAnswerer(evaluator)
+    searcher = choose_searcher(environment)
     return Parts(
         retriever=IndexRetriever(index),
         evaluator=evaluator,
         model=model,
-        quoter=quoter,
+        quoter=ExtractiveAnswerer(evaluator),
         attributor=choose_attributor(evaluator, model),
         searcher=searcher,
         reader=choose_reader(environment) if searcher else None,
-        reflection=choose_reflection(environment, evaluator, quoter, model, prompts),
+        reflection=choose_reflection(environment, model, prompts),
         prompts=prompts,
     )
 
@@ -130,23 +129,17 @@ def choose_reader(environment: Environment) -> PageReader:
 
 
 def choose_reflection(
-    environment: Environment,
-    evaluator: Evaluator,
-    quoter: Quoter,
-    model: ChatModel | None,
-    prompts: Prompts = PACKAGED,
-) -> ReflectionBackend:
-    """Return the reflection back end: by default the chat model, or without one the evaluator.
+    environment: Environment, model: ChatModel | None, prompts: Prompts = PACKAGED
+) -> ReflectionBackend | None:
+    """Return the reflection back end: by default the chat model, or without one None.
 
-    Models load and servers are called on first use.
+    None stands for the one that quotes. Models load and servers are called on first use.
     """
     required = environment.reflection_tokens == "required"
     name = environment.reflection or ("embedded" if model is None else "prompted")
     match name.lower() if name.lower() in {"embedded", "prompted", "server"} else name:
         case "embedded":
-            from crag.reflection.backends.embedded import EmbeddedReflection
-
-            return EmbeddedReflection(evaluator, quoter)
+            return None
         case "prompted":
             from crag.reflection.backends.prompted import PromptedReflection
 
