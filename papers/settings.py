@@ -6,8 +6,7 @@ from typing import Any
 from pydantic import model_validator
 
 from crag.papers.tasks import Task, profile_of, settings_of
-from crag.settings import Settings, Variant
-from crag.tasks import TaskProfile
+from crag.settings import Settings, TaskProfile, Variant
 
 
 class PaperSettings(Variant, Settings):

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from crag.correction.strips import joint_text, recompose
+from crag.settings import DEFAULT, TaskProfile
 from crag.state import strips_of_kind
-from crag.tasks import DEFAULT, TaskProfile
 from crag.text.untrusted import neutral
 
 PaperTask = Literal["popqa", "pubhealth", "arc", "biography", "asqa"]

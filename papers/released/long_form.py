@@ -131,10 +131,9 @@ def _scored(  # noqa: PLR0913, PLR0917 - a candidate and its place
         no, yes = ((candidate.relevance or {}).get(token, UNSEEN) for token in RELEVANCE)
         if yes + no:
             critique["relevance"] = yes / (yes + no)
-        weights = settings.weights
         critique["total"] = (
-            weights.relevance * (critique["relevance"] or 0.0)
-            + weights.support * (critique["support"] or 0.0)
+            settings.weight_relevance * (critique["relevance"] or 0.0)
+            + settings.weight_support * (critique["support"] or 0.0)
         )  # fmt: skip
     return critique
 

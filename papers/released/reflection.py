@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import model_validator
+
 from crag.papers.settings import PaperSettings
 from crag.parts import Candidate, Continuation, Prefix, Probabilities, SegmentLimits
 from crag.reflection.driver import Asked, Driver
@@ -23,7 +25,7 @@ from crag.reflection_tokens import (
     SUPPORT,
     UTILITY,
 )
-from crag.settings import CritiqueWeights, Settings
+from crag.settings import Settings
 from crag.state import Choice, Critique, Reflection
 
 
@@ -43,11 +45,11 @@ class ReleasedSettings(PaperSettings):
         """Whether answers cite strips; no released program checks its answers."""
         return super().cites and not self.released
 
-    @property
-    def weights(self) -> CritiqueWeights:
-        """What each part of a score counts; the released short form counts IsUse fully."""
-        weights = super().weights
-        return weights._replace(utility=1.0) if self.released else weights
+    @model_validator(mode="before")
+    @classmethod
+    def _count_utility_fully(cls, given: Any) -> Any:
+        is_released = isinstance(given, Mapping) and given.get("released")
+        return {**given, "weight_utility": 1.0} if is_released else given
 
 
 def released_settings(values: Mapping[str, object]) -> ReleasedSettings:
@@ -107,14 +109,14 @@ def _scored(candidate: Candidate, passage: int | None, settings: Settings) -> Cr
     if end is not None:
         mean = (candidate.mean_log_probability * tokens + end) / (tokens + 1)
         candidate = candidate._replace(mean_log_probability=mean, tokens=tokens + 1)
-    critique, weights = critique_of(candidate, passage, settings), settings.weights
+    critique = critique_of(candidate, passage, settings)
     if passage is not None and not normalised("relevance", candidate.relevance):
         critique["relevance"] = 0.5
-        critique["total"] += weights.relevance / 2
+        critique["total"] += settings.weight_relevance / 2
     is_written = passage is not None and candidate.support is not None
     if is_written and not normalised("support", candidate.support):
         critique["support"] = 0.5
-        critique["total"] += weights.support / 2
+        critique["total"] += settings.weight_support / 2
     return critique
 
 

@@ -3,8 +3,9 @@
 `Settings` is the graphs' `context_schema`: Studio shows it as a form, the server validates it.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, Self, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -20,9 +21,11 @@ from pydantic import (
 from crag.errors import SettingsError, did_you_mean
 from crag.plain import first_problem
 from crag.state import Action
-from crag.tasks import DEFAULT, FindBy, TaskProfile
+from crag.wording import plainly_asked, question_in
 
 Mode = Literal["adaptive", "always", "never", "hard"]
+FindBy = Literal["both", "meaning", "words"]
+"""How an index finds documents for a question: by words and by meaning, or by one of them."""
 _UNSET = {"", "none", "null"}
 
 
@@ -96,18 +99,8 @@ class AnswerSettings(_Group):
     """Longest answer, in tokens of the chat model. Empty: the model's own limit."""
 
 
-class CritiqueWeights(NamedTuple):
-    """What each part counts in a score (Self-RAG, Sec. 3.3 and Appendix A.3)."""
-
-    relevance: float = 1.0
-    support: float = 1.0
-    utility: float = 0.5
-    sequence: float = 1.0
-    """Exp of the mean log-probability."""
-
-
 class ReflectionSettings(_Group):
-    """How Self-RAG decides, searches and scores."""
+    """How Self-RAG decides, searches and scores (Self-RAG, Sec. 3.3 and Appendix A.3)."""
 
     form: Literal["short", "long", "poster"] = "short"
     """Self-RAG: one candidate for each passage and the best wins (short), segments found by a beam
@@ -136,11 +129,6 @@ class ReflectionSettings(_Group):
     """Self-RAG, long form: the most segments of an answer."""
     max_new_tokens: int = Field(default=100, ge=1, le=100_000)
     """Self-RAG: the longest segment; in short form the longest answer."""
-
-    @property
-    def weights(self) -> CritiqueWeights:
-        """What each part of a score counts."""
-        return CritiqueWeights(self.weight_relevance, self.weight_support, self.weight_utility)
 
 
 class Variant(_Group):
@@ -178,7 +166,52 @@ class Variant(_Group):
     (official)."""
 
 
-_OURS = Variant()
+@dataclass(frozen=True, kw_only=True)
+class TaskProfile:
+    """How questions are asked and answered: what a task of the papers changes besides numbers.
+
+    Nodes and reflection read it as `settings.profile`; the product has one, `crag.papers.tasks`
+    has others.
+    """
+
+    cites: bool = True
+    """Whether answers refer to strips by number."""
+    chats: bool = True
+    """Whether thanks, greetings and the like are replied to, and not searched for."""
+    closed: bool = False
+    """Whether the answer is one of a few labels."""
+    answer_prompt: str = "answer_default"
+    correct_prompt: str = "answer_correct"
+    """Asked in its place where the action is Correct, if attribution finds the citations that it
+    does not ask for; it leaves no way to decline. Empty: none."""
+    own_prompt: str = "answer_own_knowledge"
+    """Asked where there is no knowledge; it states the task as `answer_prompt` does."""
+    rewrite_prompt: str = "rewrite_turns"
+    knowledge: Callable[[Mapping[str, Any]], str] | None = None
+    """Writes the knowledge of a state for the prompts; None: as numbered passages."""
+    query: Callable[[str], str] | None = None
+    """Makes the web query of a question instead of a model; None: `rewrite_prompt` asks one."""
+
+    def split_apart(self, asked: str) -> tuple[str, dict[str, str]]:
+        """Return what is retrieved for and judged, and options, which only the generator sees.
+
+        Courtesies, and what else a long message says, are split off: see `crag.wording`. Options
+        are by their labels as they were written; only tasks of the papers have any.
+        """
+        return plainly_asked(question_in(asked)), {}
+
+    def instruction_for(self, question: str, options: Mapping[str, str] | None = None) -> str:
+        """Return the instruction field of Self-RAG's prompt for a question."""
+        del options
+        return question
+
+    def values(self, options: Mapping[str, str]) -> dict[str, str]:
+        """Return what fills the other placeholders of its prompts."""
+        del options
+        return {}
+
+
+_OURS, DEFAULT = Variant(), TaskProfile()
 
 
 def _grouped(schema: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 
 from crag.index.backends.sql import Hit, Index, Passage, Term, placed
-from crag.tasks import FindBy
+from crag.settings import FindBy
 from crag.text.words import exact_names, names_in, question_words, words
 
 _CANDIDATES = 50

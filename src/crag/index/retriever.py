@@ -11,7 +11,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import run_in_executor
 
 from crag.index.store import DocumentIndex
-from crag.tasks import FindBy
+from crag.settings import FindBy
 
 
 class IndexRetriever(BaseRetriever):

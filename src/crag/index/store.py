@@ -20,7 +20,7 @@ from crag.errors import (
 from crag.index.backends import open_backend
 from crag.index.backends.sql import SCHEMA, Change, Index, Stamp, text_key
 from crag.index.ranking import Asked, find
-from crag.tasks import FindBy
+from crag.settings import FindBy
 from crag.text.language import reads
 
 if TYPE_CHECKING:

@@ -92,16 +92,15 @@ def critique_of(  # noqa: PLR0913 - a candidate and its place
     what is used of the candidate's text, if that is not all; what becomes of it is added later.
     """
     used, mean = candidate.text if text is None else text, candidate.mean_log_probability
-    weights = settings.weights
     has_mean = candidate.tokens > 0 and not math.isnan(mean)
     sequence = math.exp(min(0.0, mean)) if has_mean else 0.0
     utility = graded("utility", candidate.utility)
-    total = weights.sequence * sequence + weights.utility * utility
+    total = sequence + settings.weight_utility * utility
     relevance = support = None
     if passage is not None:
         relevance = graded("relevance", candidate.relevance)
         support = graded("support", candidate.support)
-        total += weights.relevance * relevance + weights.support * support
+        total += settings.weight_relevance * relevance + settings.weight_support * support
     doubted: dict[str, bool] = {
         IRRELEVANT: passage is not None and argmax("relevance", candidate.relevance) == IRRELEVANT,
         NO_SUPPORT: argmax("support", candidate.support) == NO_SUPPORT,
