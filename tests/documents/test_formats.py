@@ -59,6 +59,27 @@ def test_texts_and_pages(folder: Path, name: str, body: bytes, title: str, text:
     assert "Secret" not in loaded.text
 
 
+@pytest.mark.parametrize(
+    ("name", "body", "is_old"),
+    [
+        ("a.md", "---\nstatus: superseded\n---\n# Rules\n\nDogs stay outside.\n", True),
+        ("a.md", "# Rules\n\n> **DEPRECATED**: for the record.\n\nDogs stay outside.\n", True),
+        ("a.rst", "Rules\n=====\n\nReplaced by the rules of 2025.\n\nDogs stay outside.\n", True),
+        ("a.html", "<h1>Rules</h1><p>Of May. These rules are no longer in force.</p>", True),
+        ("a.txt", "This page is out of date.\n\nDogs stay outside.\n", True),
+        ("a.md", "# Rules\n\nThey replace those that are no longer valid.\n", False),
+        ("a.md", "# Rules\n\nDogs stay outside.\n\n## May\n\nReplaced by June's.\n", False),
+        ("a.md", "# Old rules (superseded)\n\nReplaced by the new ones.\n", False),
+    ],
+)  # fmt: skip
+def test_a_document_that_is_superseded_says_so_in_its_title(
+    folder: Path, name: str, body: str, *, is_old: bool
+) -> None:
+    path = folder / name
+    path.write_text(body)
+    assert only(path).title.count("(superseded)") == (is_old or "Old" in body)
+
+
 def test_lines_of_a_text_are_joined_where_they_were_wrapped(folder: Path) -> None:
     wrapped = (
         "The mill was built by weavers who had come\nfrom the valley in the middle of the year\n"

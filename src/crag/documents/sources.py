@@ -1,6 +1,7 @@
 """The output of loaders: documents with a title, a text, and positions to cite."""
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +19,16 @@ FIELDS = "fields"
 """What marks the block with what a file says of itself: author, date, version."""
 _FORMAT = "crag-5"
 _SEPARATOR = "\0"
+_OLD = re.compile(
+    r"(?:\A|[.!?:]\s+)\W*(?:th(?:is|ese|e) [\w ]{1,40} (?:is|are|was|were|has been|have been) )?"
+    r"(?:superseded|obsolete|deprecated|withdrawn|outdated|out of date|archived|replaced by"
+    r"|no longer (?:valid|in force|applies|apply|maintained))\b",
+    re.IGNORECASE,
+)
+"""How a document says at its beginning, or in its fields, that another one takes its place."""
+_SUPERSEDED = "superseded"
+_OPENING, _LONGEST_OPENING = 2, 300
+"""Blocks of text before the second heading, and characters of one, that may say so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +86,25 @@ def of_blocks(  # noqa: PLR0913 - what a document is made of
     """Return a file as one document; what it says of itself, its `fields`, stands before it.
 
     Without a title it has that of its first heading of level 1, or the file's name without suffix.
+    If it says that it is superseded, so does its title, which stands with all that is quoted of it.
     """
     heading = next((one.text for one in blocks if one.kind == "heading" and one.level == 1), "")
     title = without_markup(title or heading) or path.stem
+    if _is_superseded(fields or {}, blocks) and _SUPERSEDED not in title.casefold():
+        title = f"{title} ({_SUPERSEDED})"
     if fields:
         said = (f"{name[:1].upper()}{name[1:]}: {escaped(text)}" for name, text in fields.items())
         blocks = [Block("text", *fields_at, HARD_BREAK.join(said), info=FIELDS), *blocks]
     return SourceText(source=str(path), title=title, blocks=blocks, unit=unit, **others)
+
+
+def _is_superseded(fields: Mapping[str, str], blocks: Sequence[Block]) -> bool:
+    """Return whether a document says of itself that it no longer holds."""
+    headings = [at for at, block in enumerate(blocks) if block.kind == "heading"]
+    opening = [block for block in blocks[: [*headings, *[len(blocks)] * 2][1]] if block.text]
+    texts = [block.text for block in opening if block.kind == "text"][:_OPENING]
+    said = [*fields.values(), *(text for text in texts if len(text) <= _LONGEST_OPENING)]
+    return any(_OLD.search(without_markup(text)) for text in said)
 
 
 class Skipped(NamedTuple):
