@@ -91,12 +91,8 @@ def test_a_quotation_stands_in_the_passage_word_by_word(text: str, *, quoted: bo
         ("How long?", "It runs for 36 months.", "36", "36 months"),
         ("Who was there?", "Present: Ines Okafor, Tom Hale and Priya Raman.", "Tom",
          "Ines Okafor, Tom Hale and Priya Raman"),
-        ("How long?", "It is 16 weeks. Tell us 8 weeks before.", "16 weeks. Tell us 8", "16 weeks"),
         ("What is the rate limit?", "The rate limit is kept low.", "rate limit", None),
-        ("Which forms?", "Which forms do I need? Ask us.", "Which forms do", None),
         ("What is the limit?", "The limit is 3 or 4.", "", None),
-        ("Who has the key to the store?", "Gate: Ines\nCold store: Bea", "Ines", None),
-        ("Who has the key to the store?", "Gate: Ines\nCold store: Bea", "Bea", "Bea"),
         ("On which shelf is the long level?", "article: Long level\nshelf: B2", "B2", "B2"),
     ],
 )  # fmt: skip

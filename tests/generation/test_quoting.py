@@ -57,7 +57,7 @@ def test_a_strip_is_quoted_with_its_place_and_the_span() -> None:
     [
         (LIST, "a lamp", LIST.strip(), ""),
         (LIST + "- one more thing\n" * 40, "a lamp",
-         "Three things are needed:\n\n- a map of the town\n- a lamp with oil", ""),
+         "Three things are needed:\n…\n- a lamp with oil", ""),
         ("* The answer is *here*.", "The answer", "The answer is *here*.", ""),
         ("2. The answer is here.", "The answer", "2. The answer is here.", ""),
         ("- The answer\n  is here.", "The answer", "The answer\nis here.", ""),
@@ -157,7 +157,7 @@ def test_what_documents_say_in_two_formats_is_quoted_once() -> None:
 def test_of_a_text_that_was_not_read_only_the_best_strip_leads() -> None:
     filler = "Nothing is said of it here. " * 9
     page = f"{filler}\n\nThe answer is here. It is forty-two.\n\n{filler}"
-    one, *_ = quoted(page, "The answer is here. It is forty-two.")
+    one, *_ = quoted(page, "The answer is here")
     assert one.place is not None
     assert page[slice(*one.place)].split() == one.text.split()
     assert one.span is not None
@@ -182,10 +182,6 @@ def test_a_quotation_is_no_surer_than_its_document() -> None:
         known = strip("Rain falls in May.", reading=reading)
         (one,) = quotations_in("What?", [known], most=1, threshold=0.5, closest=-1)
         assert (one.sure, one.score) == (score > 0.5, score)
-
-
-def test_what_ends_before_the_picture_that_it_leads_in_is_not_sure() -> None:
-    assert [quoted(f"The answer is shown here{end}", "The")[0].sure for end in ":—."] == [0, 0, 1]
 
 
 def test_a_span_that_is_less_likely_than_no_answer_is_not_marked() -> None:

@@ -5,6 +5,7 @@ leads a block in, the head of a table, and as many sentences around as fit.
 """
 
 import re
+from collections.abc import Mapping
 from textwrap import dedent
 from typing import Final, NamedTuple
 
@@ -20,14 +21,13 @@ _MOST_OF_ITEM: Final = 14
 """Words of a paragraph that may be one of a list, such as an error and what it means."""
 NAMES_ONE: Final = 2.0
 """Log-odds by which a part that has a name of the question leads one that lacks it."""
-_FEWEST_ALONE: Final = 3
-"""Words up to which a quotation is not understood without its heading, such as "Yes."."""
-_MARK = re.compile(r"[ \t]*[-*+•‣–][ \t]+")
 _LABEL = re.compile(
     r"(?:\|\s*|[-*+•‣–]\s+|\d{1,3}[.)]\s+)([^:|\n]{1,80})[:|\n]|([^:|\n.]{1,60}):\s"
 )
-_PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
-_SOFT_BREAK = re.compile(r"(?<! {2})\n[ \t]*|(?<=  )\n[ \t]+")
+_FEWEST_ALONE: Final = 3
+"""Words up to which a quotation is not understood without its heading, such as "Yes."."""
+_MARK = re.compile(r"[-*+•‣–][ \t]+")
+_SOFT_BREAK = re.compile(r"(?<=\S)\n[ \t]*(?=\S)")
 _LEFT_OUT = "…"
 
 
@@ -69,23 +69,21 @@ class ParsedStrip(NamedTuple):
         number = self.parts[at].block
         return [n for n, part in enumerate(self.parts) if part.block == number]
 
-    def item(self, at: int) -> list[int]:
-        """Return the parts of the item of a list that a part is in, if it is in one.
-
-        That is a row, an item with a label, or one of several short paragraphs.
-        """
-        if self.parts[at].kind != "sentence":
-            return [at] if self.parts[at].kind == "row" or self.label(at) else []
+    def is_item(self, at: int) -> bool:
+        """Return whether a part is a row, an item with a label, or in a short paragraph."""
         block = self.block(at)
-        return block if self.size(block[0], block[-1]) <= _MOST_OF_ITEM else []
+        if self.parts[at].kind == "sentence":
+            return self.size(block[0], block[-1]) <= _MOST_OF_ITEM
+        return self.parts[at].kind == "row" or bool(self.label(at))
 
     def fellows(self, at: int) -> list[int]:
-        """Return the parts of all items of the list that a part is in, if it is in one."""
-        if not self.item(at):
+        """Return the parts of all items of the list or table that a part is in, if it is in one."""
+        if not self.is_item(at):
             return []
         if self.parts[at].kind != "sentence":
             return self.block(at)
-        return [n for n, part in enumerate(self.parts) if part.kind == "sentence" and self.item(n)]
+        short = [n for n, part in enumerate(self.parts) if part.kind == "sentence"]
+        return list(filter(self.is_item, short))
 
     def head(self, at: int) -> list[str]:
         """Return the rows of the head of the table that a row is below."""
@@ -116,32 +114,40 @@ def parsed_strip(strip: Strip) -> ParsedStrip:
 
 
 def excerpt(
-    parsed: ParsedStrip, at: int, named: dict[int, float], *, leads: bool = False
+    parsed: ParsedStrip, at: int, named: Mapping[int, float], *, leads: bool = False
 ) -> tuple[int, int]:
-    """Return the first and last part to quote around one.
+    """Return the first and last part to quote around one, by what each loses for its names.
 
     A block is quoted whole, if it has room, unless one of its items or rows is what was asked for.
     With `leads` a sentence stands first, unless it refers to the one before.
     """
-    parts, block = parsed.parts, [n for n in parsed.block(at) if n in named]
-    names_one = parsed.label(at) and named[at] - min(named[n] for n in block) >= NAMES_ONE
-    is_block = parts[at].kind in {"item", "row"}
     low, high = _whole(parsed, at)
-    if is_block and (names_one or parsed.size(low, high) > MOST_WORDS_WITH_BLOCK):
-        near = {n for n in block if named[n] > named[at] - NAMES_ONE}
-        return _grown(parsed, (at, at), near)
-    own, fellows = parsed.item(at), parsed.fellows(at)
-    near = {
+    block, fellows = {*parsed.block(at)}, parsed.fellows(at)
+    others = {
         n
         for n, odds in named.items()
-        if parsed.headings[n] == parsed.headings[at]
-        if parts[n].kind != parts[at].kind
-        or n in own
-        or not (odds <= named[at] - NAMES_ONE and (parsed.label(n) or n in fellows))
+        if parsed.headings[n] != parsed.headings[at]
+        or (odds <= named[at] - NAMES_ONE and (n in fellows or parsed.label(n)))
     }
-    if leads and parts[at].kind == "sentence" and not leans(parsed.said(at)):
+    near, is_item = named.keys() - others, parsed.parts[at].kind in {"item", "row"}
+    is_long = parsed.size(low, high) > MOST_WORDS_WITH_BLOCK
+    is_cut = is_item and (is_long or not block.isdisjoint(others))
+    if is_cut:
+        low, high, near = at, at, near & block
+    elif leads and parsed.parts[at].kind == "sentence" and not leans(parsed.said(at)):
         near = {n for n in near if n >= low}
-    return _grown(parsed, (low, high), near)
+    while True:
+        after, before = ({high + 1} & near, {low - 1} & near)
+        steps = [(low, n if is_cut else _whole(parsed, n)[1]) for n in after]
+        steps += [(n if is_cut else _whole(parsed, n)[0], high) for n in before]
+        for first, last in steps:
+            kinds = {parsed.parts[first].kind, parsed.parts[last].kind}
+            most = MOST_WORDS if is_cut or kinds == {"sentence"} else MOST_WORDS_WITH_BLOCK
+            if {first, last} <= near and parsed.size(first, last) <= most:
+                low, high = first, last
+                break
+        else:
+            return low, high
 
 
 def _whole(parsed: ParsedStrip, at: int) -> tuple[int, int]:
@@ -152,56 +158,31 @@ def _whole(parsed: ParsedStrip, at: int) -> tuple[int, int]:
     return block[0] - parsed.leads(block[0] - 1), block[-1]
 
 
-def _grown(parsed: ParsedStrip, place: tuple[int, int], near: set[int]) -> tuple[int, int]:
-    """Take in what stands after and before a place, as much as has room."""
-    low, high = place
-    is_cut = parsed.parts[low].kind in {"item", "row"}
-    while True:
-        after = high + 1 if is_cut else _whole(parsed, high + 1)[1] if high + 1 in near else -1
-        before = low - 1 if is_cut else _whole(parsed, low - 1)[0] if low - 1 in near else -1
-        steps = [(low, after), (before, high)]
-        for first, last in reversed(steps) if is_cut or leans(parsed.said(low)) else steps:
-            if first not in near or last not in near:
-                continue
-            kinds = {parsed.parts[first].kind, parsed.parts[last].kind}
-            most = MOST_WORDS if is_cut or kinds == {"sentence"} else MOST_WORDS_WITH_BLOCK
-            if parsed.size(first, last) <= most:
-                low, high = first, last
-                break
-        else:
-            return low, high
-
-
 def written(parsed: ParsedStrip, low: int, high: int) -> str:
     """Write parts as they are read: with their head or lead-in, and a mark for items left out."""
-    text, first, block = parsed.said(low, high), parsed.parts[low], parsed.block(low)
-    if first.kind == "sentence" and parsed.parts[high].kind == "sentence":
-        return "\n\n".join(_SOFT_BREAK.sub(" ", one) for one in _PARAGRAPHS.split(text))
-    line = parsed.text.rfind("\n", 0, first.start) + 1
-    text = dedent(parsed.text[line : first.start] + text) if first.kind == "item" else text
-    if first.kind == "row":
-        text = "\n".join([*parsed.head(low), text])
-    elif first.kind == "item" and parsed.leads(block[0] - 1):
+    text, kind, block = parsed.said(low, high), parsed.parts[low].kind, parsed.block(low)
+    last = parsed.parts[high].kind
+    if kind == last == "sentence":
+        return _SOFT_BREAK.sub(" ", text)
+    if kind == "row":
+        return "\n".join([*parsed.head(low), text])
+    text = dedent(text)
+    if last == "item" and "\n" in text and high < parsed.block(high)[-1]:
+        text = f"{text}\n{_LEFT_OUT}"
+    if kind == "item" and parsed.leads(block[0] - 1):
         gap = _LEFT_OUT if low > block[0] or parsed.own else ""
-        text = f"{parsed.said(block[0] - 1)}\n{gap}\n{text}"
-    elif first.kind == "item" and low == high and (mark := _MARK.match(text)):
-        text = dedent(" " * mark.end() + text[mark.end() :])
-    if parsed.parts[high].kind == "code" and not _is_closed(parsed.said(high)):
-        return f"{text.rstrip()}\n{parsed.said(high)[:3]}"
-    is_cut = parsed.parts[high].kind == "item" and high < parsed.block(high)[-1]
-    return f"{text}\n{_LEFT_OUT}" if is_cut and "\n" in text else text
-
-
-def _is_closed(code: str) -> bool:
-    return "\n" in code and code.rstrip().rpartition("\n")[2].strip().startswith(code[:3])
+        return f"{parsed.said(block[0] - 1)}\n{gap}\n{text}"
+    if kind == "item" and low == high:
+        return dedent(_MARK.sub(lambda mark: " " * len(mark[0]), text, count=1))
+    fence = parsed.said(high).lstrip()[:3]
+    return f"{text}\n{fence}" if last == "code" and text.count(fence) % 2 else text
 
 
 def subject_of(parsed: ParsedStrip, low: int, text: str, asked: frozenset[str]) -> str:
     """Return the heading that names the subject of a quotation that does not."""
-    held, headings = frozenset(words(text)), parsed.headings[low]
-    named = [name for name in headings if (asked - held) & frozenset(words(name))]
-    is_first = low == next(n for n, part in enumerate(parsed.parts) if part.end > parsed.own)
-    says_little = len(text.split()) <= _FEWEST_ALONE or text.startswith("(")
-    is_block = parsed.parts[low].kind != "sentence" and is_first and not parsed.own
-    heading = next(reversed(named or (headings if says_little or is_block else [])), "")
+    headings = parsed.headings[low]
+    lacking = asked.difference(words(text))
+    named = [name for name in headings if not lacking.isdisjoint(words(name))]
+    is_alone = parsed.parts[low].kind != "sentence" or len(text.split()) <= _FEWEST_ALONE
+    heading = next(reversed(named or (headings if is_alone else [])), "")
     return f"{heading}:" if heading and not heading.endswith(("?", "!", ".", ":")) else heading
