@@ -20,7 +20,7 @@ from crag.reflection.retrieval_decision import first_choice
 from crag.reflection.short_form import short_form
 from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
-from crag.state import Action, Choice, Reflection, State, Usage, merge_reflection
+from crag.state import Action, Choice, Reflection, State, merge_reflection
 
 
 class Algorithms(NamedTuple):
@@ -50,7 +50,6 @@ class ReflectOutput(AnswerUpdate):
     """The output of reflection."""
 
     reflection: Reflection | None
-    usage: Usage
 
 
 def build_reflect(

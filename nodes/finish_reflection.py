@@ -15,19 +15,19 @@ from crag.answering.citations import (
 from crag.answering.links import without_links
 from crag.answering.outcome import (
     FOUND_NOTHING,
-    NOT_FOUND,
     AnswerUpdate,
-    answer_message,
+    abstained,
+    answer_update,
     declines,
     links_removed,
+    unsupported,
 )
 from crag.answering.quoted import quoted_or_abstained
-from crag.correction.naming import lacking
-from crag.events import Event, EventKind, event
+from crag.events import EventKind, event
 from crag.parts import Attributor, Quoter
 from crag.reflection_tokens import IRRELEVANT
 from crag.settings import Settings
-from crag.state import AnswerSentence, Citation, Critique, Flag, State, Strip, reflected
+from crag.state import Citation, Critique, Flag, State, Strip, reflected
 from crag.text.untrusted import neutral
 
 _NODE = "finish_reflection"
@@ -60,67 +60,43 @@ def finish_reflection(
     events = [event(kind, _NODE, detail, fallback) for kind, detail, fallback in told]
     chosen = [critique for critique in reflection.get("critiques", []) if critique["chosen"]]
     if nothing := _why_nothing(state, chosen, settings):
-        events.append(event("abstained", _NODE, nothing, "no answer is given"))
-        return {**_update(NOT_FOUND, [], events), "outcome": "not_found"}
+        return abstained(events, nothing, node=_NODE)
     answer, citations, links = _cited(state, chosen, settings)
-    events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
-    update = _update(answer, citations, events)
+    doubts = [_doubted(state, one) for one in chosen]
+    events += links_removed(_NODE, links)
+    events += [
+        event("unsupported_answer", _NODE, f"the model called {doubt}", "no citation")
+        for doubt in dict.fromkeys(filter(None, doubts))
+    ]
+    if any(critique["passage"] is None for critique in chosen):
+        events.append(event("own_knowledge", _NODE, "written without a passage"))
     if not settings.cites:
-        return update
+        return answer_update(answer, citations, events)
     if chosen and all("unsure" in one["flags"] for one in chosen):
-        return {**update, "outcome": "likely"}
+        return answer_update(answer, citations, events, outcome="likely")
     # The passages support what cites nothing, too.
-    available, last = [*citations], max((one["number"] for one in citations), default=0)
-    for passage in numbered_passages(reflection["passages"]):
-        passage["number"] += last
-        available.append(passage)
-    judged = attribute(question, answer, available, attributor, node=_NODE, add=False)
-    update["events"] = events = [*events, *judged.events]
+    passages = numbered_passages(reflection["passages"], after=len(citations))
+    judged = attribute(question, answer, [*citations, *passages], attributor, node=_NODE, add=False)
+    events += judged.events
     is_judged = attributor is not None and not judged.events
-    sentences = judged.sentences if is_judged else []
-    if settings.require_citations and quoter is not None:
-        problem = _problem(state, question, answer, chosen, sentences)
+    is_quoted = not chosen or any(one["passage"] is None or one["quoted"] for one in chosen)
+    if settings.require_citations and quoter is not None and not is_quoted:
+        places = dict.fromkeys(one["passage"] for one in chosen if one["passage"] is not None)
+        cited = [strip for at in places for strip in strips_of(reflection["passages"][at])]
+        problem = unsupported(question, judged.sentences if is_judged else [], cited)
+        if doubts and all(doubts):
+            problem = f"the model called {doubts[0]}"
+        if nothing := why_empty(answer):
+            problem = f"the model {nothing}"
         if problem:
-            detail = f"{problem}: {reflection['answer']}"
-            events.append(event("uncited_answer", _NODE, detail))
-            return _quoted(state, quoter, events)
-    return {**update, "sentences": judged.sentences}
-
-
-def _quoted(state: State, quoter: Quoter | None, events: list[Event]) -> AnswerUpdate:
-    """Quote the passages as a run without a model does, or abstain."""
-    strips: list[Strip] = []
-    for strip in chain.from_iterable(map(strips_of, reflected(state)["passages"])):
-        told: Strip = {**strip, "text": neutral(strip["text"])}
-        strips += [told] if told not in strips else []
-    found = quoted_or_abstained(state, quoter, strips, events)
-    named = [Event(**{**one, "node": _NODE}) for one in found["events"]]
-    update = _update(found["answer"], found["citations"], named)
-    return {**update, "outcome": found["outcome"], "messages": found["messages"]}
-
-
-def _problem(
-    state: State,
-    question: str,
-    answer: str,
-    chosen: Sequence[Critique],
-    sentences: Sequence[AnswerSentence],
-) -> str:
-    """Return what is wrong with text that a model wrote about passages; empty if nothing is."""
-    if any(one["passage"] is None or one["quoted"] for one in chosen):
-        return ""
-    if nothing := why_empty(answer):
-        return f"the model {nothing}"
-    doubted = [_doubted(state, one) for one in chosen]
-    if doubted and all(doubted):
-        return f"the model called {doubted[0]}"
-    unsupported = [one for one in sentences if one["status"] == "unsupported"]
-    if 2 * len(unsupported) > len(sentences):
-        return "no passage supports most sentences of the model's answer"
-    places = dict.fromkeys(one["passage"] for one in chosen if one["passage"] is not None)
-    strips = [strip for place in places for strip in strips_of(reflected(state)["passages"][place])]
-    missing = lacking(question, strips)
-    return f"no passage of the model's answer has {', '.join(missing)}" if missing else ""
+            whole = chain.from_iterable(map(strips_of, reflection["passages"]))
+            strips: list[Strip] = [{**one, "text": neutral(one["text"])} for one in whole]
+            strips = [one for at, one in enumerate(strips) if one not in strips[:at]]
+            wrong = "uncited_answer", f"{problem}: {reflection['answer']}"
+            return quoted_or_abstained(
+                state, quoter, strips, events=events, problem=wrong, node=_NODE
+            )
+    return answer_update(answer, citations, events, sentences=judged.sentences)
 
 
 def _cited(
@@ -154,18 +130,6 @@ def _doubted(state: State, critique: Critique) -> str:
     return f"its text not supported by {title!r}"
 
 
-def _doubts(state: State, chosen: Sequence[Critique]) -> list[Event]:
-    """Record what the model objects to, and that it wrote without a passage."""
-    doubts = [
-        event("unsupported_answer", _NODE, f"the model called {doubt}", "no citation")
-        for doubt in dict.fromkeys(_doubted(state, one) for one in chosen)
-        if doubt
-    ]
-    if any(critique["passage"] is None for critique in chosen):
-        doubts.append(event("own_knowledge", _NODE, "written without a passage"))
-    return doubts
-
-
 def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -> str:
     """Return why there is no answer; empty if there is one."""
     reflection = reflected(state)
@@ -178,10 +142,3 @@ def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -
     missing = is_alone and "no_passages" in reflection["flags"] and not settings.allow_own_knowledge
     retrieves = [choice["action"] for choice in reflection["choices"][:1]] == ["retrieve"]
     return "there is no passage" if missing and retrieves else ""
-
-
-def _update(answer: str, citations: list[Citation], events: list[Event]) -> AnswerUpdate:
-    return AnswerUpdate(
-        answer=answer, outcome="answered", citations=citations, sentences=[],
-        messages=[answer_message(answer, citations)], events=events,
-    )  # fmt: skip

@@ -13,20 +13,20 @@ from crag.answering.model_calls import Reply, aask, ask
 from crag.answering.outcome import (
     FOUND_NOTHING,
     NOT_FOUND,
-    GenerateUpdate,
-    abstained,
+    AnswerUpdate,
     declines,
-    from_quotations,
     from_reply,
-    is_uncited,
 )
-from crag.answering.quoted import likely, quotations_of, quoted_or_abstained
-from crag.events import event
+from crag.answering.quoted import quoted_or_abstained
+from crag.errors import ModelProblem
+from crag.events import EventKind, event
 from crag.parts import Attributor, ChatModel, Parts, Quoter
 from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
 from crag.state import State, Strip
 from crag.text.untrusted import neutral
+
+_KINDS: dict[ModelProblem, EventKind] = {"refused": "model_refused", "empty": "model_empty"}
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class Generate:
         model, quoter, prompts = parts.model, parts.quoter, parts.prompts
         return cls(model, quoter, prompts, attributor=parts.attributor, own_knowledge=own_knowledge)
 
-    def run(self, state: State, settings: Settings) -> GenerateUpdate:
+    def run(self, state: State, settings: Settings) -> AnswerUpdate:
         """Write the answer with its citations, or an abstention."""
         model, messages = self._asked(state, settings)
         return self._concluded(state, settings, ask(model, messages) if model else None)
 
-    async def arun(self, state: State, settings: Settings) -> GenerateUpdate:
+    async def arun(self, state: State, settings: Settings) -> AnswerUpdate:
         """Do the same, awaiting the model."""
         model, messages = self._asked(state, settings)
         reply = await aask(model, messages) if model else None
@@ -92,39 +92,37 @@ class Generate:
             return name
         return profile.answer_prompt
 
-    def _concluded(self, state: State, settings: Settings, reply: Reply | None) -> GenerateUpdate:
+    def _concluded(self, state: State, settings: Settings, reply: Reply | None) -> AnswerUpdate:
         strips = kept_strips(state)
-        is_answer = settings.cites and reply is not None and reply.problem is None
-        if reply is not None and is_answer and (nothing := why_empty(reply.text)):
-            reply = reply._replace(problem="wordless", detail=f"the model {nothing}: {reply.text}")
-        if reply is None or reply.problem is not None:
-            return quoted_or_abstained(state, self.quoter, strips, [], reply)
-        if strips and declines(reply.text):
-            return self._declined(state, settings, strips, reply)
-        update = from_reply(
+        problem = _problem(reply, settings) if reply else None
+        if reply is None or problem is not None:
+            return quoted_or_abstained(state, self.quoter, strips, problem=problem, reply=reply)
+        update, detail = from_reply(
             reply, strips, question=state["question"], cites=settings.cites,
             attributor=self.attributor,
         )  # fmt: skip
         events = update["events"]
-        if settings.cites and settings.require_citations and is_uncited(update):
-            return quoted_or_abstained(state, self.quoter, strips, events, reply)
+        if detail and settings.require_citations:
+            problem = "uncited_answer", detail
+            return quoted_or_abstained(
+                state, self.quoter, strips, events=events, problem=problem, reply=reply
+            )
+        if detail:
+            events.append(event("uncited_answer", "generate", detail, "the answer is shown"))
         if not strips:
             detail = "no knowledge was left: the answer rests on the model alone"
             events.append(event("own_knowledge", "generate", detail))
         return update
 
-    def _declined(
-        self, state: State, settings: Settings, strips: list[Strip], reply: Reply
-    ) -> GenerateUpdate:
-        """Quote what answers, or is likely to, in the place of a model that found no answer."""
-        quotations, events = quotations_of(state, self.quoter, strips)
-        if not quotations:
-            return abstained(events, FOUND_NOTHING, reply)
-        events.append(event("model_declined", "generate", FOUND_NOTHING, "quote the strips"))
-        best = quotations[0]
-        if not (settings.cites and best.sure and best.span is not None):
-            quotations = likely(quotations)
-        return from_quotations(quotations, strips, events, reply)
+
+def _problem(reply: Reply, settings: Settings) -> tuple[EventKind, object] | None:
+    """Return the event of a reply that is no answer."""
+    if reply.problem is not None:
+        return _KINDS.get(reply.problem, "model_failed"), reply.detail
+    if declines(reply.text):
+        return "model_declined", FOUND_NOTHING
+    nothing = why_empty(reply.text) if settings.cites else ""
+    return ("wordless_answer", f"the model {nothing}: {reply.text}") if nothing else None
 
 
 def _values(state: State, settings: Settings) -> dict[str, str]:

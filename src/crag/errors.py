@@ -31,7 +31,7 @@ PageProblem = Literal[
     "empty", "budget",
 ]  # fmt: skip
 """Why a page has no paragraphs; `refused` by the guard, or not tried as a `budget` was spent."""
-ModelProblem = Literal["key", "unknown", "failed", "refused", "empty", "wordless"]
+ModelProblem = Literal["key", "unknown", "failed", "refused", "empty"]
 
 
 class CragError(RuntimeError):

@@ -84,8 +84,8 @@ GIVES_WAY = [
     ({"answer": "…"}, "the model wrote no words"),
     ({"critiques": [critique(relevance=0.1)]}, "the model called the passage 'T' irrelevant"),
     ({"critiques": [critique(support=0.1)]}, "the model called its text not supported by 'T'"),
-    ({"answer": "The kettle boils."}, "no passage supports most sentences of the model's answer"),
-    ({"question": "Who wrote Moby-7?"}, "no passage of the model's answer has Moby-7"),
+    ({"answer": "The kettle boils."}, "no strip supports most sentences of the model's answer"),
+    ({"question": "Who wrote Moby-7?"}, "no strip that the model's answer cites has Moby-7"),
 ]
 
 

@@ -129,11 +129,11 @@ def attributed(answer: str, passages: Sequence[OfferedPassage]) -> tuple[str, li
     return "".join([*pieces, answer[end:]]), citations
 
 
-def numbered_passages(passages: Sequence[OfferedPassage]) -> list[Citation]:
-    """Return whole passages as citations, numbered in order."""
+def numbered_passages(passages: Sequence[OfferedPassage], after: int = 0) -> list[Citation]:
+    """Return whole passages as citations, numbered in order from the number `after` that."""
     return [
         Citation(number=number, text=passage["text"], source=strips_of(passage)[0]["source"])
-        for number, passage in enumerate(passages, start=1)
+        for number, passage in enumerate(passages, start=after + 1)
     ]
 
 

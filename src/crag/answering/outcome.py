@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from langchain_core.messages import AIMessage, AnyMessage
 from typing_extensions import TypedDict
 
-from crag.answering.attribution import Attributed, attribute
+from crag.answering.attribution import attribute
 from crag.answering.citations import validate
 from crag.answering.context import numbered
 from crag.answering.links import without_links
@@ -39,11 +39,6 @@ class AnswerUpdate(TypedDict):
     sentences: list[AnswerSentence]
     messages: list[AnyMessage]
     events: list[Event]
-
-
-class GenerateUpdate(AnswerUpdate):
-    """Written by `generate`."""
-
     usage: Usage
 
 
@@ -60,21 +55,19 @@ def from_reply(
     question: str,
     cites: bool,
     attributor: Attributor | None = None,
-) -> GenerateUpdate:
-    """Take the model's text as the answer to a `question`, as it was read, without unknown links.
+) -> tuple[AnswerUpdate, str]:
+    """Take the model's text as the answer to a `question`, and say what is wrong with it.
 
-    Where it `cites`, citations are validated, and its sentences attributed to strips, if there are
-    any. An answer counts as uncited if no strip supports most of its sentences, or if no strip that
-    it cites has a name of the question; its numbers count only where no `attributor` can tell.
+    Links that no strip holds go. Where it `cites`, citations are validated, and its sentences
+    attributed to strips, if there are any: see `unsupported`, which counts only what an
+    `attributor` can tell.
     """
-    if declines(reply.text):
-        return abstained([], FOUND_NOTHING, reply)
+    available, citations, sentences = numbered(strips), list[Citation](), list[AnswerSentence]()
     if not cites:
-        answer, links = without_links(reply.text, numbered(strips))
-        return _update(answer, [], links_removed(_NODE, links), reply)
-    available = numbered(strips)
-    checked, removed, links = validate(reply.text, available)
-    events = links_removed(_NODE, links)
+        answer, links = without_links(reply.text, available)
+        return answer_update(answer, [], links_removed(_NODE, links), reply=reply), ""
+    answer, removed, links = validate(reply.text, available)
+    events, problem = links_removed(_NODE, links), ""
     if reply.cut:
         detail = f"the model's reply ends before its end ({reply.cut}): {reply.text}"
         fallback = "its unfinished sentence is left out, and the answer is only likely"
@@ -83,35 +76,33 @@ def from_reply(
         marks = ", ".join(map(as_mark, removed))
         detail = f"the answer cited {marks}, but there are {len(strips)} strips"
         events.append(event("citation_removed", _NODE, detail, "the citation was removed"))
-    if not strips:
-        return _update(checked, [], events, reply)
-    told = attribute(question, checked, available, attributor)
-    if problem := _unsupported(question, told, strips, attributor):
-        detail = f"{problem}: {reply.text}"
-        events.append(event("uncited_answer", _NODE, detail, "the answer is shown"))
-    update = _update(told.answer, told.citations, [*events, *told.events], reply)
-    if told.misstated:
-        update["outcome"] = "likely"
-    return {**update, "sentences": told.sentences}
-
-
-def _unsupported(
-    question: str, told: Attributed, strips: Sequence[Strip], attributor: Attributor | None
-) -> str:
-    """Return why the strips do not bear out an answer as a whole, or nothing."""
-    unsupported = [one for one in told.sentences if one["status"] == "unsupported"]
-    is_judged = told.misstated or (attributor is not None and not told.events)
-    if not told.citations or (is_judged and 2 * len(unsupported) > len(told.sentences)):
-        problem = "no strip supports most sentences of the model's answer"
+    outcome: Outcome = "likely" if reply.cut else "answered"
+    if strips:
+        told = attribute(question, answer, available, attributor)
+        answer, citations, sentences = told.answer, told.citations, told.sentences
+        is_judged = told.misstated or (attributor is not None and not told.events)
+        cited = [strips[one["number"] - 1] for one in citations]
+        problem = unsupported(question, sentences if is_judged else [], cited)
         said = ", ".join(told.misstated)
-        return f"{problem}, nor says {said} of what was asked" if said else problem
-    missing = lacking(question, (strips[one["number"] - 1] for one in told.citations))
+        problem += f"; {said} does not stand there for what was asked" if problem and said else ""
+        outcome = "likely" if said else outcome
+        events += told.events
+    update = answer_update(
+        answer, citations, events, outcome=outcome, sentences=sentences, reply=reply
+    )
+    return update, f"{problem}: {reply.text}" if problem else ""
+
+
+def unsupported(question: str, sentences: Sequence[AnswerSentence], cited: Sequence[Strip]) -> str:
+    """Return why the strips that it cites do not bear out an answer as a whole, or nothing.
+
+    None of them supports most of its sentences, or none has a name of the question.
+    """
+    count = sum(one["status"] == "unsupported" for one in sentences)
+    if not cited or 2 * count > len(sentences):
+        return "no strip supports most sentences of the model's answer"
+    missing = lacking(question, cited)
     return f"no strip that the model's answer cites has {', '.join(missing)}" if missing else ""
-
-
-def is_uncited(update: GenerateUpdate) -> bool:
-    """Return whether strips do not support the model's answer, or are about something else."""
-    return any(entry["kind"] == "uncited_answer" for entry in update["events"])
 
 
 def links_removed(node: str, links: Sequence[str]) -> list[Event]:
@@ -125,17 +116,22 @@ def from_quotations(
     strips: Sequence[Strip],
     events: list[Event],
     reply: Reply | None = None,
-) -> GenerateUpdate:
+    node: str = _NODE,
+) -> AnswerUpdate:
     """Quote the strips, each quotation followed by its citation, without pictures and HTML.
 
     The outcome is that of the first quotation, which answers, or is likely to.
     """
     known = numbered([{**one, "text": f"{about(one)} {one['text']}"} for one in strips])
     answer, links = without_links(quoted_text(quotations), known)
-    events = [*events, *links_removed(_NODE, links)]
-    update = _update(answer, _quoted(quotations, strips, known), events, reply)
-    update["outcome"] = "answered" if quotations[0].sure else "likely"
-    return update
+    citations = [
+        _quoted(citation, [one for one in quotations if one.strip == at], known)
+        for at, citation in enumerate(numbered(strips))
+        if at in {one.strip for one in quotations}
+    ]
+    outcome: Outcome = "answered" if quotations[0].sure else "likely"
+    events = [*events, *links_removed(node, links)]
+    return answer_update(answer, citations, events, outcome=outcome, reply=reply)
 
 
 def quoted_text(quotations: Sequence[Quotation]) -> str:
@@ -157,54 +153,52 @@ def quoted_text(quotations: Sequence[Quotation]) -> str:
 
 
 def _quoted(
-    quotations: Sequence[Quotation], strips: Sequence[Strip], known: Sequence[Citation]
-) -> list[Citation]:
-    """Return the citations of the strips that are quoted, with what is quoted of them.
+    citation: Citation, quotations: Sequence[Quotation], known: Sequence[Citation]
+) -> Citation:
+    """Return the citation of a strip with what is quoted of it, at whose place it points.
 
-    Their sources point at the quotations, which keep the addresses that the `known` ones have.
+    Quotations keep the addresses that the `known` citations have.
     """
-    citations = []
-    for citation, whole in zip(numbered(strips), known, strict=True):
-        own = [one for one in quotations if one.strip + 1 == citation["number"]]
-        source, text = citation["source"], citation["text"]
-        if placed := [(one, one.place) for one in own if one.place is not None]:
-            citation["quotes"] = [
-                Quote(
-                    start=start,
-                    end=end,
-                    position=source_within(source, text, start, end)["position"],
-                    span=one.span,
-                    text=without_links(one.text, [whole])[0],
-                )
-                for one, (start, end) in placed
-            ]
-            first, last = (min(at for _, (at, _) in placed), max(to for _, (_, to) in placed))
-            position = source_within(source, text, first, last)["position"]
-            citation["source"] = {**source, "position": position}
-        citations += [citation] if own else []
-    return citations
+    source, text = citation["source"], citation["text"]
+    places = [one.place or (0, len(text)) for one in quotations]
+
+    def position(start: int, end: int) -> str:
+        return source_within(source, text, start, end)["position"]
+
+    quotes = [
+        Quote(
+            start=start, end=end, position=position(start, end), span=one.span,
+            text=without_links(one.text, known)[0],
+        )
+        for one, (start, end) in zip(quotations, places, strict=True)
+    ]  # fmt: skip
+    whole = position(min(start for start, _ in places), max(end for _, end in places))
+    return {**citation, "source": {**source, "position": whole}, "quotes": quotes}
 
 
-def abstained(events: list[Event], reason: str, reply: Reply | None = None) -> GenerateUpdate:
+def abstained(
+    events: list[Event], reason: str, reply: Reply | None = None, node: str = _NODE
+) -> AnswerUpdate:
     """Say that there is no answer, and record why."""
-    events = [*events, event("abstained", _NODE, reason, "no answer is given")]
-    update = _update(NOT_FOUND, [], events, reply)
-    update["outcome"] = "not_found"
-    return update
+    events = [*events, event("abstained", node, reason, "no answer is given")]
+    return answer_update(NOT_FOUND, [], events, outcome="not_found", reply=reply)
 
 
-def _update(
-    answer: str, citations: list[Citation], events: list[Event], reply: Reply | None
-) -> GenerateUpdate:
-    return GenerateUpdate(
-        answer=answer,
-        outcome="likely" if reply and reply.cut else "answered",
-        citations=citations,
-        sentences=[],
-        messages=[answer_message(answer, citations, reply.message_id if reply else None)],
-        events=events,
-        usage=reply.usage if reply else Usage(),
-    )
+def answer_update(  # noqa: PLR0913 - what it writes
+    answer: str,
+    citations: list[Citation],
+    events: list[Event],
+    *,
+    outcome: Outcome = "answered",
+    sentences: Sequence[AnswerSentence] = (),
+    reply: Reply | None = None,
+) -> AnswerUpdate:
+    """Return the update of the state with an answer, and with what the `reply` cost."""
+    message = answer_message(answer, citations, reply.message_id if reply else None)
+    return AnswerUpdate(
+        answer=answer, outcome=outcome, citations=citations, sentences=[*sentences],
+        messages=[message], events=events, usage=reply.usage if reply else Usage(),
+    )  # fmt: skip
 
 
 def answer_message(

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from langchain_core.messages import AIMessage, HumanMessage
 
 from crag.answering.model_calls import Reply
-from crag.answering.outcome import GenerateUpdate, abstained, from_quotations
+from crag.answering.outcome import AnswerUpdate, abstained, from_quotations
 from crag.answering.quoting import MOST_LIKELY
 from crag.correction.naming import about
 from crag.correction.strips import score_of
-from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
 from crag.parts import Quotation, Quoter
 from crag.runtime.attempt import Attempt
@@ -21,59 +20,40 @@ from crag.wording import named_instead, with_subject
 
 WITH_SUBJECT = "complete it by the question that it follows"
 """The fallback of an event after which a rule has completed the question."""
-_KINDS: dict[ModelProblem, EventKind] = {
-    "refused": "model_refused",
-    "empty": "model_empty",
-    "wordless": "wordless_answer",
-}
 
 
-def quoted_or_abstained(
+def quoted_or_abstained(  # noqa: PLR0913 - what to quote, and why
     state: State,
     quoter: Quoter | None,
-    strips: list[Strip],
+    strips: Sequence[Strip],
+    *,
     events: Sequence[Event] = (),
+    problem: tuple[EventKind, object] | None = None,
     reply: Reply | None = None,
-) -> GenerateUpdate:
-    """Quote the strips, or abstain; `events` are those before, and say by then what was done."""
-    quotations, failures = quotations_of(state, quoter, strips)
-    fallback = "quote the strips" if quotations else "abstain"
-    told = [
-        Event(**{**one, "fallback": fallback}) if one["kind"] == "uncited_answer" else one
-        for one in events
-    ]
-    if reply is not None and reply.problem is not None:
-        kind = _KINDS.get(reply.problem, "model_failed")
-        told.append(event(kind, "generate", reply.detail, fallback))
-    told += failures
-    if quotations:
-        update = from_quotations(quotations, strips, told)
-    else:
-        update = abstained(told, _why_nothing(state, strips))
-    if reply is not None:
-        update["usage"] = reply.usage
-    return update
-
-
-def quotations_of(
-    state: State, quoter: Quoter | None, strips: list[Strip]
-) -> tuple[list[Quotation], list[Event]]:
-    """Return what to quote, and an event if the quoter failed.
+    node: str = "generate",
+) -> AnswerUpdate:
+    """Quote the strips, or abstain; a `problem` of the model is the kind and detail of its event.
 
     Where the documents hold the answer, since the action is Correct, the best strip is quoted if
     nothing else is: nothing found would deny it.
     """
-    quotations: list[Quotation] = []
+    quotations, events = list[Quotation](), [*events]
     with Attempt("quoter") as attempt:
         if quoter is not None and strips:
             quotations = quoter.quote(state["question"], strips)
+    if attempt.error is None and not quotations and strips and state.get("action") == "correct":
+        quotations = [_best_of(strips)]
+    is_sure = bool(quotations) and _answers(state, quotations[0], strips)
+    if problem is not None:
+        kind, detail = problem
+        is_sure = is_sure and (kind != "model_declined" or quotations[0].span is not None)
+        events.append(event(kind, node, detail, "quote the strips" if quotations else "abstain"))
     if attempt.error is not None:
-        return [], [event("evaluator_failed", "generate", attempt.error, "nothing is quoted")]
-    if not quotations and strips and state.get("action") == "correct":
-        return [_best_of(strips)], []
-    if quotations and not _answers(state, quotations[0], strips):
-        return likely(quotations), []
-    return [one._replace(sure=True) for one in quotations], []
+        events.append(event("evaluator_failed", node, attempt.error, "nothing is quoted"))
+    if not quotations:
+        return abstained(events, _why_nothing(state, strips), reply, node)
+    shown = [one._replace(sure=is_sure) for one in quotations]
+    return from_quotations(shown if is_sure else shown[:MOST_LIKELY], strips, events, reply, node)
 
 
 def _answers(state: State, best: Quotation, strips: Sequence[Strip]) -> bool:
@@ -90,11 +70,6 @@ def _answers(state: State, best: Quotation, strips: Sequence[Strip]) -> bool:
         and not names_lacking(state["question"], named)
         and not _may_repeat_an_answer(state, best, strip)
     )
-
-
-def likely(quotations: Sequence[Quotation]) -> list[Quotation]:
-    """Return those that are shown, all at once, where none is sure."""
-    return [one._replace(sure=False) for one in quotations[:MOST_LIKELY]]
 
 
 def _best_of(strips: Sequence[Strip]) -> Quotation:
