@@ -18,7 +18,7 @@ from langchain_core.documents import Document
 from crag.errors import DocumentIndexError
 from crag.index import DocumentIndex, IndexRetriever, index_paths
 from crag.index.backends import STORES, open_backend
-from crag.index.backends.sql import SCHEMA, Change, Index, Stamp, alike, text_key, unit
+from crag.index.backends.sql import SCHEMA, Change, Index, Stamp, text_key, unit
 from crag.index.ranking import terms_of
 from tests.repeating import times
 
@@ -80,14 +80,14 @@ def filled(backend: Index) -> Index:
 
 def near(index: Index, vector: Any, k: int, folder: str = "") -> list[str]:
     """Return the ids of the nearest chunks, one for each text."""
-    hits = index.by_vector(list(vector), k, folder)
-    return [str(one.id) for one in index.documents([hit.number for hit in hits], folder)]
+    numbers = index.by_vector(list(vector), k, folder)
+    return [str(one.id) for one in index.documents(numbers, folder)]
 
 
 def said(index: Index, question: str, k: int, folder: str = "") -> list[str]:
     """Return the ids of the chunks that have words of the question."""
-    hits = index.by_words(terms_of(question), k, folder)
-    return [str(one.id) for one in index.documents([hit.number for hit in hits], folder)]
+    numbers = index.by_words(terms_of(question), k, folder)
+    return [str(one.id) for one in index.documents(numbers, folder)]
 
 
 def stored(index: Index) -> dict[str, dict[str, Any]]:
@@ -228,7 +228,7 @@ def agrees(index: Index, model: dict[str, Document], vectors: Any, asked: Any) -
         passing = [one for one in model.values() if folder in one.metadata["source"]]
         known = {text_key(one): one.page_content for one in passing}
         cosines = {key: float(unit(vectors[text]) @ unit(asked)) for key, text in known.items()}
-        found = index.documents([one.number for one in index.by_vector(asked, 10, folder)], folder)
+        found = index.documents(index.by_vector(asked, 10, folder), folder)
         keys = [text_key(one) for one in found]
         assert keys == sorted(cosines, key=lambda key: -cosines[key])[:10]
         for one in found:
@@ -236,11 +236,10 @@ def agrees(index: Index, model: dict[str, Document], vectors: Any, asked: Any) -
             same = [chunk for chunk in model.values() if text_key(chunk) == text_key(one)]
             assert places | {one.metadata["source"]} == {chunk.metadata["source"] for chunk in same}
             assert one.id in {chunk.id for chunk in passing}
-        hits = index.by_words([("item3",), ("item5",)], 50, folder)
+        numbers = index.by_words([("item3",), ("item5",)], 50, folder)
         has = {text for text in known.values() if "item3" in text or "item5" in text}
-        passages = index.passages([hit.number for hit in hits], list(asked))
+        passages = index.passages(numbers, list(asked))
         assert {one.text for one in passages} == has
-        assert {hit.alike for hit in hits} <= {alike("item " * times) for times in (1, 2, 3)}
     total, counts = index.holders([("item3",), ("item5", "item5"), ("zebra",)])
     all_texts = {one.page_content for one in model.values()}
     twice = sum("item5 item5" in text for text in all_texts)

@@ -1,4 +1,4 @@
-"""What is found first: short notes beside much of one kind, exact names, texts that are alike."""
+"""What is found first: short notes beside much of one kind, and exact names."""
 
 import random
 from collections.abc import Callable
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from crag.index import DocumentIndex, index_paths
-from crag.index.backends.sql import alike
 from crag.index.ranking import terms_of
 from crag.models.encoder import packaged_encoder
 from tests.repeating import times
@@ -99,21 +98,6 @@ def test_an_exact_name_wins_whatever_is_near_in_meaning(
     for code in CODES[::6]:
         for asked in (question.format(code), question.format(code.lower())):
             assert code in index.search(asked, 3, by=by)[0].page_content
-
-
-def test_few_texts_that_differ_in_numbers_alone_are_among_the_first(
-    folder: Path, index: DocumentIndex
-) -> None:
-    for number in range(40):
-        (folder / f"{number}.txt").write_text(f"Pump {number} was started at {number}:00.")
-    for number in range(8):
-        (folder / f"other-{number}.txt").write_text(f"The pump of {'abcdefgh'[number] * 5} rests.")
-    index_paths([folder], index)
-    found = index.search("pump", 10)
-    assert sum("started" in chunk.page_content for chunk in found) == 3
-    assert len({alike(chunk.page_content) for chunk in found}) == 8
-    assert "Pump 17 " in index.search("When was pump 17 started?", 5)[0].page_content
-    assert len(index.search("pump", 30)) == 30, "the others come after them"
 
 
 def test_what_is_quoted_is_one_phrase() -> None:

@@ -1,15 +1,14 @@
-"""Rank what is found by meaning and by words: one score of both, and few that are alike."""
+"""Rank what is found by meaning and by words: one score of both."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from math import log
 from typing import NamedTuple
 
 from langchain_core.documents import Document
 
-from crag.index.backends.sql import Hit, Index, Passage, Term, placed
+from crag.index.backends.sql import Index, Passage, Term, placed
 from crag.settings import FindBy
 from crag.text.words import exact_names, names_in, question_words, words
 
@@ -25,8 +24,6 @@ _UNREAD = 0.3
 _CAPITAL = 0.5
 """How much a word with a capital letter is a name, beside a code or a quoted phrase."""
 _K1, _B = 1.2, 0.75
-_MOST_ALIKE = 3
-"""Texts that differ in nothing but numbers; more of them come after all others."""
 _LONG = 80
 """Characters from which equal texts say the same, whatever their titles."""
 _DIGIT = re.compile(r"\d")
@@ -49,19 +46,19 @@ def find(index: Index, asked: Asked, k: int, folder: str) -> list[Document]:
     wanted = max(k, _CANDIDATES)
     numbers, weights = list[int](), dict[Term, _Weight]()
     if by != "words":
-        numbers += _spread(lambda n: index.by_vector(vector, n, folder), wanted)
+        numbers += index.by_vector(vector, wanted, folder)
     if by != "meaning":
         terms = terms_of(question)
         total, counts = index.holders(terms)
         holders = {term: n for term, n in zip(terms, counts, strict=True) if n}
         scarce = [term for term, n in holders.items() if n <= wanted]
         for some in (scarce, _rarest(holders)):  # Or what has many other words hides a name.
-            numbers += _spread(partial(_by_words, index, some, folder), wanted)
+            numbers += index.by_words(some, wanted, folder)
         weights = _weights(question, total, holders)
     passages = index.passages(list(dict.fromkeys(numbers)), vector)
     scores = scored(passages, weights, _MEANING if is_read else _UNREAD)
     order = sorted(passages, key=lambda one: (-scores[one.number], one.number))
-    return chosen(index, order, k, folder)
+    return _chosen(index, order, k, folder)
 
 
 def terms_of(question: str) -> list[Term]:
@@ -138,50 +135,20 @@ def _occurrences(spelled: Sequence[str], terms: Collection[Term]) -> dict[Term, 
     return {term: number for term, number in found.items() if number}
 
 
-def chosen(index: Index, ranked: Sequence[Passage], k: int, folder: str) -> list[Document]:
-    """Return the chunks of the first `k` texts; equal ones once, and few that are alike."""
+def _chosen(index: Index, ranked: Sequence[Passage], k: int, folder: str) -> list[Document]:
+    """Return the chunks of the first `k` texts, equal ones once."""
     groups: dict[str, list[int]] = {}
     for passage in ranked:
         text = " ".join(passage.text.split())
         same = text if len(text) >= _LONG else f"{passage.heading}\n{text}"
         groups.setdefault(same, []).append(passage.number)
-    first = {numbers[0]: numbers for numbers in groups.values()}
-    kinds = {one.number: one.alike for one in ranked if one.number in first}
-    few = _few_alike(list(kinds.items()))
-    shown = [*few, *(number for number in kinds if number not in set(few))][:k]
-    return [placed(index.documents(first[number], folder)) for number in shown]
+    shown = list(groups.values())[:k]
+    return [placed(index.documents(numbers, folder)) for numbers in shown]
 
 
 def _phrases(question: str) -> list[Term]:
     phrases = (tuple(words(quoted)) for quoted in _QUOTED.findall(question))
     return [phrase for phrase in phrases if len(phrase) > 1]
-
-
-def _by_words(index: Index, terms: Sequence[Term], folder: str, k: int) -> list[Hit]:
-    return index.by_words(terms, k, folder)
-
-
-def _spread(search: Callable[[int], Sequence[Hit]], wanted: int) -> list[int]:
-    """Search for more until enough texts are found that are not alike, or there are no more."""
-    asked = 2 * wanted
-    while True:
-        hits = search(asked)
-        few = _few_alike([(hit.number, hit.alike) for hit in hits])
-        if len(few) >= wanted or len(hits) < asked:
-            rest = [hit.number for hit in hits if hit.number not in set(few)]
-            return [*few, *rest][:wanted]
-        asked *= 8
-
-
-def _few_alike(numbers: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the numbers, in order, without those that enough before them are alike."""
-    seen: dict[int, int] = {}
-    few = []
-    for number, kind in numbers:
-        seen[kind] = seen.get(kind, 0) + 1
-        if seen[kind] <= _MOST_ALIKE:
-            few.append(number)
-    return few
 
 
 def _rarest(holders: Mapping[Term, int]) -> list[Term]:

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 from crag.errors import DocumentIndexError
 from crag.extras import require
 from crag.index.backends.sql import (
-    Hit,
     Index,
     Run,
     Stamp,
     Term,
-    alike,
     among,
     safe_location,
     sentence_of,
@@ -54,7 +52,7 @@ CREATE TABLE crag_index (
 );
 CREATE TABLE crag_texts (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text NOT NULL UNIQUE,
-    heading text NOT NULL, text text NOT NULL, alike bigint NOT NULL, words tsvector NOT NULL,
+    heading text NOT NULL, text text NOT NULL, words tsvector NOT NULL,
     vector vector(DIMENSION) NOT NULL
 );
 CREATE TABLE crag_chunks (
@@ -67,12 +65,12 @@ CREATE INDEX crag_of_text ON crag_chunks (number);
 CREATE INDEX crag_sources ON crag_chunks (source text_pattern_ops);
 """
 _ADD_TEXT = """
-INSERT INTO crag_texts (key, heading, text, alike, words, vector)
-VALUES (:key, :heading, :text, :alike, CAST(:words AS tsvector), CAST(:vector AS vector))
+INSERT INTO crag_texts (key, heading, text, words, vector)
+VALUES (:key, :heading, :text, CAST(:words AS tsvector), CAST(:vector AS vector))
 """
 _BY_VECTOR = """
-SELECT number, alike FROM (
-    SELECT number, alike, vector <=> CAST(:vector AS vector) AS distance FROM crag_texts
+SELECT number FROM (
+    SELECT number, vector <=> CAST(:vector AS vector) AS distance FROM crag_texts
     WHERE {numbers} ORDER BY distance LIMIT :reach
 ) AS near
 ORDER BY round(CAST(distance AS numeric), 6), number LIMIT :k
@@ -88,13 +86,12 @@ class Postgres(Index):
 
     dialect = {  # noqa: RUF012 - not changed
         "each": "json_array_elements_text(CAST(:values AS json))",
-        "texts": "crag_texts",
         "matches": "crag_texts WHERE words @@ CAST(:terms AS tsquery)",
         "vector": "CAST(vector AS real[])",
         "new": "CAST(:new AS jsonb)",
     }
     by_words_query = """
-        SELECT number, alike FROM {matches} AND {numbers}
+        SELECT number FROM {matches} AND {numbers}
         ORDER BY ts_rank('{{1, 1, 1, 1}}', words, CAST(:terms AS tsquery), 1) DESC, number LIMIT :k
     """
 
@@ -126,7 +123,7 @@ class Postgres(Index):
                 **stamp._asdict(),
             )
 
-    def by_vector(self, vector: Sequence[float], k: int, folder: str = "") -> list[Hit]:
+    def by_vector(self, vector: Sequence[float], k: int, folder: str = "") -> list[int]:
         """Return the nearest: of all, or by a graph of pgvector that an administrator has made."""
         import numpy as np
 
@@ -134,7 +131,7 @@ class Postgres(Index):
         asked = _literal(unit(np.asarray(vector, np.float32)))
         query = _BY_VECTOR.replace("{numbers}", numbers)
         rows = self.rows(query, vector=asked, k=k, reach=_REACH * k, **values)
-        return [Hit(*row) for row in rows]
+        return [number for (number,) in rows]
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -155,7 +152,7 @@ class Postgres(Index):
     ) -> None:
         """Store a text with its words and its vector."""
         run(
-            _ADD_TEXT, key=key, heading=heading, text=text, alike=alike(text),
+            _ADD_TEXT, key=key, heading=heading, text=text,
             words=_words_of(f"{heading} {text}"), vector=_literal(vector),
         )  # fmt: skip
 

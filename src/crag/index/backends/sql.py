@@ -4,9 +4,7 @@ Chunks of one `text_key` share a text, with its words and its vector. Queries ar
 `:name` for values; a back end says in its `dialect` what its database calls otherwise.
 """
 
-import hashlib
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,11 +21,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SCHEMA = 300 + VERSION
+SCHEMA = 400 + VERSION
 """Version of the stored format, and of the words in it."""
 MOST_PLACES = 20
 """Other places of a text that are told."""
-_LETTERS = re.compile(r"[^\W\d_]+")
 Run = Callable[..., list[Any]]
 """Runs a query with values by name, and returns its rows."""
 DECIMALS = 6
@@ -42,9 +39,9 @@ _DOCUMENTS = f"""
 ORDER BY NOT ({{condition}}), place LIMIT {MOST_PLACES + 1}
 """
 _KEYS = "SELECT key FROM crag_texts WHERE key IN (SELECT value FROM {each})"
-_VECTORS = "SELECT key, {vector} FROM {texts} WHERE key IN (SELECT value FROM {each})"
+_VECTORS = "SELECT key, {vector} FROM crag_texts WHERE key IN (SELECT value FROM {each})"
 _PASSAGES = """
-SELECT number, heading, text, alike, {vector} FROM {texts}
+SELECT number, heading, text, {vector} FROM crag_texts
 WHERE number IN (SELECT CAST(value AS bigint) FROM {each})
 """
 _REMOVE = "DELETE FROM crag_chunks WHERE id IN (SELECT value FROM {each}) RETURNING number"
@@ -69,23 +66,14 @@ class Stamp(NamedTuple):
     """Length of its vectors."""
 
 
-class Hit(NamedTuple):
-    """A text that a search found."""
-
-    number: int
-    """Of the text in its index; several chunks may have the text."""
-    alike: int
-    """What nearly equal texts have in common; see `alike`."""
-
-
 class Passage(NamedTuple):
     """What ranking needs of a text that was found."""
 
     number: int
+    """Of the text in its index; several chunks may have the text."""
     heading: str
     """The title of its document and the headings above it."""
     text: str
-    alike: int
     cosine: float = 0.0
     """Of its vector and that of the question."""
 
@@ -121,7 +109,7 @@ class Index(ABC):
     dialect: Mapping[str, str]
     """What stands for the names in braces of queries."""
     by_words_query: str
-    """Finds number and `alike` of the `:k` texts that match `:terms` best, among `{numbers}`."""
+    """Finds the numbers of the `:k` texts that match `:terms` best, among `{numbers}`."""
 
     @abstractmethod
     def stamp(self) -> Stamp | None:
@@ -132,8 +120,8 @@ class Index(ABC):
         """Create the index; only called within `writing`, when there is none."""
 
     @abstractmethod
-    def by_vector(self, vector: Sequence[float], k: int, folder: str = "") -> list[Hit]:
-        """Return the `k` texts nearest by cosine, nearest first."""
+    def by_vector(self, vector: Sequence[float], k: int, folder: str = "") -> list[int]:
+        """Return the numbers of the `k` texts nearest by cosine, nearest first."""
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[None]:
@@ -187,13 +175,14 @@ class Index(ABC):
         rows = self.rows(_VECTORS, values=json.dumps(list(keys)))
         return {key: self.vector_of(stored) for key, stored in rows}
 
-    def by_words(self, terms: Sequence[Term], k: int, folder: str = "") -> list[Hit]:
+    def by_words(self, terms: Sequence[Term], k: int, folder: str = "") -> list[int]:
         """Return the `k` texts that have most of the terms, rare ones most, best first."""
         if not terms:
             return []
         numbers, values = among(folder)
         query = self.by_words_query.replace("{numbers}", numbers)
-        return [Hit(*row) for row in self.rows(query, terms=self.matching(terms), k=k, **values)]
+        rows = self.rows(query, terms=self.matching(terms), k=k, **values)
+        return [number for (number,) in rows]
 
     def holders(self, terms: Sequence[Term]) -> tuple[int, list[int]]:
         """Return the number of texts, and how many have each of the terms."""
@@ -207,13 +196,13 @@ class Index(ABC):
 
         rows = self.rows(_PASSAGES, values=json.dumps(list(numbers)))
         if not rows or not len(vector):
-            return [Passage(*row[:4]) for row in rows]
-        cosines = np.stack([self.vector_of(row[4]) for row in rows]) @ unit(
+            return [Passage(*row[:3]) for row in rows]
+        cosines = np.stack([self.vector_of(row[3]) for row in rows]) @ unit(
             np.asarray(vector, np.float32)
         )
         rounded = np.round(cosines, DECIMALS).tolist()
         found = zip(rows, rounded, strict=True)
-        return [Passage(*row[:4])._replace(cosine=cosine) for row, cosine in found]
+        return [Passage(*row[:3], cosine) for row, cosine in found]
 
     def documents(self, numbers: Sequence[int], folder: str = "") -> list[Document]:
         """Return a chunk of a folder for each text, in order, with its other places as `placed`."""
@@ -289,17 +278,6 @@ def text_key(chunk: Document) -> str:
     known = chunk.metadata
     parts = (known.get("title"), known.get("section"), chunk.page_content)
     return digest(*(str(part or "") for part in parts))
-
-
-def alike(text: str) -> int:
-    """Return a number that texts share which differ in nothing but numbers and punctuation.
-
-    >>> alike("12:04 pump 3 ok") == alike("12:05 pump 7 ok")
-    True
-    """
-    words = " ".join(_LETTERS.findall(text.casefold())) or text
-    start = hashlib.blake2b(words.encode(), digest_size=8).digest()
-    return int.from_bytes(start, signed=True)
 
 
 def unit(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":

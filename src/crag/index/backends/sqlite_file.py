@@ -21,12 +21,10 @@ from crag.index.backends.sql import (
     DECIMALS,
     PAGE,
     Change,
-    Hit,
     Index,
     Run,
     Stamp,
     Term,
-    alike,
     among,
     unit,
 )
@@ -52,9 +50,8 @@ CREATE TABLE crag_index (
 );
 CREATE TABLE crag_texts (
     number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, heading TEXT NOT NULL,
-    text TEXT NOT NULL
+    text TEXT NOT NULL, vector BLOB NOT NULL
 );
-CREATE TABLE vectors (number INTEGER PRIMARY KEY, alike INTEGER NOT NULL, vector BLOB NOT NULL);
 CREATE TABLE crag_chunks (
     place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, number INTEGER NOT NULL,
     metadata TEXT NOT NULL,
@@ -66,7 +63,8 @@ CREATE TABLE waiting (key TEXT PRIMARY KEY);
 CREATE VIRTUAL TABLE words USING fts5(heading, text, content = '', tokenize = {TOKENIZER})
 """
 _ADD_TEXT = """
-INSERT INTO crag_texts (key, heading, text) VALUES (:key, :heading, :text) RETURNING number
+INSERT INTO crag_texts (key, heading, text, vector) VALUES (:key, :heading, :text, :vector)
+RETURNING number
 """
 _ADD_WORDS = "INSERT INTO words (rowid, heading, text) VALUES (:number, :heading, :text)"
 _REMOVE_WORDS = """
@@ -80,11 +78,10 @@ _OLD = Stamp(schema=0, embeddings="", dimension=0)
 
 
 class _Vectors(NamedTuple):
-    """Vectors, in the order of their numbers."""
+    """Vectors in the order of their numbers, in matrices of so many rows."""
 
     numbers: "NDArray[np.int64]"
-    alike: "NDArray[np.int64]"
-    values: "NDArray[np.float32]"
+    pages: "list[NDArray[np.float32]]"
 
 
 class FileIndex(Index):
@@ -95,16 +92,13 @@ class FileIndex(Index):
 
     dialect = {  # noqa: RUF012 - not changed
         "each": "json_each(:values)",
-        "texts": "crag_texts JOIN vectors USING (number)",
         "matches": "words WHERE words MATCH :terms",
         "vector": "vector",
         "new": ":new",
     }
     by_words_query = """
-        SELECT number, alike FROM (
-            SELECT rowid AS number, bm25(words, 1.0, 1.0) AS score FROM {matches} AND {numbers}
-            ORDER BY score, number LIMIT :k
-        ) JOIN vectors USING (number) ORDER BY score, number
+        SELECT rowid AS number FROM {matches} AND {numbers}
+        ORDER BY bm25(words, 1.0, 1.0), number LIMIT :k
     """
     most_held = 2 * 2**30
     """Bytes of vectors that are held in memory: 1.4 million of 384 dimensions."""
@@ -144,28 +138,28 @@ class FileIndex(Index):
             row = "INSERT INTO crag_index VALUES (:schema, :embeddings, :dimension, 0)"
             run(row, **stamp._asdict())
 
-    def by_vector(self, vector: Sequence[float], k: int, folder: str = "") -> list[Hit]:
+    def by_vector(self, vector: Sequence[float], k: int, folder: str = "") -> list[int]:
         """Return the nearest texts, exactly, unless there are too many to compare them all."""
         import numpy as np
 
         asked = unit(np.asarray(vector, np.float32))
-        passing = None
+        query = "SELECT 4 * dimension * (SELECT count(*) FROM crag_texts) FROM crag_index"
+        is_large = self.rows(query)[0][0] > self.most_held
+        passing = self._near_in_store(asked, _REACH * k) if is_large and not folder else None
         if folder:
             numbers, values = among(folder)
             query = f"SELECT number FROM crag_texts WHERE {numbers}"  # noqa: S608 - of constants
             passing = [number for (number,) in self.rows(query, **values)]
-        query = "SELECT 4 * dimension * (SELECT count(*) FROM crag_texts) FROM crag_index"
-        is_large = self.rows(query)[0][0] > self.most_held
-        if is_large and passing is None:
-            passing = self._near_in_store(asked, _REACH * k)
-        held = self._vectors_held() if passing is None or not is_large else self._read(passing)
-        cosines = np.round(held.values @ asked, DECIMALS)
+        held = self._read(passing) if is_large else self._vectors_held()
+        if not held.pages:
+            return []
+        cosines = np.round(np.concatenate([page @ asked for page in held.pages]), DECIMALS)
         if passing is not None:
             cosines[~np.isin(held.numbers, passing)] = -np.inf
         least = np.partition(cosines, -k)[-k] if len(cosines) > k else -np.inf
         (chosen,) = np.nonzero((cosines >= least) & np.isfinite(cosines))
         order = chosen[np.argsort(-cosines[chosen], kind="stable")][:k]
-        return list(map(Hit, held.numbers[order].tolist(), held.alike[order].tolist()))
+        return held.numbers[order].tolist()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -188,15 +182,13 @@ class FileIndex(Index):
         self, run: Run, key: str, heading: str, text: str, vector: "NDArray[np.float32]"
     ) -> None:
         """Store a text, its words and its vector, and have the store wait for it."""
-        ((number,),) = run(_ADD_TEXT, key=key, heading=heading, text=text)
-        values = {"number": number, "alike": alike(text), "vector": vector.tobytes()}
-        run("INSERT INTO vectors VALUES (:number, :alike, :vector)", **values)
+        values = {"heading": heading, "text": text, "vector": vector.tobytes()}
+        ((number,),) = run(_ADD_TEXT, key=key, **values)
         run(_ADD_WORDS, number=number, heading=_spelled(heading), text=_spelled(text))
         run(_WAIT, key=key)
 
     def removed_text(self, run: Run, number: int, key: str, heading: str, text: str) -> None:
-        """Remove the words and the vector of a text."""
-        run("DELETE FROM vectors WHERE number = :number", number=number)
+        """Remove the words of a text."""
         run(_REMOVE_WORDS, number=number, heading=_spelled(heading), text=_spelled(text))
         run(_WAIT, key=key)
 
@@ -227,35 +219,25 @@ class FileIndex(Index):
             ((change,),) = self.rows("SELECT change FROM crag_index")
             if self._held is None or self._held_of != change:
                 self._held = None
-                self._held, self._held_of = self._read(None), change
+                self._held, self._held_of = self._read(), change
             return self._held
 
-    def _read(self, numbers: Sequence[int] | None) -> _Vectors:
+    def _read(self, numbers: Sequence[int] | None = None) -> _Vectors:
         """Return the vectors of these texts, or of all."""
         import numpy as np
 
-        among = "" if numbers is None else "AND number IN (SELECT value FROM json_each(:values))"
-        condition = f"FROM vectors WHERE number > :last {among}"
-        asked = {"values": json.dumps(numbers), "last": 0}
+        among = "" if numbers is None else "AND number IN (SELECT value FROM {each})"
+        query = f"""
+            SELECT number, vector FROM crag_texts WHERE number > :last {among}
+            ORDER BY number LIMIT {PAGE}
+        """  # noqa: S608 - of constants
+        read, pages = [0], []
         with self.transaction() as run:
-            ((count, dimension),) = run(
-                f"SELECT count(*), (SELECT dimension FROM crag_index) {condition}",  # noqa: S608 - of constants
-                **asked,
-            )
-            found = _Vectors(
-                np.empty(count, np.int64),
-                np.empty(count, np.int64),
-                np.empty((count, dimension), np.float32),
-            )
-            page = f"SELECT number, alike, vector {condition} ORDER BY number LIMIT {PAGE}"
-            for start in range(0, count, PAGE):
-                part = slice(start, start + PAGE)
-                found.numbers[part], found.alike[part], vectors = zip(
-                    *run(page, **asked), strict=True
-                )
-                found.values[part] = _matrix(vectors)
-                asked["last"] = int(found.numbers[part][-1])
-        return found
+            while rows := run(query, last=read[-1], values=json.dumps(numbers)):
+                read += [number for number, _ in rows]
+                joined = b"".join(vector for _, vector in rows)
+                pages.append(np.frombuffer(joined, np.float32).reshape(len(rows), -1))
+        return _Vectors(np.array(read[1:], np.int64), pages)
 
     def _near_in_store(self, asked: "NDArray[np.float32]", k: int) -> list[int] | None:
         """Return the numbers of near texts, or None if the store does not know all."""
@@ -368,12 +350,6 @@ def _sole_writer(folder: Path, location: str) -> Iterator[None]:
         raise DocumentIndexError(location, f"cannot be written: {error.strerror}") from error
     with lock:
         yield
-
-
-def _matrix(vectors: Sequence[bytes]) -> "NDArray[np.float32]":
-    import numpy as np
-
-    return np.frombuffer(b"".join(vectors), np.float32).reshape(len(vectors), -1)
 
 
 def _spelled(text: str) -> str:
