@@ -13,7 +13,7 @@ from crag.errors import DataError, EvaluatorError
 from crag.models.model_card import DataFile
 from crag.papers.evaluator.pairs import LabelRule, Pair, by_question, describe, read_labelled
 from crag.parts import Evaluator, Passage
-from crag.runtime.evaluator_calls import scores_of
+from crag.runtime.evaluator_calls import readings_of
 from crag.state import ACTIONS, Action
 
 ProgressCallback = Callable[[int, int, str], None]
@@ -96,7 +96,8 @@ def score_questions(
         if progress is not None:
             progress(done, len(questions), one.question)
         passages = [Passage(pair.title, pair.text) for pair in one.pairs]
-        found = [float(score) for score in scores_of(evaluator, one.question, passages)]
+        readings = readings_of(evaluator, one.question, passages)
+        found = [reading["score"] for reading in readings]
         if not all(map(math.isfinite, found)):
             message = f"the evaluator returned {found} for the question {one.question!r}"
             raise EvaluatorError(message)

@@ -185,7 +185,7 @@ def test_nan_costs_only_its_own_text() -> None:
     evaluator = FakeEvaluator({"a": math.nan, "b": 0.4, "c": math.inf})
     scored = judge_passages(evaluator, "q", untitled("a", "b", "c"), node="grade")
     assert scored.scores == [-1.0, 0.4, -1.0]
-    assert "2 of 3 scores" in scored.events[0]["detail"]
+    assert "a score that is no number" in scored.events[0]["detail"]
 
 
 def test_an_evaluator_that_raises_is_an_event_and_leaves_no_reading() -> None:

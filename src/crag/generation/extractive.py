@@ -8,7 +8,7 @@ from crag.correction.evidence import parts_in_context
 from crag.correction.scoring import LOWEST
 from crag.correction.strips import FEWEST_WORDS
 from crag.parts import Evaluator, Passage, Quotation, ReadingEvaluator, is_reading
-from crag.runtime.evaluator_calls import scores_of
+from crag.runtime.evaluator_calls import readings_of
 from crag.state import Strip
 from crag.text.units import parts_of
 from crag.text.words import word_count
@@ -40,12 +40,12 @@ class ExtractiveAnswerer:
             return self._read(self._evaluator, question, strips)
         sentences = _sentences(strips)
         passages = [Passage(strips[i]["source"]["title"], text) for text, i in sentences.items()]
-        scores = scores_of(self._evaluator, question, passages) if passages else []
+        readings = readings_of(self._evaluator, question, passages)
         threshold = self._evaluator.thresholds["upper"]
         quotations = [
-            Quotation(text, index, score)
-            for (text, index), score in zip(sentences.items(), scores, strict=True)
-            if score >= threshold
+            Quotation(text, index, reading["score"])
+            for (text, index), reading in zip(sentences.items(), readings, strict=True)
+            if reading["score"] >= threshold
         ]
         best = sorted(quotations, key=lambda quotation: -quotation.score)
         chosen = best[:_MOST_SENTENCES]

@@ -38,13 +38,15 @@ def as_many(found: Iterable[Item], expected: int, part: str) -> list[Item]:
     return items
 
 
-def scores_of(evaluator: Evaluator, question: str, passages: Sequence[Passage]) -> list[float]:
-    """Ask an evaluator for passages: as they are if it reads them, joined to strings if not."""
+def readings_of(evaluator: Evaluator, question: str, passages: Sequence[Passage]) -> list[Reading]:
+    """Ask an evaluator for passages, all in one call; one that does not read only gives scores."""
+    if not passages:
+        return []
     if is_reading(evaluator):
-        readings = as_many(evaluator.read(question, passages), len(passages), "evaluator")
-        return [reading["score"] for reading in readings]
+        return as_many(evaluator.read(question, passages), len(passages), "evaluator")
     texts = [with_title(passage.title, passage.text) for passage in passages]
-    return as_many(evaluator.score(question, texts), len(passages), "evaluator")
+    scores = as_many(evaluator.score(question, texts), len(passages), "evaluator")
+    return [Reading(score=float(score), evidence="", span=None) for score in scores]
 
 
 def judge_passages(
@@ -54,29 +56,22 @@ def judge_passages(
 
     Empty texts score -1.0 without a call, and so does what could not be scored, with an event.
     """
-    nothing = Reading(score=LOWEST, evidence="", span=None)
-    scores, readings = [LOWEST] * len(passages), [nothing] * len(passages)
+    readings = [Reading(score=LOWEST, evidence="", span=None)] * len(passages)
     asked = [place for place, passage in enumerate(passages) if passage.text.strip()]
     problem: object = None
     with Attempt("evaluator") as attempt:
-        texts = [passages[place] for place in asked]
-        if not is_reading(evaluator):
-            readings, found = [], scores_of(evaluator, question, texts) if asked else []
-        else:
-            read = evaluator.read(question, texts) if asked else []
-            for place, reading in zip(asked, as_many(read, len(asked), "evaluator"), strict=True):
+        found = readings_of(evaluator, question, [passages[place] for place in asked])
+        for place, reading in zip(asked, found, strict=True):
+            if math.isfinite(reading["score"]):
                 readings[place] = reading
-            found = [readings[place]["score"] for place in asked]
-        for place, score in zip(asked, map(float, found), strict=True):
-            scores[place] = score if math.isfinite(score) else LOWEST
-        if broken := sum(not math.isfinite(score) for score in found):
-            problem = f"the evaluator returned {broken} of {len(found)} scores that are no number"
+            else:
+                problem = "the evaluator returned a score that is no number"
+    scores = [reading["score"] for reading in readings]
     usage = Usage(evaluator_calls=1, evaluated_texts=len(asked)) if asked else Usage()
     if (problem := attempt.error or problem) is None:
-        return Judged(scores, readings, [], usage)
+        return Judged(scores, readings if is_reading(evaluator) else [], [], usage)
     fallback = f"texts without a score count {LOWEST}"
-    failed = event("evaluator_failed", node, problem, fallback)
-    return Judged(scores, [], [failed], usage)
+    return Judged(scores, [], [event("evaluator_failed", node, problem, fallback)], usage)
 
 
 def filter_strips(

@@ -14,7 +14,7 @@ from crag.papers.bench.resources import asked_once
 from crag.papers.bench.runner import Answerer, RowFile, RunResult, run
 from crag.papers.bench.summary import summarise
 from crag.parts import Passage, is_reading
-from crag.runtime.evaluator_calls import scores_of
+from crag.runtime.evaluator_calls import readings_of
 from crag.testing import FakeEvaluator, FakeReadingEvaluator
 from tests.papers.bench.runs import ChatServer, answerer, chatting, examples, experiment, variant
 
@@ -66,8 +66,8 @@ def test_an_evaluator_is_asked_once_about_each_text(*, reads: bool) -> None:
     assert is_reading(judge) is reads
     assert judge.thresholds == evaluator.thresholds
     passages = [Passage("", "A red one."), Passage("", "A blue one."), Passage("", "A red one.")]
-    scores = scores_of(judge, "q", passages)
-    assert scores == scores_of(judge, "q", passages) == scores_of(evaluator, "q", passages)
+    readings = readings_of(judge, "q", passages)
+    assert readings == readings_of(judge, "q", passages) == readings_of(evaluator, "q", passages)
     assert len(evaluator.calls) == 2  # One of the judge's, and that of the line above.
 
 

@@ -27,17 +27,19 @@ from crag.text.words import words
 
 if TYPE_CHECKING:
     import numpy as np
-    import psycopg
     from numpy.typing import NDArray
     from psycopg import Connection
 
 _REACH = 10
 """How many times more than asked for a graph finds, before exact vectors are compared."""
 _LAST_POSITION, _MOST_POSITIONS = 16_383, 255
-_OLDEST = (0, 8)
 _LOCK = 0x63726167
 """Key of the lock that a run holds."""
 _CONNECT_SECONDS = 10
+_ADVICE = (
+    "Is PostgreSQL running, and is this its URL? It needs pgvector 0.8 or newer on the server: "
+    "have an administrator of the database run CREATE EXTENSION vector"
+)
 _PATIENCE = 2.0
 """Seconds for PostgreSQL to release the lock of a connection that was just closed or killed."""
 _READING, _WRITING = b"SET statement_timeout = '30s'", b"SET statement_timeout = '1h'"
@@ -112,11 +114,6 @@ class Postgres(Index):
         """Create the tables, and the extension where it is missing."""
         with self.transaction(writes=True) as run:
             run("CREATE EXTENSION IF NOT EXISTS vector")
-            query = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-            ((version,),) = run(query)
-            if tuple(map(int, version.split(".")[:2])) < _OLDEST:
-                problem = f"it has pgvector {version}; 0.8 or newer is needed"
-                raise DocumentIndexError(self.location, problem)
             run(_TABLES.replace("DIMENSION", str(int(stamp.dimension))))
             run(
                 "INSERT INTO crag_index VALUES (:schema, :embeddings, :dimension)",
@@ -192,22 +189,14 @@ class Postgres(Index):
                     self._connection.execute(_WRITING if writes else _READING)
                     yield self._run
             except psycopg.Error as error:
-                raise DocumentIndexError(self.location, _advised(error)) from None
+                problem = f"{sentence_of(error)} {_ADVICE}"
+                raise DocumentIndexError(self.location, problem) from None
 
     def _run(self, query: str, **values: Any) -> list[Any]:
         assert self._connection is not None  # noqa: S101 - within a transaction
         written = _VALUE.sub(r"%(\1)s", query.format(**self.dialect))
         cursor = self._connection.execute(written.encode(), values or None)
         return cursor.fetchall() if cursor.description else []
-
-
-def _advised(error: "psycopg.Error") -> str:
-    said = sentence_of(error)
-    if "extension" not in said or "vector" not in said:
-        return f"{said} Is PostgreSQL running, and is this its URL?"
-    if "permission" in said:
-        return f"{said} Have an administrator of the database run: CREATE EXTENSION vector"
-    return f"{said} Install pgvector on the server: https://github.com/pgvector/pgvector"
 
 
 def _literal(vector: "NDArray[np.float32]") -> str:

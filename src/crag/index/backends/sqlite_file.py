@@ -73,10 +73,6 @@ INSERT INTO words (words, rowid, heading, text) VALUES ('delete', :number, :head
 _WAIT = "INSERT OR IGNORE INTO waiting VALUES (:key)"
 
 
-_OLD = Stamp(schema=0, embeddings="", dimension=0)
-"""Of an index whose tables have other names."""
-
-
 class _Vectors(NamedTuple):
     """Vectors in the order of their numbers, in matrices of so many rows."""
 
@@ -119,10 +115,7 @@ class FileIndex(Index):
         """Return what the index was created with."""
         if self._folder.exists() and not self._folder.is_dir():
             raise DocumentIndexError(self.location, "this is a file; an index is a folder")
-        made = self.rows("SELECT name FROM sqlite_master") if self._file.is_file() else []
-        if made and ("crag_index",) not in made:
-            return _OLD
-        if not made:
+        if not (self._file.is_file() and self.rows("SELECT 1 FROM sqlite_master")):
             return None
         return Stamp(*self.rows("SELECT schema, embeddings, dimension FROM crag_index")[0])
 
