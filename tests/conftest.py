@@ -16,7 +16,7 @@ from hypothesis import settings
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
-from crag.index import DocumentIndex
+from crag.index import DocumentIndex, open_index
 from crag.parts import Hit, Parts
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
 from tests.postgres import postgres
@@ -174,7 +174,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def index(tmp_path: Path, embeddings: CountingEmbeddings) -> Iterator[DocumentIndex]:
     """Return an index in a folder that does not exist yet."""
-    with DocumentIndex(tmp_path / "index", embeddings) as opened:
+    with open_index(tmp_path / "index", embeddings) as opened:
         yield opened
 
 

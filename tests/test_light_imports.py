@@ -81,7 +81,7 @@ USES = {
         "from crag.papers.views import draw; draw('', ('', ''), {})",
         "from crag.papers.bench.corpus import CorpusSearcher; CorpusSearcher([])",
     ],
-    "postgres": ["from crag.index.backends import open_backend; open_backend('postgresql://h/n')"],
+    "postgres": ["from crag.index import open_index; open_index('postgresql://h/n', None)"],
     "ray": ["from crag.runtime.ray_cluster import spread; list(spread([1], list))"],
 }
 

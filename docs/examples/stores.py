@@ -16,7 +16,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 import crag
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
-from crag.index import DocumentIndex, IndexRetriever, index_paths
+from crag.index import IndexRetriever, index_paths, open_index
 from crag.index.backends import STORES
 from crag.models.encoder import packaged_encoder
 from crag.parts import Parts
@@ -36,7 +36,7 @@ def shelf(embeddings: Embeddings) -> InMemoryVectorStore:
 def ask(location: str, folder: Path) -> None:
     """Index the files of `folder` at `location`, and ask the questions."""
     evaluator = load_evaluator()
-    with DocumentIndex(location, packaged_encoder()) as index:
+    with open_index(location, packaged_encoder()) as index:
         report = index_paths([folder], index)
         print(f"{report.added} added, {report.unchanged} unchanged")
         parts = Parts(

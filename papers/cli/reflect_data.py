@@ -97,11 +97,11 @@ def _judge(critic: Path | None, truth: list[Path]) -> "Judging":
 def _retriever(location: str | None, most: int) -> "Retrieve":
     """Return what finds passages in an index."""
     from crag.factory.embeddings import choose_encoder
-    from crag.index import DocumentIndex, IndexRetriever
+    from crag.index import IndexRetriever, open_index
     from crag.parts import Passage
 
     found = environment(location)
-    index = DocumentIndex(found.index, choose_encoder(found))
+    index = open_index(found.index, choose_encoder(found))
     retriever = IndexRetriever(index)
 
     def retrieve(query: str) -> list[Passage]:

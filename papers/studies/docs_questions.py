@@ -36,7 +36,7 @@ from crag.correction.scoring import LOWEST
 from crag.evaluators.reader import ReaderEvaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag
-from crag.index import DocumentIndex, index_paths
+from crag.index import index_paths, open_index
 from crag.index.retriever import IndexRetriever
 from crag.models.encoder import packaged_encoder
 from crag.papers.bench.report import table
@@ -162,7 +162,7 @@ def retrieved(docs: Path, cache: Path | None) -> list[Asked]:
 def _retrieve(corpus: Path, rows: Sequence[dict[str, Any]]) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
-        DocumentIndex(folder, packaged_encoder()) as index,
+        open_index(folder, packaged_encoder()) as index,
     ):
         index_paths([corpus], index)
         retriever = IndexRetriever(index, K)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crag.factory.embeddings import choose_encoder
-from crag.index import DocumentIndex, IndexRetriever
+from crag.index import IndexRetriever, open_index
 from crag.models.model_card import CARD
 from crag.papers.files import read_records, save_model
 from crag.papers.self_rag.critique_cases import shown
@@ -70,7 +70,7 @@ def main() -> None:
     changes = dict(setting.split("=", 1) for setting in given.set)
     recipe = language_recipe("generator", given.recipe, changes)
     environment = Environment()
-    index = IndexRetriever(DocumentIndex(given.index, choose_encoder(environment)))
+    index = IndexRetriever(open_index(given.index, choose_encoder(environment)))
 
     def retrieve(query: str) -> list[Passage]:
         found = index.invoke(query, k=1)

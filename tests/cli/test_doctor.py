@@ -9,7 +9,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from crag.cli.doctor import PartStatus, examine
-from crag.index import DocumentIndex, index_paths
+from crag.index import index_paths, open_index
 from crag.runtime.environment import Environment
 from tests.commands import crag
 from tests.loopback import Loopback, completion, serving
@@ -70,7 +70,7 @@ def test_an_index_of_another_model_is_broken_and_one_that_is_not_there_missing(
 ) -> None:
     (tmp_path / "tea.txt").write_text("Tea.")
     other = DeterministicFakeEmbedding(size=8)
-    index_paths([tmp_path / "tea.txt"], DocumentIndex(tmp_path / "made", other))
+    index_paths([tmp_path / "tea.txt"], open_index(tmp_path / "made", other))
     made = examined(monkeypatch, CRAG_INDEX=str(tmp_path / "made"))["index"]
     assert made.state == "broken"
     assert "built with the embedding model 'DeterministicFakeEmbedding'" in made.todo

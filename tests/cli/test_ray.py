@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crag.index import DocumentIndex
+from crag.index import open_index
 from crag.models.encoder import packaged_encoder
 from crag.runtime.ray_cluster import spread
 from tests.commands import crag
@@ -72,7 +72,7 @@ def told(*arguments: object, **environment: str) -> dict[str, Any]:
 
 
 def content(place: Path) -> dict[str, dict[str, Any]]:
-    with DocumentIndex(str(place), packaged_encoder()) as index:
+    with open_index(str(place), packaged_encoder()) as index:
         return {chunk.id or "": chunk.metadata for chunk in index.stored()}
 
 

@@ -16,10 +16,11 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.errors import DocumentIndexError
-from crag.index import DocumentIndex, IndexRetriever, index_paths
-from crag.index.backends import STORES, open_backend
-from crag.index.backends.sql import SCHEMA, Change, Index, Stamp, text_key, unit
+from crag.index import DocumentIndex, IndexRetriever, index_paths, open_index
+from crag.index.backends import STORES
 from crag.index.ranking import terms_of
+from crag.index.store import SCHEMA, Stamp, text_key, unit
+from tests.conftest import CountingEmbeddings
 from tests.repeating import times
 
 STAMP = Stamp(schema=SCHEMA, embeddings="fake", dimension=4)
@@ -50,8 +51,8 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def backend(location: str) -> Iterator[Index]:
-    with closing(open_backend(location)) as index:
+def backend(location: str) -> Iterator[DocumentIndex]:
+    with closing(opened(location)) as index:
         yield index
 
 
@@ -71,26 +72,35 @@ VECTORS = np.array([*np.eye(4), [-1, -1, -1, -1]], dtype=np.float32)
 
 
 @pytest.fixture
-def filled(backend: Index) -> Index:
+def filled(backend: DocumentIndex) -> DocumentIndex:
     with backend.writing():
         backend.create(STAMP)
-        backend.write(Change(CHUNKS, VECTORS))
+        backend.write(CHUNKS, VECTORS)
     return backend
 
 
-def near(index: Index, vector: Any, k: int, folder: str = "") -> list[str]:
+def opened(location: str) -> DocumentIndex:
+    return open_index(location, CountingEmbeddings())
+
+
+def near(index: DocumentIndex, vector: Any, k: int, folder: str = "") -> list[str]:
     """Return the ids of the nearest chunks, one for each text."""
     numbers = index.by_vector(list(vector), k, folder)
-    return [str(one.id) for one in index.documents(numbers, folder)]
+    return [str(one.id) for one in found(index, numbers, folder)]
 
 
-def said(index: Index, question: str, k: int, folder: str = "") -> list[str]:
+def found(index: DocumentIndex, numbers: list[int], folder: str) -> list[Document]:
+    chunks = [index.document([number], folder) for number in numbers]
+    return [chunk for chunk in chunks if chunk]
+
+
+def said(index: DocumentIndex, question: str, k: int, folder: str = "") -> list[str]:
     """Return the ids of the chunks that have words of the question."""
     numbers = index.by_words(terms_of(question), k, folder)
-    return [str(one.id) for one in index.documents(numbers, folder)]
+    return [str(one.id) for one in found(index, numbers, folder)]
 
 
-def stored(index: Index) -> dict[str, dict[str, Any]]:
+def stored(index: DocumentIndex) -> dict[str, dict[str, Any]]:
     return {str(one.id): one.metadata for one in index.stored()}
 
 
@@ -106,7 +116,7 @@ def test_the_example_program_answers_from_it(
     ]
 
 
-def test_what_was_added_is_stored(filled: Index) -> None:
+def test_what_was_added_is_stored(filled: DocumentIndex) -> None:
     assert filled.stamp() == STAMP
     assert filled.count() == 5
     assert stored(filled) == {str(one.id): one.metadata for one in CHUNKS}
@@ -133,7 +143,7 @@ BY_WORDS = {
 }
 
 
-def test_words(filled: Index) -> None:
+def test_words(filled: DocumentIndex) -> None:
     """In one index, because a new one for each question takes most of the time."""
     found = {asked: sorted(said(filled, asked, 10)) for asked in BY_WORDS}
     assert found == BY_WORDS
@@ -153,22 +163,22 @@ FILTERED = {
 }
 
 
-def test_filters_hold_for_words_and_vectors(filled: Index) -> None:
+def test_filters_hold_for_words_and_vectors(filled: DocumentIndex) -> None:
     everything = "pip proxy color supervisor naive"
     assert {one: sorted(near(filled, [1, 1, 1, 1], 5, one)) for one in FILTERED} == FILTERED
     assert {one: sorted(said(filled, everything, 5, one)) for one in FILTERED} == FILTERED
 
 
-def test_a_second_writer_is_told_to_wait(backend: Index, location: str) -> None:
-    other, told = open_backend(location), "another run is writing to it"
+def test_a_second_writer_is_told_to_wait(backend: DocumentIndex, location: str) -> None:
+    other, told = opened(location), "another run is writing to it"
     with backend.writing(), pytest.raises(DocumentIndexError, match=told):
         other.writing().__enter__()
     with other.writing():
         assert other.stamp() is None
 
 
-def test_two_readers_and_threads(filled: Index, location: str) -> None:
-    with closing(open_backend(location)) as other, ThreadPoolExecutor(8) as pool:
+def test_two_readers_and_threads(filled: DocumentIndex, location: str) -> None:
+    with closing(opened(location)) as other, ThreadPoolExecutor(8) as pool:
         tasks = [
             pool.submit(said if number % 3 else near, index, asked, 2)
             for number, index in enumerate([filled, other] * 12)
@@ -180,7 +190,7 @@ def test_two_readers_and_threads(filled: Index, location: str) -> None:
 def test_a_folder_of_files(location: str, folder: Path, embeddings: Any) -> None:
     (folder / "a.md").write_text("# Engines\n\nThey compute.")
     (folder / "b.txt").write_text("Other.")
-    with DocumentIndex(location, embeddings) as index:
+    with open_index(location, embeddings) as index:
         assert index_paths([folder], index).added == 2
         retriever = IndexRetriever(index, k=1)
         (found,) = retriever.invoke("b // Other.")
@@ -197,7 +207,7 @@ def test_a_folder_of_files(location: str, folder: Path, embeddings: Any) -> None
         assert index_paths([folder], index, remove=True).removed == 1
 
 
-def test_it_does_what_a_model_in_memory_does(backend: Index) -> None:
+def test_it_does_what_a_model_in_memory_does(backend: DocumentIndex) -> None:
     """Chunks of a few texts come, go and change; what is found is what a comparison finds."""
     generator = random.Random(7)  # noqa: S311 - any will do
     texts = [f"item{number % 9} " * (1 + number % 3) for number in range(25)]
@@ -215,23 +225,23 @@ def test_it_does_what_a_model_in_memory_does(backend: Index) -> None:
         gone = generator.sample(known, k=min(len(known), generator.randrange(4)))
         rows = [vectors[one.page_content] for one in new]
         with backend.writing():
-            backend.write(Change(new, rows, gone))
+            backend.write(new, rows, gone)
         model |= {str(one.id): one for one in new}
         for identifier in gone:
             del model[identifier]
         agrees(backend, model, vectors, direction(1000 + step))
 
 
-def agrees(index: Index, model: dict[str, Document], vectors: Any, asked: Any) -> None:
+def agrees(index: DocumentIndex, model: dict[str, Document], vectors: Any, asked: Any) -> None:
     assert stored(index) == {identifier: one.metadata for identifier, one in model.items()}
     for folder in ("", "/data/7.md"):
         passing = [one for one in model.values() if folder in one.metadata["source"]]
         known = {text_key(one): one.page_content for one in passing}
         cosines = {key: float(unit(vectors[text]) @ unit(asked)) for key, text in known.items()}
-        found = index.documents(index.by_vector(asked, 10, folder), folder)
-        keys = [text_key(one) for one in found]
+        chunks = found(index, index.by_vector(asked, 10, folder), folder)
+        keys = [text_key(one) for one in chunks]
         assert keys == sorted(cosines, key=lambda key: -cosines[key])[:10]
-        for one in found:
+        for one in chunks:
             places = {place["source"] for place in one.metadata.get("also", [])}
             same = [chunk for chunk in model.values() if text_key(chunk) == text_key(one)]
             assert places | {one.metadata["source"]} == {chunk.metadata["source"] for chunk in same}
@@ -250,10 +260,9 @@ WRITER = """
 import sys
 import numpy as np
 from langchain_core.documents import Document
-from crag.index.backends import open_backend
-from crag.index.backends.sql import Change
+from tests.index.test_backends import opened
 
-index = open_backend(sys.argv[1])
+index = opened(sys.argv[1])
 number = index.count()
 while True:
     with index.writing():
@@ -261,9 +270,9 @@ while True:
         known = {"source": "/s"}
         chunks = [Document(f"item{n} of all", id=str(n), metadata=known) for n in numbers]
         vectors = [np.random.default_rng(n).normal(size=4) for n in numbers]
-        index.write(Change(chunks, vectors))
-        index.write(Change(removed=[str(number)]))
-        index.write(Change(chunks[:1], vectors[:1]))
+        index.write(chunks, vectors)
+        index.write(removed=[str(number)])
+        index.write(chunks[:1], vectors[:1])
         number += 20
         print(number, flush=True)
 """
@@ -272,7 +281,7 @@ while True:
 def survives_kills(location: str, kills: int, seed: int) -> int:
     """Kill a writer at random moments; check that nothing it reported is lost; return the size."""
     generator = random.Random(seed)  # noqa: S311 - any moments will do
-    with closing(open_backend(location)) as index, index.writing():
+    with closing(opened(location)) as index, index.writing():
         index.create(STAMP)
     reported = 0
     for _ in range(kills):
@@ -284,15 +293,13 @@ def survives_kills(location: str, kills: int, seed: int) -> int:
         process.kill()
         rest, _ = process.communicate()
         reported = max([reported + 20, *map(int, rest.split())])
-        with closing(open_backend(location)) as index:
+        with closing(opened(location)) as index:
             with index.writing():
                 known = set(map(int, stored(index)))
                 lost = set(range(reported)) - known
                 assert not lost, sorted(lost)
                 torn = set(range(len(known) + 1)) - known
-                index.write(
-                    Change(*rows(sorted(torn)))
-                )  # What the next run of `crag index` would add.
+                index.write(*rows(sorted(torn)))  # What the next run of `crag index` would add.
             assert_whole(index)
             reported = index.count()
     return reported
@@ -308,7 +315,7 @@ def direction(number: int) -> Any:
     return np.random.default_rng(number).normal(size=4)
 
 
-def assert_whole(index: Index) -> None:
+def assert_whole(index: DocumentIndex) -> None:
     """Check that each chunk that is stored is found."""
     known = set(map(int, stored(index)))
     assert len(known) == index.count()
@@ -327,17 +334,16 @@ def test_killed_writers_lose_nothing(location: str) -> None:
 
 FILLER = """
 import resource, signal, sys
-from tests.index.test_backends import rows, STAMP, Change
+from tests.index.test_backends import opened, rows
 from crag.errors import DocumentIndexError
-from crag.index.backends import open_backend
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
-index = open_backend(sys.argv[1])
+index = opened(sys.argv[1])
 try:
     with index.writing():
         for start in range(100, 10000, 100):
-            index.write(Change(*rows(list(range(start, start + 100)))))
+            index.write(*rows(list(range(start, start + 100))))
 except DocumentIndexError as error:
     print(error)
 """
@@ -346,24 +352,24 @@ except DocumentIndexError as error:
 @pytest.mark.parametrize("room", [200_000, 460_000])
 def test_a_full_disk_is_told_and_leaves_an_index_that_goes_on(tmp_path: Path, room: int) -> None:
     location = str(tmp_path / "index")
-    with closing(open_backend(location)) as index:
+    with closing(opened(location)) as index:
         with index.writing():
             index.create(STAMP)
-            index.write(Change(*rows(list(range(100)))))
+            index.write(*rows(list(range(100))))
         command = [sys.executable, "-c", FILLER, location, str(room)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert "Is the disk full? The index itself is whole" in done.stdout, done.stderr
         assert_whole(index)
         size = index.count()
         with index.writing():
-            index.write(Change(*rows(list(range(size, size + 100)))))
+            index.write(*rows(list(range(size, size + 100))))
         assert index.count() == size + 100
         assert_whole(index)
 
 
 def test_unknown_schemes_are_refused_without_repeating_them() -> None:
     with pytest.raises(DocumentIndexError, match="postgresql://") as caught:
-        open_backend("redis://user:secret@host")
+        opened("redis://user:secret@host")
     assert "secret" not in str(caught.value)
 
 
@@ -371,7 +377,7 @@ def test_a_server_that_does_not_answer_is_told_once_and_without_secrets(
     folder: Path, embeddings: Any
 ) -> None:
     (folder / "a.txt").write_text("x")
-    index = DocumentIndex("postgresql://me:secret@127.0.0.1:1/name", embeddings)
+    index = open_index("postgresql://me:secret@127.0.0.1:1/name", embeddings)
     assert index.location == "postgresql://127.0.0.1:1/name"
     with pytest.raises(DocumentIndexError, match="and is this its") as caught:
         index_paths([folder], index)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crag.index import DocumentIndex, index_paths
+from crag.index import DocumentIndex, index_paths, open_index
 from crag.index.ranking import terms_of
 from crag.models.encoder import packaged_encoder
 from tests.repeating import times
@@ -62,10 +62,10 @@ def test_short_notes_are_found_first_beside_much_of_one_kind(
     for number, note in enumerate(NOTES):
         (folder / f"note-{number}.md").write_text(f"# Note\n\n{note}\n")
     encoder = packaged_encoder()
-    index_paths([folder], DocumentIndex(tmp_path / "index", encoder))
+    index_paths([folder], open_index(tmp_path / "index", encoder))
     answers = []
     for _ in range(2):
-        with DocumentIndex(tmp_path / "index", encoder) as index:
+        with open_index(tmp_path / "index", encoder) as index:
             answers.append([index.search(question, 10) for question in NOTES.values()])
     assert answers[0] == answers[1]
     for note, found in zip(NOTES, answers[0], strict=True):

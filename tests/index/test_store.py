@@ -13,8 +13,7 @@ import pytest
 from crag.cli.index_workers import worker
 from crag.documents.loaders import Found
 from crag.errors import DocumentIndexError, EmbeddingMismatchError, IndexNotFoundError, SourceError
-from crag.index import DocumentIndex, IndexReport, IndexRetriever, index_paths
-from crag.index.backends import open_backend
+from crag.index import DocumentIndex, IndexReport, IndexRetriever, index_paths, open_index
 from crag.index.backends.sqlite_file import FILE
 from crag.index.update import FromFile, Held, replace_file
 from crag.models.encoder import packaged_encoder
@@ -31,7 +30,7 @@ def filled(folder: Path, index: DocumentIndex) -> DocumentIndex:
 
 def test_a_missing_index_is_told_and_not_created(index: DocumentIndex) -> None:
     assert not index.exists()
-    for use in (index.open, index.count, lambda: IndexRetriever(index).invoke("?")):
+    for use in (index.open, lambda: IndexRetriever(index).invoke("?")):
         with pytest.raises(IndexNotFoundError) as told:
             use()
         assert str(told.value).endswith(f"crag index PATH… --index {index.location}")
@@ -48,7 +47,7 @@ def test_an_empty_index(filled: DocumentIndex, folder: Path) -> None:
 def test_another_embedding_model(
     filled: DocumentIndex, folder: Path, make_embeddings: Callable[..., Any]
 ) -> None:
-    other = DocumentIndex(filled.location, make_embeddings("another"))
+    other = open_index(filled.location, make_embeddings("another"))
     with pytest.raises(EmbeddingMismatchError, match="'fake', but 'another'"):
         other.open()
     with pytest.raises(EmbeddingMismatchError):
@@ -115,7 +114,7 @@ def test_an_index_of_another_version_is_told(filled: DocumentIndex, folder: Path
 def test_a_file_is_no_index(tmp_path: Path, folder: Path, embeddings: Any) -> None:
     (folder / "a.txt").write_text("x")
     (tmp_path / "file").write_text("x")
-    index = DocumentIndex(tmp_path / "file", embeddings)
+    index = open_index(tmp_path / "file", embeddings)
     with pytest.raises(DocumentIndexError, match="an index is a folder"):
         index.open()
     with pytest.raises(DocumentIndexError, match="an index is a folder"):
@@ -131,8 +130,7 @@ def numbers(report: IndexReport) -> tuple[int, int, int, int]:
 
 def content(index: DocumentIndex) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return all chunks by id, with text and metadata."""
-    with closing(open_backend(index.location)) as opened:
-        return {str(one.id): (one.page_content, one.metadata) for one in opened.stored()}
+    return {str(one.id): (one.page_content, one.metadata) for one in index.stored()}
 
 
 def sources(index: DocumentIndex) -> set[str]:
@@ -317,7 +315,7 @@ def test_the_index_is_that_of_one_process(tmp_path: Path) -> None:
     (texts / "b.jsonl").write_text("\n".join(map(json.dumps, lines)))
     content, reports = [], []
     for name, options in (("here", {}), ("elsewhere", {"reader": read_elsewhere})):
-        with DocumentIndex(tmp_path / name, packaged_encoder()) as index:
+        with open_index(tmp_path / name, packaged_encoder()) as index:
             reports.append(index_paths([texts], index, **options))  # type: ignore[arg-type]
             content.append({one.id: one.metadata for one in index.stored()})
             again = index_paths([texts], index, **options)  # type: ignore[arg-type]

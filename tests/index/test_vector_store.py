@@ -15,10 +15,10 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from crag.errors import DocumentIndexError
-from crag.index.backends import open_backend
-from crag.index.backends.sql import SCHEMA, Change, Index, Stamp, unit
+from crag.index import DocumentIndex
 from crag.index.backends.sqlite_file import FILE
-from tests.index.test_backends import near
+from crag.index.store import SCHEMA, Stamp, unit
+from tests.index.test_backends import near, opened
 from tests.repeating import times
 
 STAMP = Stamp(schema=SCHEMA, embeddings="fake", dimension=4)
@@ -53,11 +53,11 @@ def chunks(*names: str) -> list[Document]:
     return [Document(f"All about {name}.", id=name, metadata={"source": "/s"}) for name in names]
 
 
-def filled(location: str) -> Index:
-    index = open_backend(location)
+def filled(location: str) -> DocumentIndex:
+    index = opened(location)
     with index.writing():
         index.create(STAMP)
-        index.write(Change(chunks("alpha", "beta"), AXES[:2]))
+        index.write(chunks("alpha", "beta"), AXES[:2])
     return index
 
 
@@ -90,7 +90,7 @@ def test_a_write_that_the_store_refuses_is_told_and_made_up_for(
             pytest.raises(DocumentIndexError, match="vector store failed: no room"),
             index.writing(),
         ):
-            index.write(Change(chunks("gamma"), AXES[2:3]))
+            index.write(chunks("gamma"), AXES[2:3])
         assert waiting_in(tmp_path) == 1
         assert near(index, AXES[2], 1) == ["gamma"]
         monkeypatch.setattr(Forgetful, "room", 3)
@@ -114,19 +114,19 @@ def test_the_nearest_are_found_exactly_and_by_the_graph(tmp_path: Path, store: s
     vectors = near_equal(times(1500, 9000)).astype(np.float32)
     texts = chunks(*map(str, range(len(vectors))))
     location = f"{store}{tmp_path}"
-    with closing(open_backend(location)) as index, index.writing():
+    with closing(opened(location)) as index, index.writing():
         index.create(STAMP._replace(dimension=24))
         for start in range(0, len(vectors), 500):
             part = slice(start, start + 500)
-            index.write(Change(texts[part], vectors[part]))
-        index.write(Change(removed=["3", "1000"]))
+            index.write(texts[part], vectors[part])
+        index.write(removed=["3", "1000"])
     there = np.array([number for number in range(len(vectors)) if number not in {3, 1000}])
     asked = unit(np.concatenate([vectors[::97], near_equal(60)[::3]]).astype(np.float32))
     cosines = asked @ unit(vectors).T
     for most_held in (0, 2**30):
         found = []
         for _ in range(2):
-            with closing(open_backend(location)) as index:
+            with closing(opened(location)) as index:
                 index.most_held = most_held  # type: ignore[attr-defined]
                 found.append([near(index, one, 10) for one in asked])
         assert found[0] == found[1]
@@ -140,7 +140,7 @@ def test_the_nearest_are_found_exactly_and_by_the_graph(tmp_path: Path, store: s
 def test_a_read_only_index_is_read() -> None:
     program = (
         "import os, sys\n"
-        "from crag.index.backends import open_backend; index = open_backend(sys.argv[1])\n"
+        "from tests.index.test_backends import opened; index = opened(sys.argv[1])\n"
         "import numpy; os.setuid(65534) if not os.getuid() else None\n"
         "print(index.count(), len(index.by_vector([0, 1, 0, 0], 5)))"
     )
@@ -164,4 +164,4 @@ def test_a_read_only_index_is_read() -> None:
 )
 def test_a_function_that_cannot_be_used_is_told(location: str, told: str) -> None:
     with pytest.raises(DocumentIndexError, match=told):
-        open_backend(location)
+        opened(location)

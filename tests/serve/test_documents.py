@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from crag.documents.isolated import Limits
-from crag.index import DocumentIndex, index_paths
+from crag.index import index_paths, open_index
 from crag.runtime.environment import Environment
 from crag.serve.app import create
 from crag.serve.documents import Library, examples
@@ -24,7 +24,7 @@ ADA = b"# Ada\n\nAda wrote the first program.\n\nIt came in 1843."
 
 @pytest.fixture
 def library(tmp_path: Path) -> Library:
-    index = DocumentIndex(tmp_path / "index", DeterministicFakeEmbedding(size=8))
+    index = open_index(tmp_path / "index", DeterministicFakeEmbedding(size=8))
     return Library(index, tmp_path / "uploads", Limits())
 
 

@@ -86,7 +86,7 @@ def _checks(place: "Environment") -> Sequence[Check]:
     from crag.factory import parts
     from crag.factory.embeddings import choose_encoder
     from crag.generation.chat import DEFAULT_MODEL
-    from crag.index import DocumentIndex
+    from crag.index import open_index
     from crag.models.encoder import DEFAULT_MODEL as ENCODER
     from crag.parts import Prefix
 
@@ -108,7 +108,7 @@ def _checks(place: "Environment") -> Sequence[Check]:
         ("embeddings", encoder, "CRAG_EMBEDDING_MODEL", ":" in encoder,
          lambda: choose_encoder(place).embed_query(_QUESTION)),
         ("index", place.index, "--index, CRAG_INDEX", False,
-         lambda: DocumentIndex(place.index, choose_encoder(place)).open().search(_QUESTION, 1)),
+         lambda: open_index(place.index, choose_encoder(place)).open().search(_QUESTION, 1)),
         ("answers", writes, "CRAG_MODEL, OPENAI_BASE_URL, OPENAI_API_KEY", True,
          lambda: _ask(parts.choose_model(place))),
         ("prompts", str(place.prompts or "packaged"), "CRAG_PROMPTS", False,

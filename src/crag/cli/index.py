@@ -49,7 +49,7 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise typer.BadParameter("--ray is for indexing: leave out --remove")
     from crag.documents.loaders import loaders_with
     from crag.factory.embeddings import choose_encoder, choose_limits
-    from crag.index import DocumentIndex, index_paths
+    from crag.index import index_paths, open_index
     from crag.index.update import reader_within
 
     import_from_here(loader or ())  # A module of the user's own may lie where the command is run.
@@ -61,7 +61,7 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         from crag.cli.index_workers import ray_reader
 
         reader = ray_reader(chosen, ray)
-    target = DocumentIndex(chosen.index, choose_encoder(chosen))
+    target = open_index(chosen.index, choose_encoder(chosen))
     with progress_bar("indexing", quiet=as_json) as advance:
         report = index_paths(
             paths, target, remove=remove, loaders=loaders, reader=reader,

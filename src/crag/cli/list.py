@@ -8,10 +8,10 @@ from crag.plain import counted
 def list_documents(location: IndexOption = None, as_json: JsonOption = False) -> None:
     """List the documents of the index: chunks, path and title."""
     from crag.factory.embeddings import choose_encoder
-    from crag.index import DocumentIndex
+    from crag.index import open_index
 
     chosen = environment(location)
-    index = DocumentIndex(chosen.index, choose_encoder(chosen)).open()
+    index = open_index(chosen.index, choose_encoder(chosen)).open()
     files = index.files()
     if as_json:
         print_json(files)

@@ -16,8 +16,8 @@ from crag.extras import attribute_named, is_attribute
 from crag.factory.embeddings import choose_encoder
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
+from crag.index.backends import open_index
 from crag.index.retriever import IndexRetriever
-from crag.index.store import DocumentIndex
 from crag.parts import (
     Attributor,
     ChatModel,
@@ -33,7 +33,7 @@ from crag.runtime.environment import Environment
 
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
     """Return all parts; the index opens on first use, or now if it must exist."""
-    index = DocumentIndex(environment.index, choose_encoder(environment))
+    index = open_index(environment.index, choose_encoder(environment))
     if index_must_exist:
         index.open()
     model, prompts = choose_model(environment), choose_prompts(environment)

@@ -7,16 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from crag.index.backends import open_index
     from crag.index.retriever import IndexRetriever
     from crag.index.store import DocumentIndex
     from crag.index.update import IndexReport, index_paths
 
-__all__ = ["DocumentIndex", "IndexReport", "IndexRetriever", "index_paths"]
+__all__ = ["DocumentIndex", "IndexReport", "IndexRetriever", "index_paths", "open_index"]
 _MODULES = {
     "DocumentIndex": "store",
     "IndexReport": "update",
     "IndexRetriever": "retriever",
     "index_paths": "update",
+    "open_index": "backends",
 }
 
 

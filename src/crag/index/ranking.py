@@ -4,13 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from math import log
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_core.documents import Document
 
-from crag.index.backends.sql import Index, Passage, Term, placed
 from crag.settings import FindBy
+from crag.text.language import reads
 from crag.text.words import exact_names, names_in, question_words, words
+
+if TYPE_CHECKING:
+    from crag.index.store import DocumentIndex
 
 _CANDIDATES = 50
 """Texts that each half finds before both are ranked."""
@@ -30,22 +33,29 @@ _DIGIT = re.compile(r"\d")
 _QUOTED = re.compile(r'["“„«`]([^"“”„«»`]{3,300})["“”»`]')
 
 
-class Asked(NamedTuple):
-    """A question, as it is looked for."""
-
-    question: str
-    by: FindBy
-    vector: Sequence[float] = ()
-    is_read: bool = True
-    """Whether the embedding model reads its language."""
+Term = tuple[str, ...]
+"""Words that follow each other, mostly one alone, as `crag.text.words` makes them."""
 
 
-def find(index: Index, asked: Asked, k: int, folder: str) -> list[Document]:
+class Passage(NamedTuple):
+    """What ranking needs of a text that was found."""
+
+    number: int
+    """Of the text in its index; several chunks may have the text."""
+    heading: str
+    """The title of its document and the headings above it."""
+    text: str
+    cosine: float = 0.0
+    """Of its vector and that of the question."""
+
+
+def find(index: "DocumentIndex", question: str, k: int, by: FindBy, folder: str) -> list[Document]:
     """Return the `k` chunks that serve a question best, best first."""
-    question, by, vector, is_read = asked
     wanted = max(k, _CANDIDATES)
     numbers, weights = list[int](), dict[Term, _Weight]()
+    vector: Sequence[float] = ()
     if by != "words":
+        vector = index.embeddings.embed_query(question)
         numbers += index.by_vector(vector, wanted, folder)
     if by != "meaning":
         terms = terms_of(question)
@@ -56,9 +66,16 @@ def find(index: Index, asked: Asked, k: int, folder: str) -> list[Document]:
             numbers += index.by_words(some, wanted, folder)
         weights = _weights(question, total, holders)
     passages = index.passages(list(dict.fromkeys(numbers)), vector)
-    scores = scored(passages, weights, _MEANING if is_read else _UNREAD)
+    meaning = _MEANING if reads(index.embeddings, question) else _UNREAD
+    scores = _scored(passages, weights, meaning)
     order = sorted(passages, key=lambda one: (-scores[one.number], one.number))
-    return _chosen(index, order, k, folder)
+    groups: dict[str, list[int]] = {}
+    for passage in order:
+        text = " ".join(passage.text.split())
+        same = text if len(text) >= _LONG else f"{passage.heading}\n{text}"
+        groups.setdefault(same, []).append(passage.number)
+    found = (index.document(numbers, folder) for numbers in list(groups.values())[:k])
+    return [document for document in found if document]
 
 
 def terms_of(question: str) -> list[Term]:
@@ -71,7 +88,7 @@ def terms_of(question: str) -> list[Term]:
     return list(dict.fromkeys([*terms, *_phrases(question)]))
 
 
-def scored(
+def _scored(
     passages: Sequence[Passage], weights: Mapping[Term, "_Weight"], meaning: float
 ) -> dict[int, float]:
     """Return a score for each passage, by number: its meaning, its words and its names.
@@ -133,17 +150,6 @@ def _occurrences(spelled: Sequence[str], terms: Collection[Term]) -> dict[Term, 
         for term in terms
     }
     return {term: number for term, number in found.items() if number}
-
-
-def _chosen(index: Index, ranked: Sequence[Passage], k: int, folder: str) -> list[Document]:
-    """Return the chunks of the first `k` texts, equal ones once."""
-    groups: dict[str, list[int]] = {}
-    for passage in ranked:
-        text = " ".join(passage.text.split())
-        same = text if len(text) >= _LONG else f"{passage.heading}\n{text}"
-        groups.setdefault(same, []).append(passage.number)
-    shown = list(groups.values())[:k]
-    return [placed(index.documents(numbers, folder)) for numbers in shown]
 
 
 def _phrases(question: str) -> list[Term]:

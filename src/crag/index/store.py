@@ -1,31 +1,76 @@
-"""The index of the user's documents: find by words and by meaning, and open for writing."""
+"""The index of the user's documents: texts and the chunks of them, in two tables of SQL.
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+Chunks of one `text_key` share a text, with its words and its vector. Queries are written once, with
+`:name` for values; a back end says in its `dialect` what its database calls otherwise.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from typing_extensions import TypedDict
 
-from crag.documents.sources import file_of, name_of
-from crag.errors import (
-    DocumentIndexError,
-    EmbeddingMismatchError,
-    IndexNotFoundError,
-)
-from crag.index.backends import open_backend
-from crag.index.backends.sql import SCHEMA, Change, Index, Stamp, text_key
-from crag.index.ranking import Asked, find
+from crag.documents.sources import digest, file_of, name_of
+from crag.errors import DocumentIndexError, EmbeddingMismatchError, IndexNotFoundError
+from crag.index.ranking import Passage, Term, find
+from crag.plain import without_credentials
 from crag.settings import FindBy
-from crag.text.language import reads
+from crag.text.words import VERSION
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+SCHEMA = 400 + VERSION
+"""Version of the stored format, and of the words in it."""
+MOST_PLACES = 20
+"""Other places of a text that are told."""
+Run = Callable[..., list[Any]]
+"""Runs a query with values by name, and returns its rows."""
+DECIMALS = 6
+"""Cosines are rounded, so that equal vectors are in the order of their numbers."""
+PAGE = 10_000
+_CHUNKS = "SELECT id, text, CAST(metadata AS text), place FROM crag_chunks JOIN crag_texts"
+_STORED = f"""
+{_CHUNKS} USING (number) WHERE place > :last AND {{condition}} ORDER BY place LIMIT {PAGE}
+"""
+_DOCUMENT = f"""
+{_CHUNKS} USING (number) WHERE number IN (SELECT CAST(value AS bigint) FROM {{each}})
+ORDER BY NOT ({{condition}}), number <> :first, place LIMIT {MOST_PLACES + 1}
+"""  # noqa: S608 - of constants
+_KEYS = "SELECT key FROM crag_texts WHERE key IN (SELECT value FROM {each})"
+_VECTORS = "SELECT key, {vector} FROM crag_texts WHERE key IN (SELECT value FROM {each})"
+_PASSAGES = """
+SELECT number, heading, text, {vector} FROM crag_texts
+WHERE number IN (SELECT CAST(value AS bigint) FROM {each})
+"""
+_REMOVE = "DELETE FROM crag_chunks WHERE id IN (SELECT value FROM {each}) RETURNING number"
+_REMOVE_TEXTS = """
+DELETE FROM crag_texts WHERE number IN (SELECT CAST(value AS bigint) FROM {each})
+AND NOT EXISTS (SELECT 1 FROM crag_chunks WHERE crag_chunks.number = crag_texts.number)
+RETURNING number, key, heading, text
+"""
+_ADD_CHUNK = """
+INSERT INTO crag_chunks (id, number, metadata)
+VALUES (:id, (SELECT number FROM crag_texts WHERE key = :key), {new})
+"""
+
+
+class Stamp(NamedTuple):
+    """What an index was created with."""
+
+    schema: int
+    embeddings: str
+    """Name of the embedding model."""
+    dimension: int
+    """Length of its vectors."""
 
 
 class IndexedFile(TypedDict):
@@ -48,27 +93,29 @@ class Entry:
     ids: list[str] = field(default_factory=list)
 
 
-class DocumentIndex:
-    """An index at `location`: a folder, or an address of one of `crag.index.backends.STORES`.
+class DocumentIndex(ABC):
+    """Stores chunks and the texts that they have, and finds texts by vector and by words.
 
-    The index opens on first use, and opening for reading does not create it. In a folder only one
-    process writes at a time; others read meanwhile, and see each write.
+    `crag.index.open_index` returns one. It opens on first use, and again after `close`; opening for
+    reading does not create it. A killed process leaves an index that opens, with all of a write or
+    nothing of it. Methods that read are called from several threads at once, and see what other
+    processes have written.
 
     Raises:
         DocumentIndexError: from every method, when the index cannot be used; the subclasses
             `IndexNotFoundError` and `EmbeddingMismatchError` say why.
     """
 
-    def __init__(self, location: str | Path, embeddings: Embeddings) -> None:
-        self._given = str(location)
-        self._index = open_backend(self._given)
-        self._checked = False
-        self.embeddings = embeddings
+    location: str
+    """The absolute path, or the URL as it may be shown: without secrets."""
+    dialect: Mapping[str, str]
+    """What stands for the names in braces of queries."""
+    by_words_query: str
+    """Finds the numbers of the `:k` texts that match `:terms` best, among `{numbers}`."""
+    _checked = False
 
-    @property
-    def location(self) -> str:
-        """The absolute path, or the URL without secrets."""
-        return self._index.location
+    def __init__(self, embeddings: Embeddings) -> None:
+        self.embeddings = embeddings
 
     def __enter__(self) -> Self:
         return self
@@ -76,19 +123,87 @@ class DocumentIndex:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @abstractmethod
+    def stamp(self) -> Stamp | None:
+        """Return what the index was created with, or None if there is none; creates nothing."""
+
+    @abstractmethod
+    def create(self, stamp: Stamp) -> None:
+        """Create the index; only called within `writing`, when there is none."""
+
+    @abstractmethod
+    def by_vector(self, vector: Sequence[float], k: int, folder: str = "") -> list[int]:
+        """Return the numbers of the `k` texts nearest by cosine, nearest first."""
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[None]:
+        """Keep other runs from writing, repair what a killed one left, and save at the end.
+
+        Raises:
+            DocumentIndexError: another run is writing.
+        """
+
+    @abstractmethod
     def close(self) -> None:
-        """Close the index; it reopens when it is used."""
-        self._checked = False
-        self._index.close()
+        """Close the index; it reopens on use."""
+
+    @abstractmethod
+    def transaction(self, *, writes: bool = False) -> AbstractContextManager[Run]:
+        """Give what runs queries, all of them or none; what they raise is translated."""
+
+    @abstractmethod
+    def add_text(
+        self, run: Run, key: str, heading: str, text: str, vector: "NDArray[np.float32]"
+    ) -> None:
+        """Store a text that is new, with its words and its vector."""
+
+    def removed_text(self, run: Run, number: int, key: str, heading: str, text: str) -> None:  # noqa: B027 - a database may remove it itself
+        """Remove what else is stored of a text that was removed."""
+
+    @staticmethod
+    @abstractmethod
+    def vector_of(stored: Any) -> "NDArray[np.float32]":
+        """Return a vector as it was stored."""
+
+    @staticmethod
+    @abstractmethod
+    def matching(terms: Sequence[Term]) -> str:
+        """Return the expression of the database that any of the terms matches."""
 
     def exists(self) -> bool:
         """Return whether the index exists, empty or not."""
-        return check_stamp(self._index, self.embeddings) is not None
+        stamp = self.stamp()
+        if stamp is None:
+            return False
+        if stamp.schema != SCHEMA:
+            problem = "it was built by another version of crag. Delete it and index again"
+            raise DocumentIndexError(self.location, problem)
+        if stamp.embeddings != (in_use := embedding_name(self.embeddings)):
+            raise EmbeddingMismatchError(self.location, stamp.embeddings, in_use)
+        return True
+
+    def open(self) -> Self:
+        """Open the index now instead of on first use, and return it."""
+        if not self.exists():
+            raise IndexNotFoundError(self.location)
+        if not self.count():
+            raise IndexNotFoundError(self.location, "it is empty")
+        self._checked = True
+        return self
+
+    def count(self) -> int:
+        """Return the number of chunks."""
+        return int(self.rows("SELECT count(*) FROM crag_chunks")[0][0])
 
     def stored(self, folder: str = "") -> Iterator[Document]:
-        """Yield every chunk of a folder, or all; none if there is no index."""
-        if self.exists():
-            yield from self._index.stored(folder)
+        """Yield the chunks of a folder, or all, as they were stored; none if there is no index."""
+        if not self.exists():
+            return
+        condition, values = _condition(folder)
+        last = 0
+        while rows := self.rows(_STORED, condition, last=last, **values):
+            last = rows[-1][3]
+            yield from map(_chunk, rows)
 
     def files(self) -> list[IndexedFile]:
         """Return the files, whose records may be documents, by path; none without an index."""
@@ -107,20 +222,14 @@ class DocumentIndex:
             file["chunks"] += 1
         return [files[path] for path in sorted(files)]
 
-    def count(self) -> int:
-        """Return the number of chunks, at least 1."""
-        if not self.exists():
-            raise IndexNotFoundError(self.location)
-        chunks = self._index.count()
-        if not chunks:
-            raise IndexNotFoundError(self.location, "it is empty")
-        return chunks
-
-    def open(self) -> Self:
-        """Open the index now instead of on first use, and return it."""
-        self.count()
-        self._checked = True
-        return self
+    def entries(self, paths: Iterable[Path]) -> dict[str, Entry]:
+        """Read what the index has of files and folders, by source."""
+        found: dict[str, Entry] = {}
+        stored = chain(*(self.stored(str(path)) for path in paths))
+        for identifier, known in {one.id: one.metadata for one in stored}.items():
+            new = Entry(known["position"], known["content_hash"])
+            found.setdefault(known["source"], new).ids.append(str(identifier))
+        return found
 
     def search(
         self, question: str, k: int = 10, *, by: FindBy = "both", folder: str = ""
@@ -133,58 +242,114 @@ class DocumentIndex:
         """
         if not self._checked:
             self.open()
-        asked = Asked(question, by)
-        if by != "words":
-            vector = self.embeddings.embed_query(question)
-            asked = Asked(question, by, vector, reads(self.embeddings, question))
-        return find(self._index, asked, k, folder)
+        return find(self, question, k, by, folder)
 
-    @contextmanager
-    def writing(self) -> Iterator["DocumentIndex"]:
-        """Open for writing; whoever has it open for reading sees each write.
+    def vectors(self, keys: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
+        """Return the vectors of those texts that are stored, by `text_key`."""
+        rows = self.rows(_VECTORS, values=json.dumps(list(keys)))
+        return {key: self.vector_of(stored) for key, stored in rows}
 
-        Raises:
-            DocumentIndexError: another run is writing.
+    def by_words(self, terms: Sequence[Term], k: int, folder: str = "") -> list[int]:
+        """Return the `k` texts that have most of the terms, rare ones most, best first."""
+        if not terms:
+            return []
+        numbers, values = among(folder)
+        query = self.by_words_query.replace("{numbers}", numbers)
+        rows = self.rows(query, terms=self.matching(terms), k=k, **values)
+        return [number for (number,) in rows]
+
+    def holders(self, terms: Sequence[Term]) -> tuple[int, list[int]]:
+        """Return the number of texts, and how many have each of the terms."""
+        query = "SELECT count(*) FROM {matches}"
+        total = self.rows("SELECT count(*) FROM crag_texts")[0][0]
+        return total, [self.rows(query, terms=self.matching([term]))[0][0] for term in terms]
+
+    def passages(self, numbers: Sequence[int], vector: Sequence[float]) -> list[Passage]:
+        """Return texts by number, in any order; without a vector, each cosine is 0."""
+        import numpy as np
+
+        rows = self.rows(_PASSAGES, values=json.dumps(list(numbers)))
+        if not rows or not len(vector):
+            return [Passage(*row[:3]) for row in rows]
+        cosines = np.stack([self.vector_of(row[3]) for row in rows]) @ unit(
+            np.asarray(vector, np.float32)
+        )
+        rounded = np.round(cosines, DECIMALS).tolist()
+        found = zip(rows, rounded, strict=True)
+        return [Passage(*row[:3])._replace(cosine=cosine) for row, cosine in found]
+
+    def document(self, numbers: Sequence[int], folder: str = "") -> Document | None:
+        """Return a chunk of texts that are as one, the first in the folder; None if they are gone.
+
+        The other places are in the metadata `also`.
         """
-        writer = DocumentIndex(self._given, self.embeddings)
-        with writer._index.writing():
-            yield writer
+        condition, values = _condition(folder)
+        each = json.dumps(list(numbers))
+        rows = self.rows(_DOCUMENT, condition, values=each, first=numbers[0], **values)
+        chunks = list(map(_chunk, rows))
+        places = [
+            {key: one.metadata.get(key, "") for key in ("source", "position")} for one in chunks
+        ]
+        also = [place for number, place in enumerate(places) if place not in places[:number]][1:]
+        if also:
+            chunks[0].metadata["also"] = also
+        return chunks[0] if chunks else None
 
-    def entries(self, paths: Iterable[Path]) -> dict[str, Entry]:
-        """Read what the index has of files and folders, by source."""
-        found: dict[str, Entry] = {}
-        stored = chain(*(self.stored(str(path)) for path in paths))
-        for identifier, known in {one.id: one.metadata for one in stored}.items():
-            new = Entry(known["position"], known["content_hash"])
-            found.setdefault(known["source"], new).ids.append(str(identifier))
-        return found
+    def write(
+        self,
+        chunks: Sequence[Document] = (),
+        vectors: Sequence[Any] = (),
+        removed: Sequence[str] = (),
+    ) -> None:
+        """Write and remove chunks, all of it or nothing; it is durable when the method returns.
 
-    def write(self, change: Change) -> None:
-        """Write a change in one transaction, embedding its chunks unless it has vectors for all.
-
-        Texts that the index has are not embedded again. Only called within `writing`.
+        Those without vectors are embedded, but for texts that the index has. A chunk with a known
+        id replaces the old one; unknown ids of `removed` are ignored. Only called within `writing`.
         """
-        stamp = check_stamp(self._index, self.embeddings)
-        if change.chunks:
-            if len(change.vectors) != len(change.chunks):
-                known = self._vectors(change.chunks, is_new=stamp is None)
-                change = change._replace(vectors=[known[text_key(one)] for one in change.chunks])
-            name, dimension = embedding_name(self.embeddings), len(change.vectors[0])
-            if stamp is None:
-                self._index.create(Stamp(SCHEMA, name, dimension))
-            elif stamp.dimension != dimension:
-                sizes = (f"{name} of {n} dimensions" for n in (stamp.dimension, dimension))
-                raise EmbeddingMismatchError(self.location, *sizes)
-        if change.chunks or change.removed:
-            self._index.write(change)
+        import numpy as np
 
-    def _vectors(
-        self, chunks: Sequence[Document], *, is_new: bool
-    ) -> "dict[str, NDArray[np.float32]]":
-        texts = {text_key(chunk): chunk for chunk in chunks}
-        known = {} if is_new else self._index.vectors(list(texts))
-        new = {key: chunk for key, chunk in texts.items() if key not in known}
-        return known | dict(zip(new, embedded(list(new.values()), self.embeddings), strict=True))
+        keys = [text_key(chunk) for chunk in chunks]
+        if chunks:
+            vectors = self._made(chunks, keys, vectors)
+        units = unit(np.asarray(vectors, np.float32)) if chunks else ()
+        replaced = [*removed, *(str(chunk.id) for chunk in chunks)]
+        if not replaced:
+            return
+        with self.transaction(writes=True) as run:
+            touched = run(_REMOVE, values=json.dumps(replaced))
+            known = {key for (key,) in run(_KEYS, values=json.dumps(keys))}
+            for key, chunk, vector in zip(keys, chunks, units, strict=True):
+                if key not in known:
+                    self.add_text(run, key, heading_of(chunk), chunk.page_content, vector)
+                    known.add(key)
+                run(_ADD_CHUNK, id=chunk.id, key=key, new=json.dumps(chunk.metadata))
+            numbers = list({number for (number,) in touched})
+            for unused in run(_REMOVE_TEXTS, values=json.dumps(numbers)):
+                self.removed_text(run, *unused)
+
+    def _made(
+        self, chunks: Sequence[Document], keys: Sequence[str], given: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Return the vectors of chunks, and create the index for them if there is none."""
+        there = self.stamp() if self.exists() else None
+        if len(given) != len(chunks):
+            known = self.vectors(keys) if there else {}
+            new = {key: one for key, one in zip(keys, chunks, strict=True) if key not in known}
+            made = embedded(list(new.values()), self.embeddings)
+            known |= dict(zip(new, made, strict=True))
+            given = [known[key] for key in keys]
+        stamp = Stamp(SCHEMA, embedding_name(self.embeddings), len(given[0]))
+        if there is None:
+            self.create(stamp)
+        elif there != stamp:
+            sizes = (f"{one.embeddings} of {one.dimension} dimensions" for one in (there, stamp))
+            raise EmbeddingMismatchError(self.location, *sizes)
+        return given
+
+    def rows(self, query: str, condition: str = "", **values: Any) -> list[Any]:
+        """Return what a query finds in chunks of a `condition`."""
+        with self.transaction() as run:
+            return run(query.replace("{condition}", condition), **values)
 
 
 def embedded(chunks: Sequence[Document], embeddings: Embeddings) -> "Sequence[NDArray[np.float32]]":
@@ -195,28 +360,8 @@ def embedded(chunks: Sequence[Document], embeddings: Embeddings) -> "Sequence[ND
 
     if not chunks:
         return ()
-    return list(
-        np.asarray(embeddings.embed_documents(list(map(text_to_embed, chunks))), np.float32)
-    )
-
-
-def check_stamp(index: Index, embeddings: Embeddings) -> Stamp | None:
-    """Return what an index was created with, or None if there is none.
-
-    Raises:
-        DocumentIndexError: it has another format.
-        EmbeddingMismatchError: its vectors come from another model than `embeddings`.
-    """
-    stamp = index.stamp()
-    if stamp is None:
-        return None
-    if stamp.schema != SCHEMA:
-        problem = "it was built by another version of crag. Delete it and index again"
-        raise DocumentIndexError(index.location, problem)
-    in_use = embedding_name(embeddings)
-    if stamp.embeddings != in_use:
-        raise EmbeddingMismatchError(index.location, stamp.embeddings, in_use)
-    return stamp
+    texts = list(map(text_to_embed, chunks))
+    return list(np.asarray(embeddings.embed_documents(texts), np.float32))
 
 
 def embedding_name(embeddings: Embeddings) -> str:
@@ -226,3 +371,67 @@ def embedding_name(embeddings: Embeddings) -> str:
         if isinstance(name, str) and name:
             return name
     return type(embeddings).__name__
+
+
+def among(folder: str) -> tuple[str, dict[str, str]]:
+    """Return a condition on the numbers of texts, and its values."""
+    condition, values = _condition(folder)
+    if not folder:
+        return condition, values
+    return f"number IN (SELECT number FROM crag_chunks WHERE {condition})", values  # noqa: S608 - of constants
+
+
+def _patterns_of(folder: str) -> tuple[str, ...]:
+    r"""Return the patterns of SQL's LIKE, with the escape ``\``, of sources in a folder.
+
+    It is an absolute path, of a folder or a file; or the end or middle of one, such as ``api/v2``.
+    """
+    path = PurePath(folder).as_posix().strip("/")
+    if not path:
+        return ("/%",)
+    escaped = path.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    start = "/" if PurePath(folder).is_absolute() else "%/"
+    return tuple(f"{start}{escaped}{end}" for end in ("", "/%", "#%"))
+
+
+def _condition(folder: str) -> tuple[str, dict[str, str]]:
+    """Return a condition on the table of chunks, made of constants, and its values."""
+    values = {f"path{n}": one for n, one in enumerate(_patterns_of(folder) if folder else ())}
+    sources = (rf"source LIKE :{name} ESCAPE '\'" for name in values)
+    return f"({' OR '.join(sources) or 'true'})", values
+
+
+def _chunk(row: Sequence[Any]) -> Document:
+    return Document(row[1], id=row[0], metadata=json.loads(row[2]))
+
+
+def heading_of(chunk: Document) -> str:
+    """Return the title of a chunk's document and the headings above the chunk."""
+    known = chunk.metadata
+    return f"{known.get('title') or ''} {known.get('section') or ''}".strip()
+
+
+def text_key(chunk: Document) -> str:
+    """Return what chunks have in common that are stored, embedded and found as one text."""
+    known = chunk.metadata
+    parts = (known.get("title"), known.get("section"), chunk.page_content)
+    return digest(*(str(part or "") for part in parts))
+
+
+def unit(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Return vectors of length 1, so that their products are cosines."""
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.ascontiguousarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+
+
+def sentence_of(error: Exception) -> str:
+    """Return what an error says, on one line, with the full stop of a sentence."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def safe_location(location: str) -> str:
+    """Return a location as it may be shown: a URL without user, password and parameters."""
+    return without_credentials(location).partition("?")[0] if "://" in location else location

@@ -15,7 +15,6 @@ from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import LOADERS, Found, find_files
 from crag.documents.sources import Loaded, Loader, Skipped, SourceText, file_of
 from crag.errors import IndexNotFoundError, SourceError
-from crag.index.backends.sql import Change
 from crag.index.store import DocumentIndex, Entry
 
 if TYPE_CHECKING:
@@ -108,8 +107,8 @@ def index_paths(  # noqa: PLR0913 - what a run can be told
     if remove:
         report = _removed(targets, index)
     elif (found := find_files(targets, loaders)).files:
-        with index.writing() as writer:
-            report = _Update(writer, found, targets, progress).run(reader or reader_within())
+        with index.writing():
+            report = _Update(index, found, targets, progress).run(reader or reader_within())
     else:
         report = IndexReport(skipped=tuple(found.refused))
     return replace(report, seconds=time.monotonic() - started)
@@ -136,18 +135,18 @@ def replace_file(
                 raise SourceError(file.name, loaded.reason)
     if not documents:
         raise SourceError(file.name, "empty")
-    with index.writing() as writer:
+    with index.writing():
         staged.replace(file)
-        update = _Update(writer, Found(files={file: file}), [file], quiet)
+        update = _Update(index, Found(files={file: file}), [file], quiet)
         return update.run(lambda *_: (one for one in documents))
 
 
 def _removed(targets: list[Path], index: DocumentIndex) -> IndexReport:
     if not index.exists():
         raise IndexNotFoundError(index.location)
-    with index.writing() as writer:
-        going = writer.entries(targets).values()
-        writer.write(Change(removed=[identifier for entry in going for identifier in entry.ids]))
+    with index.writing():
+        going = index.entries(targets).values()
+        index.write(removed=[identifier for entry in going for identifier in entry.ids])
     return IndexReport(removed=len(going))
 
 
@@ -211,7 +210,7 @@ class _Update:
         self._counts["changed" if entry else "added"] += 1
 
     def _flush(self) -> None:
-        self._index.write(Change(self._chunks, self._vectors, self._removed))
+        self._index.write(self._chunks, self._vectors, self._removed)
         self._counts["chunks"] += len(self._chunks)
         self._chunks, self._vectors, self._removed = [], [], []
 

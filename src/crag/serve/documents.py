@@ -23,7 +23,7 @@ from crag.documents.loaders import LOADERS, supported
 from crag.documents.sources import file_of, name_of
 from crag.errors import ContentError, SourceError
 from crag.factory.embeddings import choose_encoder, choose_limits
-from crag.index import DocumentIndex, index_paths
+from crag.index import DocumentIndex, index_paths, open_index
 from crag.index.update import replace_file
 from crag.runtime.environment import Environment
 from crag.serve.settings import ServeSettings
@@ -58,7 +58,7 @@ class Library:
         uploads = settings.uploads
         if uploads is None and "://" not in environment.index:
             uploads = Path(f"{environment.index}-uploads")
-        index = DocumentIndex(environment.index, choose_encoder(environment))
+        index = open_index(environment.index, choose_encoder(environment))
         uploads = uploads and uploads.expanduser().resolve()
         return cls(index, uploads, choose_limits(environment))
 

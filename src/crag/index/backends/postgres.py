@@ -11,18 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.embeddings import Embeddings
+
 from crag.errors import DocumentIndexError
 from crag.extras import require
-from crag.index.backends.sql import (
-    Index,
-    Run,
-    Stamp,
-    Term,
-    among,
-    safe_location,
-    sentence_of,
-    unit,
-)
+from crag.index.ranking import Term
+from crag.index.store import DocumentIndex, Run, Stamp, among, safe_location, sentence_of, unit
 from crag.text.words import words
 
 if TYPE_CHECKING:
@@ -79,7 +73,7 @@ ORDER BY round(CAST(distance AS numeric), 6), number LIMIT :k
 """
 
 
-class Postgres(Index):
+class Postgres(DocumentIndex):
     """A PostgreSQL database with pgvector 0.8 or newer, at ``postgresql://HOST/DATABASE``.
 
     The URL takes everything that libpq does; a password can also stand in the environment
@@ -97,7 +91,8 @@ class Postgres(Index):
         ORDER BY ts_rank('{{1, 1, 1, 1}}', words, CAST(:terms AS tsquery), 1) DESC, number LIMIT :k
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, embeddings: Embeddings) -> None:
+        super().__init__(embeddings)
         require("postgres", "an index in PostgreSQL", "psycopg")
         self._url = location
         self.location = safe_location(location)
@@ -171,7 +166,7 @@ class Postgres(Index):
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
-            self._connection = None
+            self._connection, self._checked = None, False
 
     @contextmanager
     def transaction(self, *, writes: bool = False) -> Iterator[Run]:

@@ -14,20 +14,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from langchain_core.embeddings import Embeddings
 
 from crag.errors import DocumentIndexError
-from crag.index.backends.sql import (
-    DECIMALS,
-    PAGE,
-    Change,
-    Index,
-    Run,
-    Stamp,
-    Term,
-    among,
-    unit,
-)
+from crag.index.ranking import Term
+from crag.index.store import DECIMALS, PAGE, DocumentIndex, Run, Stamp, among, unit
 from crag.text.words import words
 
 if TYPE_CHECKING:
@@ -80,7 +73,7 @@ class _Vectors(NamedTuple):
     pages: "list[NDArray[np.float32]]"
 
 
-class FileIndex(Index):
+class FileIndex(DocumentIndex):
     """An index in the file `index.sqlite3` of a folder, with the `store` of its vectors.
 
     One process writes at a time; any number reads meanwhile, and sees each write.
@@ -99,7 +92,10 @@ class FileIndex(Index):
     most_held = 2 * 2**30
     """Bytes of vectors that are held in memory: 1.4 million of 384 dimensions."""
 
-    def __init__(self, folder: Path, store: "StoreOfVectors", location: str = "") -> None:
+    def __init__(
+        self, folder: Path, embeddings: Embeddings, store: "StoreOfVectors", location: str = ""
+    ) -> None:
+        super().__init__(embeddings)
         self._folder = folder.expanduser().resolve()
         self._file = self._folder / FILE
         self.location = location or str(self._folder)
@@ -152,7 +148,7 @@ class FileIndex(Index):
         least = np.partition(cosines, -k)[-k] if len(cosines) > k else -np.inf
         (chosen,) = np.nonzero((cosines >= least) & np.isfinite(cosines))
         order = chosen[np.argsort(-cosines[chosen], kind="stable")][:k]
-        return held.numbers[order].tolist()
+        return list(map(int, held.numbers[order]))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -165,9 +161,9 @@ class FileIndex(Index):
             finally:
                 self.close()
 
-    def write(self, change: Change) -> None:
-        """Write a change, and tell the store of vectors where many texts wait."""
-        super().write(change)
+    def write(self, *given: Any, **options: Any) -> None:
+        """Write chunks, and tell the store of vectors where many texts wait."""
+        super().write(*given, **options)
         if self.rows("SELECT count(*) FROM waiting")[0][0] >= PAGE:
             self._fill_store()
 
@@ -205,6 +201,7 @@ class FileIndex(Index):
                 self._database.close()
             self._database, self._held = None, None
             self._store_is_of = self._held_of = -1
+            self._checked = False
 
     def _vectors_held(self) -> _Vectors:
         """Return all vectors, which are read again after each write."""

@@ -18,8 +18,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from crag.errors import CragError, DocumentIndexError
-from crag.index.backends.sql import sentence_of
 from crag.index.backends.sqlite_file import FileIndex
+from crag.index.store import sentence_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -131,11 +131,11 @@ class StoreOfVectors:
         return cast("VectorStore", self._store)
 
 
-def chroma_folder(location: str) -> FileIndex:
+def chroma_folder(location: str, embeddings: Embeddings) -> FileIndex:
     """Return an index in a folder, whose vectors are in Chroma too."""
     folder = Path(location).expanduser().resolve()
     inner = folder / "chroma"
-    return FileIndex(folder, StoreOfVectors(partial(_chroma, inner), inner))
+    return FileIndex(folder, embeddings, StoreOfVectors(partial(_chroma, inner), inner))
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def _chroma(folder: Path, embeddings: Embeddings) -> Iterator[VectorStore]:
         client.close()
 
 
-def of_function(location: str) -> FileIndex:
+def of_function(location: str, embeddings: Embeddings) -> FileIndex:
     """Return an index in the store that a function makes: ``module:function://FOLDER``.
 
     The function is a `Build`.
@@ -169,7 +169,7 @@ def of_function(location: str) -> FileIndex:
         problem = f"the function {name} cannot be imported: {error}"
         raise DocumentIndexError(location, problem) from error
     folder = Path(place).expanduser().resolve()
-    return FileIndex(folder, StoreOfVectors(made), f"{name}://{folder}")
+    return FileIndex(folder, embeddings, StoreOfVectors(made), f"{name}://{folder}")
 
 
 def _point(key: str) -> str:
