@@ -1,10 +1,9 @@
 """Open the run: read the question, and clear what an earlier one left."""
 
-from typing import Any, NotRequired
+from typing import cast
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import HumanMessage
 from langgraph.types import Overwrite
-from typing_extensions import TypedDict
 
 from crag.errors import QuestionError
 from crag.plain import well_formed
@@ -12,45 +11,25 @@ from crag.settings import Settings
 from crag.state import STANDS_ALONE, State
 
 
-class OpeningUpdate(TypedDict):
-    """Written by `open_run`: the question, and every other key empty."""
+def open_run(state: State, settings: Settings) -> State:
+    """Read the question and clear every other key of the thread: the first node.
 
-    question: str
-    asked: str
-    messages: NotRequired[list[AnyMessage]]
-    """The question as a message, if it did not come as one."""
-    documents: list[Any]
-    thresholds: None
-    action: None
-    query: str
-    pages: list[Any]
-    strips: Overwrite
-    answer: str
-    outcome: None
-    citations: list[Any]
-    sentences: list[Any]
-    events: Overwrite
-    usage: Overwrite
-    reflection: None
-
-
-def open_run(state: State, settings: Settings) -> OpeningUpdate:
-    """Read the question and clear what an earlier one left on the thread: the first node.
+    A question that did not come as a message becomes one.
 
     Raises:
         QuestionError: the input holds no usable question.
     """
     message = _asking_message(state)
     asked = _checked(message.text if message else state.get("question"), settings)
-    opened = OpeningUpdate(
-        question=settings.profile.split_apart(asked)[0], asked=asked, documents=[],
-        thresholds=None, action=None, query="", pages=[], strips=Overwrite([]), answer="",
-        outcome=None, citations=[], sentences=[], events=Overwrite([]), usage=Overwrite({}),
-        reflection=None,
-    )  # fmt: skip
+    opened = {
+        "question": settings.profile.split_apart(asked)[0], "asked": asked, "documents": [],
+        "thresholds": None, "action": None, "query": "", "pages": [], "strips": Overwrite([]),
+        "answer": "", "outcome": None, "citations": [], "sentences": [], "events": Overwrite([]),
+        "usage": Overwrite({}), "reflection": None,
+    }  # fmt: skip
     if message is None:
         opened["messages"] = [HumanMessage(asked, additional_kwargs={STANDS_ALONE: True})]
-    return opened
+    return cast("State", opened)
 
 
 def _asking_message(state: State) -> HumanMessage | None:

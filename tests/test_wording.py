@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.wording import civil_reply, plainly_asked, question_in, with_subject
+from crag.wording import civil_reply, plainly_asked, with_subject
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,6 @@ def test_what_is_left_is_part_of_the_question(asked: str) -> None:
         ("Is it fast?", ["Please tell me, what is HTTP/2?"], "What is HTTP/2? Is it fast?"),
         ("How do I install Flask?", ["How do I set a timeout?"], "How do I install Flask?"),
         ("And then?", ["And now?"], "And then?"),
-        ("And then?", ["w " * 200], "And then?"),
         ("What about it?", [], "What about it?"),
         ("no, I meant here", ["When does it end?", "Is a VPN slow?"],
          "Is a VPN slow? no, I meant here"),
@@ -147,21 +146,3 @@ def test_what_says_anything_besides_is_a_question(message: str) -> None:
 def test_a_word_that_only_reacts_is_searched_for_where_nothing_was_said(keyword: str) -> None:
     assert civil_reply(keyword, follows=True)
     assert not civil_reply(keyword, follows=False)
-
-
-STORY = f"{'I came to the office in Munich two weeks ago and like it very much. ' * 3}\n\n"
-
-
-@pytest.mark.parametrize(
-    ("message", "asked"),
-    [
-        (f"{STORY}How many months of\nparental leave may I take?",
-         "How many months of parental leave may I take?"),
-        (f"How long is sick leave paid?\n\n{STORY}", "How long is sick leave paid?"),
-        (STORY, STORY),
-        (f"What can I do? {STORY}", f"What can I do? {STORY}"),
-        ("I use Linux. How do I install?", "I use Linux. How do I install?"),
-    ],
-)  # fmt: skip
-def test_a_long_message_is_what_it_asks(message: str, asked: str) -> None:
-    assert question_in(message) == asked

@@ -21,7 +21,7 @@ from pydantic import (
 from crag.errors import SettingsError, did_you_mean
 from crag.plain import first_problem
 from crag.state import Action
-from crag.wording import plainly_asked, question_in
+from crag.wording import plainly_asked
 
 Mode = Literal["adaptive", "always", "never", "hard"]
 FindBy = Literal["both", "meaning", "words"]
@@ -195,10 +195,10 @@ class TaskProfile:
     def split_apart(self, asked: str) -> tuple[str, dict[str, str]]:
         """Return what is retrieved for and judged, and options, which only the generator sees.
 
-        Courtesies, and what else a long message says, are split off: see `crag.wording`. Options
-        are by their labels as they were written; only tasks of the papers have any.
+        Courtesies are split off: see `crag.wording`. Options are by their labels as they were
+        written; only tasks of the papers have any.
         """
-        return plainly_asked(question_in(asked)), {}
+        return plainly_asked(asked), {}
 
     def instruction_for(self, question: str, options: Mapping[str, str] | None = None) -> str:
         """Return the instruction field of Self-RAG's prompt for a question."""

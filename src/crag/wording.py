@@ -29,14 +29,12 @@ _SOURCE = (
     r"knowledge base|files?|passages?)(?: (?:above|below|here|provided|given))?"
 )
 _THANKS = (
-    r"(?:(?:ok|okay|great|perfect|no)[\s,.!]+)?(?:(?:many )?thanks|thank you|thx|cheers)"
-    r"(?: (?:so much|very much|a lot|a million|in advance|again"
-    r"|for (?:your|the|any) (?:help|answer)))*"
+    r"(?:(?:ok|okay|great|no)[\s,.!]+)?(?:(?:many )?thanks|thank you|thx)"
+    r"(?: (?:so much|very much|a lot|in advance|again|for (?:your|the) (?:help|answer)))?"
 )
 _HEARD = (
-    r"(?:ok|okay|alright|all right|great|perfect|excellent|cool|nice|super|wonderful|got it|i see"
-    r"|understood|good|fine|(?:that|this|it)(?: was| is|'s) (?:(?:very|really|so) )?"
-    r"(?:helpful|useful|great|good|perfect|clear))"
+    r"(?:ok|okay|great|perfect|cool|nice|super|got it|i see|good|sure"
+    r"|(?:that|this|it)(?: was| is|'s) (?:(?:very|really) )?(?:helpful|useful|great|good|clear))"
 )
 _PAUSE = r"\s*[,:;.!-]+\s*"
 _ASKS = (
@@ -82,9 +80,9 @@ _ASK_ME: Final = "Ask me about the documents: I answer from what they say, and c
 _WELCOME: Final = "You are welcome. Ask me anything else about the documents."
 _CIVIL = (
     rf"{_GREETING}|{_THANKS}|how are you(?: today)?|(?:who|what) are you|help"
-    r"|what can (?:you do|i ask)|(?:good ?)?bye|good night|see you(?: later)?|that's (?:all|it)"
+    r"|what can (?:you do|i ask)|(?:good ?)?bye"
 )
-_REACTION = rf"{_HEARD}|yes|yeah|sure|no"
+_REACTION = rf"{_HEARD}|yes|no"
 _MARKS = re.compile(r"[\s.!?,;:…\U00002190-\U00002bff\ufe0f\u200d\U0001f000-\U0001faff()-]+")
 """Marks between words, emoticons and emoji."""
 _LONGEST_CIVIL = 200
@@ -118,16 +116,13 @@ _PRONOUN = re.compile(
     re.IGNORECASE,
 )
 """Words that stand for what was said before."""
-_OWNERS, _NOUN = {"its", "their", "his", "her"}, re.compile(r"\b(?:the|an?|my|our|your) \w")
-"""Pronouns that name an owner, and what shows that a noun stands before one."""
 _NAME = re.compile(r"(?<=\s)(?!I\b)[A-Z][\w.+#-]*\b(?!['’])")
 """A word with a capital letter that does not begin the sentence."""
-_NAMED_ALONE = re.compile(r"(?:([a-z]+) )?([A-Z][\w.+#-]*)")
+_NOUN = re.compile(rf"\b(?:the|an?|my|our|your) \w|{_NAME.pattern}")
+"""Before a pronoun, what it may stand for."""
 _ARTICLE = re.compile(r"\A(?:the|(?-i:a)|an|my|our|your|any|some) ", re.IGNORECASE)
 """Before a noun; "A levels" are a name."""
 _BEFORE_NOUN = "the|an?|my|our|your|any|some|of|for|on|in|with|much|many|is|are"
-_LONGEST_CARRIED = 300
-"""Characters of an earlier question that a follow-up is completed by."""
 
 
 def with_subject(question: str, before: Sequence[str]) -> str:
@@ -144,7 +139,7 @@ def with_subject(question: str, before: Sequence[str]) -> str:
         return question
     asking = (one for one in reversed(before) if not civil_reply(one, follows=True))
     subject = next((one for one in map(plainly_asked, asking) if not _leans(one)), "")
-    if not 0 < len(subject) <= _LONGEST_CARRIED:
+    if not subject:
         return question
     return _asked_of(named_instead(asked), subject) or f"{subject} {asked}"
 
@@ -152,16 +147,10 @@ def with_subject(question: str, before: Sequence[str]) -> str:
 def _leans(asked: str) -> bool:
     """Say whether a question of one line cannot be understood without the one before."""
     first, *_ = re.split(r"(?<=[.!?])\s+", asked)
+    pronoun = _PRONOUN.search(first)
+    points_back = pronoun is not None and not _NOUN.search(first[: pronoun.start()])
     is_word = asked.endswith("?") and len(asked.split()) <= _FEWEST_WORDS
-    return "\n" not in asked and bool(is_word or _OPENS.match(asked) or _points_back(first))
-
-
-def _points_back(sentence: str) -> bool:
-    """Say whether a pronoun stands for something before the sentence, and for nothing in it."""
-    pronoun = _PRONOUN.search(sentence)
-    before = sentence[: pronoun.start()] if pronoun else ""
-    owner = pronoun is not None and pronoun[0].lower() in _OWNERS and _NOUN.search(before)
-    return pronoun is not None and not (owner or _NAME.search(before))
+    return "\n" not in asked and bool(is_word or _OPENS.match(asked) or points_back)
 
 
 def named_instead(follow_up: str) -> str:
@@ -180,34 +169,14 @@ def named_instead(follow_up: str) -> str:
 def _asked_of(named: str, subject: str) -> str:
     """Return a question about what is named in place of what is alike; empty where nothing is.
 
-    Alike are a name that is the only one, after the same preposition if there is one, and what ends
-    with the same noun.
+    Alike are a name, where there is one of them alone, and what ends with the same noun.
     """
-    place: tuple[int, int] | None = None
-    if alone := _NAMED_ALONE.fullmatch(named):
-        preposition, named = alone[1] or "", alone[2]
-        names = list(_NAME.finditer(subject))
-        if len(names) == 1 and subject[: names[0].start()].rstrip().endswith(preposition):
-            place = names[0].span()
+    if alone := re.fullmatch(r"(?:([a-z]+) )?([A-Z][\w.+#-]*)", named):
+        named, pattern = alone[2], rf"{alone[1] or ''}\b.({_NAME.pattern})"
     elif named:
         *describing, noun = (named := _ARTICLE.sub("", named)).split()
         described = rf"(?:[\w-]+ ){{0,{len(describing)}}}{re.escape(noun.removesuffix('s'))}s?\b"
-        alike = re.search(rf"\b(?:{_BEFORE_NOUN}) ({described})", subject, re.IGNORECASE)
-        place = alike.span(1) if alike else None
+        pattern = rf"(?i:\b(?:{_BEFORE_NOUN}) ({described}))"
+    alike = list(re.finditer(pattern, subject)) if named else []
+    place = alike[0].span(1) if len(alike) == 1 else None
     return f"{subject[: place[0]]}{named}{subject[place[1] :]}" if place else ""
-
-
-_SHORT_MESSAGE, _SHORT_QUESTION = 30, 4
-"""Most words of a message that is a question as a whole, and of "What can I do?", which is none."""
-
-
-def question_in(message: str) -> str:
-    """Return the questions of a message of more than 30 words; any other as it is.
-
-    A retriever and a reader lose a question among much else.
-    """
-    if len(message.split()) <= _SHORT_MESSAGE:
-        return message
-    pieces = re.split(r"(?<=[.!?])\s+|\n\s*\n", message)
-    asked = " ".join(" ".join(one for one in pieces if one.endswith("?")).split())
-    return message if _leans(asked) or len(asked.split()) <= _SHORT_QUESTION else asked

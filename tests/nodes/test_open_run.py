@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from crag.errors import QuestionError
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.graph_registry import GRAPHS, GraphEntry
-from crag.nodes.open_run import OpeningUpdate, open_run
+from crag.nodes.open_run import open_run
 from crag.papers.settings import PaperSettings
 from crag.papers.tasks import TASKS
 from crag.settings import Settings
@@ -75,7 +75,7 @@ def test_the_newest_input_is_asked(state: Any, asked: str) -> None:
 
 
 def test_nothing_of_an_earlier_question_stays() -> None:
-    assert OpeningUpdate.__annotations__.keys() == State.__annotations__.keys()
+    assert opened({"question": "Who?"}).keys() == State.__annotations__.keys()
 
 
 CHAT = [
