@@ -94,12 +94,9 @@ def _words_of(body: str) -> str:
         found = json.loads(body)
     except ValueError:
         return " ".join(_TAG.sub(" ", body).split())
-    while isinstance(found, Mapping):
-        inner = next((found[key] for key in ("error", "message", "detail") if found.get(key)), None)
-        if inner is None:
-            break
-        found = inner
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    for key in ("error", "message", "detail"):
+        found = found.get(key) or found if isinstance(found, Mapping) else found
+    return said(found)
 
 
 def _refuses_system(error: Exception, messages: Sequence[AnyMessage]) -> bool:

@@ -50,14 +50,20 @@ class WordAttributor:
 
 
 def agreement(sentence: str, passage: Passage, question: str = "") -> float:
-    """Return `coverage` times the share of the sentence's names and figures that the passage holds.
+    """Return the share of a sentence's words times that of its names and figures, in [0, 1].
 
-    A name is a word of more than one letter with a capital, unless a sentence begins with it. An
-    answer takes up words of its question that the passage puts otherwise, so these count only if
-    the sentence has no others. In [0, 1].
+    That is, of those that occur in the passage or its title. Words under four letters do not count
+    unless there are no others, and neither do those of the question, which a passage often puts
+    otherwise. A figure that is not in the passage limits the share of words to 0.5. A name is a
+    word of more than one letter with a capital, unless a sentence begins with it.
     """
-    question_words, known = frozenset(_words(question)), _known(passage)
-    written = _WORD.findall(neutral(sentence))
+    asked, known = frozenset(_words(question)), _known(passage)
+    written = _WORD.findall(neutral(without_tokens(sentence)))
+    words = [word.casefold() for word in written]
+    long = [word for word in words if _TELLS.search(word)]
+    counted = [word for word in long if word not in asked] or long or words
+    if not counted:
+        return 0.0
     names = [
         word.casefold()
         for place, word in enumerate(written)
@@ -65,9 +71,11 @@ def agreement(sentence: str, passage: Passage, question: str = "") -> float:
         if _DIGIT.search(word)
         or (len(word) > 1 and word[0].isupper() and (place > 0 or len(written) == 1))
     ]
-    names = [name for name in names if name not in question_words]
-    share = sum(name in known for name in names) / len(names) if names else 1.0
-    return share * coverage(sentence, passage, question_words)
+    names = [name for name in names if name not in asked]
+    share = sum(word in known for word in counted) / len(counted)
+    if any(_DIGIT.search(word) and word not in known for word in counted):
+        share = min(share, UNKNOWN_FIGURE)
+    return share * (sum(name in known for name in names) / len(names) if names else 1.0)
 
 
 def degree_of(score: float, thresholds: Thresholds) -> float:
@@ -81,22 +89,6 @@ def degree_of(score: float, thresholds: Thresholds) -> float:
     steepness = math.log(AT_THRESHOLD / (1 - AT_THRESHOLD))
     exponent = steepness * (score - (upper + lower) / 2) / half
     return 1 / (1 + math.exp(-max(-_STEEPEST, min(_STEEPEST, exponent))))
-
-
-def coverage(text: str, passage: Passage, question_words: frozenset[str] = frozenset()) -> float:
-    """Return the share of the words of `text`, in [0, 1], that occur in the passage or its title.
-
-    Words under four letters, and `question_words`, do not count unless there are no others. A
-    figure that is not in the passage limits the share to 0.5. A text without words has 0.
-    """
-    known, words = _known(passage), _words(without_tokens(text))
-    long = [word for word in words if _TELLS.search(word)]
-    counted = [word for word in long if word not in question_words] or long or words
-    if not counted:
-        return 0.0
-    share = sum(word in known for word in counted) / len(counted)
-    strange = any(_DIGIT.search(word) and word not in known for word in counted)
-    return min(share, UNKNOWN_FIGURE) if strange else share
 
 
 def is_quoted(text: str, passage: Passage) -> bool:

@@ -1,7 +1,6 @@
 """Answer without a language model: quote what the evaluator supports best."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from crag.answering.quoting import quotations_in
 from crag.correction.evidence import parts_in_context
@@ -54,50 +53,36 @@ class ExtractiveAnswerer:
     def _read(
         self, evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]
     ) -> list[Quotation]:
-        parts = list(_read_parts(evaluator, question, strips))
+        """Quote strips; what no node has read, such as whole documents, is read and cut first."""
+        unread = [index for index, strip in enumerate(strips) if "reading" not in strip]
+        passages = [Passage(strips[i]["source"]["title"], strips[i]["text"]) for i in unread]
+        fresh = evaluator.read(question, passages) if passages else []
+        readings = dict(zip(unread, fresh, strict=True))
+        parts = [
+            (index, offset, part)
+            for index, strip in enumerate(strips)
+            for offset, part in (
+                parts_in_context(strip, readings[index]) if index in readings else [(0, strip)]
+            )
+        ]
         quotations = quotations_in(
             question,
-            [part.strip for part in parts],
+            [part for _, _, part in parts],
             most=_MOST_STRIPS,
             threshold=evaluator.quote_threshold,
             # Other evaluators may have no least score of a passage worth showing.
             closest=float(getattr(evaluator, "closest_threshold", LOWEST)),
         )
-        return [_of_whole(quotation, parts[quotation.strip]) for quotation in quotations]
+        return [_of_whole(one, *parts[one.strip][:2]) for one in quotations]
 
 
-class _ReadPart(NamedTuple):
-    """A strip that was read, or one that was cut from a longer text when that was read."""
-
-    whole: int
-    """Index of the strip that it is a part of."""
-    offset: int
-    strip: Strip
-
-
-def _read_parts(
-    evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]
-) -> Iterator[_ReadPart]:
-    """Read what no node has read, such as whole documents, and cut that into strips."""
-    unread = [index for index, strip in enumerate(strips) if "reading" not in strip]
-    passages = [Passage(strips[i]["source"]["title"], strips[i]["text"]) for i in unread]
-    fresh = evaluator.read(question, passages) if passages else []
-    readings = dict(zip(unread, fresh, strict=True))
-    for index, strip in enumerate(strips):
-        if index in readings:
-            for offset, part in parts_in_context(strip, readings[index]):
-                yield _ReadPart(index, offset, part)
-        else:
-            yield _ReadPart(index, 0, strip)
-
-
-def _of_whole(quotation: Quotation, part: _ReadPart) -> Quotation:
+def _of_whole(quotation: Quotation, whole: int, offset: int) -> Quotation:
     """Return a quotation of a part as one of the strip that the part was cut from."""
     place, span = (
-        bounds and (bounds[0] + part.offset, bounds[1] + part.offset)
+        bounds and (bounds[0] + offset, bounds[1] + offset)
         for bounds in (quotation.place, quotation.span)
     )
-    return quotation._replace(strip=part.whole, place=place, span=span)
+    return quotation._replace(strip=whole, place=place, span=span)
 
 
 def _sentences(strips: Sequence[Strip]) -> dict[str, int]:
