@@ -141,7 +141,7 @@ def with_subject(question: str, before: Sequence[str]) -> str:
     subject = next((one for one in map(plainly_asked, asking) if not _leans(one)), "")
     if not subject:
         return question
-    return _asked_of(named_instead(asked), subject) or f"{subject} {asked}"
+    return _asked_of(_named_instead(asked), subject) or f"{subject} {asked}"
 
 
 def _leans(asked: str) -> bool:
@@ -153,7 +153,7 @@ def _leans(asked: str) -> bool:
     return "\n" not in asked and bool(is_word or _OPENS.match(asked) or points_back)
 
 
-def named_instead(follow_up: str) -> str:
+def _named_instead(follow_up: str) -> str:
     """Return what a follow-up names without a question, such as "in Rome" of "and in Rome?".
 
     Empty for any other: one that asks something of its own, or names nothing.

@@ -85,16 +85,11 @@ class ParsedStrip(NamedTuple):
         short = [n for n, part in enumerate(self.parts) if part.kind == "sentence"]
         return list(filter(self.is_item, short))
 
-    def head(self, at: int) -> list[str]:
-        """Return the rows of the head of the table that a row is below."""
+    def head(self, at: int) -> list[int]:
+        """Return the rows of the head of the table that a row is in, if it has rows below."""
         block = self.block(at)
         has_rule = len(block) > 2 and is_rule(self.said(block[1]))  # noqa: PLR2004
-        return [self.said(n) for n in block[:2] if n < at] if has_rule else []
-
-    def heads(self, at: int) -> bool:
-        """Return whether a part is the head of a table that has rows below it."""
-        block = self.block(at)
-        return at in block[:2] and at != block[-1] and bool(self.head(block[-1]))
+        return block[:2] if has_rule else []
 
 
 def parsed_strip(strip: Strip) -> ParsedStrip:
@@ -165,7 +160,7 @@ def written(parsed: ParsedStrip, low: int, high: int) -> str:
     if kind == last == "sentence":
         return _SOFT_BREAK.sub(" ", text)
     if kind == "row":
-        return "\n".join([*parsed.head(low), text])
+        return "\n".join([*(parsed.said(n) for n in parsed.head(low) if n < low), text])
     text = dedent(text)
     if last == "item" and "\n" in text and high < parsed.block(high)[-1]:
         text = f"{text}\n{_LEFT_OUT}"

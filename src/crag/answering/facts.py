@@ -53,7 +53,7 @@ def misstated(question: str, sentence: str, strips: Sequence[Citation]) -> list[
     that wrongly.
     """
     parsed = [parsed_strip(_as_strip(citation)) for citation in strips]
-    places = [(one, at) for one in parsed for at in range(len(one.parts)) if not one.heads(at)]
+    places = [(one, at) for one in parsed for at in range(len(one.parts)) if at not in one.head(at)]
     labels = [_label(one, at) for one, at in places]
     texts = [one.said(at) for one, at in places]
     pairs = list(zip(labels, texts, strict=True))
@@ -90,7 +90,7 @@ def _as_strip(citation: Citation) -> Strip:
 
 
 def _label(parsed: ParsedStrip, at: int) -> str:
-    return "\n".join([*parsed.headings[at], *parsed.head(at), parsed.label(at)])
+    return "\n".join([*parsed.headings[at], *map(parsed.said, parsed.head(at)), parsed.label(at)])
 
 
 def _numbers(text: str) -> list[str]:

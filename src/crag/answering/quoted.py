@@ -15,8 +15,8 @@ from crag.runtime.attempt import Attempt
 from crag.settings import Settings
 from crag.state import State, Strip, spoken
 from crag.text.units import parts_of
-from crag.text.words import bare, names_lacking, question_words, words
-from crag.wording import named_instead, with_subject
+from crag.text.words import bare, names_lacking
+from crag.wording import with_subject
 
 WITH_SUBJECT = "complete it by the question that it follows"
 """The fallback of an event after which a rule has completed the question."""
@@ -68,7 +68,7 @@ def _answers(state: State, best: Quotation, strips: Sequence[Strip]) -> bool:
     return (
         is_sure
         and not names_lacking(state["question"], named)
-        and not _may_repeat_an_answer(state, best, strip)
+        and not _repeats_an_answer(state, best)
     )
 
 
@@ -89,26 +89,15 @@ def _why_nothing(state: State, strips: Sequence[Strip]) -> str:
 
 def completed(asked: str, state: State, settings: Settings) -> str:
     """Return a follow-up completed by the question before, where it leans on that, by a rule."""
-    question = with_subject(asked, _earlier(state))
+    earlier = [one.text for one in spoken(state)[:-1] if isinstance(one, HumanMessage)]
+    question = with_subject(asked, earlier)
     return question if len(question) <= settings.max_question_characters else asked
 
 
-def _may_repeat_an_answer(state: State, quotation: Quotation, strip: Strip) -> bool:
-    """Say whether a quotation may answer the question before, and not a completed follow-up.
-
-    It does if it was quoted before, or has no word that a follow-up such as "and in Rome?" adds.
-    """
+def _repeats_an_answer(state: State, quotation: Quotation) -> bool:
+    """Say whether a quotation answered the question before: it is no sure answer to the next."""
     if not any(entry["fallback"] == WITH_SUBJECT for entry in state.get("events", [])):
         return False
     quoted = bare(quotation.text)  # An answer escapes what would be markup in what it quotes.
     answers = (one.text for one in state.get("messages", []) if isinstance(one, AIMessage))
-    if any(quoted in bare(text) for text in answers):
-        return True
-    named = named_instead(state["asked"])
-    added = {*question_words(named)} - {*words(" ".join(_earlier(state)))} if named else set()
-    added &= {*words(state["question"])}  # Others had a typing error.
-    return bool(added) and added.isdisjoint(words(f"{strip['text']} {about(strip)}"))
-
-
-def _earlier(state: State) -> list[str]:
-    return [one.text for one in spoken(state)[:-1] if isinstance(one, HumanMessage)]
+    return any(quoted in bare(text) for text in answers)

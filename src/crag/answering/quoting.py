@@ -130,11 +130,11 @@ def _candidates(question: str, strips: Sequence[Strip]) -> list[_Candidate]:
         (index, at)
         for index, one in enumerate(parsed)
         for at, part in enumerate(one.parts)
-        if part.end > one.own and _WORD.search(one.said(at)) and not one.heads(at)
+        if part.end > one.own and _WORD.search(one.said(at)) and at not in one.head(at)
     ]
     texts = [
         ("\n".join([about(strips[i]), *parsed[i].headings[at], parsed[i].label(at)]),
-         "\n".join([*parsed[i].head(at), parsed[i].said(at)]))
+         "\n".join(map(parsed[i].said, [*parsed[i].head(at), at])))
         for i, at in parts
     ]  # fmt: skip
     named: dict[int, dict[int, float]] = {}
