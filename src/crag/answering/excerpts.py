@@ -5,11 +5,10 @@ leads a block in, the head of a table, and as many sentences around as fit.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from textwrap import dedent
 from typing import Final, NamedTuple
 
-from crag.state import Strip
 from crag.text.units import Part, heading_words, is_rule, leads_in, leans, parts_of
 from crag.text.words import words
 
@@ -92,10 +91,9 @@ class ParsedStrip(NamedTuple):
         return block[:2] if has_rule else []
 
 
-def parsed_strip(strip: Strip) -> ParsedStrip:
-    """Take a strip apart."""
-    before = strip.get("before", "")
-    parsed = ParsedStrip(before + strip["text"], len(before), [], [])
+def parsed_strip(text: str, before: str = "", headings: Sequence[str] = ()) -> ParsedStrip:
+    """Take a strip apart that stands below headings, and after what it needs to be read."""
+    parsed = ParsedStrip(before + text, len(before), [], [])
     path: list[tuple[int, str]] = []
     for part in parts_of(parsed.text):
         if part.kind == "heading":
@@ -103,7 +101,7 @@ def parsed_strip(strip: Strip) -> ParsedStrip:
             path.append((part.level, heading_words(parsed.text[part.start : part.end])))
         else:
             parsed.parts.append(part)
-            names = [*strip.get("headings", ()), *(name for _, name in path)]
+            names = [*headings, *(name for _, name in path)]
             parsed.headings.append(list(dict.fromkeys(names)))
     return parsed
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from crag.answering.excerpts import NAMES_ONE, ParsedStrip, parsed_strip
 from crag.correction.naming import named_odds
-from crag.state import Citation, Strip
+from crag.state import Citation
 from crag.text.words import names_in, question_words, words
 
 _DAYS_AND_MONTHS = frozenset([*calendar.day_name, *calendar.month_name])
@@ -52,7 +52,7 @@ def misstated(question: str, sentence: str, strips: Sequence[Citation]) -> list[
     opposite. A sentence that says "not" where its strip does not, or the other way round, states
     that wrongly.
     """
-    parsed = [parsed_strip(_as_strip(citation)) for citation in strips]
+    parsed = [parsed_strip(one["text"], headings=[one["source"]["title"]]) for one in strips]
     places = [(one, at) for one in parsed for at in range(len(one.parts)) if at not in one.head(at)]
     labels = [_label(one, at) for one, at in places]
     texts = [one.said(at) for one, at in places]
@@ -80,13 +80,6 @@ def misstated(question: str, sentence: str, strips: Sequence[Citation]) -> list[
         *dict.fromkeys(wrong),
         *(_turned_round(sentence, stated) or _opposed(sentence, "\n".join(stated))),
     ]
-
-
-def _as_strip(citation: Citation) -> Strip:
-    return Strip(
-        text=citation["text"], kind="document", source=citation["source"], score=None, kept=True,
-        reason="", headings=[citation["source"]["title"]],
-    )  # fmt: skip
 
 
 def _label(parsed: ParsedStrip, at: int) -> str:

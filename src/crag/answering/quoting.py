@@ -125,7 +125,9 @@ def quotations_in(
 
 
 def _candidates(question: str, strips: Sequence[Strip]) -> list[_Candidate]:
-    parsed = list(map(parsed_strip, strips))
+    parsed = [
+        parsed_strip(one["text"], one.get("before", ""), one.get("headings", ())) for one in strips
+    ]
     parts = [
         (index, at)
         for index, one in enumerate(parsed)

@@ -1,5 +1,6 @@
 """A chat model from its name: OpenAI, or any server that speaks its protocol."""
 
+import asyncio
 import os
 from typing import Any
 
@@ -7,6 +8,7 @@ from langchain_core.language_models import BaseChatModel
 
 from crag.errors import MissingPackageError, ModelError
 from crag.extras import provider_package
+from crag.runtime.waiting import within
 
 DEFAULT_MODEL = "gpt-4o-mini"
 TIMEOUT = 60.0
@@ -47,26 +49,45 @@ def load_chat_model(
     if not key and base_url is None:
         message = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
         raise ModelError(name, "key", message)
+    import httpx
     from langchain_openai import ChatOpenAI
     from langchain_openai.chat_models.base import BaseChatOpenAI
     from pydantic import SecretStr
 
-    from crag.generation.deadlines import clients
-
-    client, async_client = clients(timeout, _WHOLE_CALL * timeout)
+    # A connection that was opened in another event loop, such as that of an earlier `asyncio.run`,
+    # can no longer be used, so none is kept.
+    limits = httpx.Limits(max_keepalive_connections=0)
+    client = httpx.AsyncClient(timeout=timeout, follow_redirects=True, limits=limits)
     options: dict[str, Any] = {
         "model": name,
         "base_url": base_url,
         "api_key": SecretStr(key or "not-needed"),
         "timeout": timeout,
         "max_retries": retries,
-        "http_client": client,
-        "http_async_client": async_client,
+        "http_async_client": client,
     }
     if base_url is None:
-        return ChatOpenAI(**options)
+        return _bounded(ChatOpenAI, _WHOLE_CALL * timeout)(**options)
     # Other servers know `max_tokens` and not the name that OpenAI gave it since.
-    return BaseChatOpenAI(**options, stream_usage=True)
+    return _bounded(BaseChatOpenAI, _WHOLE_CALL * timeout)(**options, stream_usage=True)
+
+
+def _bounded(base: Any, seconds: float) -> Any:
+    """Return a class of chat models that give up a call, with its repetitions, after some seconds.
+
+    The client's timeout bounds each wait for the next byte, so a server that writes forever, or
+    only keeps the connection alive, is never too late for that.
+    """
+
+    class Bounded(base):  # type: ignore[misc]
+        def invoke(self, *args: Any, **options: Any) -> Any:
+            return within(seconds, super().invoke, *args, **options)
+
+        async def ainvoke(self, *args: Any, **options: Any) -> Any:
+            return await asyncio.wait_for(super().ainvoke(*args, **options), seconds)
+
+    Bounded.__name__ = base.__name__
+    return Bounded
 
 
 def _of_provider(name: str) -> BaseChatModel:
