@@ -35,11 +35,19 @@ def search(state: State, settings: Settings, searcher: WebSearcher | None) -> Se
     if searcher is None:
         return _nothing("search_unavailable", f"no web search is configured: {SEARCHER_HINT}")
     hits, pages = list[Hit](), list[WebPage]()
-    query, limit = state["query"], _asked_for(settings)
+    query, limit = state["query"], settings.web_results
+    if settings.wikipedia == "prefer":  # Twice as many are looked through (official code).
+        limit = max(limit, min(_MOST_HITS, 2 * limit))
     start = time.monotonic()
     with Attempt("web search") as attempt:
         hits = within(settings.max_web_seconds, searcher.search, query, limit)
-        pages = [_page(hit) for hit in _in_order(hits, settings)]
+        pages = [
+            WebPage(
+                title=hit.title, url=hit.url, snippet=hit.snippet, status="found", detail="",
+                paragraphs=0, text=hit.text,
+            )
+            for hit in _in_order(hits, settings)
+        ]  # fmt: skip
     usage = Usage(searches=1, web_milliseconds=round((time.monotonic() - start) * 1000))
     if attempt.error is not None:
         lacks_key = isinstance(attempt.error, SearchError) and attempt.error.problem == "key"
@@ -49,22 +57,6 @@ def search(state: State, settings: Settings, searcher: WebSearcher | None) -> Se
         detail = f"the web search found nothing usable for {query!r}"
         return _nothing("search_empty", detail, usage)
     return SearchUpdate(pages=pages, events=[], usage=usage)
-
-
-def _page(hit: Hit) -> WebPage:
-    return WebPage(
-        title=hit.title, url=hit.url, snippet=hit.snippet, status="found", detail="",
-        paragraphs=0, text=hit.text,
-    )  # fmt: skip
-
-
-def _asked_for(settings: Settings) -> int:
-    """Return how many hits to ask for: more than are used, up to the limit, if Wikipedia counts.
-
-    To prefer it, twice as many are looked through, as in the official code (10 for 5).
-    """
-    times = {"off": 1, "prefer": 2}[settings.wikipedia]
-    return max(settings.web_results, min(_MOST_HITS, times * settings.web_results))
 
 
 def _in_order(hits: Sequence[Hit], settings: Settings) -> list[Hit]:

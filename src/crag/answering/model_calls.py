@@ -116,12 +116,12 @@ def _as_reply(returned: object) -> Reply:
     tokens = {name: counted[name] for name in ("input_tokens", "output_tokens") if name in counted}
     usage = cast("Usage", {"llm_calls": 1, **tokens})
     if not isinstance(returned, BaseMessage):
-        written, message_id, reason, cut = str(returned), None, "", ""
+        written, message_id, refused, cut = str(returned), None, "", ""
     else:
-        reason, written, message_id = _refusal(returned), str(returned.text), returned.id
-        cut = "" if reason else _why_cut(returned)
-    if reason:
-        return Reply("", "refused", reason, message_id, usage)
+        written, message_id = str(returned.text), returned.id
+        refused, cut = _ended(returned)
+    if refused:
+        return Reply("", "refused", refused, message_id, usage)
     # A model with reflection tokens writes them after any prompt; the official code removes them.
     text = without_reflection(without_thoughts(well_formed(written))).strip()
     if cut:
@@ -132,15 +132,22 @@ def _as_reply(returned: object) -> Reply:
     return Reply(text, None, "", message_id, usage, cut)
 
 
-def _why_cut(message: BaseMessage) -> str:
-    """Return why a reply ends before its end, or "": providers give a reason when it is whole."""
-    metadata: object = message.response_metadata
-    if not isinstance(metadata, Mapping):
-        return ""
+def _ended(message: BaseMessage) -> tuple[str, str]:
+    """Return why the provider withheld a reply, and why it ends before its end; "" for neither.
+
+    Providers give a reason when it is whole.
+    """
+    metadata = message.response_metadata
+    if refused := message.additional_kwargs.get("refusal"):
+        return f"the model refused: {refused}", ""
     reasons = [said(metadata[key]) for key in _REASONS if metadata.get(key)]
-    if reasons:
-        return next((one for one in reasons if one.casefold() in _CUT), "")
-    return "the stream ended without a reason" if "model_provider" in metadata else ""
+    for reason in reasons:
+        if reason.casefold() in _WITHHELD:
+            return f"the provider withheld the reply ({reason})", ""
+        if reason.casefold() in _CUT:
+            return "", reason
+    is_stream = not reasons and "model_provider" in metadata
+    return "", "the stream ended without a reason" if is_stream else ""
 
 
 def _finished(text: str) -> str:
@@ -149,16 +156,3 @@ def _finished(text: str) -> str:
     while pieces and not _END.search(without_marks("".join(pieces))):
         pieces.pop()
     return "".join(pieces).strip()
-
-
-def _refusal(message: BaseMessage) -> str:
-    """Return why the provider withheld the reply; providers report it in one of two fields."""
-    extras: object = message.additional_kwargs
-    if isinstance(extras, Mapping) and (refused := extras.get("refusal")):
-        return f"the model refused: {refused}"
-    metadata: object = message.response_metadata
-    if not isinstance(metadata, Mapping):
-        return ""
-    finish = said(metadata.get("finish_reason") or metadata.get("stop_reason"))
-    withheld = finish.casefold() in _WITHHELD
-    return f"the provider withheld the reply ({finish})" if withheld else ""
