@@ -16,7 +16,7 @@ def build_rag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     graph = opened_graph("retrieve", parts)
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
     graph.add_node("pass_through", as_node(pass_through))
-    graph.add_node("generate", as_node(Generate.of(parts)))
+    graph.add_node("generate", as_node(Generate(parts)))
     graph.add_edge("retrieve", "pass_through")
     graph.add_edge("pass_through", "generate")
     graph.add_edge("generate", END)
@@ -26,6 +26,6 @@ def build_rag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
 def build_no_retrieval(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """Compile open_run → generate: the model answers from its own knowledge."""
     graph = opened_graph("generate")
-    graph.add_node("generate", as_node(Generate.of(parts, own_knowledge=True)))
+    graph.add_node("generate", as_node(Generate(parts, own_knowledge=True)))
     graph.add_edge("generate", END)
     return graph.compile(checkpointer=checkpointer, name="no_retrieval")

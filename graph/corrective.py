@@ -31,7 +31,7 @@ def build_crag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """
     graph = opened_graph("retrieve", parts)
     add_correction(graph, parts)
-    graph.add_node("generate", as_node(Generate.of(parts)), defer=True)
+    graph.add_node("generate", as_node(Generate(parts)), defer=True)
     graph.add_conditional_edges("grade", by_action, BRANCHES)
     graph.add_edge("refine", "generate")
     graph.add_edge("web", "generate")

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Self
+from dataclasses import dataclass
 
 from langchain_core.messages import AnyMessage
 
@@ -20,8 +19,7 @@ from crag.answering.outcome import (
 from crag.answering.quoted import quoted_or_abstained
 from crag.errors import ModelProblem
 from crag.events import EventKind, event
-from crag.parts import Attributor, ChatModel, Parts, Quoter
-from crag.prompts import PACKAGED, Prompts
+from crag.parts import ChatModel, Parts
 from crag.settings import Settings
 from crag.state import State, Strip
 from crag.text.untrusted import neutral
@@ -38,18 +36,8 @@ class Generate:
     those to an abstention. One that finds no answer gives way to a quotation that is sure to be it.
     """
 
-    model: ChatModel | None
-    quoter: Quoter | None
-    prompts: Prompts = PACKAGED
-    _: KW_ONLY
-    attributor: Attributor | None = None
+    parts: Parts
     own_knowledge: bool = False
-
-    @classmethod
-    def of(cls, parts: Parts, *, own_knowledge: bool = False) -> Self:
-        """Return the node with the parts of a graph."""
-        model, quoter, prompts = parts.model, parts.quoter, parts.prompts
-        return cls(model, quoter, prompts, attributor=parts.attributor, own_knowledge=own_knowledge)
 
     def run(self, state: State, settings: Settings) -> AnswerUpdate:
         """Write the answer with its citations, or an abstention."""
@@ -66,7 +54,7 @@ class Generate:
         self, state: State, settings: Settings
     ) -> tuple[ChatModel | None, Sequence[AnyMessage]]:
         """Return the model if it is to be asked, and what."""
-        strips, model = kept_strips(state), self.model
+        strips, model = kept_strips(state), self.parts.model
         if model is None or not (strips or self.own_knowledge or settings.allow_own_knowledge):
             return None, []
         if settings.max_answer_tokens is not None:
@@ -74,7 +62,7 @@ class Generate:
         write = settings.profile.knowledge
         knowledge = write(state) if write else fenced(strips)
         values = _values(state, settings) | {"knowledge": knowledge, "not_found": NOT_FOUND}
-        return model, self.prompts.render(self._wording(state, settings, strips), **values)
+        return model, self.parts.prompts.render(self._wording(state, settings, strips), **values)
 
     def _wording(self, state: State, settings: Settings, strips: Sequence[Strip]) -> str:
         """Return the prompt that asks for the answer, by what the evaluator says of the knowledge.
@@ -83,29 +71,29 @@ class Generate:
         write numbers writes little else: so it may not, and attribution finds the numbers. Whoever
         replaced the prompt for all answers is asked with no other.
         """
-        profile, prompts = settings.profile, self.prompts
+        profile, prompts = settings.profile, self.parts.prompts
         if not strips:
             return profile.own_prompt
         name = profile.correct_prompt
-        usable = name and self.attributor is not None and state.get("action") == "correct"
+        usable = name and self.parts.attributor is not None and state.get("action") == "correct"
         if usable and (prompts.replaces(name) or not prompts.replaces(profile.answer_prompt)):
             return name
         return profile.answer_prompt
 
     def _concluded(self, state: State, settings: Settings, reply: Reply | None) -> AnswerUpdate:
-        strips = kept_strips(state)
+        strips, quoter = kept_strips(state), self.parts.quoter
         problem = _problem(reply, settings) if reply else None
         if reply is None or problem is not None:
-            return quoted_or_abstained(state, self.quoter, strips, problem=problem, reply=reply)
+            return quoted_or_abstained(state, quoter, strips, problem=problem, reply=reply)
         update, detail = from_reply(
             reply, strips, question=state["question"], cites=settings.cites,
-            attributor=self.attributor,
+            attributor=self.parts.attributor,
         )  # fmt: skip
         events = update["events"]
         if detail and settings.require_citations:
             problem = "uncited_answer", detail
             return quoted_or_abstained(
-                state, self.quoter, strips, events=events, problem=problem, reply=reply
+                state, quoter, strips, events=events, problem=problem, reply=reply
             )
         if detail:
             events.append(event("uncited_answer", "generate", detail, "the answer is shown"))

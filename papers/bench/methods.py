@@ -149,7 +149,7 @@ def build_self_rag_web(parts: Parts) -> Graph:
 
 
 def _generate(parts: Parts) -> as_node:
-    return as_node(Generate.of(parts))
+    return as_node(Generate(parts))
 
 
 class LookUp:

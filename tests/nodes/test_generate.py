@@ -16,12 +16,12 @@ from crag.nodes.contextualize import WITH_SUBJECT
 from crag.nodes.generate import Generate
 from crag.papers.settings import PaperSettings
 from crag.papers.tasks import PaperTask, written
-from crag.parts import Attributor, Quotation
+from crag.parts import Attributor, Parts, Quotation
 from crag.prompts import PACKAGED, Prompts
 from crag.reflection.prompt_format import base_prompt
 from crag.settings import Settings
 from crag.state import Source, State, Strip
-from crag.testing import FakeChatModel, FakeQuoter
+from crag.testing import FakeChatModel, FakeQuoter, FakeRetriever
 
 QUESTION = "Who wrote it?"
 TUNED = Path(__file__).parents[2] / "papers" / "recipes" / "tuned_prompts"
@@ -37,13 +37,17 @@ def state(*texts: str, **more: Any) -> State:
     return State(strips=[strip(text) for text in texts], **asked)  # type: ignore[typeddict-item]
 
 
+def generating(model: Any, quoter: Any, **parts: Any) -> Generate:
+    return Generate(Parts(retriever=FakeRetriever(), model=model, quoter=quoter, **parts))
+
+
 def kinds(update: Any) -> list[str]:
     return [entry["kind"] for entry in update["events"]]
 
 
 def test_the_model_reads_numbered_strips_and_its_citations_point_at_them() -> None:
     model = FakeChatModel(replies=["Ada did [2]."])
-    update = Generate(model, None).run(state("First strip.", "Ada did."), Settings())
+    update = generating(model, None).run(state("First strip.", "Ada did."), Settings())
     assert update["answer"] == "Ada did [2]."
     assert update["citations"] == [{"number": 2, "text": "Ada did.", "source": strip("")["source"]}]
     assert '<passage number="2" title="Ada">' in str(model.prompts[0][-1].content)
@@ -71,36 +75,36 @@ class Bounded(FakeChatModel):
 )
 def test_the_length_of_an_answer_is_bounded_however_the_model_is_wrapped(wrapped: Any) -> None:
     model = Bounded(replies=["Ada did [1]."])
-    node, settings = Generate(wrapped(model), None), Settings(max_answer_tokens=40)
+    node, settings = generating(wrapped(model), None), Settings(max_answer_tokens=40)
     assert node.run(state("Ada did."), settings)["answer"] == "Ada did [1]."
     assert model.bounds == [40]
 
 
 def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
     model = FakeChatModel(replies=["Bob."])
-    update = Generate(model, FakeQuoter()).run(state("Ada did."), Settings())
+    update = generating(model, FakeQuoter()).run(state("Ada did."), Settings())
     assert kinds(update) == ["uncited_answer"]
     assert update["events"][0]["detail"].endswith("most sentences of the model's answer: Bob.")
     assert update["events"][0]["fallback"] == "quote the strips"
     assert update["answer"] == "“Ada did.” [1]"
     assert update["usage"]["llm_calls"] == 1
-    update = Generate(model, None).run(state("Ada did."), Settings())
+    update = generating(model, None).run(state("Ada did."), Settings())
     assert kinds(update) == ["uncited_answer", "abstained"]
     assert update["events"][0]["fallback"] == "abstain"
     assert (update["outcome"], update["citations"]) == ("not_found", [])
-    update = Generate(None, FakeQuoter(finds=False)).run(state("Else."), Settings())
+    update = generating(None, FakeQuoter(finds=False)).run(state("Else."), Settings())
     assert (update["outcome"], kinds(update)) == ("not_found", ["abstained"])
 
 
 def generated(model: FakeChatModel, settings: Settings | None = None) -> Any:
     given = state("Bob slept.", "Ada wrote it.")
-    return Generate(model, FakeQuoter()).run(given, settings or Settings())
+    return generating(model, FakeQuoter()).run(given, settings or Settings())
 
 
 @pytest.mark.parametrize("reply", ["[2]", "[1], [2].", "Passage 2 says so:"])
 def test_a_model_that_writes_no_words_gives_way_to_quotation(reply: str) -> None:
     given = state("Bob slept.", "Ada wrote it.")
-    update = Generate(FakeChatModel(replies=[reply]), FakeQuoter()).run(given, Settings())
+    update = generating(FakeChatModel(replies=[reply]), FakeQuoter()).run(given, Settings())
     assert (update["answer"], kinds(update)) == ("“Bob slept.” [1]", ["wordless_answer"])
     assert reply in update["events"][0]["detail"]
     assert (update["usage"]["llm_calls"], update["sentences"]) == (1, [])
@@ -125,7 +129,7 @@ class ReadingQuoter:
 def test_a_quotation_takes_the_place_of_a_decline_and_is_as_sure_as_its_quoter(
     sure: bool, span: tuple[int, int] | None, outcome: str
 ) -> None:
-    node = Generate(FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=sure, span=span))
+    node = generating(FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=sure, span=span))
     update = node.run(state("Bob slept.", "Ada wrote it."), Settings())
     assert update["answer"] == "“Ada wrote it.” [2]"
     assert (update["outcome"], kinds(update)) == (outcome, ["model_declined"])
@@ -166,7 +170,7 @@ def test_a_model_that_fails_gives_way_to_quotation(
     model: FakeChatModel, kind: str, detail: str
 ) -> None:
     given = state("Ada wrote the first program.")
-    update = Generate(model, FakeQuoter()).run(given, Settings())
+    update = generating(model, FakeQuoter()).run(given, Settings())
     assert kinds(update) == [kind]
     assert detail in update["events"][0]["detail"]
     assert update["events"][0]["fallback"] == "quote the strips"
@@ -184,7 +188,7 @@ def test_a_model_that_fails_gives_way_to_quotation(
 def test_correct_without_a_quotation_shows_the_best_strip_with_words_of_its_own_as_it_is_read(
     texts: tuple[str, ...], shown: str
 ) -> None:
-    node = Generate(None, FakeQuoter(finds=False))
+    node = generating(None, FakeQuoter(finds=False))
     update = node.run(state(*texts, action="correct"), Settings())
     assert (update["answer"], update["outcome"]) == (shown, "likely")
 
@@ -195,7 +199,7 @@ def test_a_tuned_model_is_asked_as_it_was_trained(task: Any) -> None:
     prompts, settings = Prompts.from_folder(TUNED), PaperSettings(task=task)
     question = f"{QUESTION}\n{written(options)}" if task == "arc" else QUESTION
     given = {**state("It is red."), "question": QUESTION, "asked": question}
-    Generate(model, None, prompts=prompts).run(State(**given), settings)
+    generating(model, None, prompts=prompts).run(State(**given), settings)
     asked_for = settings.profile.instruction_for(QUESTION, options if task == "arc" else None)
     prompt = str(model.prompts[0][0].content)
     head, empty, tail = base_prompt(f"EMPTY\n\n{asked_for}").partition("EMPTY")
@@ -212,7 +216,7 @@ def asked(
     **more: Any,
 ) -> str:
     model = FakeChatModel(replies=["Ada did [1]."])
-    node = Generate(model, None, prompts=prompts, attributor=attributor)
+    node = generating(model, None, prompts=prompts, attributor=attributor)
     node.run(state("Ada did.", **more), Settings())
     return "\n".join(str(message.content) for message in model.prompts[0])
 
@@ -271,7 +275,7 @@ def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another
 ) -> None:
     said = followed(asked, kind)
     quoter = ReadingQuoter(sure=True, span=(0, 3))
-    update = Generate(None, quoter).run(said, Settings())
+    update = generating(None, quoter).run(said, Settings())
     assert update["outcome"] == outcome
     assert "180 euros" in update["answer"]
 
@@ -300,7 +304,7 @@ def test_a_passage_without_a_name_of_the_question_is_not_sure_to_answer_it(
     else:
         found["strips"][0]["headings"] = [about]
     quoter = ReadingQuoter(sure=True, span=(0, 3))
-    assert Generate(None, quoter).run(found, Settings())["outcome"] == outcome
+    assert generating(None, quoter).run(found, Settings())["outcome"] == outcome
 
 
 @pytest.mark.parametrize(
@@ -320,7 +324,7 @@ def test_an_answer_needs_the_names_of_the_question_and_support_for_most_of_it(
 ) -> None:
     found = state(text)
     found["question"] = "What does a ticket in Oakham cost?"
-    node = Generate(FakeChatModel(replies=[written]), FakeQuoter(), attributor=WordAttributor())
+    node = generating(FakeChatModel(replies=[written]), FakeQuoter(), attributor=WordAttributor())
     update = node.run(found, Settings())
     assert update["answer"].startswith(shown)
     assert ("uncited_answer" in kinds(update)) == shown.startswith("“")
@@ -344,7 +348,7 @@ class LastLineQuoter:
 def test_a_name_elsewhere_in_the_strip_makes_no_quotation_sure(text: str, outcome: str) -> None:
     found = state(text)
     found["question"] = "What does a ticket in Oakham cost?"
-    update = Generate(None, LastLineQuoter()).run(found, Settings())
+    update = generating(None, LastLineQuoter()).run(found, Settings())
     assert (update["outcome"], "5 pounds" in update["answer"]) == (outcome, True)
 
 
@@ -362,5 +366,5 @@ def test_what_was_said_before_is_not_sure_to_answer_a_follow_up(said: str, outco
     chat["messages"] = [HumanMessage("Who wrote it?"), AIMessage(said), HumanMessage("how?")]
     chat["asked"] = "how do I ask her?"
     chat["events"] = [event("contextualize_skipped", "contextualize", "no model", WITH_SUBJECT)]
-    update = Generate(None, ReadingQuoter(sure=True, span=(0, 3))).run(chat, Settings())
+    update = generating(None, ReadingQuoter(sure=True, span=(0, 3))).run(chat, Settings())
     assert update["outcome"] == outcome
