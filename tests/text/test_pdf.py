@@ -18,7 +18,7 @@ from crag.documents.loaders import load
 from crag.documents.sources import Unusable
 from crag.errors import ContentError
 from crag.text.blocks import Block, text_of
-from crag.text.pdf import read_pdf, read_web_pdf, running_heads
+from crag.text.pdf import read_pdf, read_web_pdf, without_heads
 from crag.text.pdf_page import Segment
 from crag.text.pdf_picture import picture_of_page
 from tests.web.site import PARAGRAPHS, pdf
@@ -70,7 +70,7 @@ def test_all_of_it_or_its_beginning() -> None:
     assert len(read_web_pdf(file, most_pages=100, most_characters=20)[1]) == 3
 
 
-def without_heads(pages: list[str], feet: int = 0) -> list[str]:
+def left_of(pages: list[str], feet: int = 0) -> list[str]:
     """Leave running heads out of pages whose last lines, `feet`, stand at one height."""
     lines = [page.split("\n") for page in pages]
     segments = [
@@ -86,25 +86,23 @@ def without_heads(pages: list[str], feet: int = 0) -> list[str]:
         ]
         for page in lines
     ]
-    return [
-        "\n".join(page[first : len(page) - last])
-        for page, (first, last) in zip(lines, running_heads(segments), strict=True)
-    ]
+    kept = zip(lines, without_heads(segments), strict=True)
+    return ["\n".join(page[at] for at in remaining) for page, remaining in kept]
 
 
 def test_what_most_pages_begin_or_end_with_is_no_text() -> None:
     numbers = range(1, 6)
     pages = [f"The mill – Page {n}\nInvoice 4{n}1\nPaid by {'x' * n}.\n{n}" for n in numbers]
-    assert without_heads(["Cover", *pages], 1) == [
+    assert left_of(["Cover", *pages], 1) == [
         "Cover", *(f"Invoice 4{n}1\nPaid by {'x' * n}." for n in numbers)
     ]  # fmt: skip
     short = [f"Page {n}" for n in numbers]
-    assert without_heads(short) == short
-    assert without_heads(pages[:2], 1) == pages[:2]
+    assert left_of(short) == short
+    assert left_of(pages[:2], 1) == pages[:2]
     feet = [f"Paid by {'x' * n}.\nReport 2, page {n} of 9" for n in numbers]
-    assert without_heads(feet, 1) == [f"Paid by {'x' * n}." for n in numbers]
+    assert left_of(feet, 1) == [f"Paid by {'x' * n}." for n in numbers]
     rows = ["\n".join([f"{n} ovens", *["brick"] * n, "needs a bund"]) for n in numbers]
-    assert without_heads(rows)[-1].endswith("needs a bund")
+    assert left_of(rows)[-1].endswith("needs a bund")
 
 
 @READERS

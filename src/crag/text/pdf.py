@@ -13,14 +13,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
-from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 from crag.errors import ContentError
 from crag.text.blocks import Block, escaped
 from crag.text.pdf_layout import LARGE, blocks_of_lines, going_on
-from crag.text.pdf_page import SeenText, Segment, joined, seen_texts
+from crag.text.pdf_page import SeenText, Segment, joined, seen_text
 
 _HYPHENATED = re.compile(r"(?<=[a-zà-ÿ])-\n(?=[a-zà-ÿ])")
 _NO_TITLES = frozenset({"untitled", "(anonymous)", "(unspecified)"})
@@ -35,14 +33,9 @@ _LONGEST_SIDE = 1800
 """Pixels to which a page is drawn, which is what bounds time and memory: A4 at 154 dots an inch."""
 _LONGEST_SEARCHED = 1024
 """Pixels of the copy in which lines are looked for, which takes the most memory."""
-_OCR_MODELS = {"Det": "det", "Rec": "rec", "Cls": "cls"}
 _reading = threading.Lock()
 """PDFium is not thread-safe."""
 _logger = logging.getLogger(__name__)
-
-
-_Page = tuple[int, SeenText | str]
-"""Its number, and what stands there in one direction of writing, or what was recognised there."""
 
 
 def read_pdf(body: bytes) -> tuple[str, list[Block]]:
@@ -59,22 +52,20 @@ def read_pdf(body: bytes) -> tuple[str, list[Block]]:
     try:
         with _reading, PdfDocument(body) as document:
             title = _named(document.get_metadata_value("Title"))
-            pages = [
-                part for at in range(len(document)) for part in _parts_of(document[at], at + 1)
-            ]
+            pages = [_seen_on(document[at]) for at in range(len(document))]
     except PdfiumError as error:
         encrypted = error.err_code == FPDF_ERR_PASSWORD
         raise ContentError(_ENCRYPTED if encrypted else _DAMAGED) from error
     return title, going_on(_blocks(pages))
 
 
-def _parts_of(page: Any, number: int) -> Iterator[_Page]:
-    """Yield what stands on a page in each direction of writing."""
-    texts: Sequence[SeenText | str] = seen_texts(page)
-    if not texts and has_ocr() and next(page.get_objects(max_depth=1), None) is not None:
-        texts = [_recognised(page.render(scale=_LONGEST_SIDE / max(page.get_size())).to_numpy())]
-    yield from ((number, text) for text in texts)
+def _seen_on(page: Any) -> SeenText | str:
+    """Return what stands on a page, or is recognised there."""
+    seen: SeenText | str = seen_text(page) or ""
+    if not seen and has_ocr() and next(page.get_objects(max_depth=1), None) is not None:
+        seen = _recognised(page.render(scale=_LONGEST_SIDE / max(page.get_size())).to_numpy())
     page.close()
+    return seen
 
 
 def has_ocr() -> bool:
@@ -85,10 +76,9 @@ def has_ocr() -> bool:
 def _recognised(picture: Any) -> str:
     """Return the lines of a picture, with an empty one above each paragraph.
 
-    By RapidOCR, whose models come in its package and are named by their files, so that nothing is
-    downloaded. They read English, Chinese, Japanese and 46 other languages in Latin letters
-    (PP-OCRv6, arXiv:2606.13108). `picture` is an array of rows, columns and blue, green and red.
-    Lines are read over the whole width, so columns are mixed up.
+    By RapidOCR, whose models come in its package. They read English, Chinese, Japanese and 46 other
+    languages in Latin letters (PP-OCRv6, arXiv:2606.13108). `picture` is an array of rows, columns
+    and blue, green and red. Lines are read over the whole width, so columns are mixed up.
     """
     result = _engine()(picture)
     return str(result.to_markdown()) if result.txts else ""
@@ -100,8 +90,6 @@ def _engine() -> Any:
     import rapidocr
 
     cv2.setNumThreads(1)
-    folder = Path(rapidocr.__file__).parent / "models"
-    files = {kind: next(folder.glob(f"*_{name}_*.onnx")) for kind, name in _OCR_MODELS.items()}
     return rapidocr.RapidOCR(
         params={
             "Global.log_level": "error",
@@ -110,59 +98,55 @@ def _engine() -> Any:
             "Det.limit_type": "max",
             "Det.limit_side_len": _LONGEST_SEARCHED,
             "Rec.rec_batch_num": 1,  # Batches garbled some of the longest lines, and took longer.
-            **{f"{kind}.model_path": str(file) for kind, file in files.items()},
         }
     )
 
 
-def _blocks(pages: Sequence[_Page]) -> Iterator[Block]:
+def _blocks(pages: Sequence[SeenText | str]) -> Iterator[Block]:
     """Yield the blocks of pages without running heads and the lines of tables of contents."""
-    lines = [[] if isinstance(seen, str) else list(map(joined, seen.lines)) for _, seen in pages]
+    lines = [[] if isinstance(seen, str) else list(map(joined, seen.lines)) for seen in pages]
     letters = Counter[float]()
     for one in (line for page in lines for line in page):
         letters[round(2 * one.size) / 2] += len(one.text)
     usual = max(letters, key=lambda size: letters[size], default=0.0)
     sizes = [*sorted((size for size in letters if size > LARGE * usual), reverse=True), usual]
-    for (number, seen), (first, last) in zip(pages, running_heads(lines), strict=True):
+    numbered = enumerate(zip(pages, lines, without_heads(lines), strict=True), 1)
+    for number, (seen, texts, kept) in numbered:
         if isinstance(seen, str):
             for paragraph in re.split(r"\n\s*\n", seen):
                 words = escaped(" ".join(paragraph.split()))
                 yield from [Block("text", number, number, words)] if words else ()
         else:
-            within = seen.lines[first : len(seen.lines) - last]
-            said = [line for line in within if not _LEADERS.search(joined(line).text)]
+            said = [
+                seen.lines[at] for at in kept if not _LEADERS.search(texts[at].text)
+            ]
             yield from blocks_of_lines(said, seen, number, sizes)
 
 
-def running_heads(pages: Sequence[Sequence[Segment]]) -> Iterator[tuple[int, int]]:
-    """Yield how many lines most pages begin and end with at one height.
+def without_heads(pages: Sequence[Sequence[Segment]]) -> Iterator[list[int]]:
+    """Yield which lines of a page remain: not those that most begin or end with at one height.
 
-    With the page's number in them three are enough, since books name book and chapter by turns. A
-    page of such lines alone has none.
+    With the page's number in them three pages are enough, since books name book and chapter by
+    turns. A page of such lines alone has all.
     """
 
-    def forms(line: Segment, at: int) -> Iterator[str]:
+    def forms(line: Segment, page: int) -> Iterator[str]:
         height = f"{round(line.base / 3)}:"
         yield height + line.text
         for number in _NUMBER.finditer(line.text):  # It grows by one from page to page.
             before, after = line.text[: number.start()], line.text[number.end() :]
-            yield f"{height}{before}#{int(number[0]) - at}{after}"
+            yield f"{height}{before}#{int(number[0]) - page}{after}"
 
-    def ends(page: Sequence[Segment]) -> Sequence[Segment]:
-        return [*page[:_MOST_HEADS], *page[_MOST_HEADS:][-_MOST_HEADS:]]
-
+    ends = [{*range(len(page))[:_MOST_HEADS], *range(len(page))[-_MOST_HEADS:]} for page in pages]
     counts = Counter(
-        form for at, page in enumerate(pages) for line in ends(page) for form in forms(line, at)
+        form for at, page in enumerate(pages) for n in ends[at] for form in forms(page[n], at)
     )
     most = max(_FEWEST_HEADS, len(pages) // 2 + 1)
     running = {form for form in counts if counts[form] >= (_FEWEST_HEADS if "#" in form else most)}
     for at, page in enumerate(pages):
-        are_heads = [not running.isdisjoint(forms(line, at)) for line in page]
-        first, last = (
-            len(list(takewhile(bool, heads[:_MOST_HEADS])))
-            for heads in (are_heads, are_heads[::-1])
-        )
-        yield (first, last) if first + last < len(page) else (0, 0)
+        lines = range(len(page))
+        heads = {n for n in ends[at] if not running.isdisjoint(forms(page[n], at))}
+        yield [n for n in lines if n not in heads] or list(lines)
 
 
 def read_web_pdf(body: bytes, *, most_pages: int, most_characters: int) -> tuple[str, list[str]]:

@@ -142,10 +142,6 @@ def _columns(lines: Sequence[Line]) -> list[_Column]:
         wide = sum(len(_places(cell, columns)) > 1 for cell in cells)
         if len(columns) > len(best) and wide <= len(cells) / 6:
             best = columns
-    for at in reversed(range(len(best) - 1)):
-        held = [cell.text for cell in cells if _places(cell, best)[0] == at]
-        if all(_ITEM.fullmatch(f"{text} ") for text in held):  # Marks belong to their items.
-            best[at : at + 2] = [(best[at][0], best[at + 1][1])]
     return best
 
 

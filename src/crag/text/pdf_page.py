@@ -9,6 +9,7 @@ place shows no difference are left out. But text over a scan, which is what the 
 import ctypes
 import math
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -67,7 +68,7 @@ Line = Sequence[Segment]
 
 
 class SeenText(NamedTuple):
-    """What is seen in one direction of writing, with the page without text below it."""
+    """What is seen on a page, with the page without text below it."""
 
     lines: Sequence[Line]
     """From top to bottom, those of neighbouring columns joined."""
@@ -107,21 +108,19 @@ class _Word(NamedTuple):
     """Of each letter, on the page as it is."""
 
 
-def seen_texts(page: Any) -> list[SeenText]:
-    """Return what is seen on a page of PDFium, in the direction of most of its text first."""
-    words = _words(page)
-    if not words:
-        return []
+def seen_text(page: Any) -> SeenText | None:
+    """Return what is seen on a page of PDFium, in the direction of most of its text."""
+    if not (words := _words(page)):
+        return None
     canvas = _Canvas(page)
-    ways: dict[int, list[_Word]] = {}
-    for word in canvas.seen(words):
-        ways.setdefault(word.direction, []).append(word)
-    texts = []
-    for way in sorted(ways, key=lambda way: -sum(len(word.letters) for word in ways[way])):
-        left, _, _, top = _upright(canvas.bounds, way)
-        lines = [list(_segments(line)) for line in lines_of(map(_segment_of, ways[way]))]
-        texts.append(SeenText(lines, np.rot90(canvas.below, -way), left, top, canvas.scale))
-    return texts
+    seen = canvas.seen(words)
+    way = Counter(word.direction for word in seen for _ in word.letters).most_common(1)
+    if not way:
+        return None
+    left, _, _, top = _upright(canvas.bounds, way[0][0])
+    upright = (_segment_of(word) for word in seen if word.direction == way[0][0])
+    lines = [list(_segments(line)) for line in lines_of(upright)]
+    return SeenText(lines, np.rot90(canvas.below, -way[0][0]), left, top, canvas.scale)
 
 
 def lines_of(segments: Iterable[Segment]) -> list[Line]:
