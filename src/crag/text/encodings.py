@@ -1,28 +1,18 @@
 """Bytes to text: encodings, binary content, characters that cannot be stored."""
 
-import codecs
 import re
+
+from w3lib.encoding import (
+    html_body_declared_encoding,
+    http_content_type_encoding,
+    read_bom,
+    to_unicode,
+)
 
 from crag.errors import ContentError
 from crag.text.language import LANGUAGES, language_of
 
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # Before UTF-16, whose mark it begins with.
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-_HEADER = re.compile(r"charset\s*=\s*(?:[\"']\s*)?([\w.:-]+)", re.IGNORECASE)
-_META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*(?:[\"']\s*)?([\w.:-]+)", re.IGNORECASE)
-_META_WITHIN = 4_096
-"""Bytes in which a meta element is looked for; browsers stop after 1,024."""
 _PLAIN = ("text/plain", "text/markdown", "text/x-markdown")
-_SUPERSETS = {
-    "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "shift_jis": "cp932",
-    "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949",
-}  # fmt: skip
-"""What browsers decode instead, because pages use characters that the named encoding lacks."""
 _FOR_TEXT = re.compile(
     r"utf-(8|16|32)|cp\d|iso(8859|2022)|koi8|mac-|big5|gb|euc_|shift_jis|hz|johab"
 )
@@ -60,11 +50,15 @@ def decoded(body: bytes, content_type: str) -> str:
     Raises:
         ContentError: the body is binary.
     """
-    marked = (encoding for mark, encoding in _MARKS if body.startswith(mark))
-    candidates = [next(marked, None), *map(_known, _declared(body, content_type)), "utf-8"]
-    read = (body.decode(encoding, "replace") for encoding in filter(None, candidates))
+    # A meta element in a plain text, such as one about HTML, says nothing about that text, and no
+    # body that is read byte by byte up to one is in UTF-16.
+    is_plain = content_type.lower().startswith(_PLAIN)
+    meta = "" if is_plain else html_body_declared_encoding(body) or ""
+    named = [read_bom(body)[0], http_content_type_encoding(content_type)]
+    named += ["utf-8" if meta.startswith("utf-16") else meta, "utf-8"]
+    read = (to_unicode(body, name) for name in named if name and _FOR_TEXT.match(name))
     text = next(filter(_fits, read), None)
-    text = body.decode(likeliest(body), "replace") if text is None else text
+    text = body.decode(likeliest(body), "replace") if text is None else text.removeprefix("\ufeff")
     if len(_BINARY.findall(text)) > _MOST_BINARY * len(text):
         raise ContentError("its content looks binary, not like a text")
     return text
@@ -92,27 +86,6 @@ def likeliest(body: bytes) -> str:
         if language_of(sample.decode(name, "replace")) in languages:
             return name
     return "cp1252"
-
-
-def _declared(body: bytes, content_type: str) -> list[str]:
-    header = _HEADER.search(content_type)
-    # A meta element in a plain text, such as one about HTML, says nothing about that text.
-    is_plain = content_type.lower().startswith(_PLAIN)
-    meta = None if is_plain else _META.search(body[:_META_WITHIN])
-    # One that can be read byte by byte cannot be in UTF-16, whatever it says.
-    name = meta[1].decode("ascii", "replace") if meta else ""
-    named = "utf-8" if name.lower().startswith("utf-16") else name
-    return [header[1] if header else "", named]
-
-
-def _known(name: str) -> str | None:
-    """Return Python's name of an encoding of text, None for anything else (`rot13`, `idna`)."""
-    try:
-        codec = codecs.lookup(name).name if name else ""
-    except (LookupError, ValueError):
-        return None
-    codec = _SUPERSETS.get(codec, codec)
-    return codec if _FOR_TEXT.match(codec) else None
 
 
 def _fits(text: str) -> bool:
