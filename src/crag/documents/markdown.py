@@ -37,21 +37,14 @@ _OF_TOOLS = re.compile(
 _LONGEST_FIELD = 300
 _TEMPLATE = re.compile(
     r"(?P<code>(?<!`)(?P<ticks>`+)(?!`).{0,2000}?(?<!`)(?P=ticks)(?!`))"
-    r"|(?<=\]\()(?P<target>[^()\s]*)\{%[^%]{0,300}%\}[^()\s]*(?=\))"
     r"|\{%-? *comment\b.{0,2000}?endcomment *-?%\}|\{%.{0,500}?%\}|\{\{[<%].{0,500}?[>%]\}\}"
-    r"|\{:[^{}]{0,300}\}|\{ ?[#.][\w-][^{}]{0,300}\}|^::: \w+\.[\s\S]*\Z"
-    r"|^[:/]{3,}[^\n]*",
+    r"|\{:[^{}]{0,300}\}|\{ ?[#.][\w-][^{}]{0,300}\}|^::: \w+\.[\s\S]*\Z|^[:/]{3,}[^\n]*",
     re.MULTILINE | re.DOTALL,
 )
 """What tools replace or leave out: Jinja, Liquid, Hugo, kramdown, mkdocstrings, containers."""
+_TAG = re.compile(r"<([A-Za-z][\w.-]*)")
 _TARGET = re.compile(r"^( {0,3}\[[^\[\]\n]+\]:[ \t]*)\{%[^\n]*%\}[ \t]*$", re.MULTILINE)
 """Where a label leads, if a template says it."""
-_UNDEFINED = re.compile(
-    r"(?<![\w)\]`!])\[(?P<label>(?:[^\[\]\n]|\[[^\[\]\n]{0,300}\]){1,300})\]"
-    r"\[(?P<name>[^\[\]\n]{0,300})\]"
-)
-_ALERT = re.compile(r"\[!(\w+)\][+-]?[ \t]*(.*)\n?")
-_TAG = re.compile(r"<([A-Za-z][\w.-]*)([^<>]*)")
 _OPTIONS = re.compile(r"(?:[ \t]*:[\w-]+:.*(?:\n|\Z))+|---\n[\s\S]*?\n---(?:\n|\Z)")
 _LONGEST_NESTING = 40
 
@@ -102,8 +95,7 @@ def _fields(matter: str) -> Iterator[tuple[str, str]]:
 
 def _as_html(text: str, above: int) -> str:
     """Render Markdown, of which so many lines stand above in the file."""
-    text = _TARGET.sub(r"\1#", text)
-    return str(_parser().render(text, {"above": above, "text": text}))
+    return str(_parser().render(_TARGET.sub(r"\1#", text), {"above": above}))
 
 
 @cache
@@ -118,7 +110,7 @@ def _parser() -> "MarkdownIt":
     markers = ("!!!", "???", "???+", "===", "===+")  # With the tabs of pymdownx.
     index.MARKERS = markers  # type: ignore[assignment]
     index.MARKER_CHARS = {"!", "?", "="}
-    parser = MarkdownIt("commonmark", {"maxNesting": _LONGEST_NESTING})
+    parser = MarkdownIt("commonmark", {"maxNesting": _LONGEST_NESTING, "alerts": True})
     parser.enable(["table", "strikethrough"])
     for plugin in (
         admon_plugin, deflist_plugin, footnote_plugin, myst_block_plugin, myst_role_plugin,
@@ -133,24 +125,11 @@ def _parser() -> "MarkdownIt":
 
 def _clean(state: "StateCore") -> None:
     """Take out of text what tools replace, before what stands within its lines is parsed."""
-    known = state.env.get("references", {})
-
-    def labelled(link: re.Match[str]) -> str:
-        name = " ".join((link["name"] or link["label"]).split()).upper()
-        return link[0] if name in known else link["label"]
-
     for number, token in enumerate(state.tokens):
-        before, opening = (state.tokens[max(number - at, 0)].type for at in (1, 2))
-        if token.type != "inline":
-            continue
-        text = _TEMPLATE.sub(lambda found: found["code"] or found["target"] or "", token.content)
-        text = _UNDEFINED.sub(labelled, text)
-        if before == "admonition_title_open":
-            text = text.strip('"')
-        if opening == "blockquote_open" and (alert := _ALERT.match(text)):
-            title = alert[2].strip() or alert[1].capitalize()
-            text = f"**{title}:** {text[alert.end() :]}"
-        token.content = text
+        if token.type == "inline":
+            text = _TEMPLATE.sub(lambda found: found["code"] or "", token.content)
+            is_title = state.tokens[number - 1].type == "admonition_title_open"
+            token.content = text.strip('"') if is_title else text
 
 
 def _place(state: "StateCore") -> None:
@@ -172,7 +151,7 @@ _Tokens = Sequence["Token"]
 
 
 def _opened(token: "Token", title: str) -> str:
-    words = title and _parser().renderInline(title, {"above": 0, "text": title})
+    words = title and _parser().renderInline(title, {"above": 0})
     shown = f'<p class="admonition-title">{words}</p>' if words else ""
     return f'<div {PLACE}="{token.attrGet(PLACE) or 1}">{shown}'
 
@@ -221,20 +200,10 @@ def _code(token: "Token", text: str, language: str) -> str:
     return f'<pre {PLACE}="{token.attrGet(PLACE) or 1}"{name}>\n{escapeHtml(text)}</pre>'
 
 
-def _html_block(_r: "RendererHTML", tokens: _Tokens, at: int, _options: Any, env: Any) -> str:
+def _html_block(_r: "RendererHTML", tokens: _Tokens, at: int, _options: Any, _env: Any) -> str:
     """Give a block of HTML its lines."""
     place = tokens[at].attrGet(PLACE) or 1
-    return _TAG.sub(rf'<\1 {PLACE}="{place}"\2', _shown(tokens[at].content, env["text"]))
-
-
-def _shown(tag: str, text: str) -> str:
-    """Show what looks like a tag and is none, such as `<NAME>`: nothing of HTML, nor closed."""
-    from lxml.html.defs import tags
-    from markdown_it.common.utils import escapeHtml
-
-    found = _TAG.match(tag.lstrip())
-    is_tag = found is None or found[1].lower() in tags or f"</{found[1]}>" in text
-    return tag if is_tag else str(escapeHtml(tag))
+    return _TAG.sub(rf'<\1 {PLACE}="{place}"', tokens[at].content)
 
 
 def _image(renderer: "RendererHTML", tokens: _Tokens, at: int, options: Any, env: Any) -> str:
@@ -248,7 +217,6 @@ _RULES: Mapping[str, Any] = {
     "fence": _fence,
     "code_block": lambda _r, tokens, at, _o, _e: _code(tokens[at], tokens[at].content, ""),
     "html_block": _html_block,
-    "html_inline": lambda _r, tokens, at, _o, env: _shown(tokens[at].content, env["text"]),
     "image": _image,
     "myst_role": lambda _r, tokens, at, _o, _e: role_as_html(
         tokens[at].meta["name"], tokens[at].content
