@@ -10,7 +10,6 @@ from crag.text.blocks import HARD_BREAK, Block, Item, Row, escaped, placed, with
 from crag.text.visible import PLACE, visible_tree
 
 if TYPE_CHECKING:
-    from lxml.etree import _Element
     from lxml.html import HtmlElement
 
 _SEPARATOR = re.compile(r"\s+\W{1,2}\s|\s*\|")
@@ -43,6 +42,10 @@ _FIELDS = {"author": "author", "article:author": "author", "dc.creator": "author
            "date": "date", "dc.date": "date", "dcterms.date": "date", "version": "version",
            "article:published_time": "date"}  # fmt: skip
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?)-([\w+#-]+)")
+_OF_TRAFILATURA = {
+    "head": "h2", "list": "ul", "item": "li", "row": "tr", "cell": "td", "lb": "br",
+}  # fmt: skip
+"""Its names of elements, in HTML."""
 _BREAK = "\x02"
 _END_OF_PARAGRAPH = re.compile(rf"{_BREAK}\s*{_BREAK}|\n[ \t]*\n")
 
@@ -382,6 +385,8 @@ def _number(written: str, default: int) -> int:
 def _title(element: "HtmlElement | None", main: "HtmlElement") -> str:
     """Return the only heading of a page where its title says that and the site; else its title."""
     title = "" if element is None else _text(element)
+    for end in main.xpath(".//h1//br"):
+        end.tail = f" {end.tail or ''}"
     headings = [heading for one in main.iter("h1") if (heading := _text(one))]
     if len(headings) == 1 and _SEPARATOR.match(title.removeprefix(headings[0])):
         return headings[0]
@@ -394,51 +399,38 @@ def read_html(text: str) -> tuple[str, list[str]]:
     Where trafilatura finds no main content, every `p` is taken, as the official code does. A list
     is one paragraph, and so is a table. Headings within the text are left out.
     """
-    tree = visible_tree(text)
-    _mark_powers(tree)
-    title = _title(tree.find(".//title"), tree)
-    paragraphs = _main_content(tree) or [_text(element) for element in tree.iter("p")]
-    return title, paragraphs
-
-
-def _main_content(tree: "HtmlElement") -> list[str]:
     import trafilatura
 
     logger = logging.getLogger("trafilatura")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.CRITICAL)  # It reports each page without main content as an error.
-    extracted = trafilatura.bare_extraction(
-        tree, favor_recall=True, include_comments=False, include_tables=True, with_metadata=False
+    tree = visible_tree(text)
+    _mark_powers(tree)
+    title = _title(tree.find(".//title"), tree)
+    paragraphs = [_line(element, marked=False) for element in tree.iter("p")]
+    main = trafilatura.bare_extraction(
+        tree, favor_recall=True, include_comments=False, with_metadata=False
     )
-    body = getattr(extracted, "body", None)
-    return (
-        [] if body is None else [paragraph for child in body for paragraph in _paragraphs_of(child)]
-    )
+    body = getattr(main, "body", None)
+    for element in () if body is None else body.iter():
+        element.tag = _OF_TRAFILATURA.get(element.tag, element.tag)
+    blocks = [] if body is None else _Reading().blocks(body)
+    return title, list(map(_paragraph, blocks)) or paragraphs
 
 
-def _paragraphs_of(element: "_Element") -> list[str]:
-    match element.tag:
-        case "head":
-            return []
+def _paragraph(block: Block) -> str:
+    """Write a block as one line, but for a heading, which is empty."""
+    match block.kind:
+        case "heading":
+            return ""
         case "list":
-            return ["; ".join(filter(None, map(_text, element)))]
+            items = (" ".join(map(_paragraph, item.blocks)) for item in block.items)
+            return "; ".join(items)
         case "table":
-            rows = (filter(None, map(_text, row)) for row in element.iter("row"))
-            return ["; ".join(filter(None, (", ".join(row) for row in rows)))]
-        case "div" | "quote" if any(child.tag in {"p", "list"} for child in element):
-            return [paragraph for child in element for paragraph in _paragraphs_of(child)]
+            return "; ".join(", ".join(filter(None, row.cells)) for row in block.rows)
         case _:
-            return [_text(element)]
+            return " ".join(block.text.split())
 
 
-def _text(element: "_Element") -> str:
-    """Join the text within an element; what is not inline, a line break too, stands apart."""
-    from lxml.etree import iterwalk
-
-    parts: list[str] = []
-    for event, inner in iterwalk(element, events=("start", "end")):
-        gap = "" if inner.tag in _INLINE and inner.tag != "br" else " "
-        parts += [gap, inner.text or ""] if event == "start" else [gap]
-        if event == "end" and inner is not element:
-            parts.append(inner.tail or "")
-    return " ".join("".join(parts).split())
+def _text(element: "HtmlElement") -> str:
+    return " ".join("".join(element.itertext()).split())

@@ -117,9 +117,7 @@ def _blocks(pages: Sequence[SeenText | str]) -> Iterator[Block]:
                 words = escaped(" ".join(paragraph.split()))
                 yield from [Block("text", number, number, words)] if words else ()
         else:
-            said = [
-                seen.lines[at] for at in kept if not _LEADERS.search(texts[at].text)
-            ]
+            said = [seen.lines[at] for at in kept if not _LEADERS.search(texts[at].text)]
             yield from blocks_of_lines(said, seen, number, sizes)
 
 
