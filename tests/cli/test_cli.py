@@ -177,7 +177,7 @@ def test_a_store_in_the_folder_is_for_the_command_line_alone(tmp_path: Path) -> 
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert refused.returncode == 2
-    assert "own_shelf:shelf cannot be imported" in " ".join(refused.stderr.split())
+    assert "own_shelf:shelf': it cannot be imported" in " ".join(refused.stderr.split())
     named = ("--index", "own_shelf:shelf://./kept")
     assert crag("index", "kettle.md", *named, folder=tmp_path).returncode == 0
     assert (tmp_path / "kept" / "index.sqlite3").is_file()

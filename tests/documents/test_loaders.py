@@ -37,7 +37,7 @@ def test_links_in_a_circle_are_followed_once(folder: Path) -> None:
     (folder / "self.txt").symlink_to(folder / "self.txt")
     found = find_files([folder])
     assert list(found.files) == [folder / "sub/a.txt"]
-    assert [source for source, _ in found.refused] == [str(folder / "self.txt")]
+    assert [one.source for one in found.refused] == [str(folder / "self.txt")]
 
 
 def test_a_log_of_two_gigabytes_is_not_read(folder: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_name_that_is_not_utf8(folder: Path, index: DocumentIndex) -> None:
     Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.txt")).write_text("Not read.")
     report = index_paths([folder], index)
     assert report.added == 1
-    assert [(Path(name).name, reason) for name, reason in report.skipped] == [
+    assert [(Path(one.source).name, one.reason) for one in report.skipped] == [
         ("caf?.txt", "its name is not UTF-8: rename it")
     ]
 
@@ -88,7 +88,7 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path: Path, folder: Path) 
     found = find_files([folder])
     assert list(found.files) == [folder / "a.txt", folder / "inside.txt"]
     out = "a link out of the folder, to {}: name that path"
-    assert [(Path(name).name, reason) for name, reason in found.refused] == [
+    assert [(Path(one.source).name, one.reason) for one in found.refused] == [
         ("folder", out.format(tmp_path / "private")),
         ("file.txt", out.format(tmp_path / "private/secret.txt")),
         ("lost.txt", f"a link to {tmp_path / 'gone.txt'}, which is not there"),
@@ -100,7 +100,7 @@ def test_a_pipe_is_reported(folder: Path) -> None:
     (folder / "a.txt").write_text("x")
     found = find_files([folder])
     assert list(found.files) == [folder / "a.txt"]
-    assert [reason for _, reason in found.refused] == ["a pipe, socket or device, not a file"]
+    assert [one.reason for one in found.refused] == ["a pipe, socket or device, not a file"]
 
 
 class Pages(BaseLoader):
@@ -175,7 +175,7 @@ def test_what_a_loader_cannot_read_is_told(
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        (".srt=no_such_module:Loader", "name module:Class (No module named 'no_such_module')"),
+        (".srt=no_such_module:Loader", "it cannot be imported: No module named 'no_such_module'"),
         (".srt=pathlib:Loader", "(module 'pathlib' has no attribute 'Loader')"),
         (".srt=:Loader", "invalid format"),
         (".srt=pathlib:Path", "it is no loader"),

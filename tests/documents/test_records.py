@@ -58,7 +58,7 @@ def test_a_json_file_that_is_no_list_keeps_what_was_indexed(
     (folder / "a.json").write_text(body)
     report = index_paths([folder], index)
     reason = "no list of objects" if body.startswith("{") else "not JSON"
-    assert (report.removed, report.skipped) == (0, ((str(folder / "a.json"), reason),))
+    assert (report.removed, report.skipped) == (0, (Unusable(str(folder / "a.json"), reason),))
 
 
 def test_bad_lines_are_told_and_the_rest_is_kept(folder: Path) -> None:

@@ -184,7 +184,7 @@ def test_what_is_unreadable_keeps_what_was_indexed(folder: Path, index: Document
     report = index_paths([folder], index)
     assert numbers(report) == (0, 0, 1, 0)
     assert content(index) == before
-    assert [(Path(source).name, reason) for source, reason in report.skipped] == [
+    assert [(Path(one.source).name, one.reason) for one in report.skipped] == [
         ("a.txt", "its content looks binary, not like a text"),
         ("b.jsonl#2", "record 2: not JSON in UTF-8"),
     ]

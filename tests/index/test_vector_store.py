@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from crag.errors import DocumentIndexError
+from crag.errors import CragError, DocumentIndexError
 from crag.index import DocumentIndex
 from crag.index.backends.sqlite_file import FILE
 from crag.index.store import SCHEMA, Stamp, unit
@@ -157,11 +157,11 @@ def test_a_read_only_index_is_read() -> None:
 @pytest.mark.parametrize(
     ("location", "told"),
     [
-        (at("missing", Path("/kept")), "test_vector_store:missing cannot be imported"),
-        ("nowhere.at.all:store:///kept", "cannot be imported: No module named 'nowhere'"),
+        (at("missing", Path("/kept")), "missing'.*it cannot be imported"),
+        ("nowhere.at.all:store:///kept", "it cannot be imported: No module named 'nowhere'"),
         (at("in_memory", Path())[:-1], "name a folder for the index"),
     ],
 )
 def test_a_function_that_cannot_be_used_is_told(location: str, told: str) -> None:
-    with pytest.raises(DocumentIndexError, match=told):
+    with pytest.raises(CragError, match=told):
         opened(location)

@@ -84,8 +84,8 @@ def _report(report: "IndexReport", place: str) -> None:
         f"{report.unchanged} unchanged, {report.removed} removed "
         f"({counted(report.chunks, 'chunk')} in {report.seconds:.1f} s)"
     )
-    for source, reason in report.skipped:
-        say(f"  [yellow]skipped[/] {safe(from_here(source))}: {safe(from_here(reason))}")
+    for one in report.skipped:
+        say(f"  [yellow]skipped[/] {safe(from_here(one.source))}: {safe(from_here(one.reason))}")
     kinds = Counter(Path(name).suffix.lower() or "no suffix" for name in report.unsupported)
     for suffix, number in kinds.most_common():
         say(f"  [dim]not read: {number} {safe(suffix)} (unknown format)[/]")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from pkgutil import resolve_name
 
 from crag.documents.office import load_docx, load_pptx, load_workbook
 from crag.documents.pages import (
@@ -20,7 +19,7 @@ from crag.documents.pages import (
     load_text,
 )
 from crag.documents.records import load_csv, load_json, load_jsonl
-from crag.documents.sources import Loaded, Loader, Skipped, SourceText, Unusable, in_units
+from crag.documents.sources import Loaded, Loader, SourceText, Unusable, in_units
 from crag.documents.texts import check_size, reason_of
 from crag.errors import (
     ContentError,
@@ -30,7 +29,7 @@ from crag.errors import (
     SourceError,
 )
 from crag.events import redact
-from crag.extras import provider_package
+from crag.extras import attribute_named, provider_package
 from crag.plain import said
 from crag.text.blocks import JSON
 from crag.text.encodings import storable
@@ -86,7 +85,7 @@ class Found:
     """Files in folders that no loader reads."""
     loaders: Mapping[str, Loader] = field(default_factory=lambda: LOADERS)
     """What reads them, by suffix."""
-    refused: list[Skipped] = field(default_factory=list)
+    refused: list[Unusable] = field(default_factory=list)
     """Named files that no loader reads, folders that cannot be opened, links out of a folder, and
     names that are not UTF-8."""
 
@@ -109,7 +108,7 @@ def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -
                 found.files.setdefault(path, path)
             else:
                 reason = f"unsupported format {path.suffix or 'without suffix'}: {supported()}"
-                found.refused.append(Skipped(str(path), reason))
+                found.refused.append(Unusable(str(path), reason))
             continue
         files = list(_walk(path, found.refused))
         read = [file for file in files if loader_of(file, loaders)]
@@ -179,11 +178,7 @@ def loaders_with(named: Iterable[str]) -> Mapping[str, Loader]:
 def _loader(name: str) -> Loader:
     from langchain_core.document_loaders import BaseLoader
 
-    try:
-        made = resolve_name(name)
-    except (ImportError, ValueError, AttributeError) as error:
-        problem = f"it cannot be imported, name module:Class ({error})"
-        raise SettingsError("loader", name, problem) from error
+    made = attribute_named(name, "loader")
     if not (isinstance(made, type) and issubclass(made, BaseLoader)):
         problem = "it is no loader: a class that extends LangChain's BaseLoader"
         raise SettingsError("loader", name, problem)
@@ -220,15 +215,15 @@ def _storable(loaded: SourceText) -> SourceText:
     return replace(loaded, title=title, url=url, blocks=JSON.validate_python(blocks))
 
 
-def _walk(root: Path, refused: list[Skipped]) -> Iterator[Path]:
+def _walk(root: Path, refused: list[Unusable]) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
-        refused.append(Skipped(storable(str(error.filename)), reason_of(error)))
+        refused.append(Unusable(storable(str(error.filename)), reason_of(error)))
 
     def accepted(path: Path) -> bool:
         if path.name.startswith("."):
             return False
         if reason := _obstacle(path, root):
-            refused.append(Skipped(storable(str(path)), reason))
+            refused.append(Unusable(storable(str(path)), reason))
         return not reason
 
     entered: set[str] = set()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from crag.text.blocks import HARD_BREAK, Block, escaped, lines_of_all, placed, text_of
 from crag.text.encodings import storable
@@ -107,16 +107,9 @@ def _is_superseded(fields: Mapping[str, str], blocks: Sequence[Block]) -> bool:
     return any(_OLD.search(without_markup(text)) for text in said)
 
 
-class Skipped(NamedTuple):
-    """A source that was not indexed, and why."""
-
-    source: str
-    reason: str
-
-
 @dataclass(frozen=True)
 class Unusable:
-    """What a loader yields instead of a document."""
+    """A source that is not indexed, and why: what a loader yields instead of a document."""
 
     source: str
     reason: str

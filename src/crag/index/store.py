@@ -210,16 +210,9 @@ class DocumentIndex(ABC):
         files: dict[str, IndexedFile] = {}
         for metadata in (chunk.metadata for chunk in self.stored()):
             path = file_of(metadata["source"], metadata["position"])
-            file = files.setdefault(
-                path,
-                IndexedFile(
-                    path=path,
-                    name=name_of(path, metadata.get("root", "")),
-                    title=metadata["title"],
-                    chunks=0,
-                ),
-            )
-            file["chunks"] += 1
+            name, title = name_of(path, metadata.get("root", "")), metadata["title"]
+            new = IndexedFile(path=path, name=name, title=title, chunks=0)
+            files.setdefault(path, new)["chunks"] += 1
         return [files[path] for path in sorted(files)]
 
     def entries(self, paths: Iterable[Path]) -> dict[str, Entry]:

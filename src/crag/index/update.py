@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from crag.documents.chunks import split
 from crag.documents.isolated import IsolatedReader, Limits
 from crag.documents.loaders import LOADERS, Found, find_files
-from crag.documents.sources import Loaded, Loader, Skipped, SourceText, file_of
+from crag.documents.sources import Loaded, Loader, SourceText, Unusable, file_of
 from crag.errors import IndexNotFoundError, SourceError
 from crag.index.store import DocumentIndex, Entry
 
@@ -43,7 +43,7 @@ class IndexReport:
     """Documents that no longer exist."""
     chunks: int = 0
     """Chunks embedded and written."""
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[Unusable, ...] = ()
     """Sources that were not indexed, and why."""
     unsupported: tuple[str, ...] = ()
     """Files in the folders with an unsupported format."""
@@ -194,7 +194,7 @@ class _Update:
     def _take(self, document: FromFile) -> None:
         loaded = document.loaded
         if not isinstance(loaded, SourceText):
-            self._skipped.append(Skipped(loaded.source, loaded.reason))
+            self._skipped.append(loaded)
             if not loaded.empty:
                 self._unread |= {loaded.source, str(document.file)}
             return

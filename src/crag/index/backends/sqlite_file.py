@@ -270,22 +270,10 @@ class FileIndex(DocumentIndex):
 
     @contextmanager
     def transaction(self, *, writes: bool = False) -> Iterator[Run]:
-        """Give what runs queries within a transaction; one that writes begins as the only one."""
-        with self._opened() as database:
-            database.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-            try:
-                yield lambda query, **values: database.execute(
-                    query.format(**self.dialect), values
-                ).fetchall()
-                database.execute("COMMIT")
-            except BaseException:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-                raise
+        """Give what runs queries; one that writes begins as the only one.
 
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
-        """Open the file, and again where another one has taken its place; translate errors."""
+        The file is opened if necessary, and again where another one has taken its place.
+        """
         with self._lock:
             try:
                 with suppress(FileNotFoundError):
@@ -294,7 +282,11 @@ class FileIndex(DocumentIndex):
                 if self._database is None:
                     self._database = _connected(self._file)
                     self._inode = self._file.stat().st_ino
-                yield self._database
+                with self._database as database:  # Which commits, or rolls back.
+                    database.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+                    yield lambda query, **values: database.execute(
+                        query.format(**self.dialect), values
+                    ).fetchall()
             except sqlite3.Error as error:
                 advice = "If it is damaged: delete the folder and index again"
                 if any(sign in str(error) for sign in ("full", "disk I/O", "too large")):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.documents import Document
@@ -18,6 +17,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from crag.errors import CragError, DocumentIndexError
+from crag.extras import attribute_named
 from crag.index.backends.sqlite_file import FileIndex
 from crag.index.store import sentence_of
 
@@ -158,16 +158,13 @@ def of_function(location: str, embeddings: Embeddings) -> FileIndex:
     The function is a `Build`.
 
     Raises:
-        DocumentIndexError: there is no such function, or no folder is named.
+        SettingsError: there is no such function.
+        DocumentIndexError: no folder is named.
     """
     name, _, place = location.partition("://")
     if not place:
         raise DocumentIndexError(location, f"name a folder for the index: {name}://./FOLDER")
-    try:
-        made = resolve_name(name)
-    except (ImportError, ValueError, AttributeError) as error:
-        problem = f"the function {name} cannot be imported: {error}"
-        raise DocumentIndexError(location, problem) from error
+    made = attribute_named(name, "CRAG_INDEX")
     folder = Path(place).expanduser().resolve()
     return FileIndex(folder, embeddings, StoreOfVectors(made), f"{name}://{folder}")
 
