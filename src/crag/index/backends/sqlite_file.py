@@ -9,26 +9,30 @@ file, without embedding anything.
 
 import json
 import os
+import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
 
-from crag.errors import DocumentIndexError
+from crag.errors import CragError, DocumentIndexError
 from crag.index.ranking import Term
-from crag.index.store import DECIMALS, PAGE, DocumentIndex, Run, Stamp, among, unit
+from crag.index.store import DECIMALS, PAGE, DocumentIndex, Run, Stamp, among, sentence_of, unit
 from crag.text.words import words
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from crag.index.backends.vector_store import StoreOfVectors
-
+Build = Callable[[Embeddings], AbstractContextManager[VectorStore]]
+"""Opens a store for vectors as long as those of the `Embeddings`."""
 FILE = "index.sqlite3"
 _AT_ONCE = 500
 """Texts that the store of vectors is given at once."""
@@ -63,6 +67,8 @@ _ADD_WORDS = "INSERT INTO words (rowid, heading, text) VALUES (:number, :heading
 _REMOVE_WORDS = """
 INSERT INTO words (words, rowid, heading, text) VALUES ('delete', :number, :heading, :text)
 """
+_POINTS = uuid.UUID("6b1cb8f2-2d33-5c6f-9e0a-3b1a0c6a7d11")
+"""Stores get UUIDs, which some ask for, made of the keys of texts within this namespace."""
 _WAIT = "INSERT OR IGNORE INTO waiting VALUES (:key)"
 
 
@@ -73,10 +79,33 @@ class _Vectors(NamedTuple):
     pages: "list[NDArray[np.float32]]"
 
 
-class FileIndex(DocumentIndex):
-    """An index in the file `index.sqlite3` of a folder, with the `store` of its vectors.
+class MadeVectors(Embeddings):
+    """Gives a store the vectors that were made already, where it has its texts embedded."""
 
-    One process writes at a time; any number reads meanwhile, and sees each write.
+    def __init__(self, dimension: int) -> None:
+        self._probe = [1.0] + [0.0] * (dimension - 1)
+        self.waiting = list[list[float]]()
+        """Those of the texts that are added, in their order."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the next vectors, or any if none wait: some stores measure their length."""
+        if not self.waiting:
+            return [self._probe for _ in texts]
+        taken, self.waiting = self.waiting[: len(texts)], self.waiting[len(texts) :]
+        return taken
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return any vector, because questions are embedded elsewhere."""
+        del text
+        return self._probe
+
+
+class FileIndex(DocumentIndex):
+    """An index in the file `index.sqlite3` of a folder; `build` opens the store of its vectors.
+
+    LangChain's `VectorStore` has no transactions and does not list what it holds, so that it is
+    told what to add, and when to begin anew. It holds the keys of texts, with their vectors. One
+    process writes at a time; any number reads meanwhile, and sees each write.
     """
 
     dialect = {  # noqa: RUF012 - not changed
@@ -93,13 +122,21 @@ class FileIndex(DocumentIndex):
     """Bytes of vectors that are held in memory: 1.4 million of 384 dimensions."""
 
     def __init__(
-        self, folder: Path, embeddings: Embeddings, store: "StoreOfVectors", location: str = ""
+        self,
+        folder: Path,
+        embeddings: Embeddings,
+        build: Build,
+        kept_in: Path | None = None,
+        location: str = "",
     ) -> None:
+        """`kept_in` is where the store keeps everything, if it is nobody else's to delete."""
         super().__init__(embeddings)
         self._folder = folder.expanduser().resolve()
         self._file = self._folder / FILE
         self.location = location or str(self._folder)
-        self._store = store
+        self._build, self._kept_in = build, kept_in
+        self._store: VectorStore | None = None
+        self._closing = ExitStack()
         self._store_is_of = self._held_of = -1
         """The changes as of which the store is open, and the vectors are held."""
         self._database: sqlite3.Connection | None = None
@@ -117,9 +154,8 @@ class FileIndex(DocumentIndex):
 
     def create(self, stamp: Stamp) -> None:
         """Create the file; the store of vectors is opened first, to see whether it answers."""
-        with self._lock, self._store.errors(self.location):
-            self._store.clear()
-            self._store.open(stamp.dimension)
+        with self._vector_store(stamp.dimension, anew=True):
+            pass
         self._file.touch()
         with self.transaction(writes=True) as run:
             for statement in _TABLES.split(";\n"):
@@ -196,7 +232,7 @@ class FileIndex(DocumentIndex):
     def close(self) -> None:
         """Close file and store, and forget the vectors; they reopen on use."""
         with self._lock:
-            self._store.close()
+            self._close_store()
             if self._database is not None:
                 self._database.close()
             self._database, self._held = None, None
@@ -235,12 +271,13 @@ class FileIndex(DocumentIndex):
         change, dimension, is_behind = self.rows(query)[0]
         if is_behind:
             return None
-        with self._lock, self._store.errors(self.location):
+        with self._lock:
             if self._store_is_of != change:  # Another process may have written to it.
-                self._store.close()
-                self._store.open(dimension)
+                self._close_store()
                 self._store_is_of = change
-            keys = self._store.near(asked, k)
+            with self._vector_store(dimension) as store:
+                near = store.similarity_search_by_vector(asked.tolist(), k=k)
+        keys = [document.metadata["key"] for document in near]
         query = "SELECT number FROM crag_texts WHERE key IN (SELECT value FROM {each})"
         found = [number for (number,) in self.rows(query, values=json.dumps(keys))]
         ((total,),) = self.rows("SELECT count(*) FROM crag_texts")
@@ -253,20 +290,52 @@ class FileIndex(DocumentIndex):
         """
         if self.stamp() is None or not self.rows("SELECT 1 FROM waiting LIMIT 1"):
             return
-        with self._lock, self._store.errors(self.location):
-            is_empty = anew and self._store.clear()
-            self._store.open(self.rows("SELECT dimension FROM crag_index")[0][0])
+        ((dimension,),) = self.rows("SELECT dimension FROM crag_index")
+        is_empty = anew and self._kept_in is not None
+        with self._vector_store(dimension, anew=is_empty) as store:
             query = "SELECT key FROM waiting UNION SELECT key FROM crag_texts WHERE :all"
             keys = [key for (key,) in self.rows(query, all=is_empty)]
             for start in range(0, len(keys), _AT_ONCE):
                 part = keys[start : start + _AT_ONCE]
                 there = self.vectors(part)
-                self._store.remove([key for key in part if anew or key not in there])
+                gone = [_point(key) for key in part if anew or key not in there]
+                with suppress(KeyError, ValueError):  # Of stores that do not have one.
+                    if gone:
+                        store.delete(gone)
+                self._given.waiting = [vector.tolist() for vector in there.values()]
+                entries = [Document(key, metadata={"key": key}) for key in there]
                 if there:
-                    self._store.add(there)
+                    store.add_documents(entries, ids=list(map(_point, there)))
             with self.transaction(writes=True) as run:
                 run("DELETE FROM waiting")
                 run("UPDATE crag_index SET change = change + 1")
+
+    @contextmanager
+    def _vector_store(self, dimension: int, *, anew: bool = False) -> Iterator[VectorStore]:
+        """Give the store of vectors; whatever it raises is translated.
+
+        Nobody knows its state then, so it is closed.
+        """
+        with self._lock:
+            try:
+                if anew and self._kept_in is not None:
+                    self._close_store()
+                    shutil.rmtree(self._kept_in, ignore_errors=True)
+                if self._store is None:
+                    self._given = MadeVectors(dimension)
+                    self._store = self._closing.enter_context(self._build(self._given))
+                yield self._store
+            except CragError:
+                raise
+            except Exception as error:
+                self._close_store()
+                advice = "Is it running, and is this its address?"
+                problem = f"its vector store failed: {sentence_of(error)} {advice}"
+                raise DocumentIndexError(self.location, problem) from error
+
+    def _close_store(self) -> None:
+        self._store = None
+        self._closing.close()
 
     @contextmanager
     def transaction(self, *, writes: bool = False) -> Iterator[Run]:
@@ -332,6 +401,10 @@ def _sole_writer(folder: Path, location: str) -> Iterator[None]:
         raise DocumentIndexError(location, f"cannot be written: {error.strerror}") from error
     with lock:
         yield
+
+
+def _point(key: str) -> str:
+    return str(uuid.uuid5(_POINTS, key))
 
 
 def _spelled(text: str) -> str:
