@@ -17,8 +17,7 @@ from langchain_core.tracers.context import register_configure_hook
 from typing_extensions import TypedDict
 
 from crag.answering.context import kept_strips
-from crag.asking.json_lines import JsonLines
-from crag.asking.many import Question, ask
+from crag.asking.many import JsonLines, Question, ask
 from crag.correction.scoring import LOWEST
 from crag.errors import EvaluatorError
 from crag.events import Event, EventKind
@@ -80,7 +79,7 @@ class Row(TypedDict):
     """What reflection generated, with its tokens; empty without."""
 
 
-class RowFile(JsonLines[Row]):
+class RowFile(JsonLines):
     """The rows of one run."""
 
     def __init__(self, path: Path) -> None:

@@ -72,8 +72,6 @@ class CorrectiveRetriever(BaseRetriever):
     """Reads the pages that a search found; without it their snippets are used."""
     settings: Settings = Settings()
     """Settings of each run; a mapping is validated."""
-    tags: list[str] | None = Field(default_factory=lambda: ["crag"])
-    """Tags of each run, for tracing."""
 
     model_config = ConfigDict(
         arbitrary_types_allowed=True, use_attribute_docstrings=True, extra="forbid"

@@ -5,17 +5,17 @@ Each answer is on disk before it counts, so a batch that was killed goes on with
 
 import asyncio
 import hashlib
+import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crag.api import Graph
-from crag.asking.json_lines import JsonLines
 from crag.errors import DataError
 from crag.events import EventKind, redact
 from crag.factory.parts import choose_parts
@@ -76,6 +76,52 @@ def read_questions(path: Path) -> list[Question]:
     return found
 
 
+class JsonLines:
+    """Objects by their field `key`, one per line, each on disk before the next one starts.
+
+    An unfinished last line of a killed run is removed when the file is opened. Of objects with the
+    same key the last one counts. Each has at least the fields `required`; `what` names one.
+
+    Raises:
+        DataError: a line is no such object; the file is then not changed.
+    """
+
+    def __init__(self, path: Path, required: Collection[str], what: str, key: str = "key") -> None:
+        self.path, self.key = path, key
+        self.rows: dict[str, Any] = {}
+        """By key, in the order in which they were first written."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("ab")
+        content = path.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                row = json.loads(line)
+            except ValueError:
+                row = None
+            if not isinstance(row, dict) or not row.keys() >= set(required):
+                self._file.close()
+                raise DataError(path, f"is not {what}; use another --output", number)
+            self.rows[str(row[key])] = row
+        self._file.truncate(len(whole))
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Write one row and wait until it is on disk."""
+        line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        self._file.write(line)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.rows[str(row[self.key])] = row
+
+    def __enter__(self) -> Self:
+        """Use the file until the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self._file.close()
+
+
 async def ask(graph: Graph, question: Question, settings: Settings) -> tuple[Row, State]:
     """Ask one question; return what came of it, and the state, which is empty if the run failed."""
     state: State = {}
@@ -117,7 +163,7 @@ def answer_all(  # noqa: PLR0913 - how a run is done
     """
     keys = sorted(name for name in os.environ if name.endswith("_API_KEY"))  # They choose parts.
     run = hashlib.sha256(repr([chosen, keys]).encode()).hexdigest()[:16]
-    with JsonLines[Row](output, ("id", "run"), "an answer of `crag batch`", "id") as answers:
+    with JsonLines(output, ("id", "run"), "an answer of `crag batch`", "id") as answers:
         if any(row["run"] != run for row in answers.rows.values()):
             problem = "holds answers of another method, other settings or other parts"
             raise DataError(output, f"{problem}: use another --output, or go on with those")
