@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from crag.errors import DataError, TrainingError
+from crag.errors import CragError, DataError
 from crag.models.model_card import CARD
 from crag.plain import first_line
 
@@ -22,10 +22,10 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextmanager
 def outside_faults(output: Path) -> Iterator[None]:
-    """Raise disk failures as `TrainingError`; what was saved before remains usable.
+    """Raise disk failures as `CragError`; what was saved before remains usable.
 
     Raises:
-        TrainingError: something could not be written to `output`.
+        CragError: something could not be written to `output`.
     """
     from safetensors import SafetensorError
 
@@ -39,7 +39,7 @@ def outside_faults(output: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno not in _FULL:
             advice = "Make this place writable and start again, or choose another --output"
         message = f"writing to {output} failed: {first_line(error)}. {advice}"
-        raise TrainingError(message) from error
+        raise CragError(message) from error
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def save_model(
     `weights` are the whole ones of a model of which each process holds a shard.
 
     Raises:
-        TrainingError: the disk is full, or `output` cannot be written to.
+        CragError: the disk is full, or `output` cannot be written to.
     """
     folder = output / ".new"
     with outside_faults(output):
@@ -98,7 +98,7 @@ def write_records(path: Path, records: Iterable[BaseModel]) -> None:
     """Write all records, one JSON object a line, or nothing.
 
     Raises:
-        TrainingError: the disk is full, or the file cannot be written.
+        CragError: the disk is full, or the file cannot be written.
     """
     with outside_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)

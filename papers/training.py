@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from crag.errors import SettingsError, TrainingError
+from crag.errors import CragError, SettingsError
 from crag.papers.files import outside_faults
 from crag.plain import first_problem
 
@@ -128,7 +128,7 @@ def run_training(  # noqa: PLR0913 - what a run is
     of transformers' `TrainingArguments`.
 
     Raises:
-        TrainingError: the loss is not finite, or the disk is full.
+        CragError: the loss is not finite, or the disk is full.
     """
     import torch
     from transformers import PrinterCallback, Trainer, TrainingArguments
@@ -171,7 +171,7 @@ def finish(output: Path) -> None:
 
 
 def _stop_at_nan() -> Any:
-    """Return a callback of Trainer that raises a TrainingError at a loss that is not finite."""
+    """Return a callback of Trainer that raises a CragError at a loss that is not finite."""
     from transformers import TrainerCallback
 
     class StopAtNan(TrainerCallback):
@@ -182,6 +182,6 @@ def _stop_at_nan() -> Any:
             loss = logs.get("loss", logs.get("train_loss", 0.0))
             if not math.isfinite(loss):
                 told = f"the loss at step {state.global_step} is {loss}"
-                raise TrainingError(f"{told}: choose a lower learning_rate (or bf16=false)")
+                raise CragError(f"{told}: choose a lower learning_rate (or bf16=false)")
 
     return StopAtNan()

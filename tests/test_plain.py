@@ -15,7 +15,6 @@ from pydantic import BaseModel, Field, ValidationError
 from crag.errors import (
     CragError,
     DataError,
-    EmbeddingMismatchError,
     IndexNotFoundError,
     MissingPackageError,
     SearchError,
@@ -98,7 +97,6 @@ def test_what_is_wrong_is_said_with_the_field(given: Any, told: str) -> None:
         CragError("it failed"),
         SettingsError("k", 0, "it must be at least 1"),
         IndexNotFoundError("made"),
-        EmbeddingMismatchError("made", "one", "another"),
         DataError(Path("rows.jsonl"), "it is no JSON", 3),
         SearchError("Library", "timeout", "no answer in time"),
         MissingPackageError("ray", "crag batch --ray"),

@@ -7,7 +7,7 @@ import typer
 
 from crag.cli.app import app
 from crag.cli.terminal import environment, progress_bar, safe, say
-from crag.errors import TrainingError
+from crag.errors import CragError
 from crag.papers.cli.command import (
     LabelledData,
     LabelsOption,
@@ -81,7 +81,7 @@ def _require_card(evaluator: str) -> None:
         return
     if not Path(evaluator).is_dir() or read_card(Path(evaluator)) is None:
         message = f"{evaluator} has no {CARD} to write the thresholds into; leave out --write"
-        raise TrainingError(message)
+        raise CragError(message)
 
 
 def write_thresholds(evaluator: str, calibration: "Calibration") -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crag.cli.terminal import assigned, environment, print_json
-from crag.errors import SettingsError, TrainingError
+from crag.errors import CragError, SettingsError
 from crag.papers.cli.command import (
     ConcurrencyOption,
     LeftOutOption,
@@ -78,7 +78,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if not made.records:
         told = ", ".join(f"{count} {reason}" for reason, count in made.rejected.items())
         message = f"no record could be made: {told}. Change the data, the index or the critic"
-        raise TrainingError(message)
+        raise CragError(message)
     write_records(output, made.records)
     shares = dict(records.label_shares(made.records))
     print_json({"records": len(made.records), "tokens": shares, "rejected": made.rejected})
@@ -144,7 +144,7 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
             "the rules could make no kind of case with every label from these data. Give files "
             "with passages that hold an answer, and others of the same article that do not"
         )
-        raise TrainingError(message)
+        raise CragError(message)
     told: dict[str, Any] = {}
     if chat:
         cases, told = _labelled(cases, concurrency)
@@ -226,7 +226,7 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         truths, count, declined=declined, unsupported=unsupported, sentences=sentences, seed=seed
     )  # fmt: skip
     if not pairs:
-        raise TrainingError("no question is left: all of them are in the development data too")
+        raise CragError("no question is left: all of them are in the development data too")
     write_records(output, pairs)
     made = dict(Counter(one.dataset_name for one in pairs))
     print_json({"pairs": len(pairs), "kinds": made, "in_development": leaks})

@@ -98,7 +98,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     settings: RecipeSettings = None,
 ) -> None:
     """Train a critic of Self-RAG on labelled cases; run it again to resume."""
-    from crag.errors import TrainingError
+    from crag.errors import CragError
     from crag.papers.files import read_records
     from crag.papers.self_rag.critic import agreement, critic_texts, load_critic
     from crag.papers.self_rag.critique_cases import LabelledCase, held_out
@@ -114,7 +114,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     kept = [case for case in cases if case.group not in groups and case.key not in keys]
     if not kept:
         message = "nothing is left to train on: every case is in the development data too"
-        raise TrainingError(message)
+        raise CragError(message)
     base = load_base(chosen)
     texts, too_long = critic_texts(base.tokenizer, kept, chosen.max_length)
     left_out = {"in the development data": len(cases) - len(kept), "too long": too_long}

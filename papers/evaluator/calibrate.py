@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crag.correction.action import branches, decide
-from crag.errors import TrainingError
+from crag.errors import CragError
 from crag.extras import require
 from crag.models.model_card import Calibration
 from crag.papers.evaluator.evidence import (
@@ -49,7 +49,7 @@ class Aim:
                 f"precision {self.precision} and discarded {self.discarded} cannot be aimed for: "
                 "precision must be above 0 and at most 1, discarded from 0 to below 1"
             )
-            raise TrainingError(message)
+            raise CragError(message)
 
     def __str__(self) -> str:
         return (
@@ -66,11 +66,11 @@ def fit(sets: Sequence[JudgedSet], aim: Aim) -> Thresholds:
     both become the threshold between them that meets both aims with the fewest wrong actions.
 
     Raises:
-        TrainingError: no threshold reaches the precision.
+        CragError: no threshold reaches the precision.
     """
     if len(sets) < FEWEST:
         message = f"{len(sets)} questions are too few: a precision needs at least {FEWEST}"
-        raise TrainingError(message)
+        raise CragError(message)
     best, right, usable = (np.array(column) for column in list(zip(*sets, strict=True))[:3])
     scores = np.unique(best)
     cuts = np.array([scores[0] - 1e-3, *(scores[:-1] / 2 + scores[1:] / 2), scores[-1] + 1e-3])
@@ -85,7 +85,7 @@ def fit(sets: Sequence[JudgedSet], aim: Aim) -> Thresholds:
             f"the best is {shares[at]:.3f} of {total[at]} questions, from {cuts[at]:g} on. Aim for "
             "a lower precision, or train the evaluator on data like this"
         )
-        raise TrainingError(message)
+        raise CragError(message)
     upper = int(precise.argmax())
     lower = int(np.flatnonzero(lost <= aim.discarded * usable.sum() + _ROUNDING)[-1])
     if lower > upper:
@@ -135,7 +135,7 @@ def calibrate(
     Raises:
         DataError: a file cannot be used.
         EvaluatorError: the evaluator returns invalid scores.
-        TrainingError: there is too little data, the scores do not separate the labels, or the aim
+        CragError: there is too little data, the scores do not separate the labels, or the aim
             cannot be reached.
         MissingPackageError: the extra `train` is not installed.
     """
@@ -172,7 +172,7 @@ def _require_both_classes(questions: Sequence[Question]) -> None:
                 f"cannot calibrate: {count} of {len(questions)} questions have {name} "
                 f"text, and at least {FEWEST} are needed. Label more questions"
             )
-            raise TrainingError(message)
+            raise CragError(message)
 
 
 def _informative(evidence: Evidence) -> dict[str, float]:
@@ -189,7 +189,7 @@ def _informative(evidence: Evidence) -> dict[str, float]:
             f"{found['auc']:.3f}, by chance with p = {chance:.3f}). Check the labels, add data, or "
             "train an evaluator"
         )
-        raise TrainingError(message)
+        raise CragError(message)
     return found
 
 

@@ -14,7 +14,7 @@ from pydantic import (
     ValidationError,
 )
 
-from crag.errors import DataError, TrainingError
+from crag.errors import CragError, DataError
 from crag.models.model_card import DataFile
 from crag.papers.files import file_digest, numbered_objects
 from crag.plain import counted
@@ -200,11 +200,11 @@ def check_classes(pairs: Sequence[Pair]) -> None:
     """Reject training data in which every pair has the same class.
 
     Raises:
-        TrainingError: there are only relevant or only irrelevant texts, or none.
+        CragError: there are only relevant or only irrelevant texts, or none.
     """
     if len({pair.positive for pair in pairs}) < 2:  # noqa: PLR2004 - both classes
         message = (
             f"the {len(pairs)} pairs to train on are all of one class; an evaluator learns from "
             "relevant texts and from irrelevant ones, such as others retrieved for the questions"
         )
-        raise TrainingError(message)
+        raise CragError(message)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pydantic import Field
 
 from crag.correction.scoring import joined, with_title
-from crag.errors import TrainingError
+from crag.errors import CragError
 from crag.extras import require
 from crag.models.model_card import ModelKind
 from crag.papers.evaluator.pairs import Pair
@@ -101,7 +101,7 @@ def load_trainee(recipe: Recipe) -> Trainee:
     """Load the base with a new head of one output, ready for training with `recipe`.
 
     Raises:
-        TrainingError: the base cannot be loaded, or does not support one output.
+        CragError: the base cannot be loaded, or does not support one output.
         MissingPackageError: the extra `train` is not installed.
     """
     require("train", "training", "torch", "transformers", "accelerate", "sklearn")
@@ -127,11 +127,11 @@ def load_trainee(recipe: Recipe) -> Trainee:
             f"the base model {place!r} cannot be loaded: {first_line(error)}. Give a folder with "
             "config.json, *.safetensors and a tokenizer, or an id on the Hugging Face hub"
         )
-        raise TrainingError(message) from error
+        raise CragError(message) from error
     most = getattr(config, "max_position_embeddings", None)
     if most is not None and recipe.max_length > most:
         message = f"{place!r} reads at most {most} tokens: set max_length={most} or less"
-        raise TrainingError(message)
+        raise CragError(message)
     if recipe.freeze_embeddings:
         _freeze_embeddings(model)
     return Trainee(model, tokenizer, "t5" if config.model_type == "t5" else "cross_encoder")
@@ -148,7 +148,7 @@ def train(recipe: Recipe, pairs: Sequence[Pair], output: Path) -> Trainee:
     """Train with `recipe`, or resume an interrupted run of the same recipe and data.
 
     Raises:
-        TrainingError: the base cannot be loaded, the loss is not finite, or the disk is full.
+        CragError: the base cannot be loaded, the loss is not finite, or the disk is full.
         MissingPackageError: the extra `train` is not installed.
     """
     trainee = load_trainee(recipe)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from crag.correction.scoring import with_title
-from crag.errors import TrainingError
+from crag.errors import CragError
 from crag.extras import require
 from crag.models.encoder import PACKAGED as ENCODER
 from crag.models.lexical import FEATURES
@@ -104,7 +104,7 @@ class Base(NamedTuple):
         """Give a model with a `bert` these weights; parts that they lack stay as they are.
 
         Raises:
-            TrainingError: they lack a part of the encoder.
+            CragError: they lack a part of the encoder.
         """
         import torch
 
@@ -116,7 +116,7 @@ class Base(NamedTuple):
         }
         missing = model.load_state_dict(known, strict=False).missing_keys
         if lacking := [one for one in missing if one.startswith(("bert.emb", "bert.enc"))]:
-            raise TrainingError(f"the weights to start from lack {lacking[0]!r}")
+            raise CragError(f"the weights to start from lack {lacking[0]!r}")
 
 
 def weights_of(model: Any) -> Weights:
@@ -131,7 +131,7 @@ def load_base(start: str) -> Base:
     """Load a shipped model by its name, what training wrote into a folder, or any BERT.
 
     Raises:
-        TrainingError: it is none of these.
+        CragError: it is none of these.
     """
     from transformers import AutoModel, AutoTokenizer
 
@@ -143,9 +143,9 @@ def load_base(start: str) -> Base:
         model: Any = AutoModel.from_pretrained(place, use_safetensors=True)
     except (OSError, ValueError, KeyError) as error:
         message = f"{start!r} cannot be loaded to start from: {first_line(error)}"
-        raise TrainingError(message) from error
+        raise CragError(message) from error
     if (kind := model.config.model_type) != "bert":
-        raise TrainingError(f"{start!r} is a {kind}; a reader starts from a BERT")
+        raise CragError(f"{start!r} is a {kind}; a reader starts from a BERT")
     return Base(weights_of(model), model.config.num_attention_heads, tokenizer)
 
 
@@ -153,7 +153,7 @@ def train_reader(recipe: ReaderRecipe, rows: Sequence[ReadingRow], output: Path)
     """Train by `recipe`, or go on where an interrupted run of the same recipe and rows stopped.
 
     Raises:
-        TrainingError: the start cannot be loaded, or is no reader and should have a share in the
+        CragError: the start cannot be loaded, or is no reader and should have a share in the
             result; the loss is not finite, or the disk is full.
         MissingPackageError: accelerate is not installed.
     """
@@ -164,7 +164,7 @@ def train_reader(recipe: ReaderRecipe, rows: Sequence[ReadingRow], output: Path)
     start = load_base(recipe.start)
     if recipe.start_share and "marks.weight" not in start.weights:
         message = f"start_share={recipe.start_share} needs a reader to start from"
-        raise TrainingError(message)
+        raise CragError(message)
     model = reading_model(start, recipe)
     order = _order(rows, recipe)
     steps = recipe.steps or math.ceil(len(order) / recipe.batch_size)
@@ -199,7 +199,7 @@ def unseen(rows: Sequence[ReadingRow], recipe: ReaderRecipe, count: int) -> list
     """Return `count` rows that a run by `recipe` ends before; to fit a grade to.
 
     Raises:
-        TrainingError: fewer are left; the recipe sees too many `steps`.
+        CragError: fewer are left; the recipe sees too many `steps`.
     """
     seen = len(rows) if recipe.steps is None else recipe.steps * recipe.batch_size
     left = max(0, len(rows) - seen)
@@ -209,7 +209,7 @@ def unseen(rows: Sequence[ReadingRow], recipe: ReaderRecipe, count: int) -> list
             f"this run leaves {left} of {len(rows)} rows unseen, and {count} are needed. Set "
             f"steps={most} or less"
         )
-        raise TrainingError(message)
+        raise CragError(message)
     return [rows[index] for index in _order(rows, recipe)[-count:]]
 
 
@@ -219,7 +219,7 @@ def save_reader(trained: Base, rows: Sequence[ReadingRow], output: Path) -> NDAr
     Returns the inverse document frequency of each token in the texts of `rows`, for the grade.
 
     Raises:
-        TrainingError: the disk is full, or `output` cannot be written to.
+        CragError: the disk is full, or `output` cannot be written to.
     """
     texts = list(dict.fromkeys(with_title(row.title, row.text) for row in rows))
     encoded = trained.tokenizer(texts, add_special_tokens=False)
@@ -271,7 +271,7 @@ def fit_grade(reader: ReaderModel, rows: Sequence[ReadingRow]) -> NDArray[np.flo
     `rows` should not have been trained on: on those its outputs are too good for a fit.
 
     Raises:
-        TrainingError: all rows are worth the same.
+        CragError: all rows are worth the same.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -279,7 +279,7 @@ def fit_grade(reader: ReaderModel, rows: Sequence[ReadingRow]) -> NDArray[np.flo
     worth = np.array([grade for _, grade in graded])
     if len(set(worth)) < 2:  # noqa: PLR2004 - a difference
         message = "a grade is fitted to rows of different worth; these are all alike"
-        raise TrainingError(message)
+        raise CragError(message)
     signals = np.array([_signals(reader, row) for row, _ in graded])
     middle, spread = signals.mean(0), signals.std(0) + _LEAST
     even = (signals - middle) / spread
@@ -302,7 +302,7 @@ def reading_model(start: Base, recipe: ReaderRecipe) -> "nn.Module":
     """Return the encoder with two outputs for a passage and three for each token.
 
     Raises:
-        TrainingError: the start lacks weights.
+        CragError: the start lacks weights.
     """
     from torch import nn
     from transformers import BertModel

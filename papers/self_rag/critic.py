@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crag.errors import ModelError, TrainingError
+from crag.errors import CragError, ModelError
 from crag.models.model_card import CARD
 from crag.papers.self_rag.critique_cases import KINDS, LABELS, Case, LabelledCase, critic_prompt
 from crag.papers.self_rag.language_model import LanguageModelCard, TokenText, token_text
@@ -60,7 +60,7 @@ class Critic:
         """Return the likeliest label of each case.
 
         Raises:
-            TrainingError: a case is too long even without its evidence.
+            CragError: a case is too long even without its evidence.
         """
         rows: list[list[int]] = []
         for case in cases:
@@ -70,7 +70,7 @@ class Critic:
                     f"a case of {len(case.instruction) + len(case.output)} characters exceeds the "
                     f"critic's {self._max_length} tokens. Shorten instruction and output"
                 )
-                raise TrainingError(message)
+                raise CragError(message)
             rows.append(ids)
         judged: dict[int, str] = {}
         for batch in length_sorted_batches([len(row) for row in rows], BATCH_SIZE):

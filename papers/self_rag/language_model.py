@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from crag.errors import SettingsError, TrainingError
+from crag.errors import CragError, SettingsError
 from crag.extras import require
 from crag.papers.files import file_digest
 from crag.papers.training import (
@@ -158,7 +158,7 @@ def load_base(recipe: LanguageRecipe) -> LanguageModel:
     """Load the base of a recipe with the reflection tokens, and `PAD` if nothing pads.
 
     Raises:
-        TrainingError: it cannot be loaded, its tokenizer has no token that ends a text, or it reads
+        CragError: it cannot be loaded, its tokenizer has no token that ends a text, or it reads
             fewer tokens than `max_length`.
         MissingPackageError: the extra `train` is not installed.
     """
@@ -184,11 +184,11 @@ def load_base(recipe: LanguageRecipe) -> LanguageModel:
             f"the base model {place!r} cannot be loaded: {first_line(error)}. Give a folder with "
             "config.json, *.safetensors and a tokenizer, or an id on the Hugging Face hub"
         )
-        raise TrainingError(message) from error
+        raise CragError(message) from error
     most = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if most is not None and recipe.max_length > most:
         message = f"{place!r} reads at most {most} tokens: set max_length={most} or less"
-        raise TrainingError(message)
+        raise CragError(message)
     return LanguageModel(model, tokenizer, add_tokens(model, tokenizer, recipe.new_rows))
 
 
@@ -249,21 +249,21 @@ def train_language_model(
     DeepSpeed also the weights.
 
     Raises:
-        TrainingError: there is nothing to learn, the loss is not finite, the disk is full, or the
+        CragError: there is nothing to learn, the loss is not finite, the disk is full, or the
             processes cannot share a step.
     """
     from transformers import DataCollatorForSeq2Seq
 
     if not any((text.labels != IGNORED).any() for text in texts):
         message = "no record has a token to learn: raise max_length, or check the data"
-        raise TrainingError(message)
+        raise CragError(message)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     if recipe.accumulation % processes:
         message = (
             f"accumulation={recipe.accumulation} batches cannot be shared by {processes} "
             "processes: set a multiple of their number"
         )
-        raise TrainingError(message)
+        raise CragError(message)
     if recipe.gradient_checkpointing:
         # transformers renamed it within version 5, and warns of the older name since.
         renamed = getattr(base.model, "activation_checkpointing_enable", None)

@@ -8,7 +8,6 @@
     ├── SourceError              one file that cannot be indexed
     ├── ContentError             bytes that hold no text anybody can read
     ├── EncoderError, EvaluatorError    a model of our own that cannot be used
-    ├── TrainingError            training or calibration that cannot continue
     ├── SearchError, PageError, ModelError    the web searcher, one web page, the chat model
     └── MissingPackageError      an optional package that a part needs
 
@@ -56,10 +55,6 @@ class EvaluatorError(CragError):
     """The evaluator cannot be loaded, or cannot be used as it is."""
 
 
-class TrainingError(CragError):
-    """An evaluator cannot be trained or calibrated; the message says what to change."""
-
-
 class SettingsError(CragError):
     """A setting is unknown or its value is out of range."""
 
@@ -103,18 +98,6 @@ class IndexNotFoundError(DocumentIndexError):
     def __init__(self, location: str, problem: str = "it does not exist") -> None:
         command = f"crag index PATH… --index {shlex.quote(location)}"
         super().__init__(location, f"{problem}. Build it with: {command}")
-
-
-class EmbeddingMismatchError(DocumentIndexError):
-    """The index was built with another embedding model than the one in use."""
-
-    def __init__(self, location: str, made_with: str, in_use: str) -> None:
-        super().__init__(
-            location,
-            f"it was built with the embedding model {made_with!r}, but {in_use!r} is in use. "
-            "Set CRAG_EMBEDDING_MODEL to the former, choose another place with --index, or delete "
-            "this one and index again",
-        )
 
 
 class DataError(CragError):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.errors import TrainingError
+from crag.errors import CragError
 from crag.papers.files import outside_faults, replacing
 from crag.papers.training import TrainingRecipe, Visits, fixed_order, run_training
 
@@ -107,7 +107,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 )
 def test_a_disk_that_fails_is_told_with_what_to_do(error: OSError, advice: str) -> None:
     with (
-        pytest.raises(TrainingError, match=f"writing to out failed: .*{advice}"),
+        pytest.raises(CragError, match=f"writing to out failed: .*{advice}"),
         outside_faults(Path("out")),
     ):
         raise error

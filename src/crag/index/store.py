@@ -18,7 +18,7 @@ from langchain_core.embeddings import Embeddings
 from typing_extensions import TypedDict
 
 from crag.documents.sources import digest, file_of, name_of
-from crag.errors import DocumentIndexError, EmbeddingMismatchError, IndexNotFoundError
+from crag.errors import DocumentIndexError, IndexNotFoundError
 from crag.index.ranking import Passage, Term, find
 from crag.plain import without_credentials
 from crag.settings import FindBy
@@ -102,8 +102,8 @@ class DocumentIndex(ABC):
     processes have written.
 
     Raises:
-        DocumentIndexError: from every method, when the index cannot be used; the subclasses
-            `IndexNotFoundError` and `EmbeddingMismatchError` say why.
+        DocumentIndexError: from every method, when the index cannot be used; its subclass
+            `IndexNotFoundError` says that there is none.
     """
 
     location: str
@@ -179,7 +179,7 @@ class DocumentIndex(ABC):
             problem = "it was built by another version of crag. Delete it and index again"
             raise DocumentIndexError(self.location, problem)
         if stamp.embeddings != (in_use := embedding_name(self.embeddings)):
-            raise EmbeddingMismatchError(self.location, stamp.embeddings, in_use)
+            raise self._of_another_model(stamp.embeddings, in_use)
         return True
 
     def open(self) -> Self:
@@ -336,8 +336,13 @@ class DocumentIndex(ABC):
             self.create(stamp)
         elif there != stamp:
             sizes = (f"{one.embeddings} of {one.dimension} dimensions" for one in (there, stamp))
-            raise EmbeddingMismatchError(self.location, *sizes)
+            raise self._of_another_model(*sizes)
         return given
+
+    def _of_another_model(self, made_with: str, in_use: str) -> DocumentIndexError:
+        problem = f"it was built with the embedding model {made_with!r}, but {in_use!r} is in use"
+        fix = "Set CRAG_EMBEDDING_MODEL to the former, choose another --index, or delete this one"
+        return DocumentIndexError(self.location, f"{problem}. {fix} and index again")
 
     def rows(self, query: str, condition: str = "", **values: Any) -> list[Any]:
         """Return what a query finds in chunks of a `condition`."""

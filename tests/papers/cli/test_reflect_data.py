@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from crag.errors import TrainingError
+from crag.errors import CragError
 from crag.papers.cli import app
 from crag.papers.files import read_records
 from crag.papers.self_rag.critique_cases import LabelledCase
@@ -106,5 +106,5 @@ def test_pairs_leave_out_the_development_data(data: Path, tmp_path: Path) -> Non
     assert told == {"pairs": 10, "kinds": kinds, "in_development": 4}
     assert len(read_records(output, Pair)) == 10
     everything = ["reflect-data", "pairs", str(data), "--output", str(output), "--dev", str(data)]
-    with pytest.raises(TrainingError, match="no question is left"):
+    with pytest.raises(CragError, match="no question is left"):
         runner.invoke(app, everything, catch_exceptions=False)

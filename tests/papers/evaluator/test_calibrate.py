@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crag.correction.action import decide
-from crag.errors import TrainingError
+from crag.errors import CragError
 from crag.papers.evaluator.calibrate import FEWEST, Aim, Report, calibrate, fit
 from crag.papers.evaluator.evidence import JudgedSet, confusion, quality, top1
 from crag.papers.evaluator.pairs import Pair
@@ -63,7 +63,7 @@ def test_the_report_is_of_one_piece(report: Report) -> None:
 
 def test_shuffled_labels_calibrate_nothing(make: Callable[..., Made]) -> None:
     path, evaluator = make(telling=0.0)
-    with pytest.raises(TrainingError, match=r"cannot calibrate: .*\(AUC\s0\.5"):
+    with pytest.raises(CragError, match=r"cannot calibrate: .*\(AUC\s0\.5"):
         calibrate(evaluator, [path])
 
 
@@ -72,7 +72,7 @@ def test_few_examples_are_refused_before_anything_is_scored(
     make: Callable[..., Made], questions: int, count: str
 ) -> None:
     path, evaluator = make(questions=questions)
-    with pytest.raises(TrainingError, match=f"{count} questions .* at least 10 are needed"):
+    with pytest.raises(CragError, match=f"{count} questions .* at least 10 are needed"):
         calibrate(evaluator, [path])
     assert evaluator.calls == []
 
@@ -102,7 +102,7 @@ def test_the_data_may_say_the_ideal_action(tmp_path: Path) -> None:
 def test_of_texts_that_tie_for_the_best_all_must_be_relevant(make: Callable[..., Made]) -> None:
     path, evaluator = make()
     coarse = FakeEvaluator(lambda q, text: float(np.sign(evaluator.score(q, [text])[0])))
-    with pytest.raises(TrainingError, match="no upper threshold"):
+    with pytest.raises(CragError, match="no upper threshold"):
         calibrate(coarse, [path])
 
 
@@ -170,7 +170,7 @@ def test_shares_are_fitted_as_a_search_through_everything_does(
     aim = Aim(precision=precision, discarded=share)
     expected = by_search(sets, aim)
     if expected is None:
-        with pytest.raises(TrainingError, match=r"no upper threshold|too few"):
+        with pytest.raises(CragError, match=r"no upper threshold|too few"):
             fit(sets, aim)
         return
     found = fit(sets, aim)
@@ -180,9 +180,9 @@ def test_shares_are_fitted_as_a_search_through_everything_does(
 
 def test_an_aim_out_of_reach_names_the_best_precision_and_its_questions() -> None:
     sets = [JudgedSet(n / 100, n % 4 != 0, usable=True, ideal="correct") for n in range(100)]
-    with pytest.raises(TrainingError, match=r"0\.99 .*best is 0\.818 of 11 questions, from 0\.885"):
+    with pytest.raises(CragError, match=r"0\.99 .*best is 0\.818 of 11 questions, from 0\.885"):
         fit(sets, Aim(precision=0.99))
-    with pytest.raises(TrainingError, match="5 questions are too few"):
+    with pytest.raises(CragError, match="5 questions are too few"):
         fit(sets[:5], Aim())
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from crag.errors import SettingsError, TrainingError
+from crag.errors import CragError, SettingsError
 from crag.papers.evaluator.pairs import Pair
 from crag.papers.evaluator.trainer import Recipe, Trainee, example_of, recipe_from, train
 from crag.papers.training import WORK, finish
@@ -83,6 +83,6 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path, epochs: int) -> N
     broken = load_file(base / "model.safetensors")
     broken["pooler.dense.weight"][:] = np.nan
     save_file(broken, base / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(TrainingError, match=r"the loss at step \d+ is nan.*learning_rate"):
+    with pytest.raises(CragError, match=r"the loss at step \d+ is nan.*learning_rate"):
         train(small_recipe(base, epochs=epochs), PAIRS, tmp_path / "output")
     assert [path.name for path in (tmp_path / "output").iterdir()] == [WORK]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from crag.errors import TrainingError
+from crag.errors import CragError
 from crag.evaluators.reader import ReaderEvaluator
 from crag.models.lexical import FEATURES
 from crag.models.model_card import ModelCard
@@ -191,7 +191,7 @@ def test_the_result_may_be_a_mean_of_start_and_run(run: Run, tmp_path: Path) -> 
         assert not np.allclose(start[name], learned[name])
         np.testing.assert_allclose(mean[name], (start[name] + learned[name]) / 2, atol=1e-6)
     encoder = RECIPE.model_copy(update={"start_share": 0.5})
-    with pytest.raises(TrainingError, match="needs a reader"):
+    with pytest.raises(CragError, match="needs a reader"):
         train_reader(encoder, ROWS, tmp_path / "none")
 
 
@@ -222,5 +222,5 @@ def test_worth(entity: int | None, answer: int | None, worth: float | None) -> N
 def test_the_grade_is_fitted_to_rows_that_the_run_has_not_seen() -> None:
     kept = unseen(ROWS, RECIPE.model_copy(update={"steps": 2}), 8)
     assert len(kept) == 8
-    with pytest.raises(TrainingError, match=r"leaves 16 of 32 rows unseen.*Set steps=1 or less"):
+    with pytest.raises(CragError, match=r"leaves 16 of 32 rows unseen.*Set steps=1 or less"):
         unseen(ROWS, RECIPE.model_copy(update={"steps": 2}), 24)

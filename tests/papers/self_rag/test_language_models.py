@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crag.errors import (
-    TrainingError,
+    CragError,
 )
 from crag.models.model_card import CARD
 from crag.papers.cli import app
@@ -135,7 +135,7 @@ def test_a_command_trains_a_critic_that_judges(base: Path, tmp_path: Path) -> No
     assert critic.labels(CASES) == [case.label for case in CASES]
     assert [critic.labels([case])[0] for case in CASES[:4]] == critic.labels(CASES[:4])
     long = Case(kind="relevance", instruction="When was it built? " * 90)
-    with pytest.raises(TrainingError, match="Shorten"):
+    with pytest.raises(CragError, match="Shorten"):
         critic.labels([long])
 
 
@@ -202,7 +202,7 @@ def test_the_commands_make_a_model_that_reflects(base: Path, tmp_path: Path) -> 
         "reflect-data", "generator", tmp_path / "empty.jsonl", "--critic", critic,
         "--index", index, "--output", tmp_path / "nothing.jsonl",
     ]  # fmt: skip
-    with pytest.raises(TrainingError, match="no record could be made: 1 an output without"):
+    with pytest.raises(CragError, match="no record could be made: 1 an output without"):
         runner.invoke(app, [str(word) for word in nothing], catch_exceptions=False)
     assert not (tmp_path / "nothing.jsonl").exists()
     truth = written(tmp_path / "truth.jsonl", articles(2))
