@@ -1,7 +1,6 @@
 """The critic: tokens of its cases, its judgements, and how often they are right."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +10,7 @@ from crag.papers.self_rag.critique_cases import KINDS, LABELS, Case, LabelledCas
 from crag.papers.self_rag.language_model import LanguageModelCard, TokenText, token_text
 from crag.plain import first_line
 from crag.reflection_tokens import token_ids
-from crag.torch_models import find_device, length_sorted_batches
+from crag.torch_models import best_device, length_sorted_batches
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -109,7 +108,7 @@ def load_critic(folder: Path) -> Critic:
     from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    where = find_device(None, partial(ModelError, str(folder), "unknown"))
+    where = best_device()
     try:
         card = LanguageModelCard.model_validate_json((folder / CARD).read_bytes())
         tokenizer = AutoTokenizer.from_pretrained(folder)

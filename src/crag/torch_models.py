@@ -4,30 +4,19 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from crag.plain import first_line
 
 if TYPE_CHECKING:
     import torch
 
-Dtype = Literal["auto", "float32", "bfloat16", "float16"]
-"""The type of weights in memory; "auto" is the one they were saved in."""
 
-
-def find_device(name: str | None, refused: Callable[[str], Exception]) -> "torch.device":
-    """Return the device called `name`; without a name CUDA if available, else the CPU.
-
-    "cuda" is the first such device. If there is no such device, raises the error that `refused`
-    builds from a message that lists the available devices.
-    """
+def best_device() -> "torch.device":
+    """Return the first CUDA device that CUDA_VISIBLE_DEVICES shows, or without any the CPU."""
     import torch
 
-    here = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
-    wanted = {None: here[:2][-1], "cuda": "cuda:0"}.get(name, name)
-    if wanted not in here:
-        raise refused(f"there is no device {name!r}; there are: {', '.join(here)}")
-    return torch.device(wanted)
+    return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
 
 
 @contextmanager

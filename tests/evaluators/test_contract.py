@@ -62,7 +62,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Mak
     with serving(reranked) as server:
         yield {
             "t5": lambda: T5Evaluator(TINY_T5),
-            "cross-encoder": lambda: CrossEncoderEvaluator(folder, device="cpu"),
+            "cross-encoder": lambda: CrossEncoderEvaluator(folder),
             "reader": ReaderEvaluator.packaged,
             "chat": lambda: ChatEvaluator(model),
             "rerank": lambda: RerankEvaluator(f"{server.url}/rerank"),

@@ -13,7 +13,7 @@ from crag.evaluators.texts import scored
 from crag.extras import require
 from crag.models.model_card import read_card
 from crag.state import Thresholds
-from crag.torch_models import find_device, load_pretrained
+from crag.torch_models import best_device, load_pretrained
 
 UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
 """Thresholds for a card without any: probabilities of three quarters and of one quarter."""
@@ -45,7 +45,7 @@ class CrossEncoderEvaluator:
     takes_pickles = False
     """Whether the weights may be a .bin file with nothing but tensors."""
 
-    def __init__(self, folder: str | Path, *, device: str | None = None) -> None:
+    def __init__(self, folder: str | Path) -> None:
         require("torch", f"the evaluator {folder}", "torch", "transformers")
         self.folder = Path(folder).expanduser().resolve()
         config = self._read_config()
@@ -54,7 +54,6 @@ class CrossEncoderEvaluator:
         self.thresholds = calibration.thresholds if calibration else self.usual
         positions = int(config.get("max_position_embeddings") or _LONGEST)
         self.max_length = self.card.max_length if self.card else min(positions, _LONGEST)
-        self._device = device
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
 
@@ -102,7 +101,6 @@ class CrossEncoderEvaluator:
 
     def _load(self) -> tuple[Any, Any]:
         """Return tokenizer and model, every weight from the folder."""
-        device = find_device(self._device, self._refusal)
         tokenizer, model = load_pretrained(
             "AutoModelForSequenceClassification", self.folder, self._refusal, dtype="float32",
             use_safetensors=None if self.takes_pickles else True,
@@ -110,7 +108,7 @@ class CrossEncoderEvaluator:
         if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
             # Without a vocabulary, transformers builds a tokenizer that maps every word to unknown.
             raise self._refusal("there is no tokenizer. Copy it there, whole")
-        return tokenizer, model.to(device).eval()
+        return tokenizer, model.to(best_device()).eval()
 
     def _refusal(self, problem: str) -> EvaluatorError:
         return EvaluatorError(f"evaluator {self.folder}: {problem}")

@@ -52,7 +52,7 @@ def server(running: CompletionsServer) -> CompletionsServer:
 
 @pytest.fixture(scope="module")
 def local() -> TransformersReflection:
-    return TransformersReflection(TINY_LLAMA, device="cpu")
+    return TransformersReflection(TINY_LLAMA)
 
 
 def client(url: str, **options: Any) -> CompletionsReflection:

@@ -43,7 +43,7 @@ def backends() -> Iterator[Backends]:
             "embedded": EmbeddedReflection(FakeEvaluator(0.9), FakeQuoter()),
             "prompted": PromptedReflection(RunnableLambda(replied)),
             "completions": CompletionsReflection("tiny", base_url=server.url, top=999),
-            "transformers": TransformersReflection(TINY_LLAMA, device="cpu"),
+            "transformers": TransformersReflection(TINY_LLAMA),
         }
 
 

@@ -34,7 +34,7 @@ def _one_core() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def backend() -> TransformersReflection:
-    return TransformersReflection(TINY_LLAMA, device="cpu")
+    return TransformersReflection(TINY_LLAMA)
 
 
 def one(
@@ -89,7 +89,7 @@ def test_a_checkpoints_own_habits_do_not_change_what_is_greedy(
         '{"do_sample": true, "repetition_penalty": 5.0, "temperature": 3.0}', "utf-8"
     )
     given = continuations(Prefix("Go on."), [None]), SegmentLimits(6)
-    habitual = TransformersReflection(folder, device="cpu").candidates(*given)
+    habitual = TransformersReflection(folder).candidates(*given)
     assert habitual == backend.candidates(*given)
 
 

@@ -13,7 +13,7 @@ from crag.reflection.backends.candidates import Position, Row, TokenReflection
 from crag.reflection.driver import spend
 from crag.reflection_tokens import END, token_ids
 from crag.state import Usage
-from crag.torch_models import Dtype, find_device, length_sorted_batches, load_pretrained
+from crag.torch_models import best_device, length_sorted_batches, load_pretrained
 
 BATCH_SIZE = 32
 """Prompts in one turn: ten passages for each of three hypotheses."""
@@ -23,12 +23,11 @@ _logger = logging.getLogger(__name__)
 class TransformersReflection(TokenReflection):
     """Reflect with any causal language model whose tokenizer has Self-RAG's tokens.
 
-    `model` is a folder as transformers saves it, or an id on the Hugging Face hub. `device` is a
-    name such as "cuda:0"; without it CUDA is used where there is one. `dtype` "auto" is the type
-    the weights were saved in. All prompts of a call, whatever their prefixes, go through the model
-    together, padded on the left; more than 32 go in several turns, those of like length
-    together, so that memory stays bounded. In float32 a candidate is the same in any batch, while
-    half precision rounds differently in each.
+    `model` is a folder as transformers saves it, or an id on the Hugging Face hub; its weights keep
+    the type that they were saved in, and are on CUDA where there is one. All prompts of a call,
+    whatever their prefixes, go through the model together, padded on the left; more than 32 go in
+    several turns, those of like length together, so that memory stays bounded. In float32 a
+    candidate is the same in any batch, while half precision rounds differently in each.
 
     Without `tokens_required` a model may lack reflection tokens. The model is loaded on first use.
     Threads share it, one after the other.
@@ -37,17 +36,9 @@ class TransformersReflection(TokenReflection):
         ModelError: on use, if the model cannot be loaded, and the next use tries again.
     """
 
-    def __init__(
-        self,
-        model: str | Path,
-        *,
-        device: str | None = None,
-        dtype: Dtype = "auto",
-        tokens_required: bool = True,
-    ) -> None:
+    def __init__(self, model: str | Path, *, tokens_required: bool = True) -> None:
         require("torch", f"the reflecting model {model}", "torch", "transformers")
         self._place = str(Path(model).expanduser())
-        self._device, self._dtype = device, dtype
         self._tokens_required = tokens_required
         self._lock = threading.RLock()
         self._model: Any = None
@@ -66,10 +57,10 @@ class TransformersReflection(TokenReflection):
             if self._model is not None:
                 return
             refused = partial(ModelError, self._place, "unknown")
-            where = find_device(self._device, refused)
+            where = best_device()
             _logger.info("loading the reflecting model %s onto %s", self._place, where)
             tokenizer, model = load_pretrained(
-                "AutoModelForCausalLM", self._place, refused, dtype=self._dtype
+                "AutoModelForCausalLM", self._place, refused, dtype="auto"
             )
             # A checkpoint's own settings, such as a repetition penalty, are not greedy.
             model.generation_config = type(model.generation_config)()
