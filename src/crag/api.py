@@ -25,7 +25,8 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 Question = str | Sequence[AnyMessage]
 """A question, or the messages of a chat, the last of which asks."""
 Chosen = Settings | Mapping[str, object] | None
-_STREAMED: dict[str, Any] = {"stream_mode": ["values", "messages"], "subgraphs": True}
+_MODES: Any = ["values", "messages"]
+_Replies = defaultdict[str | None, AnswerStream]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,28 +62,6 @@ class Token(NamedTuple):
     text: str
     reply: str | None
     """The id of the model's reply: when another begins, the one before it was no answer."""
-
-
-class _Run:
-    """The state of a run, collected from what its graph streams, with its subgraphs."""
-
-    def __init__(self) -> None:
-        self.state: Mapping[str, Any] = {}
-        self._path: Any = None
-        """Of the run itself: not empty if it runs inside a node of another graph."""
-        self._replies: defaultdict[str | None, AnswerStream] = defaultdict(AnswerStream)
-
-    def read(self, path: Any, mode: str, chunk: Any) -> Iterator[Token]:
-        if mode == "messages":
-            message, metadata = chunk
-            is_answer = metadata.get("langgraph_node") == "generate"  # Not a query or a score.
-            if is_answer and (text := self._replies[message.id].add(message.text)):
-                yield Token(text, message.id)
-        else:
-            if self._path is None:  # A graph streams its state before those of its subgraphs.
-                self._path = path
-            if path == self._path:
-                self.state = chunk
 
 
 class OpenDocuments:
@@ -122,20 +101,26 @@ class OpenDocuments:
 
         Citations are checked at the end, so the text of the answer may differ from the pieces.
         """
-        run, asked = _Run(), self._asked(question, settings, config)
-        for part in self.graph.stream(**asked, **_STREAMED):
-            yield from run.read(*part)
-        yield _answer(run.state)
+        state, replies, asked = {}, _Replies(AnswerStream), self._asked(question, settings, config)
+        for mode, chunk in self.graph.stream(**asked, stream_mode=_MODES):
+            if mode == "messages":
+                yield from _written(replies, *chunk)
+            else:
+                state = chunk
+        yield _answer(state)
 
     async def astream(
         self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
     ) -> AsyncIterator[Token | Answer]:
         """Do as `stream` without blocking the event loop."""
-        run, asked = _Run(), self._asked(question, settings, config)
-        async for part in self.graph.astream(**asked, **_STREAMED):
-            for token in run.read(*part):
-                yield token
-        yield _answer(run.state)
+        state, replies, asked = {}, _Replies(AnswerStream), self._asked(question, settings, config)
+        async for mode, chunk in self.graph.astream(**asked, stream_mode=_MODES):
+            if mode == "messages":
+                for token in _written(replies, *chunk):
+                    yield token
+            else:
+                state = chunk
+        yield _answer(state)
 
     def _asked(
         self, question: Question, settings: Chosen, config: RunnableConfig | None
@@ -181,6 +166,14 @@ def open_documents(
         parts = choose_parts(place, index_must_exist=retriever is None)
         parts = parts if retriever is None else replace(parts, retriever=retriever)
     return OpenDocuments(entry.build(parts), settings)
+
+
+def _written(
+    replies: _Replies, message: AnyMessage, metadata: Mapping[str, Any]
+) -> Iterator[Token]:
+    is_answer = metadata.get("langgraph_node") == "generate"  # Not a query or a score.
+    if is_answer and (text := replies[message.id].add(message.text)):
+        yield Token(text, message.id)
 
 
 def _answer(state: Mapping[str, Any]) -> Answer:

@@ -77,11 +77,11 @@ def print_error(error: CragError, *, as_json: bool) -> None:
         say(f"[bold red]Error:[/] {safe(error)}", stderr=True)
 
 
-def say(text: str = "", *, end: str = "\n", stderr: bool = False) -> None:
+def say(text: str = "", *, stderr: bool = False) -> None:
     """Print a line with rich's markup; it is not wrapped, so that paths stay whole."""
     from rich.console import Console
 
-    Console(stderr=stderr, highlight=False).print(text, end=end, soft_wrap=True)
+    Console(stderr=stderr, highlight=False).print(text, soft_wrap=True)
 
 
 def safe(text: object) -> str:
@@ -101,9 +101,7 @@ def from_here(path: str) -> str:
 
 
 @contextmanager
-def progress_bar(
-    task: str, total: int | None = None, *, quiet: bool
-) -> Iterator[Callable[..., None]]:
+def progress_bar(task: str, *, quiet: bool) -> Iterator[Callable[..., None]]:
     """Show a progress bar on standard error, and yield what moves it.
 
     That takes the number done, perhaps the total, and another label.
@@ -112,9 +110,9 @@ def progress_bar(
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True, quiet=quiet), transient=True) as progress:
-        bar = progress.add_task(task, total=total)
+        bar = progress.add_task(task, total=None)
 
-        def advance(done: int, total: int | None = total, label: str = "", /) -> None:
+        def advance(done: int, total: int | None = None, label: str = "", /) -> None:
             progress.update(bar, completed=done, total=total, description=safe(label[:40] or task))
 
         yield advance
