@@ -15,8 +15,7 @@ from typing import Any
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tracers.context import register_configure_hook
 
-from crag.errors import MissingPackageError
-from crag.extras import require
+from crag.extras import how_to_install
 
 _HIDE_INPUTS = "OPENINFERENCE_HIDE_INPUTS"
 _HIDDEN = (_HIDE_INPUTS, "OPENINFERENCE_HIDE_OUTPUTS", "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS")
@@ -34,20 +33,17 @@ def start() -> None:
     if is_off or not any(map(os.environ.get, _ENDPOINTS)):
         return
     try:
-        packages = "opentelemetry.exporter.otlp", "openinference.instrumentation.langchain"
-        require("serve", "telemetry", "opentelemetry.sdk", *packages)
-    except MissingPackageError as error:
-        _logger.warning("No telemetry: %s", error)
+        from openinference.instrumentation.langchain import LangChainInstrumentor
+        from opentelemetry import metrics, trace
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        _logger.warning("No telemetry: %s. %s", error, how_to_install("serve"))
         return
-    from openinference.instrumentation.langchain import LangChainInstrumentor
-    from opentelemetry import metrics, trace
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
     if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return
     for name, value in {"OTEL_SERVICE_NAME": "crag", **dict.fromkeys(_HIDDEN, "true")}.items():
