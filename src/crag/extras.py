@@ -3,7 +3,7 @@
 import re
 from importlib.util import find_spec
 from pkgutil import resolve_name
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from crag.errors import MissingPackageError, SettingsError
 
@@ -40,18 +40,29 @@ def is_attribute(name: str) -> bool:
     return re.fullmatch(r"[\w.]+:\w+", name) is not None
 
 
+def attribute_named(name: str, setting: str) -> Any:
+    """Import what ``module:attribute`` names, as the value of `setting`.
+
+    Raises:
+        SettingsError: it cannot be imported.
+    """
+    try:
+        return resolve_name(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(setting, name, f"it cannot be imported: {error}") from error
+
+
 def part_named(name: str, setting: str, kind: type[Part]) -> Part:
     """Return the part that ``module:attribute`` names: itself, or what it makes when called.
 
     Raises:
         SettingsError: it cannot be imported or made, or is no such part.
     """
+    named = attribute_named(name, setting)
     try:
-        named = resolve_name(name)
         part = named if isinstance(named, kind) and not isinstance(named, type) else named()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        problem = f"it cannot be imported or made: {error}"
-        raise SettingsError(setting, name, problem) from error
+    except TypeError as error:
+        raise SettingsError(setting, name, f"it cannot be made: {error}") from error
     if not isinstance(part, kind):
         raise SettingsError(setting, name, f"it must be, or make, a {kind.__name__}")
     return part

@@ -98,8 +98,8 @@ def test_what_is_configured_chooses_the_search(
             {"CRAG_SEARCH": "google"},
             "'CRAG_SEARCH' cannot be 'google': allowed are tavily, wikipedia, searxng, none and",
         ),
-        ({"CRAG_SEARCH": "own_search:missing"}, "it cannot be imported or made: "),
-        ({"CRAG_SEARCH": "own_search:NUMBER"}, "it cannot be imported or made: "),
+        ({"CRAG_SEARCH": "own_search:missing"}, "it cannot be imported: "),
+        ({"CRAG_SEARCH": "own_search:NUMBER"}, "it must be a function search(query, limit)"),
         ({"CRAG_SEARCH": "tavily"}, "set TAVILY_API_KEY"),
         ({"CRAG_SEARCH": "searxng"}, "set SEARXNG_URL"),
         ({"SEARXNG_URL": "localhost:8888"}, "'SEARXNG_URL' cannot be 'localhost:8888': "),
@@ -218,7 +218,7 @@ def test_a_server_that_fails_is_named(server: Loopback) -> None:
         ("cohere:embed", "needs the package 'langchain-cohere'"),
         ("intfloat/e5", "allowed are provider:name and module:"),
         ("no_such_module:mine", "'CRAG_EMBEDDING_MODEL' cannot be .*: it cannot be imported"),
-        ("json:dumps", "it cannot be imported or made"),
+        ("json:dumps", "it cannot be made"),
     ],
 )
 def test_what_cannot_be_loaded_is_refused_with_the_fix(name: str, words: str) -> None:

@@ -3,9 +3,8 @@
 Each function raises a `CragError` where what the environment names cannot be used.
 """
 
-from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 from crag.errors import SettingsError
 from crag.evaluators import (
@@ -13,7 +12,7 @@ from crag.evaluators import (
     ReaderEvaluator,
     load_evaluator,
 )
-from crag.extras import is_attribute, part_named
+from crag.extras import attribute_named, is_attribute
 from crag.factory.embeddings import choose_encoder
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
@@ -116,8 +115,9 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
         case "wikipedia":
             return web.WikipediaSearcher(str(environment.wikipedia_url), environment.contact)
         case _ if is_attribute(name):
-            function: Any = part_named(name, "CRAG_SEARCH", Callable)  # type: ignore[arg-type]
-            return cast("WebSearcher", SimpleNamespace(search=function))
+            if callable(function := attribute_named(name, "CRAG_SEARCH")):
+                return cast("WebSearcher", SimpleNamespace(search=function))
+            problem = "it must be a function search(query, limit)"
     raise SettingsError("CRAG_SEARCH", name, problem)
 
 
