@@ -7,6 +7,7 @@ the strip that it cites has the value too, of something else.
 import calendar
 import re
 from collections.abc import Sequence
+from itertools import permutations
 
 from crag.answering.excerpts import NAMES_ONE, ParsedStrip, parsed_strip
 from crag.correction.naming import named_odds
@@ -24,15 +25,10 @@ SPELT = {
 }  # fmt: skip
 """Numbers in words, as people write small ones."""
 _NEGATED = re.compile(r"\b(?:not|no|never|cannot|nor|neither|none)\b|n['’]t\b", re.IGNORECASE)
-_OPPOSITES = [
-    pair
-    for one, other in map(
-        words,
-        ("open closed", "allowed forbidden", "permitted prohibited", "enabled disabled",
-         "included excluded"),
-    )
-    for pair in ((one, other), (other, one))
-]  # fmt: skip
+_OPPOSITES = (
+    "open closed", "allowed forbidden", "permitted prohibited", "enabled disabled",
+    "included excluded",
+)  # fmt: skip
 """Words of which one says "not" of the other."""
 _LIMITED = re.compile(
     r"\b(?:but|only|unless|except|until|without|more|less|fewer|than|if|however|though)\b",
@@ -108,4 +104,5 @@ def _opposed(sentence: str, said: str) -> list[str]:
     stated, given = {*words(sentence)}, {*words(said)}
     if _NEGATED.search(sentence):
         return []
-    return [one for one, other in _OPPOSITES if one in stated - given and other in given - stated]
+    pairs = (pair for both in _OPPOSITES for pair in permutations(words(both)))
+    return [one for one, other in pairs if one in stated - given and other in given - stated]
