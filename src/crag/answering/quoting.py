@@ -45,7 +45,7 @@ _NO_SPAN: Final = -6.0
 _SAME: Final = 0.6
 """Share of the words of a statement that another one has, which says the same of something."""
 _WORD = re.compile(r"\w")
-_FIGURE = re.compile(rf"\d|\A(?:{'|'.join(words(' '.join(SPELT)))})\Z")
+_FIGURE = re.compile(rf"\d|\A(?:{'|'.join(SPELT)}|twelv)\Z")  # As words are stemmed.
 _YES_NO = re.compile(
     r"\s*(?:am|are|can|could|did|do|does|had|has|have|is|may|must|shall|should|was|were|will"
     r"|would)\s",
