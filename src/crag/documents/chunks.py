@@ -99,17 +99,12 @@ def split(document: SourceText, root: str) -> "list[Document]":
     }
     return [
         Document(
-            id=chunk_id(document.source, document.content_hash, number),
+            id=digest(document.source, document.content_hash, str(number)),
             page_content="\n".join(line.text for line in chunk.lines),
             metadata={**common, **_place(chunk, document), "chunk": number},
         )
         for number, chunk in enumerate(chunks)
     ]
-
-
-def chunk_id(source: str, content_hash: str, number: int) -> str:
-    """Name chunk `number` of one version of a document."""
-    return digest(source, content_hash, str(number))
 
 
 def text_to_embed(chunk: "Document") -> str:

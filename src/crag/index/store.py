@@ -20,7 +20,6 @@ from typing_extensions import TypedDict
 from crag.documents.sources import digest, file_of, name_of
 from crag.errors import DocumentIndexError, IndexNotFoundError
 from crag.index.ranking import Passage, Term, find
-from crag.plain import without_credentials
 from crag.settings import FindBy
 from crag.text.words import VERSION
 
@@ -313,7 +312,9 @@ class DocumentIndex(ABC):
             known = {key for (key,) in run(_KEYS, values=json.dumps(keys))}
             for key, chunk, vector in zip(keys, chunks, units, strict=True):
                 if key not in known:
-                    self.add_text(run, key, heading_of(chunk), chunk.page_content, vector)
+                    names = (str(chunk.metadata.get(name) or "") for name in ("title", "section"))
+                    heading = " ".join(names).strip()
+                    self.add_text(run, key, heading, chunk.page_content, vector)
                     known.add(key)
                 run(_ADD_CHUNK, id=chunk.id, key=key, new=json.dumps(chunk.metadata))
             numbers = list({number for (number,) in touched})
@@ -403,12 +404,6 @@ def _chunk(row: Sequence[Any]) -> Document:
     return Document(row[1], id=row[0], metadata=json.loads(row[2]))
 
 
-def heading_of(chunk: Document) -> str:
-    """Return the title of a chunk's document and the headings above the chunk."""
-    known = chunk.metadata
-    return f"{known.get('title') or ''} {known.get('section') or ''}".strip()
-
-
 def text_key(chunk: Document) -> str:
     """Return what chunks have in common that are stored, embedded and found as one text."""
     known = chunk.metadata
@@ -428,8 +423,3 @@ def sentence_of(error: Exception) -> str:
     """Return what an error says, on one line, with the full stop of a sentence."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if text.endswith((".", "?", "!")) else f"{text}."
-
-
-def safe_location(location: str) -> str:
-    """Return a location as it may be shown: a URL without user, password and parameters."""
-    return without_credentials(location).partition("?")[0] if "://" in location else location

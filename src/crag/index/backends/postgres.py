@@ -16,7 +16,8 @@ from langchain_core.embeddings import Embeddings
 from crag.errors import DocumentIndexError
 from crag.extras import require
 from crag.index.ranking import Term
-from crag.index.store import DocumentIndex, Run, Stamp, among, safe_location, sentence_of, unit
+from crag.index.store import DocumentIndex, Run, Stamp, among, sentence_of, unit
+from crag.plain import without_credentials
 from crag.text.words import words
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Postgres(DocumentIndex):
         super().__init__(embeddings)
         require("postgres", "an index in PostgreSQL", "psycopg")
         self._url = location
-        self.location = safe_location(location)
+        self.location = without_credentials(location).partition("?")[0]
         self._connection: Connection[Any] | None = None
         self._lock = threading.RLock()
 
