@@ -5,7 +5,7 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from itertools import groupby, takewhile
@@ -58,13 +58,13 @@ def load_docx(path: Path) -> Iterator[SourceText]:
     with _office_errors(path, "DOCX", LxmlError):
         check_archive(path)
         with zipfile.ZipFile(path) as archive:
-            title, document = _title_of(archive), _without_hidden(archive)
+            document = _without_hidden(archive)
         no_pictures = images.img_element(lambda _: {})
         page = convert_to_html(document, style_map=_DOCX_STYLES, convert_image=no_pictures).value
     blocks = blocks_of_html(_OF_NOTE.sub("", page))
     for number, block in enumerate(blocks, 1):
         placed([block], number)
-    yield of_blocks(path, title, blocks, "paragraph")
+    yield of_blocks(path, "", blocks, "paragraph")
 
 
 def load_pptx(path: Path) -> Iterator[SourceText]:
@@ -81,11 +81,9 @@ def load_pptx(path: Path) -> Iterator[SourceText]:
 
     with _office_errors(path, "PPTX", PythonPptxError, LxmlError):
         check_archive(path)
-        with zipfile.ZipFile(path) as archive:
-            title = _title_of(archive)
         with path.open("rb") as file:
             slides = list(map(_slide, Presentation(file).slides))
-    yield in_units(path, title, slides, "slide")
+    yield in_units(path, "", slides, "slide")
 
 
 def load_workbook(path: Path) -> Iterator[SourceText]:
@@ -114,13 +112,6 @@ def _office_errors(path: Path, kind: str, *errors: type[Exception]) -> Iterator[
             yield
     except damage as error:
         raise SourceError(str(path), f"not a {kind} file, damaged, or encrypted") from error
-
-
-def _title_of(archive: zipfile.ZipFile) -> str:
-    if "docProps/core.xml" not in archive.namelist():
-        return ""
-    title = xml_of(archive, "docProps/core.xml").findtext("{*}title")
-    return " ".join((title or "").split())
 
 
 def _without_hidden(archive: zipfile.ZipFile) -> io.BytesIO:
@@ -325,8 +316,9 @@ def _shape(shape: Any) -> str:
     if hasattr(shape, "shapes"):  # A group.
         return "".join(map(_shape, shape.shapes))
     if shape.has_text_frame:
-        lines = [(one.level, one.text) for one in shape.text_frame.paragraphs if one.text.strip()]
-        return _list(lines) if lines[1:] else "".join(f"<p>{escape(text)}</p>" for _, text in lines)
+        lines = [escape(one.text) for one in shape.text_frame.paragraphs if one.text.strip()]
+        text = "</li><li>".join(lines)
+        return f"<ul><li>{text}</li></ul>" if lines[1:] else f"<p>{text}</p>"
     if not getattr(shape, "has_table", False):
         return ""
     rows = (
@@ -338,15 +330,3 @@ def _shape(shape: Any) -> str:
         for row in shape.table.rows
     )
     return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
-
-
-def _list(lines: Iterable[tuple[int, str]]) -> str:
-    """Write a list with each line below the nearest one before it of a lower level."""
-    page, above, depth = "", list[int](), -1
-    for level, line in lines:
-        above = [one for one in above if one < level]
-        page += "<ul>" * (len(above) - depth) + "</ul>" * (depth - len(above))
-        page += f"<li>{escape(line)}</li>"
-        depth = len(above)
-        above.append(level)
-    return page + "</ul>" * (depth + 1)

@@ -62,12 +62,12 @@ def read_rst(text: str) -> list[Block]:
 def _directives_of_sphinx() -> Iterator[None]:
     """Replace how docutils finds directives and roles, as Sphinx does."""
     directive, role = directives.directive, roles.role
-    classes = {"note": _Note, "since": _Since}
 
     def any_directive(name: str, language: Any, document: Any) -> Any:
         if name in _OF_DOCUTILS:
             return directive(name, language, document)
-        return classes.get(reading_of(name, "")[0], _AnyDirective), []
+        arguments = {"note": 0, "since": 2}.get(reading_of(name, "")[0], 1)
+        return type(name, (_AnyDirective,), {"optional_arguments": arguments}), []
 
     def any_role(name: str, *_: Any) -> Any:
         return lambda _name, _raw, text, *_: ([_html(role_as_html(name, text))], []), []
@@ -89,10 +89,12 @@ class _AnyOption(dict[str, Any]):
 
 
 class _AnyDirective(Directive):  # type: ignore[misc]  # docutils has no types
-    """A directive whose options do not matter."""
+    """A directive whose options do not matter.
+
+    The argument of a note is the beginning of its text, and text may stand behind a version.
+    """
 
     has_content = True
-    optional_arguments = 1
     final_argument_whitespace = True
     option_spec = _AnyOption()
 
@@ -124,18 +126,6 @@ class _AnyDirective(Directive):  # type: ignore[misc]  # docutils has no types
             holder.insert(0, nodes.title("", "", *words))
         self.state.nested_parse(self.content, self.content_offset, holder)
         return [holder]
-
-
-class _Note(_AnyDirective):
-    """One whose argument is the beginning of its text."""
-
-    optional_arguments = 0
-
-
-class _Since(_AnyDirective):
-    """One whose argument is a version, with text behind it."""
-
-    optional_arguments = 2
 
 
 class _Writer(HTMLTranslator):  # type: ignore[misc]

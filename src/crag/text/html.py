@@ -29,7 +29,7 @@ _MOST_WORDS_OF_CELL = 150
 _APART = ["nav", "form", "title"]
 """Elements that are not part of the text of a page."""
 _FEWEST_LINKS, _MOSTLY_LINKS = 3, 0.7
-"""Links in a list, and their share of its letters, that make it a menu, or one of contents."""
+"""Links in a list, and their share of its letters, that make it a table of contents."""
 _TITLE = re.compile("(?:admonition|alert)-title$")
 """Class of the title of a note."""
 _BASE = re.compile(r"(?:[\d)\]]|\b[^\W_])\Z")
@@ -87,7 +87,6 @@ def read_page(text: str) -> HtmlPage:
     mains = [one for one in tree.iter() if one.tag == "main" or one.get("role") == "main"]
     is_main = len(mains) == 1 and _letters(mains[0]) > _LEAST_MAIN * _letters(tree)
     main = mains[0] if is_main else tree
-    _leave_out_menus(main)
     blocks = _Reading().blocks(main)
     for number, block in enumerate(blocks, 1):
         placed([block], number)
@@ -123,23 +122,17 @@ def _leave_out(tree: "HtmlElement") -> None:
         if around.tag == "td" or "".join(around.xpath("text()")).strip():  # Else it is none.
             picture.text = picture.get("alt")
     _mark_powers(tree)
-    _leave_out_menus(tree, "#")
+    _leave_out_contents(tree)
 
 
-def _leave_out_menus(tree: "HtmlElement", to: str = "") -> None:
-    """Take out what mostly is links: within the page, or above its first heading.
-
-    Links to elsewhere stay if they are most of the page, as in a list of pages.
-    """
-    whole = _letters(tree)
-    for element in list(tree.iter("ul", "ol", "dl", "div", "table", *_HEADINGS)):
-        if element.tag in _HEADINGS and not to:
-            return
+def _leave_out_contents(tree: "HtmlElement") -> None:
+    """Take out what mostly is links within the page."""
+    for element in list(tree.iter("ul", "ol", "dl", "div", "table")):
         links = list(element.iter("a"))
-        size = _letters(element) if len(links) >= _FEWEST_LINKS else 0
-        is_menu = sum(map(_letters, links)) > _MOSTLY_LINKS * size > 0 and (to or 2 * size < whole)
-        leads_there = all(link.get("href", "").startswith(to) for link in links)
-        if is_menu and leads_there and next(element.iter(*_HEADINGS), None) is None:
+        leads_within = all(link.get("href", "").startswith("#") for link in links)
+        if len(links) < _FEWEST_LINKS or not leads_within or any(element.iter(*_HEADINGS)):
+            continue
+        if sum(map(_letters, links)) > _MOSTLY_LINKS * _letters(element):
             element.drop_tree()
 
 
