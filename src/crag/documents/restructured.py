@@ -3,10 +3,10 @@
 # docutils has no types.
 # pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportArgumentType=false
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
-from itertools import chain
+from itertools import chain, takewhile
 from threading import Lock
 from typing import Any
 
@@ -161,8 +161,6 @@ def _prepare(document: nodes.document, written: list[str]) -> None:  # noqa: C90
             case nodes.literal_block() if isinstance(node.parent, nodes.entry):
                 code = nodes.literal("", node.astext(), classes=["code"])
                 node.parent.replace(node, nodes.paragraph("", "", code))
-            case nodes.literal_block() | nodes.doctest_block():
-                node["place"] = _lines_of_code(node, written)
             case nodes.table():
                 _place_rows(node, written)
             case nodes.title() if isinstance(node.parent, nodes.section):
@@ -170,9 +168,9 @@ def _prepare(document: nodes.document, written: list[str]) -> None:  # noqa: C90
                 node["place"] = f"{at}-{at + 1}"
             case nodes.term() | nodes.field_name():
                 node["place"] = f"{_line(node.parent)}"
-            case nodes.paragraph():
-                first = _line(node)
-                node["place"] = f"{first}-{first + node.rawsource.count(chr(10))}"
+            case nodes.paragraph() | nodes.literal_block() | nodes.doctest_block():
+                first, said = _line(node), node.rawsource or node.astext()
+                node["place"] = f"{first}-{first + said.strip(chr(10)).count(chr(10))}"
             case nodes.target() if isinstance(node.parent, nodes.TextElement):
                 pass
             case nodes.field() if node.children[1].children:  # Unlike `:orphan:`.
@@ -193,30 +191,15 @@ def _line(node: nodes.Node) -> int:
     return int(getattr(node, "line", None) or min(lines, default=1))
 
 
-def _line_with(words: str, written: list[str], near: Iterable[int], otherwise: int) -> int:
-    """Return the first of some lines that holds these words."""
-    known = (at for at in near if 0 < at <= len(written))
-    return next((at for at in known if words in f"\n{written[at - 1].strip()}\n"), otherwise)
-
-
-def _lines_of_code(node: nodes.Node, written: list[str]) -> str:
-    """Return the lines of code: docutils names that of what announces it, or that of its end."""
-    text, line = node.astext().strip("\n"), _line(node)
-    start = "\n" + text.split("\n", maxsplit=1)[0].strip() + "\n"
-    near = [*range(line, line + 6), *range(line - 1, line - 4, -1)]
-    first = _line_with(start, written, near, line)
-    return f"{first}-{first + text.count(chr(10))}"
-
-
 def _place_rows(table: nodes.table, written: list[str]) -> None:
-    """Give rows their lines; of values with commas between docutils names none."""
-    rows, starts, at = list(table.findall(nodes.row)), list[int](), _line(table) - 1
-    table["place"] = f"{at + 1}"
-    for row in rows:
-        start, own = "".join(row.astext().split()[:1]) or "\n", _line(row)
-        at = own if own > at else _line_with(start, written, range(at + 1, at + 50), at)
-        starts.append(at)
+    """Give rows their lines; of values with commas between docutils names none but the first."""
+    rows, first = list(table.findall(nodes.row)), _line(table)
+    starts = [_line(row) for row in rows]
     last = list(rows[-1].findall(nodes.paragraph))
-    end = max((one.line + one.rawsource.count("\n") for one in last if one.line), default=at)
-    for row, first, below in zip(rows, starts, [*starts[1:], end + 1], strict=True):
-        row["place"] = f"{first}-{max(first, below - 1)}"
+    end = max((one.line + one.rawsource.count("\n") for one in last if one.line), default=first)
+    if starts[0] < first:
+        indented = takewhile(lambda line: not line[:1].strip(), written[first + 1 :])
+        starts, end = [first] * len(rows), first + 1 + len(list(indented))
+    table["place"] = f"{first}"
+    for row, start, below in zip(rows, starts, [*starts[1:], end + 1], strict=True):
+        row["place"] = f"{start}-{below - 1 if below > start else end}"
