@@ -37,10 +37,10 @@ nested:
 def test_front_matter_says_title_and_fields() -> None:
     read = read_markdown(f"{YAML}\nText.\n")
     assert read.title == "On <em>mills</em>"
-    assert dict(read.fields) == {
+    assert read.fields == {
         "author": "Ada", "last updated": "2024-05-01", "reviewers": "Ben, Cleo",
     }  # fmt: skip
-    assert read.place == (1, YAML.count("\n"))
+    assert read.fields_at == (1, YAML.count("\n"))
     assert [(block.text, block.first) for block in read.blocks] == [("Text.", YAML.count("\n") + 2)]
 
 

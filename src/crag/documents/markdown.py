@@ -8,11 +8,11 @@ never from code.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from crag.documents.directives import reading_of, role_as_html
-from crag.text.blocks import Block, text_of
-from crag.text.html import blocks_of_html
+from crag.text.blocks import text_of
+from crag.text.html import Shown, blocks_of_html
 from crag.text.visible import PLACE
 
 if TYPE_CHECKING:
@@ -49,21 +49,8 @@ _OPTIONS = re.compile(r"(?:[ \t]*:[\w-]+:.*(?:\n|\Z))+|---\n[\s\S]*?\n---(?:\n|\
 _LONGEST_NESTING = 40
 
 
-class MarkdownText(NamedTuple):
-    """What a text in Markdown shows."""
-
-    title: str
-    """That of its front matter, if it has one."""
-    fields: Mapping[str, str]
-    """What else the front matter says of it, in order."""
-    place: tuple[int, int]
-    """The first and last line of the front matter."""
-    blocks: list[Block]
-    """With the lines of the text as their places."""
-
-
-def read_markdown(text: str) -> MarkdownText:
-    """Return what readers of a text in Markdown see.
+def read_markdown(text: str) -> Shown:
+    """Return what readers of a text in Markdown see, with its lines, and its front matter.
 
     Raises:
         ContentError: its parts nest too deep.
@@ -77,7 +64,7 @@ def read_markdown(text: str) -> MarkdownText:
         text = text[matter.end() :]
     blocks = blocks_of_html(_as_html(text, above))
     blocks.sort(key=lambda block: block.first)  # Notes go back to where they were written.
-    return MarkdownText(title, fields, (1, max(above, 1)), blocks)
+    return Shown(blocks, title, fields, (1, max(above, 1)))
 
 
 def _fields(matter: str) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from crag.errors import SourceError
 from crag.extras import how_to_install
 from crag.text.blocks import Block
 from crag.text.encodings import decoded
-from crag.text.html import read_page
+from crag.text.html import Shown, read_page
 from crag.text.paragraphs import blocks_of_text
 from crag.text.pdf import has_ocr, read_pdf
 
@@ -39,32 +39,31 @@ def load_code(path: Path) -> Iterator[SourceText]:
 
 def load_markdown(path: Path) -> Iterator[SourceText]:
     """Load Markdown; its title is that of the front matter, else the first ``# `` heading."""
-    text = read_text(path)
-    try:
-        title, fields, place, blocks = read_markdown(text)
-    except _FAULTS:
-        _logger.warning("cannot read %s as Markdown", path.name, exc_info=True)
-        title, fields, place, blocks = "", {}, (1, 1), blocks_of_text(text)
-    yield of_blocks(path, title, blocks, "line", fields=fields, fields_at=place)
+    yield _marked_up(path, read_markdown)
 
 
 def load_rst(path: Path) -> Iterator[SourceText]:
     """Load reStructuredText, with Sphinx's directives and roles; its title is the first heading."""
     from crag.documents.restructured import read_rst
 
+    yield _marked_up(path, lambda text: Shown(read_rst(text)))
+
+
+def _marked_up(path: Path, read: Callable[[str], Shown]) -> SourceText:
+    """Read a text, as a plain one where its parser fails."""
     text = read_text(path)
     try:
-        blocks = read_rst(text)
+        shown = read(text)
     except _FAULTS:
-        _logger.warning("cannot read %s as reStructuredText", path.name, exc_info=True)
-        blocks = blocks_of_text(text)
-    yield of_blocks(path, "", blocks, "line")
+        _logger.warning("cannot read the markup of %s", path.name, exc_info=True)
+        shown = Shown(blocks_of_text(text))
+    return of_blocks(path, unit="line", **shown._asdict())
 
 
 def load_html(path: Path) -> Iterator[SourceText]:
     """Load what a web page shows, the paragraphs counted."""
-    title, fields, blocks = read_page(decoded(read_bytes(path), "text/html"))
-    yield of_blocks(path, title, blocks, "paragraph", fields=fields)
+    shown = read_page(decoded(read_bytes(path), "text/html"))
+    yield of_blocks(path, unit="paragraph", **shown._asdict())
 
 
 def load_pdf(path: Path) -> Iterator[SourceText]:

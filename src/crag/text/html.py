@@ -58,18 +58,22 @@ class _Cell(NamedTuple):
     height: int = 1
 
 
-class HtmlPage(NamedTuple):
-    """All that an HTML page shows."""
+class Shown(NamedTuple):
+    """What readers of a file see."""
 
-    title: str
-    fields: Mapping[str, str]
-    """Author, date and version, as far as the page names them."""
     blocks: Sequence[Block]
-    """Each counted as a paragraph, from 1."""
+    title: str = ""
+    """That which it names itself, if it does."""
+    fields: Mapping[str, str] | None = None
+    """What else it says of itself, such as author, date and version."""
+    fields_at: tuple[int, int] = (1, 1)
+    """The first and last line of what says so."""
 
 
-def read_page(text: str) -> HtmlPage:
+def read_page(text: str) -> Shown:
     """Return what readers of a page see, but for navigation, forms and the buttons of its tools.
+
+    Each block is counted as a paragraph.
 
     It is the main element of a page that has one with more than a quarter of its text.
 
@@ -90,7 +94,7 @@ def read_page(text: str) -> HtmlPage:
     blocks = _Reading().blocks(main)
     for number, block in enumerate(blocks, 1):
         placed([block], number)
-    return HtmlPage(_title(title, main), fields, blocks)
+    return Shown(blocks, _title(title, main), fields)
 
 
 def blocks_of_html(text: str) -> list[Block]:
