@@ -12,11 +12,11 @@ from itertools import groupby, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crag.documents.sources import SourceText, in_units, of_blocks
+from crag.documents.sources import SourceText, in_units
 from crag.documents.texts import attribute, check_archive, reading, xml_of
 from crag.errors import SourceError
 from crag.extras import require
-from crag.text.blocks import Block, Row, escaped, placed
+from crag.text.blocks import Block, Row, escaped
 from crag.text.html import blocks_of_html, is_head, with_one_head
 
 if TYPE_CHECKING:
@@ -61,10 +61,8 @@ def load_docx(path: Path) -> Iterator[SourceText]:
             document = _without_hidden(archive)
         no_pictures = images.img_element(lambda _: {})
         page = convert_to_html(document, style_map=_DOCX_STYLES, convert_image=no_pictures).value
-    blocks = blocks_of_html(_OF_NOTE.sub("", page))
-    for number, block in enumerate(blocks, 1):
-        placed([block], number)
-    yield of_blocks(path, "", blocks, "paragraph")
+    parts = ([block] for block in blocks_of_html(_OF_NOTE.sub("", page)))
+    yield in_units(path, "", parts, "paragraph")
 
 
 def load_pptx(path: Path) -> Iterator[SourceText]:

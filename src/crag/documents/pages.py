@@ -63,7 +63,8 @@ def _marked_up(path: Path, read: Callable[[str], Shown]) -> SourceText:
 def load_html(path: Path) -> Iterator[SourceText]:
     """Load what a web page shows, the paragraphs counted."""
     shown = read_page(decoded(read_bytes(path), "text/html"))
-    yield of_blocks(path, unit="paragraph", **shown._asdict())
+    parts = ([block] for block in shown.blocks)
+    yield in_units(path, shown.title, parts, "paragraph", fields=shown.fields)
 
 
 def load_pdf(path: Path) -> Iterator[SourceText]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from crag.text.blocks import HARD_BREAK, Block, Item, Row, escaped, placed, with_title
+from crag.text.blocks import HARD_BREAK, Block, Item, Row, escaped, with_title
 from crag.text.visible import PLACE, visible_tree
 
 if TYPE_CHECKING:
@@ -73,8 +73,6 @@ class Shown(NamedTuple):
 def read_page(text: str) -> Shown:
     """Return what readers of a page see, but for navigation, forms and the buttons of its tools.
 
-    Each block is counted as a paragraph.
-
     It is the main element of a page that has one with more than a quarter of its text.
 
     Raises:
@@ -91,10 +89,7 @@ def read_page(text: str) -> Shown:
     mains = [one for one in tree.iter() if one.tag == "main" or one.get("role") == "main"]
     is_main = len(mains) == 1 and _letters(mains[0]) > _LEAST_MAIN * _letters(tree)
     main = mains[0] if is_main else tree
-    blocks = _Reading().blocks(main)
-    for number, block in enumerate(blocks, 1):
-        placed([block], number)
-    return Shown(blocks, _title(title, main), fields)
+    return Shown(_Reading().blocks(main), _title(title, main), fields)
 
 
 def blocks_of_html(text: str) -> list[Block]:
