@@ -46,12 +46,15 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     from crag.asking.evaluate import judged, summarise
     from crag.asking.many import answer_all, read_questions
+    from crag.settings import Settings
 
     if output.is_file() and questions.is_file() and output.samefile(questions):
         raise DataError(output, f"writing it would overwrite {questions}, which is read")
     asked = read_questions(questions)
     chosen = (environment(location).shared(), method, assigned(settings))
-    output.unlink(missing_ok=True)  # Of another index, perhaps: all questions are asked again.
+    Settings.model_validate(assigned(settings))
+    if output.is_file():  # Of another index, perhaps: all questions are asked again.
+        output.write_bytes(b"")
     with progress_bar("asking", quiet=as_json) as advance:
         rows, _ = answer_all(
             asked, chosen, output, judge=judged, concurrency=concurrency, progress=advance

@@ -126,7 +126,8 @@ def _evidence(state: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {_score(document.metadata.get('score'))} {_place_of(source_of(document, rank))}"
     told = [f"{key}: {state[key]}" for key in ("action", "query") if state.get(key)]
     told += [f"{name} {limit:.2f}" for name, limit in (state.get("thresholds") or {}).items()]
-    yield f"[bold]{safe(', '.join(told))}[/]"
+    if told:
+        yield f"[bold]{safe(', '.join(told))}[/]"
     for page in state.get("pages") or []:
         detail = page["detail"] or counted(page["paragraphs"], "paragraph")
         yield f"  {safe(' '.join([page['status'], page['url'], detail]))}"
