@@ -10,6 +10,7 @@ from langchain_core.messages import AnyMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StreamMode
 
 from crag.errors import CragError, QuestionError, SettingsError
 from crag.events import Event
@@ -25,7 +26,7 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 Question = str | Sequence[AnyMessage]
 """A question, or the messages of a chat, the last of which asks."""
 Chosen = Settings | Mapping[str, object] | None
-_MODES: Any = ["values", "messages"]
+_MODES: list[StreamMode] = ["values", "messages"]
 _Replies = defaultdict[str | None, AnswerStream]
 
 
@@ -102,7 +103,8 @@ class OpenDocuments:
         Citations are checked at the end, so the text of the answer may differ from the pieces.
         """
         state, replies, asked = {}, _Replies(AnswerStream), self._asked(question, settings, config)
-        for mode, chunk in self.graph.stream(**asked, stream_mode=_MODES):
+        stream: Any = self.graph.stream(**asked, stream_mode=_MODES)
+        for mode, chunk in stream:
             if mode == "messages":
                 yield from _written(replies, *chunk)
             else:
@@ -114,7 +116,8 @@ class OpenDocuments:
     ) -> AsyncIterator[Token | Answer]:
         """Do as `stream` without blocking the event loop."""
         state, replies, asked = {}, _Replies(AnswerStream), self._asked(question, settings, config)
-        async for mode, chunk in self.graph.astream(**asked, stream_mode=_MODES):
+        stream: Any = self.graph.astream(**asked, stream_mode=_MODES)
+        async for mode, chunk in stream:
             if mode == "messages":
                 for token in _written(replies, *chunk):
                     yield token

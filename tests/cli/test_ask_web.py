@@ -62,7 +62,6 @@ def test_the_terminal_shows_what_was_found_read_kept_and_cited(
     shown = crag(folder, configured(tavily), "ask", QUESTION, "--trace").stdout
     for expected in (
         f"action: incorrect, query: {KEYWORDS}, upper 0.",
-        f"  found {site.at('/article')} ",
         f"  read {site.at('/article')} 9 paragraphs\n",
         f"  failed {site.at('/404')} the server answered with status 404\n",
         "page_failed: ",
