@@ -92,10 +92,11 @@ def finish_reflection(
             whole = chain.from_iterable(map(strips_of, reflection["passages"]))
             strips: list[Strip] = [{**one, "text": neutral(one["text"])} for one in whole]
             strips = [one for at, one in enumerate(strips) if one not in strips[:at]]
-            wrong = "uncited_answer", f"{problem}: {reflection['answer']}"
+            problem = f"{problem}: {reflection['answer']}"
             return quoted_or_abstained(
-                state, quoter, strips, events=events, problem=wrong, node=_NODE
-            )
+                state, quoter, strips, events=events, problem=("uncited_answer", problem),
+                node=_NODE,
+            )  # fmt: skip
     return answer_update(answer, citations, events, sentences=judged.sentences)
 
 
