@@ -1,6 +1,6 @@
 """Open the run: read the question, and clear what an earlier one left."""
 
-from typing import cast
+from typing import Any, cast
 
 from langchain_core.messages import HumanMessage
 from langgraph.types import Overwrite
@@ -21,7 +21,7 @@ def open_run(state: State, settings: Settings) -> State:
     """
     message = _asking_message(state)
     asked = _checked(message.text if message else state.get("question"), settings)
-    opened = {
+    opened: dict[str, Any] = {
         "question": settings.profile.split_apart(asked)[0], "asked": asked, "documents": [],
         "thresholds": None, "action": None, "query": "", "pages": [], "strips": Overwrite([]),
         "answer": "", "outcome": None, "citations": [], "sentences": [], "events": Overwrite([]),

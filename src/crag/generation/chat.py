@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 
@@ -72,7 +72,7 @@ def load_chat_model(
     return _bounded(BaseChatOpenAI, _WHOLE_CALL * timeout)(**options, stream_usage=True)
 
 
-def _bounded(base: Any, seconds: float) -> Any:
+def _bounded(base: Any, seconds: float) -> type[BaseChatModel]:
     """Return a class of chat models that give up a call, with its repetitions, after some seconds.
 
     The client's timeout bounds each wait for the next byte, so a server that writes forever, or
@@ -87,7 +87,7 @@ def _bounded(base: Any, seconds: float) -> Any:
             return await asyncio.wait_for(super().ainvoke(*args, **options), seconds)
 
     Bounded.__name__ = base.__name__
-    return Bounded
+    return cast("type[BaseChatModel]", Bounded)
 
 
 def _of_provider(name: str) -> BaseChatModel:
