@@ -50,14 +50,6 @@ _BREAK = "\x02"
 _END_OF_PARAGRAPH = re.compile(rf"{_BREAK}\s*{_BREAK}|\n[ \t]*\n")
 
 
-class _Cell(NamedTuple):
-    """A cell, and how many columns and rows it goes over."""
-
-    text: str
-    width: int = 1
-    height: int = 1
-
-
 class Shown(NamedTuple):
     """What readers of a file see."""
 
@@ -227,7 +219,7 @@ class _Reading:
         rows = [one for one in table.iter("tr") if next(one.iterancestors("table")) is table]
         owns = [[one for one in row if one.tag in {"td", "th"}] for row in rows]
         cells = (
-            [_Cell(_line(one), _spanned(one, "colspan"), _spanned(one, "rowspan")) for one in own]
+            [(_line(one), _spanned(one, "colspan"), _spanned(one, "rowspan")) for one in own]
             for own in owns
         )
         heads, body, are_named = list[Row](), list[Row](), True
@@ -251,8 +243,8 @@ class _Reading:
         return [*caption, Block("table", *place, rows=rows)]
 
 
-def _spread(rows: Iterable[Sequence[_Cell]]) -> Iterator[list[str]]:
-    """Yield the texts of each row; a cell over several rows or columns stands in each."""
+def _spread(rows: Iterable[Sequence[tuple[str, int, int]]]) -> Iterator[list[str]]:
+    """Yield the texts of each row; a cell over several columns and rows, so many, is in each."""
     going_on: dict[int, tuple[str, int]] = {}
     for row in rows:
         written: list[str] = []
@@ -263,10 +255,11 @@ def _spread(rows: Iterable[Sequence[_Cell]]) -> Iterator[list[str]]:
                     going_on[column] = text, more - 1
                 written.append(text)
             if cell is not None:
-                for _ in range(cell.width):
-                    if cell.height > 1:
-                        going_on[len(written)] = cell.text, cell.height - 1
-                    written.append(cell.text)
+                text, width, height = cell
+                for _ in range(width):
+                    if height > 1:
+                        going_on[len(written)] = text, height - 1
+                    written.append(text)
         yield written
 
 
