@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,7 @@ def load_notebook(path: Path) -> Iterator[SourceText]:
     yield in_units(path, "", cells, "cell")
 
 
-def _cell(cell: Mapping[str, Any], language: str) -> list[Block]:
+def _cell(cell: Mapping[str, Any], language: str) -> Sequence[Block]:
     source = cell.get("source", "")
     text = (source if isinstance(source, str) else "".join(source)).strip("\n")
     if cell["cell_type"] != "code":
