@@ -178,6 +178,17 @@ def test_blocks_of_a_text_lose_nothing_and_stand_where_they_say(text: str) -> No
     assert said.count("b") == text.count("b")
 
 
+def test_headings_of_a_text_are_underlined_or_stand_alone() -> None:
+    text = (
+        "=====\nTents\n=====\n\nSmall ones\n==========\nThey are light.\n\nKestrel\n\n"
+        "It weighs 3 kg.\n\nwritten small\n\nMerlin\n\n- blue\n\nSeen in May\n\nSold in June\n"
+    )
+    assert [(one.kind, one.level, one.first) for one in blocks_of_text(text)] == [
+        ("heading", 1, 1), ("heading", 2, 5), ("text", 0, 7), ("heading", 4, 9), ("text", 0, 11),
+        ("text", 0, 13), ("heading", 4, 15), ("list", 0, 17), ("text", 0, 19), ("text", 0, 21),
+    ]  # fmt: skip
+
+
 def test_a_log_is_a_paragraph_a_line_and_a_table_has_rows() -> None:
     log = [
         f"2024-03-05 09:{at:02} INFO pump {at * 7919 % 100} runs{'!' * (at % 9)}"

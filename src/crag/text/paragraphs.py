@@ -15,6 +15,14 @@ WIDEST_LINE = 120
 _ITEM = re.compile(r"[ \t]*(?:[-*+•‣–]|\(?(?P<number>\d{1,3})[.)])[ \t]+(?=\S)")
 _ROW = re.compile(r"[ \t]*[|+].*[|+][ \t]*")
 _RULE = re.compile(r"[-=+:| ]*")
+_UNDERLINE = re.compile(r"\s*([=~^*#-])\1{2,}\s*")
+_WIDEST_TITLE = 80
+"""Characters of a heading that is underlined."""
+_TITLE = re.compile(r"(?![a-z])\w[\w'’()&/-]*(?: [\w'’()&/-]+){0,5}(?<!-)")
+"""A few words without other marks, of which the first begins with a capital letter or a figure."""
+_LEVELS = {"=": 2, "": 4}
+"""Of headings by their rule; the first one is above all, and one without a rule below all."""
+_OTHER_LEVEL = 3
 _LONGEST = 1000
 """Characters of lines that stay one paragraph."""
 _NARROWEST, _MOSTLY, _GOING_ON = 40, 0.8, 0.2
@@ -37,19 +45,42 @@ def paragraphs_of(text: str) -> tuple[str, ...]:
 
 
 def blocks_of_text(text: str) -> list[Block]:
-    """Return the paragraphs, lists and tables of a plain text; their places are its lines.
+    """Return the headings, paragraphs, lists and tables of plain text; their places are its lines.
 
     Lines that were wrapped are joined, others stay lines of their own; a long sequence of them,
-    such as a log, is one paragraph a line.
+    such as a log, is one paragraph a line. A heading is underlined, or is a few words that stand
+    alone at the beginning or above a paragraph.
     """
-    blocks: list[Block] = []
+    paragraphs: list[tuple[int, list[str]]] = []
     number = 1
     for is_empty, group in groupby(text.split("\n"), lambda line: not line.strip()):
         lines = [line.replace("\f", " ").rstrip() for line in group]
-        if not is_empty:
-            blocks += _blocks(lines, number)
+        paragraphs += [] if is_empty else [(number, lines)]
         number += len(lines)
+    blocks: list[Block] = []
+    for (first, lines), (_, following) in pairwise([*paragraphs, (number, [])]):
+        size, mark = _underlined(lines)
+        if not size and _is_title(lines) and following and not (blocks and _is_title(following)):
+            size = 1
+        if size:
+            title = escaped(" ".join(lines[max(size - 2, 0)].split()))
+            level = _LEVELS.get(mark, _OTHER_LEVEL) if blocks else 1
+            blocks.append(Block("heading", first, first + size - 1, title, level=level))
+        blocks += _blocks(lines[size:], first + size) if lines[size:] else ()
     return blocks
+
+
+def _underlined(lines: list[str]) -> tuple[int, str]:
+    """Return how many lines a heading takes with the rules around it, and of what they are."""
+    above = 1 if _UNDERLINE.fullmatch(lines[0]) else 0
+    title, rule = [*lines[above:], "", ""][:2]
+    found = _UNDERLINE.fullmatch(rule)
+    is_title = title.strip() and len(title) <= _WIDEST_TITLE and "|" not in title
+    return (above + 2, found[1]) if found and is_title else (0, "")
+
+
+def _is_title(lines: list[str]) -> bool:
+    return len(lines) == 1 and _TITLE.fullmatch(lines[0]) is not None
 
 
 def _blocks(lines: list[str], number: int) -> Iterator[Block]:
