@@ -100,6 +100,20 @@ def test_an_exact_name_wins_whatever_is_near_in_meaning(
             assert code in index.search(asked, 3, by=by)[0].page_content
 
 
+def test_few_texts_that_differ_in_numbers_alone_are_among_the_first(
+    folder: Path, index: DocumentIndex
+) -> None:
+    for number in range(120):
+        (folder / f"{number}.txt").write_text(f"Pump {number} was started at {number}:00.")
+    for number in range(8):
+        (folder / f"other-{number}.txt").write_text(f"The pump of {'abcdefgh'[number] * 5} rests.")
+    index_paths([folder], index)
+    found = index.search("When was the pump started?", 10)
+    assert sum("started" in chunk.page_content for chunk in found) == 3
+    assert "Pump 17 " in index.search("When was pump 17 started?", 5)[0].page_content
+    assert len(index.search("pump", 30)) == 30, "the others come after them"
+
+
 def test_what_is_quoted_is_one_phrase() -> None:
     assert terms_of("Who said “out of range”, or `no_such`?") == [
         ("said",), ("rang",), ("no_such",),

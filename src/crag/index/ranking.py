@@ -1,8 +1,9 @@
-"""Rank what is found by meaning and by words: one score of both."""
+"""Rank what is found by meaning and by words: one score of both, and few that are alike."""
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,9 @@ _UNREAD = 0.3
 _CAPITAL = 0.5
 """How much a word with a capital letter is a name, beside a code or a quoted phrase."""
 _K1, _B = 1.2, 0.75
+_MOST_ALIKE = 3
+"""Texts that differ in nothing but numbers; more of them come after all others."""
+_LETTERS = re.compile(r"[^\W\d_]+")
 _LONG = 80
 """Characters from which equal texts say the same, whatever their titles."""
 _DIGIT = re.compile(r"\d")
@@ -52,30 +56,71 @@ class Passage(NamedTuple):
 def find(index: "DocumentIndex", question: str, k: int, by: FindBy, folder: str) -> list[Document]:
     """Return the `k` chunks that serve a question best, best first."""
     wanted = max(k, _CANDIDATES)
-    numbers, weights = list[int](), dict[Term, _Weight]()
+    found, weights = dict[int, Passage](), dict[Term, _Weight]()
     vector: Sequence[float] = ()
     if by != "words":
         vector = index.embeddings.embed_query(question)
-        numbers += index.by_vector(vector, wanted, folder)
+        found |= _spread(index, vector, lambda n: index.by_vector(vector, n, folder), wanted)
     if by != "meaning":
         terms = terms_of(question)
         total, counts = index.holders(terms)
         holders = {term: n for term, n in zip(terms, counts, strict=True) if n}
         scarce = [term for term, n in holders.items() if n <= wanted]
         for some in (scarce, _rarest(holders)):  # Or what has many other words hides a name.
-            numbers += index.by_words(some, wanted, folder)
+            search = partial(_by_words, index, some, folder)
+            found |= _spread(index, vector, search, wanted)
         weights = _weights(question, total, holders)
-    passages = index.passages(list(dict.fromkeys(numbers)), vector)
     meaning = _MEANING if reads(index.embeddings, question) else _UNREAD
-    scores = _scored(passages, weights, meaning)
-    order = sorted(passages, key=lambda one: (-scores[one.number], one.number))
+    scores = _scored(list(found.values()), weights, meaning)
+    order = sorted(found.values(), key=lambda one: (-scores[one.number], one.number))
     groups: dict[str, list[int]] = {}
     for passage in order:
         text = " ".join(passage.text.split())
         same = text if len(text) >= _LONG else f"{passage.heading}\n{text}"
         groups.setdefault(same, []).append(passage.number)
-    found = (index.document(numbers, folder) for numbers in list(groups.values())[:k])
-    return [document for document in found if document]
+    first = [found[numbers[0]] for numbers in groups.values()]
+    few = _few_alike(first)
+    shown = list(dict.fromkeys([*few, *first]))[:k]
+    same = {numbers[0]: numbers for numbers in groups.values()}
+    documents = (index.document(same[one.number], folder) for one in shown)
+    return [document for document in documents if document]
+
+
+def _by_words(index: "DocumentIndex", terms: Sequence[Term], folder: str, k: int) -> list[int]:
+    return index.by_words(terms, k, folder)
+
+
+def _spread(
+    index: "DocumentIndex",
+    vector: Sequence[float],
+    search: Callable[[int], list[int]],
+    wanted: int,
+) -> dict[int, Passage]:
+    """Search for more until enough texts are found that are not alike, or there are no more.
+
+    Else the lines of one log would be all that is found, whatever stands beside it.
+    """
+    reach = 2 * wanted
+    while True:
+        numbers = search(reach)
+        found = {one.number: one for one in index.passages(numbers, vector)}
+        ordered = [found[number] for number in numbers if number in found]
+        few = _few_alike(ordered)
+        if len(few) >= wanted or len(numbers) < reach:
+            return {one.number: one for one in [*few, *ordered][:wanted]}
+        reach *= 8
+
+
+def _few_alike(passages: Iterable[Passage]) -> list[Passage]:
+    """Return passages, in order, without those that enough before them are alike."""
+    seen = Counter[str]()
+    few = []
+    for one in passages:
+        kind = " ".join(_LETTERS.findall(one.text))
+        seen[kind] += 1
+        if seen[kind] <= _MOST_ALIKE:
+            few.append(one)
+    return few
 
 
 def terms_of(question: str) -> list[Term]:
