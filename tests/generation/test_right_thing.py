@@ -149,6 +149,29 @@ def test_documents_that_contradict_each_other_are_shown_side_by_side(sentence: s
     assert all(port in one.text for one, (_, port) in zip(found, VERSIONS, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("sentence", "values", "differ"),
+    [
+        ("Waste is collected on {}.", ("Monday", "Thursday"), True),
+        ("The fire warden of the hall is {}.", ("Marta Klein", "Jonas Weber"), True),
+        ("The server needs Python {} or later.", ("3.9", "3.11"), True),
+        ("Dogs are {} in the hall.", ("allowed", "not allowed"), True),
+        ("The lift is serviced every {} months.", ("3", "three"), False),
+        ("1. Oil the {}.", ("door", "big door"), False),
+    ],
+)
+def test_documents_disagree_where_they_give_two_answers_to_one_question(
+    sentence: str, values: tuple[str, str], *, differ: bool
+) -> None:
+    texts = [sentence.format(value) for value in values]
+    documents = [
+        Document(text, metadata={"title": title, "source": title})
+        for title, text in zip(("North", "South"), texts, strict=True)
+    ]
+    found = asked("What do the documents say?", *documents, evidence=[*values, *texts])
+    assert [one.disagrees for one in found] == ([True, True] if differ else [False])
+
+
 def test_values_of_other_things_do_not_contradict() -> None:
     texts = ["The mill was built in 1731.", "The inn was opened in 1850, by the river."]
     found = asked("When was the mill built?", *map(Document, texts), evidence=texts)

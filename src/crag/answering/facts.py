@@ -74,7 +74,7 @@ def misstated(question: str, sentence: str, strips: Sequence[Citation]) -> list[
     ]
     return [
         *dict.fromkeys(wrong),
-        *(_turned_round(sentence, stated) or _opposed(sentence, "\n".join(stated))),
+        *(turned_round(sentence, stated) or _opposed(sentence, "\n".join(stated))),
     ]
 
 
@@ -88,8 +88,8 @@ def _numbers(text: str) -> list[str]:
     return [*found, *(SPELT[word] for word in text.casefold().split() if word in SPELT)]
 
 
-def _turned_round(sentence: str, texts: Sequence[str]) -> list[str]:
-    """Return "not" if the nearest text says the opposite."""
+def turned_round(sentence: str, texts: Sequence[str]) -> list[str]:
+    """Return "not" if the nearest of the texts, which is much alike, says the opposite."""
     said = {*question_words(_NEGATED.sub("", sentence))}
     for text in texts:
         own = {*question_words(_NEGATED.sub("", text))}

@@ -17,13 +17,13 @@ from crag.answering.excerpts import (
     subject_of,
     written,
 )
-from crag.answering.facts import SPELT
+from crag.answering.facts import SPELT, turned_round
 from crag.correction.evidence import evidence_odds, score_odds
 from crag.correction.naming import about, named_odds
 from crag.parts import Quotation
 from crag.reading import Span
 from crag.state import Strip
-from crag.text.words import question_words, words
+from crag.text.words import STOP_WORDS, question_words, words
 
 MOST_LIKELY: Final = 2
 """The most quotations where none is sure to answer."""
@@ -45,7 +45,8 @@ _NO_SPAN: Final = -6.0
 _SAME: Final = 0.6
 """Share of the words of a statement that another one has, which says the same of something."""
 _WORD = re.compile(r"\w")
-_FIGURE = re.compile(rf"\d|\A(?:{'|'.join(SPELT)}|twelv)\Z")  # As words are stemmed.
+_TOKEN = re.compile(r"\w+(?:[.,:/'’-]\w+)*")
+_WITH_DIGIT, _MARK = re.compile(r"\d"), re.compile(r"\A\s*\d+[.)]\s")
 _YES_NO = re.compile(
     r"\s*(?:am|are|can|could|did|do|does|had|has|have|is|may|must|shall|should|was|were|will"
     r"|would)\s",
@@ -85,8 +86,10 @@ class _Candidate(NamedTuple):
     quotation: Quotation
     about: list[str]
     """The title of its strip, and the headings that it stands below."""
-    statement: frozenset[str]
-    """The words where the answer stands."""
+    statement: str
+    """The part where the answer stands."""
+    answer: frozenset[str]
+    """What answers in it, as tokens."""
 
 
 def quotations_in(
@@ -165,6 +168,7 @@ def _candidate(
         return max(parsed.parts[at].start - anchor, anchor - parsed.parts[at].end + 1, 0)
 
     at = max(odds, key=lambda at: (odds[at], -distance(at)))
+    answer = strip["text"][span["start"] : span["end"]] if span and not distance(at) else ""
     is_yes_no = _YES_NO.match(question) is not None
     low, high = excerpt(parsed, at, odds, leads=is_yes_no)
     text = written(parsed, low, high)
@@ -181,7 +185,8 @@ def _candidate(
             lead=subject_of(parsed, low, text, asked),
         ),
         about=[title, *parsed.headings[at]],
-        statement=frozenset(question_words(parsed.said(at))),
+        statement=parsed.said(at),
+        answer=_tokens(answer),
     )  # fmt: skip
 
 
@@ -206,12 +211,22 @@ def _odds(strip: Strip) -> float:
 
 
 def _contradict(one: _Candidate, other: _Candidate) -> bool:
-    """Return whether two candidates say the same with other figures."""
-    figures = [{word for word in each.statement if _FIGURE.search(word)} for each in (one, other)]
-    said = [each.statement - own for each, own in zip((one, other), figures, strict=True)]
-    fewest = min(map(len, said))
-    is_same = bool(fewest) and len(said[0] & said[1]) >= _SAME * fewest
-    return is_same and all(figures) and not figures[0] & figures[1]
+    """Return whether two candidates say the same with other figures or answers, or with a "not"."""
+    said = [_tokens(_MARK.sub("", each.statement)) for each in (one, other)]
+    values = [frozenset(filter(_WITH_DIGIT.search, own)) for own in said]
+    if not all(values) or values[0] & values[1]:
+        values = [each.answer & own for each, own in zip((one, other), said, strict=True)]
+    if values[0] <= values[1] or values[1] <= values[0]:
+        return bool(turned_round(one.statement, [other.statement]))
+    rest = [own - value for own, value in zip(said, values, strict=True)]
+    fewest = min(map(len, rest))
+    return bool(fewest) and len(rest[0] & rest[1]) >= _SAME * fewest
+
+
+def _tokens(text: str) -> frozenset[str]:
+    """Return the words and figures of a text; figures that are spelt are digits."""
+    found = (found[0].casefold() for found in _TOKEN.finditer(text))
+    return frozenset(SPELT.get(token, token) for token in found if token not in STOP_WORDS)
 
 
 def set_off(question: str, text: str, span: Span, place: tuple[int, int]) -> tuple[int, int] | None:
