@@ -172,6 +172,13 @@ def test_documents_disagree_where_they_give_two_answers_to_one_question(
     assert [one.disagrees for one in found] == ([True, True] if differ else [False])
 
 
+def test_a_short_paragraph_is_quoted_whole_where_its_name_stands_apart_from_the_answer() -> None:
+    kettles = [("Osprey", "0.7"), ("Heron", "0.9"), ("Crane", "1.4")]
+    texts = [f"{name} kettle, in red. It weighs {weight} kg." for name, weight in kettles]
+    found = asked("How much does the Heron weigh?", Document("\n\n".join(texts)), evidence=["0.9"])
+    assert shown(found).strip() == texts[1]
+
+
 def test_values_of_other_things_do_not_contradict() -> None:
     texts = ["The mill was built in 1731.", "The inn was opened in 1850, by the river."]
     found = asked("When was the mill built?", *map(Document, texts), evidence=texts)

@@ -75,6 +75,11 @@ class ParsedStrip(NamedTuple):
             return self.size(block[0], block[-1]) <= _MOST_OF_ITEM
         return self.parts[at].kind == "row" or bool(self.label(at))
 
+    def item(self, at: int) -> list[int]:
+        """Return the parts of the short paragraph that a part is in, else the part alone."""
+        is_short = self.parts[at].kind == "sentence" and self.is_item(at)
+        return self.block(at) if is_short else [at]
+
     def fellows(self, at: int) -> list[int]:
         """Return the parts of all items of the list or table that a part is in, if it is in one."""
         if not self.is_item(at):
@@ -115,10 +120,11 @@ def excerpt(
     With `leads` a sentence stands first, unless it refers to the one before.
     """
     low, high = _whole(parsed, at)
-    block, fellows = {*parsed.block(at)}, parsed.fellows(at)
+    block, own, fellows = {*parsed.block(at)}, parsed.item(at), parsed.fellows(at)
     others = {
         n
         for n, odds in named.items()
+        if n not in own
         if parsed.headings[n] != parsed.headings[at]
         or (odds <= named[at] - NAMES_ONE and (n in fellows or parsed.label(n)))
     }

@@ -157,7 +157,8 @@ def _candidate(
     anchor = parsed.own + ((span["start"] + span["end"]) // 2 if span else 0)
     files = [title, url.rpartition("/")[2]]
     lost = {at: _lost(question, [*files, *parsed.headings[at]], parsed.said(at)) for at in named}
-    held = {at: len(asked & {*words(parsed.said(at))}) for at in named}
+    items = {at: parsed.item(at) for at in named}
+    held = {at: len(asked & {*words(parsed.said(own[0], own[-1]))}) for at, own in items.items()}
     most = {at: max((held[n] for n in parsed.fellows(at) if n in held), default=0) for at in named}
     odds = {
         at: names - lost[at] - OTHER_ROW * max(most[at] - held[at], 0)
