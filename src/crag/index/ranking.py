@@ -30,6 +30,8 @@ _CAPITAL = 0.5
 _K1, _B = 1.2, 0.75
 _MOST_ALIKE = 3
 """Texts that differ in nothing but numbers; more of them come after all others."""
+_REACHES = 2, 20
+"""Times as many texts are looked through, and where they are much alike."""
 _LETTERS = re.compile(r"[^\W\d_]+")
 _LONG = 80
 """Characters from which equal texts say the same, whatever their titles."""
@@ -96,19 +98,18 @@ def _spread(
     search: Callable[[int], list[int]],
     wanted: int,
 ) -> dict[int, Passage]:
-    """Search for more until enough texts are found that are not alike, or there are no more.
+    """Search, and for more if too many of the texts that are found are alike.
 
     Else the lines of one log would be all that is found, whatever stands beside it.
     """
-    reach = 2 * wanted
-    while True:
-        numbers = search(reach)
-        found = {one.number: one for one in index.passages(numbers, vector)}
-        ordered = [found[number] for number in numbers if number in found]
-        few = _few_alike(ordered)
-        if len(few) >= wanted or len(numbers) < reach:
-            return {one.number: one for one in [*few, *ordered][:wanted]}
-        reach *= 8
+    few, ordered = list[Passage](), list[Passage]()
+    for reach in _REACHES:
+        if len(few) < wanted:
+            numbers = search(reach * wanted)
+            found = {one.number: one for one in index.passages(numbers, vector)}
+            ordered = [found[number] for number in numbers if number in found]
+            few = _few_alike(ordered)
+    return {one.number: one for one in list(dict.fromkeys([*few, *ordered]))[:wanted]}
 
 
 def _few_alike(passages: Iterable[Passage]) -> list[Passage]:
