@@ -171,6 +171,7 @@ def _asked_of(named: str, subject: str) -> str:
 
     Alike are a name, where there is one of them alone, and what ends with the same noun.
     """
+    pattern = ""
     if alone := re.fullmatch(r"(?:([a-z]+) )?([A-Z][\w.+#-]*)", named):
         named, pattern = alone[2], rf"{alone[1] or ''}\b.({_NAME.pattern})"
     elif named:

@@ -139,8 +139,9 @@ class _Writer(HTMLTranslator):  # type: ignore[misc]
             attributes[PLACE] = place
         return super().starttag(node, tagname, suffix, empty, **attributes)
 
-    def depart_field_name(self, _: nodes.field_name) -> None:
+    def depart_field_name(self, node: nodes.field_name) -> None:
         """Write no colon."""
+        del node
         self.body.append("</dt>")
 
 

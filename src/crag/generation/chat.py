@@ -69,7 +69,8 @@ def load_chat_model(
     if base_url is None:
         return _bounded(ChatOpenAI, _WHOLE_CALL * timeout)(**options)
     # Other servers know `max_tokens` and not the name that OpenAI gave it since.
-    return _bounded(BaseChatOpenAI, _WHOLE_CALL * timeout)(**options, stream_usage=True)
+    options["stream_usage"] = True
+    return _bounded(BaseChatOpenAI, _WHOLE_CALL * timeout)(**options)
 
 
 def _bounded(base: Any, seconds: float) -> type[BaseChatModel]:

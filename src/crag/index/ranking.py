@@ -81,10 +81,9 @@ def find(index: "DocumentIndex", question: str, k: int, by: FindBy, folder: str)
         same = text if len(text) >= _LONG else f"{passage.heading}\n{text}"
         groups.setdefault(same, []).append(passage.number)
     first = [found[numbers[0]] for numbers in groups.values()]
-    few = _few_alike(first)
-    shown = list(dict.fromkeys([*few, *first]))[:k]
-    same = {numbers[0]: numbers for numbers in groups.values()}
-    documents = (index.document(same[one.number], folder) for one in shown)
+    shown = list(dict.fromkeys([*_few_alike(first), *first]))[:k]
+    equal = {numbers[0]: numbers for numbers in groups.values()}
+    documents = (index.document(equal[one.number], folder) for one in shown)
     return [document for document in documents if document]
 
 
