@@ -181,7 +181,7 @@ def test_what_a_loader_cannot_read_is_told(
         (".srt=pathlib:Path", "it is no loader"),
         ("x:Y", "'' is no suffix: write .srt=module:Class"),
         ("srt=x:Y", "'srt' is no suffix: write .srt=module:Class"),
-        (".srt=", "name module:Class"),
+        (".srt=", "invalid format"),
     ],
 )
 def test_a_loader_that_cannot_be_used_is_refused_before_anything_is_read(
