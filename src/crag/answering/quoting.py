@@ -174,6 +174,7 @@ def _candidate(
     low, high = excerpt(parsed, at, odds, leads=is_yes_no)
     text = written(parsed, low, high)
     best = max(names for n, names in odds.items() if low <= n <= high)
+    is_told = not (is_yes_no or min(lost[n] for n in lost if low <= n <= high))
     place = max(parsed.parts[low].start - parsed.own, 0), parsed.parts[high].end - parsed.own
     read = _odds(strip)
     score = min(math.tanh((read - lost[at]) / 2), reading["score"])
@@ -182,7 +183,7 @@ def _candidate(
         named=best,
         quotation=Quotation(
             text, index, score, place,
-            set_off(question, strip["text"], span, place) if span and not is_yes_no else None,
+            set_off(question, strip["text"], span, place) if span and is_told else None,
             lead=subject_of(parsed, low, text, asked),
         ),
         about=[title, *parsed.headings[at]],
