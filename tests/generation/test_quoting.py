@@ -57,7 +57,7 @@ def test_a_strip_is_quoted_with_its_place_and_the_span() -> None:
     [
         (LIST, "a lamp", LIST.strip(), ""),
         (LIST + "- one more thing\n" * 40, "a lamp",
-         "Three things are needed:\n…\n- a lamp with oil", ""),
+         "Three things are needed:\n\n- a map of the town\n- a lamp with oil", ""),
         ("* The answer is *here*.", "The answer", "The answer is *here*.", ""),
         ("2. The answer is here.", "The answer", "2. The answer is here.", ""),
         ("- The answer\n  is here.", "The answer", "The answer\nis here.", ""),

@@ -139,7 +139,7 @@ def excerpt(
         after, before = ({high + 1} & near, {low - 1} & near)
         steps = [(low, n if is_cut else _whole(parsed, n)[1]) for n in after]
         steps += [(n if is_cut else _whole(parsed, n)[0], high) for n in before]
-        for first, last in steps:
+        for first, last in reversed(steps) if is_cut else steps:
             kinds = {parsed.parts[first].kind, parsed.parts[last].kind}
             most = MOST_WORDS if is_cut or kinds == {"sentence"} else MOST_WORDS_WITH_BLOCK
             if {first, last} <= near and parsed.size(first, last) <= most:
