@@ -167,3 +167,8 @@ def test_the_command_writes_rows_and_tells_where_failures_were_lost(tmp_path: Pa
     assert "abstained, not retrieved: Who won the chess championship of 1972? (2)" in shown.stdout
     assert "right: 0.3333" in shown.stdout
     assert shown.stdout.splitlines()[-1] == "output: runs/two.jsonl"
+    before = (tmp_path / "evaluation.jsonl").read_bytes()
+    lacking = crag("evaluate", "questions.jsonl", "--index", "nowhere", folder=tmp_path)
+    assert lacking.returncode == 2, lacking.stderr
+    assert (tmp_path / "evaluation.jsonl").read_bytes() == before
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".crag-")]

@@ -1,6 +1,7 @@
 """`crag evaluate`: your own questions, judged, with the failures to read."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -46,19 +47,22 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     from crag.asking.evaluate import judged, summarise
     from crag.asking.many import answer_all, read_questions
-    from crag.settings import Settings
 
     if output.is_file() and questions.is_file() and output.samefile(questions):
         raise DataError(output, f"writing it would overwrite {questions}, which is read")
     asked = read_questions(questions)
     chosen = (environment(location).shared(), method, assigned(settings))
-    Settings.model_validate(assigned(settings))
-    if output.is_file():  # Of another index, perhaps: all questions are asked again.
-        output.write_bytes(b"")
-    with progress_bar("asking", quiet=as_json) as advance:
+    output.parent.mkdir(parents=True, exist_ok=True)
+    # What an earlier run wrote is replaced as a whole, and stays where this one fails.
+    with (
+        TemporaryDirectory(dir=output.parent, prefix=".crag-") as folder,
+        progress_bar("asking", quiet=as_json) as advance,
+    ):
         rows, _ = answer_all(
-            asked, chosen, output, judge=judged, concurrency=concurrency, progress=advance
-        )
+            asked, chosen, new := Path(folder, output.name),
+            judge=judged, concurrency=concurrency, progress=advance,
+        )  # fmt: skip
+        new.replace(output)
     summary = summarise(rows)
     if not as_json:
         for row in rows:

@@ -252,9 +252,9 @@ class FileIndex(DocumentIndex):
         """Return the vectors of these texts, or of all."""
         import numpy as np
 
-        among = "" if numbers is None else "AND number IN (SELECT value FROM {each})"
+        chosen = "" if numbers is None else "AND number IN (SELECT value FROM {each})"
         query = f"""
-            SELECT number, vector FROM crag_texts WHERE number > :last {among}
+            SELECT number, vector FROM crag_texts WHERE number > :last {chosen}
             ORDER BY number LIMIT {PAGE}
         """  # noqa: S608 - of constants
         read, pages = [0], []
