@@ -115,14 +115,16 @@ def test_word_document(folder: Path) -> None:
     for cell, text in zip(table._cells, ["part", "kg", "mill", "7"], strict=True):  # noqa: SLF001
         cell.text = text
     document.add_paragraph("last", style="List Number")
-    document.add_paragraph("Yours,\nMax")
+    for field in ("Yours,\nMax", "Name: Ada", "Room: 4", "Name: Max", "Room: 7"):
+        document.add_paragraph(field)
     document.save(str(folder / "letter.docx"))
     loaded = only(folder / "letter.docx")
     assert (loaded.title, loaded.unit) == ("On Mills", "paragraph")
-    assert [block.first for block in loaded.blocks] == list(range(1, 8))
+    assert [block.first for block in loaded.blocks] == [*range(1, 9), 10]
     assert loaded.text.split("\n\n") == [
         "# On Mills", "## Parts", "The mill is old.", "- mill\n- store",
         "| part | kg |\n| --- | --- |\n| mill | 7 |", "1. last", "Yours,  \nMax",
+        "Name: Ada  \nRoom: 4", "Name: Max  \nRoom: 7",
     ]  # fmt: skip
 
 

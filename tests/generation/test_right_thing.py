@@ -191,6 +191,10 @@ def test_values_of_other_things_do_not_contradict() -> None:
         ("What is a mill?", "A mill is a house where grain is ground.",
          "The mill must be cleaned, as each mill is."),
         ("Why does it stop?", "It stops because the river freezes.", "It stops in the winter."),
+        ("How do I stop the wheel?", "How do I stop the wheel? Close the gate.",
+         "How do I oil the axle? Use tallow."),
+        ("What do guests pay for a bed?", "Guests pay for:\n\n- a bed: 9 EUR",
+         "Millers pay for:\n\n- a bed: 2 EUR"),
     ],
 )  # fmt: skip
 def test_what_is_quoted_answers_what_was_asked(question: str, right: str, wrong: str) -> None:

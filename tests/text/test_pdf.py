@@ -98,7 +98,9 @@ def test_what_most_pages_begin_or_end_with_is_no_text() -> None:
     ]  # fmt: skip
     short = [f"Page {n}" for n in numbers]
     assert left_of(short) == short
-    assert left_of(pages[:2], 1) == pages[:2]
+    assert left_of([f"Mill\n{page}" for page in pages[:2]], 1) == [
+        "Mill\nInvoice 411\nPaid by x.", "Invoice 421\nPaid by xx."
+    ]  # fmt: skip
     feet = [f"Paid by {'x' * n}.\nReport 2, page {n} of 9" for n in numbers]
     assert left_of(feet, 1) == [f"Paid by {'x' * n}." for n in numbers]
     rows = ["\n".join([f"{n} ovens", *["brick"] * n, "needs a bund"]) for n in numbers]

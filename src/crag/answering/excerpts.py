@@ -58,10 +58,17 @@ class ParsedStrip(NamedTuple):
         return after == "code" or (after != "sentence" and leads_in(self.said(at)))
 
     def label(self, at: int) -> str:
-        """Return what a part says that it is about: a term before a colon, or the first cell."""
+        """Return what a part is about: its question, a term before a colon, or the first cell."""
+        first = self.said(self.block(at)[0])
         begins = not self.text[: self.parts[at].start].rpartition("\n")[2].strip()
         found = _LABEL.match(self.said(at)) if begins else None
-        return (found[1] or found[2]) if found else ""
+        return first if first.endswith("?") else (found[1] or found[2]) if found else ""
+
+    def about(self, at: int) -> list[str]:
+        """Return the headings of a part, the sentence that leads its block in, and its label."""
+        lead = self.block(at)[0] - 1
+        leads = [self.said(lead)] if self.leads(lead) else []
+        return [*self.headings[at], *leads, self.label(at)]
 
     def block(self, at: int) -> list[int]:
         """Return the parts of the block that a part is of."""

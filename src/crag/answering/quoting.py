@@ -105,7 +105,7 @@ def quotations_in(
     ranked = sorted(found, key=lambda one: -one.odds)
     near = [one for one in ranked if one.odds >= ranked[0].odds - MARGIN]
     sure = bool(near) and near[0].quotation.score >= threshold
-    near = [one for one in near if not sure or one.named > near[0].named - NAMES_ONE]
+    near = [one for one in near if one.named > near[0].named - NAMES_ONE]
     asked, shown, quotations = {*question_words(question)}, list[_Candidate](), list[Quotation]()
     for one in near:
         others = [other for other in near if _contradict(one, other)]
@@ -138,7 +138,7 @@ def _candidates(question: str, strips: Sequence[Strip]) -> list[_Candidate]:
         if part.end > one.own and _WORD.search(one.said(at)) and at not in one.head(at)
     ]
     texts = [
-        ("\n".join([about(strips[i]), *parsed[i].headings[at], parsed[i].label(at)]),
+        ("\n".join([about(strips[i]), *parsed[i].about(at)]),
          "\n".join(map(parsed[i].said, [*parsed[i].head(at), at])))
         for i, at in parts
     ]  # fmt: skip
@@ -176,7 +176,7 @@ def _candidate(
     best = max(names for n, names in odds.items() if low <= n <= high)
     is_told = not (is_yes_no or min(lost[n] for n in lost if low <= n <= high))
     place = max(parsed.parts[low].start - parsed.own, 0), parsed.parts[high].end - parsed.own
-    read = _odds(strip)
+    read = _odds(strip, asked)
     score = min(math.tanh((read - lost[at]) / 2), reading["score"])
     return _Candidate(
         odds=read + best,
@@ -205,10 +205,12 @@ def _lost(question: str, names: Sequence[str], said: str) -> float:
     return lost
 
 
-def _odds(strip: Strip) -> float:
-    """Return the log-odds that a strip answers, whatever names it has."""
+def _odds(strip: Strip, asked: frozenset[str]) -> float:
+    """Return the log-odds that a strip answers, not another question, whatever names it has."""
     span = strip["reading"]["span"]
-    answers = max(score_odds(span["score"]), _NO_SPAN) if span is not None else _NO_SPAN
+    said = strip["text"][span["start"] : span["end"] + 1] if span else ""
+    is_another = said.endswith("?") and asked.isdisjoint(words(said))
+    answers = max(score_odds(span["score"]), _NO_SPAN) if span and not is_another else _NO_SPAN
     return evidence_odds(strip) + _SPAN_WEIGHT * answers
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from crag.text.blocks import HARD_BREAK, Block, escaped, lines_of_all, placed, text_of
+from crag.text.blocks import HARD_BREAK, Block, escaped, lines_of_all, placed, text_of, with_forms
 from crag.text.encodings import storable
 from crag.text.markup import without_markup
 from crag.text.places import lines_written
@@ -88,6 +88,7 @@ def of_blocks(  # noqa: PLR0913 - what a document is made of
     Without a title it has that of its first heading of level 1, or the file's name without suffix.
     If it says that it is superseded, so does its title, which stands with all that is quoted of it.
     """
+    blocks = with_forms(blocks)
     heading = next((one.text for one in blocks if one.kind == "heading" and one.level == 1), "")
     title = without_markup(title or heading) or path.stem
     if _is_superseded(fields or {}, blocks) and _SUPERSEDED not in title.casefold():

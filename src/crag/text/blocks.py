@@ -24,6 +24,8 @@ _OPENS_EMPHASIS = re.compile(
     r"|\*{1,3}(?=[^\s*](?:[^\n]{0,200}?[^\s*])?\*))"
 )
 _ENDS = "?!.:;"
+_FIELD = re.compile(r"\**(?P<label>[^\W\d_][^:\n*]{0,39}):\**\s+\S.{0,99}")
+"""A label and what it labels, such as ``Name: Ada``."""
 _TICKS = re.compile("`{3,}")
 
 
@@ -133,6 +135,27 @@ def escaped(text: str) -> str:
     'see \\_\\_init__ and 2\\*3\\*4, but snake_case'
     """
     return _OPENS_EMPHASIS.sub(lambda mark: "".join(f"\\{one}" for one in mark[0]), text)
+
+
+def label_of(text: str) -> str:
+    """Return the label of a text that is a field of a form, such as ``Name`` of ``Name: Ada``."""
+    found = _FIELD.fullmatch(text)
+    return found["label"] if found else ""
+
+
+def with_forms(blocks: Iterable[Block]) -> list[Block]:
+    """Join paragraphs that are fields of one form; a label that returns begins another form."""
+    joined, labels = list[Block](), set[str]()
+    for block in blocks:
+        label = label_of(block.text) if block.kind == "text" else ""
+        if labels and label and label not in labels:
+            joined[-1].text += f"{HARD_BREAK}{block.text}"
+            joined[-1].last = block.last
+        else:
+            joined.append(block)
+            labels.clear()
+        labels |= {label} - {""}
+    return joined
 
 
 def with_title(title: str, blocks: Sequence[Block], first: int, last: int) -> list[Block]:

@@ -125,7 +125,8 @@ def without_heads(pages: Sequence[Sequence[Segment]]) -> Iterator[list[int]]:
     """Yield which lines of a page remain: not those that most begin or end with at one height.
 
     With the page's number in them three pages are enough, since books name book and chapter by
-    turns. A page of such lines alone has all.
+    turns. Of two pages the first one keeps what both begin or end with, but for their numbers. A
+    page of such lines alone has all.
     """
 
     def forms(line: Segment, page: int) -> Iterator[str]:
@@ -139,11 +140,13 @@ def without_heads(pages: Sequence[Sequence[Segment]]) -> Iterator[list[int]]:
     counts = Counter(
         form for at, page in enumerate(pages) for n in ends[at] for form in forms(page[n], at)
     )
-    most = max(_FEWEST_HEADS, len(pages) // 2 + 1)
-    running = {form for form in counts if counts[form] >= (_FEWEST_HEADS if "#" in form else most)}
+    fewest = min(_FEWEST_HEADS, max(2, len(pages)))
+    most = max(fewest, len(pages) // 2 + 1)
+    running = {form for form in counts if counts[form] >= (fewest if "#" in form else most)}
     for at, page in enumerate(pages):
-        lines = range(len(page))
-        heads = {n for n in ends[at] if not running.isdisjoint(forms(page[n], at))}
+        lines, is_kept = range(len(page)), not at and len(pages) < _FEWEST_HEADS
+        gone = {form for form in running if "#" in form} if is_kept else running
+        heads = {n for n in ends[at] if not gone.isdisjoint(forms(page[n], at))}
         yield [n for n in lines if n not in heads] or list(lines)
 
 

@@ -11,7 +11,7 @@ from functools import reduce
 from itertools import pairwise
 from statistics import median
 
-from crag.text.blocks import Block, Item, Row, escaped
+from crag.text.blocks import Block, Item, Row, escaped, label_of
 from crag.text.pdf_page import Line, SeenText, Segment, joined, lines_of
 
 _ITEM = re.compile(
@@ -271,7 +271,8 @@ def _paragraphs(lines: Sequence[Segment]) -> Iterator[list[Segment]]:
         is_moved = line.left - above.left > line.size / 2 and len(paragraph) > 1
         hangs = _ITEM.match(paragraph[0].text) and line.left > paragraph[0].left + line.size / 2
         goes_on = hangs or (is_full and (is_open or not is_moved)) or line.size > LARGE * usual
-        if is_near and goes_on and not _ITEM.match(line.text):
+        is_field = label_of(line.text) and label_of(paragraph[0].text)
+        if is_near and goes_on and not (is_field or _ITEM.match(line.text)):
             paragraph.append(line)
         else:
             yield paragraph
