@@ -22,7 +22,7 @@ from crag.answering.outcome import (
     links_removed,
     unsupported,
 )
-from crag.answering.quoted import quoted_or_abstained
+from crag.answering.quoted import quoted_or_abstained, why_nothing
 from crag.events import EventKind, event
 from crag.parts import Attributor, Quoter
 from crag.reflection_tokens import IRRELEVANT
@@ -135,11 +135,13 @@ def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -
     """Return why there is no answer; empty if there is one."""
     reflection = reflected(state)
     if not reflection.get("answer"):
-        left = "nothing that was written answers the question"
-        return left if "answer" in reflection else "there is no passage"
+        if reflection.get("critiques"):
+            return "nothing that was written answers the question"
+        has_failed = any(one["kind"] == "model_failed" for one in state.get("events", []))
+        return "the model failed" if has_failed else why_nothing(state)
     if declines(reflection["answer"]):
         return FOUND_NOTHING
     is_alone = all(critique["passage"] is None for critique in chosen)
     missing = is_alone and "no_passages" in reflection["flags"] and not settings.allow_own_knowledge
     retrieves = [choice["action"] for choice in reflection["choices"][:1]] == ["retrieve"]
-    return "there is no passage" if missing and retrieves else ""
+    return why_nothing(state) if missing and retrieves else ""

@@ -92,7 +92,7 @@ def test_where_there_is_nothing_to_read_it_abstains_unless_allowed(
     asked = {**QUESTION, **given}
     state = graph.invoke(asked, context={"form": form})
     assert state["outcome"] == "not_found"
-    assert state["events"][-1]["detail"] == "there is no passage"
+    assert state["events"][-1]["detail"] == "there is no knowledge"
     failed = not given and retriever is not None and retriever.error is not None
     assert kinds(state)[:-1] == ["retrieval_failed"] * failed
     state = graph.invoke(asked, context={"form": form, "allow_own_knowledge": True})

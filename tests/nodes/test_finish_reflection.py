@@ -141,7 +141,11 @@ def test_what_ended_early_is_an_event(flag: Any, kind: str) -> None:
 @pytest.mark.parametrize(
     ("replaced", "why"),
     [
-        ({"reflection": None, "passages": []}, "there is no passage"),
+        ({"reflection": None, "critiques": []}, "there is no knowledge"),
+        (
+            {"reflection": None, "critiques": [], "action": "incorrect"},
+            "no knowledge was left after the action incorrect",
+        ),
         ({"reflection": reflection("")}, "nothing that was written answers the question"),
         (
             {"reflection": reflection("What I found does not answer this.", (0,))},
@@ -149,7 +153,7 @@ def test_what_ended_early_is_an_event(flag: Any, kind: str) -> None:
         ),
         (
             {"reflection": reflection("Ada.", (), ["no_passages"]), "critiques": [critique(None)]},
-            "there is no passage",
+            "there is no knowledge",
         ),
     ],
 )  # fmt: skip

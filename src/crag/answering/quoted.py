@@ -51,7 +51,7 @@ def quoted_or_abstained(  # noqa: PLR0913 - what to quote, and why
     if attempt.error is not None:
         events.append(event("evaluator_failed", node, attempt.error, "nothing is quoted"))
     if not quotations:
-        return abstained(events, _why_nothing(state, strips), reply, node)
+        return abstained(events, why_nothing(state, strips), reply, node)
     shown = [one._replace(sure=is_sure) for one in quotations]
     return from_quotations(shown if is_sure else shown[:MOST_LIKELY], strips, events, reply, node)
 
@@ -80,7 +80,8 @@ def _best_of(strips: Sequence[Strip]) -> Quotation:
     return Quotation(text.strip(), best, score, place=(0, len(text)), sure=False)
 
 
-def _why_nothing(state: State, strips: Sequence[Strip]) -> str:
+def why_nothing(state: State, strips: Sequence[Strip] = ()) -> str:
+    """Return why there is no answer, where no model wrote one."""
     if strips:
         return "nothing in the strips that were kept answers the question"
     action = state.get("action")
