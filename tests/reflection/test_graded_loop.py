@@ -103,6 +103,7 @@ def test_what_is_of_no_use_is_skipped(grade: str, candidate: Candidate, why: str
     [skipped] = [critique for critique in record["critiques"] if critique["passage"] == 0]
     assert skipped["why"].startswith(why)
     assert (skipped["kept"], skipped["chosen"]) == (False, False)
+    assert (skipped["relevance"] is None) == (grade == "low")
     assert ("", "first") not in asked_for(backend) or grade == "high"
 
 

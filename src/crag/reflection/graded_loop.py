@@ -108,6 +108,7 @@ class _GradedLoop:
                 self._flags.append("model_failed")
                 ended = "the model failed"
             unread = critique_of(_NOTHING, place, self._settings)
+            unread["relevance"] = unread["support"] = None  # Nothing was written to be judged.
             unread["flags"], unread["why"] = [], "its grade is low" if grade == "low" else ended
             self._critiques.append(unread)
         return final
