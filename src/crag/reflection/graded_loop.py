@@ -107,9 +107,9 @@ class _GradedLoop:
                     raise
                 self._flags.append("model_failed")
                 ended = "the model failed"
+            why = "its grade is low" if grade == "low" else ended
             unread = critique_of(_NOTHING, place, self._settings)
-            unread["relevance"] = unread["support"] = None  # Nothing was written to be judged.
-            unread["flags"], unread["why"] = [], "its grade is low" if grade == "low" else ended
+            unread = {**unread, "relevance": None, "support": None, "flags": [], "why": why}
             self._critiques.append(unread)
         return final
 
