@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from crag.answering.model_calls import Reply, aask, ask
 from crag.answering.quoted import WITH_SUBJECT, completed
+from crag.correction.queries import without_chatter
 from crag.events import Event, EventKind, event
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
@@ -17,6 +18,7 @@ from crag.text.untrusted import neutral
 
 _MARK = re.compile("[?？؟\u037e]")
 """Question marks; the last one is the Greek one."""
+_AROUND = ' "“”„«»*_`{}'
 _AS_ASKED = "use the question as it was asked"
 _LONGEST_MESSAGE = 1000
 """Characters of each earlier message that the model reads."""
@@ -71,7 +73,9 @@ def _concluded(state: State, settings: Settings, reply: Reply | None) -> Context
     Small models answer instead of asking.
     """
     asked, usage = state["question"], Usage() if reply is None else reply.usage
-    question = "" if reply is None else " ".join(reply.text.split()).strip('"“”')
+    said = " ".join(one.text for one in spoken(state))
+    written = without_chatter(reply.text, said) if reply else ""
+    question = " ".join(written.split()).strip(_AROUND)
     kind: EventKind = "contextualize_failed"
     problem: object = ""
     if reply is None:

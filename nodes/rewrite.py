@@ -59,7 +59,8 @@ class Rewrite:
         if reply is None:
             query = query or keywords(question, self.longest)
             return RewriteUpdate(query=query, events=[], usage=Usage())
-        if reply.problem is None and (written := read_query(reply.text, self.longest)):
+        written = read_query(reply.text, self.longest, question=question)
+        if reply.problem is None and written:
             return RewriteUpdate(query=written, events=[], usage=reply.usage)
         unread = f"the model's reply is not a search query: {reply.text[:80]!r}"
         detail = reply.detail if reply.problem else unread

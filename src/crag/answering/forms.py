@@ -1,5 +1,6 @@
 """Have a chat model fill in a form: JSON, held to a schema where the model's server can do that."""
 
+import ast
 import json
 import logging
 import re
@@ -22,8 +23,22 @@ from crag.text.thoughts import without_thoughts
 
 AT_ONCE = 8
 """Calls that run at a time."""
-_REFUSED = re.compile(r"answered (?:400|404|415|422|500|501)\b|response_format|json_schema")
+_REFUSED = re.compile(r"answered (?:4(?!01|08|29)\d\d|50[01])\b|response_format|json_schema")
 """What a server says that takes no schema for its reply."""
+_OPENING = re.compile(r"[\[{](?=\s*[\w\"'“{\[/#])")
+_DECODER = json.JSONDecoder(strict=False)
+_LONGEST = 20_000
+"""Characters of an object that is no JSON; the rest is not read."""
+_AMENDED = [
+    (re.compile(pattern, re.MULTILINE), instead)
+    for pattern, instead in (
+        (r"[“”„]", '"'),
+        (r"(?<=[\s,\[{])(?://|#)[^\"\n]*$", ""),
+        (r"([{,]\s*)([A-Za-z_]\w*)\s*:", r'\1"\2":'),
+        (r",(\s*[}\]])", r"\1"),
+    )
+]
+"""What models write that is no JSON, and what they mean."""
 _logger = logging.getLogger(__name__)
 
 
@@ -95,16 +110,33 @@ class FormAsker:
 
 
 def filled(form: type[BaseModel], reply: str) -> Any:
-    """Read the last JSON object of a model's reply that fills in the form; None if there is none.
+    """Read the last object of a model's reply that fills in the form; None if there is none.
 
-    Thoughts, fences and prose around it are ignored, and so is JSON that the model repeats from
-    what it read before it gives its own.
+    It is JSON, or what models write for it: with single quotes, keys without any, comments, or a
+    comma too many. Thoughts, fences and prose around it are ignored, and so is an object that the
+    model repeats from what it read before it gives its own. A form of one list may be that list.
     """
-    text, decoder, found, at = without_thoughts(reply), json.JSONDecoder(), None, 0
-    while (at := text.find("{", at)) >= 0:
-        end = at + 1
-        with suppress(ValueError, RecursionError):
-            value, after = decoder.raw_decode(text, at)
-            found, end = form.model_validate(value), after
+    text, found, at = without_thoughts(reply), None, 0
+    while begun := _OPENING.search(text, at):
+        at, end = begun.start(), begun.end()
+        with suppress(ValueError, TypeError, SyntaxError, RecursionError):
+            value, after = _read(text, at)
+            (only, *others), is_list = form.model_fields, isinstance(value, list)
+            named = {only: value} if is_list and not others else dict(value)
+            found = form.model_validate({str(name).casefold(): named[name] for name in named})
+            end = after
         at = end
     return found
+
+
+def _read(text: str, at: int) -> tuple[Any, int]:
+    """Return the object or list that begins at a place, and where it ends."""
+    with suppress(ValueError):
+        return _DECODER.raw_decode(text, at)
+    end = text.rfind("}" if text[at] == "{" else "]") + 1
+    written = text[at : min(end, at + _LONGEST)] if end > at else f"{text[at : at + _LONGEST]}}}"
+    for pattern, instead in _AMENDED:
+        written = pattern.sub(instead, written)
+    with suppress(ValueError):
+        return _DECODER.decode(written), max(end, len(text))
+    return ast.literal_eval(written), max(end, len(text))

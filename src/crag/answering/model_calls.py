@@ -15,21 +15,21 @@ from crag.reflection_tokens import without_reflection
 from crag.runtime.attempt import Attempt
 from crag.state import Usage
 from crag.text.language import ENGLISH, language_of
-from crag.text.marks import without_marks
+from crag.text.marks import in_our_format, without_marks
 from crag.text.sentences import split_sentences
 from crag.text.thoughts import without_thoughts
 
-_WITHHELD = {"content_filter", "refusal", "safety"}
-_CUT = {
-    "length", "max_tokens", "max_output_tokens", "model_length", "incomplete", "error", "aborted",
-    "model_context_window_exceeded", "insufficient_system_resource",
-}  # fmt: skip
-"""Reasons of providers why a reply ends before its end, in lower case."""
+_WITHHELD = re.compile(
+    r"filter|refus|safety|guardrail|sensitive|blocklist|prohibited|spii|recitation|toxic|inspection",
+    re.IGNORECASE,
+)
+_WHOLE = re.compile(
+    r"stop\w*|end\w*|eos\w*|completed?|finish(?:ed)?|done|normal|succe\w+|ok|tool\w*|function\w*|\d+"
+)
+"""Reasons why a reply has ended where it should; with any other of a provider's it was cut off."""
 _REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
 """Where providers say why a reply ended."""
-_REFUSES_SYSTEM = re.compile(
-    r"system\W*(?:role|message|prompt)|role\W*system|roles must", re.IGNORECASE
-)
+_REFUSES_SYSTEM = re.compile(r"\b(?:system|developer|roles?)\b", re.IGNORECASE)
 _END = re.compile(r"(?:[.!?…。！？]|```|~~~)[\s\])}*_\"'”’]*\Z")
 _TAG = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
@@ -50,31 +50,43 @@ class Reply(NamedTuple):
 def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
     """Call the model once; no failure of it raises.
 
-    One that takes no system message gets it at the top of the first message of the user, with a
-    second call.
+    One that takes no system message is called again with it at the top of the first message of the
+    user, and one that cannot stream without that.
     """
-    reply: Reply | None = None
-    with Attempt("model") as attempt:
-        reply = _as_reply(model.invoke(list(messages)))
-    if attempt.error is not None and _refuses_system(attempt.error, messages):
+    asked, options = [*messages], dict[str, bool]()
+    while True:
         with Attempt("model") as attempt:
-            reply = _as_reply(model.invoke(_in_one(messages)))
-    return reply or _failed(attempt.error)
+            return _as_reply(model.invoke(asked, **options))
+        if not _changed(attempt.error, asked, options):
+            return _failed(attempt.error)
 
 
 async def aask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
     """Do as `ask` without blocking the event loop."""
-    reply: Reply | None = None
-    with Attempt("model") as attempt:
-        reply = _as_reply(await model.ainvoke(list(messages)))
-    if attempt.error is not None and _refuses_system(attempt.error, messages):
+    asked, options = [*messages], dict[str, bool]()
+    while True:
         with Attempt("model") as attempt:
-            reply = _as_reply(await model.ainvoke(_in_one(messages)))
-    return reply or _failed(attempt.error)
+            return _as_reply(await model.ainvoke(asked, **options))
+        if not _changed(attempt.error, asked, options):
+            return _failed(attempt.error)
+
+
+def _changed(error: Exception | None, asked: list[AnyMessage], options: dict[str, bool]) -> bool:
+    """Say whether the call was changed to one without what the server has refused by its name."""
+    words = said(reason_of(error))
+    if len(asked) > 1 and isinstance(asked[0], SystemMessage) and _REFUSES_SYSTEM.search(words):
+        asked[:2] = [HumanMessage(f"{asked[0].text}\n\n{asked[1].text}")]
+    elif not options and ("stream" in words or isinstance(error, json.JSONDecodeError)):
+        options["stream"] = False
+    else:
+        return False
+    return True
 
 
 def _failed(error: Exception | None) -> Reply:
-    return Reply("", "failed", reason_of(error), None, Usage(llm_calls=1))
+    is_withheld = _WITHHELD.search(said(getattr(error, "code", "")))
+    problem: ModelProblem = "refused" if is_withheld else "failed"
+    return Reply("", problem, reason_of(error), None, Usage(llm_calls=1))
 
 
 def reason_of(error: Exception | None) -> object:
@@ -82,13 +94,13 @@ def reason_of(error: Exception | None) -> object:
     response = getattr(error, "response", None)
     status, said_why = getattr(response, "status_code", None), ""
     with suppress(Exception):  # A body that was never read, or is no text.
-        said_why = _words_of(str(response.text)) if response is not None else ""
+        said_why = words_of(str(response.text)) if response is not None else ""
     if error is None or not said_why:
         return error
     return f"{type(error).__name__}: the server answered {status}: {said_why}"
 
 
-def _words_of(body: str) -> str:
+def words_of(body: str) -> str:
     """Return the message in a body: that of the JSON object, or the words of a page of HTML."""
     try:
         found = json.loads(body)
@@ -99,21 +111,11 @@ def _words_of(body: str) -> str:
     return said(found)
 
 
-def _refuses_system(error: Exception, messages: Sequence[AnyMessage]) -> bool:
-    has_one = isinstance(messages[0], SystemMessage) if len(messages) > 1 else False
-    return has_one and bool(_REFUSES_SYSTEM.search(said(reason_of(error))))
-
-
-def _in_one(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Write the system message at the top of the message after it."""
-    system, first, *others = messages
-    return [HumanMessage(f"{system.text}\n\n{first.text}"), *others]
-
-
 def _as_reply(returned: object) -> Reply:
     """Read what a model returned; an exception while reading counts as a failure of the call."""
     counted = getattr(returned, "usage_metadata", None) or {}
-    tokens = {name: counted[name] for name in ("input_tokens", "output_tokens") if name in counted}
+    tokens = {name: counted.get(name) for name in ("input_tokens", "output_tokens")}
+    tokens = {name: count for name, count in tokens.items() if isinstance(count, int)}
     usage = cast("Usage", {"llm_calls": 1, **tokens})
     if not isinstance(returned, BaseMessage):
         written, message_id, refused, cut = str(returned), None, "", ""
@@ -137,22 +139,25 @@ def _ended(message: BaseMessage) -> tuple[str, str]:
 
     Providers give a reason when it is whole.
     """
-    metadata = message.response_metadata
-    if refused := message.additional_kwargs.get("refusal"):
-        return f"the model refused: {refused}", ""
-    reasons = [said(metadata[key]) for key in _REASONS if metadata.get(key)]
-    for reason in reasons:
-        if reason.casefold() in _WITHHELD:
-            return f"the provider withheld the reply ({reason})", ""
-        if reason.casefold() in _CUT:
-            return "", reason
+    metadata, blocks = message.response_metadata, message.content
+    refusals = [one.get("refusal") for one in blocks if isinstance(one, dict)]
+    for refusal in (message.additional_kwargs.get("refusal"), *refusals):
+        if refusal:
+            return f"the model refused: {refusal}", ""
+    details = metadata.get("incomplete_details") or {}
+    given = [details.get("reason"), *map(metadata.get, _REASONS)]
+    reasons = [said(one).rpartition(".")[2] for one in given if one]
+    if withheld := next(filter(_WITHHELD.search, reasons), ""):
+        return f"the provider withheld the reply ({withheld})", ""
     is_stream = not reasons and "model_provider" in metadata
-    return "", "the stream ended without a reason" if is_stream else ""
+    unknown = [one for one in reasons if not _WHOLE.fullmatch(one.casefold())]
+    return "", "the stream ended without a reason" if is_stream else (*unknown, "")[0]
 
 
 def _finished(text: str) -> str:
-    """Return a text that was cut off without the sentence, or the code, that has no end."""
-    pieces = split_sentences(text, language_of(text) or ENGLISH)
-    while pieces and not _END.search(without_marks("".join(pieces))):
+    """Return a text that was cut off without the sentence, item, row or code that has no end."""
+    text = text.rpartition("```")[0] if text.count("```") % 2 else text
+    pieces = split_sentences(in_our_format(text), language_of(text) or ENGLISH)
+    while pieces and not _END.search(without_marks(pieces[-1])) and pieces[-1][-1] != "\n":
         pieces.pop()
     return "".join(pieces).strip()

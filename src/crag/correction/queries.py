@@ -3,26 +3,19 @@
 import re
 
 from crag.parts import WebSearcher
-from crag.text.words import STOP_WORDS
+from crag.text.words import STOP_WORDS, question_words, words
 
 LONGEST = 400
 """Longest query in characters if the searcher sets no limit; Tavily's limit is 400."""
 MOST_WORDS = 32
 """A reply with more words is an essay, not a query."""
-_LABEL = re.compile(r"^(?:search\s+)?(?:query|queries|keywords?)\s*:\s*", re.IGNORECASE)
-_POLITE = re.compile(
-    r"\A\W*(?:sure|certainly|of course|absolutely|ok(?:ay)?|great|got it|yes|"
-    r"here(?:[’']s| is| are)|i(?:[’']ve| have| would|[’']d)|(?:the|your|my) "
-    r"(?:rewritten|rephrased|revised|standalone|self-contained|search|following))\b[^:\n]{0,120}:\s*",
-    re.IGNORECASE,
-)
-"""What a chatty model writes before what it was asked for."""
-_CHATTER = re.compile(
-    r"\n\s*(?:let me know|i hope|hope this|feel free|(?:this|the) (?:query|version|question)\b|"
-    r"note:|explanation:|\(note).*",
-    re.IGNORECASE | re.DOTALL,
-)
-"""What it writes after that."""
+_AROUND = re.compile(r"^\s*```\w*\s*$|</?[a-z_]+>", re.MULTILINE)
+"""A fence, and tags."""
+_LEAD = re.compile(r"\W*([^:：!！\n]{0,150}?)\s?[:：!！](?:[*_\"]*\s+|(?<=[：！])|[*_\s]*\Z)")
+"""What a chatty model writes before what it was asked for, in any language."""
+_POLITE = re.compile(r"sure|certainly|of course|absolutely|here(?:[’']s| is| are)", re.IGNORECASE)
+_TITLE = re.compile(r"(?:[A-Z][\w'’.-]* ){1,4}[A-Z0-9][\w'’.-]*")
+_ITEM = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _OPERATOR = re.compile(
     r"(?<!\S)[-+]?(?:site|filetype|ext|intitle|allintitle|inurl|allinurl|intext|inanchor|cache|"
     r"related|link|info|before|after|lang|insource|incategory|prefix|hastemplate):\S*",
@@ -41,20 +34,31 @@ def longest_query(searcher: WebSearcher | None) -> int:
     return longest if isinstance(longest, int) and longest > 0 else LONGEST
 
 
-def without_chatter(reply: str) -> str:
-    """Return what a model was asked for, without the polite words before and after it."""
-    return _CHATTER.sub("", _POLITE.sub("", reply.strip())).strip()
+def without_chatter(reply: str, about: str) -> str:
+    """Return what a model was asked for, without what it wrote before and after it.
+
+    That is what has no word of the text that all is `about`: up to a colon or an exclamation mark,
+    unless it is a title, and in paragraphs of its own; and paragraphs behind the right one.
+    """
+    known, text = {*question_words(about)}, _AROUND.sub("", reply).strip()
+    while lead := _LEAD.match(text):
+        is_said = known & {*words(lead[1])} and not _POLITE.match(lead[1])
+        if is_said or _TITLE.fullmatch(lead[1]):
+            break
+        text = text[lead.end() :].strip()
+    paragraphs = [one.strip() for one in text.split("\n\n") if one.strip()]
+    return next((one for one in paragraphs if known & {*words(one)}), (*paragraphs, "")[0])
 
 
-def read_query(reply: str, longest: int = LONGEST) -> str | None:
-    """Return the query in a model's reply, or None if there is none.
+def read_query(reply: str, longest: int = LONGEST, *, question: str = "") -> str | None:
+    """Return the query for a question in a model's reply, or None if there is none.
 
     Labels, quotation marks and search operators are removed, and lines are joined. A reply of more
     than 32 words, or without a letter or digit, is not a query.
     """
-    written = without_chatter(reply).splitlines()
-    lines = [_LABEL.sub("", line.strip()) for line in written if line.strip()]
-    text = without_operators(", ".join(line.rstrip(",;") for line in lines if line))
+    written = without_chatter(reply, question).splitlines()
+    lines = [_ITEM.sub("", line, count=1).strip(" ,;") for line in written]
+    text = without_operators(", ".join(filter(None, lines)))
     if not any(character.isalnum() for character in text) or len(text.split()) > MOST_WORDS:
         return None
     return cut(text, longest)

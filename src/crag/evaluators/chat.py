@@ -1,9 +1,10 @@
 """A chat model that grades the texts of a question together."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from langchain_core.runnables.config import ContextThreadPoolExecutor
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from crag.answering.forms import Call, FormAsker
 from crag.errors import EvaluatorError
@@ -20,13 +21,18 @@ _MOST = 16
 _AT_ONCE = 4
 _BEST = 10
 
+_Number = Annotated[int, BeforeValidator(lambda given: str(given).partition("/")[0])]
+"""A number, also where it is written as "9/10"."""
+
 
 class PassageGrade(BaseModel):
     """The grade of one passage."""
 
     # Bounds are checked apart: not every provider takes them in a schema.
-    passage: int = Field(description="The number in the passage's tag")
-    relevance: int = Field(description="A whole number from 0 (useless) to 10 (states the answer)")
+    passage: _Number = Field(description="The number in the passage's tag")
+    relevance: _Number = Field(
+        description="A whole number from 0 (useless) to 10 (states the answer)"
+    )
 
 
 class Grades(BaseModel):

@@ -2,10 +2,13 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages.ai import subtract_usage
 
+from crag.answering.model_calls import words_of
 from crag.errors import MissingPackageError, ModelError
 from crag.extras import provider_package
 from crag.runtime.waiting import within
@@ -77,7 +80,9 @@ def _bounded(base: Any, seconds: float) -> type[BaseChatModel]:
     """Return a class of chat models that give up a call, with its repetitions, after some seconds.
 
     The client's timeout bounds each wait for the next byte, so a server that writes forever, or
-    only keeps the connection alive, is never too late for that.
+    only keeps the connection alive, is never too late for that. What LangChain leaves out of a
+    reply is told: the words of one that is no reply, and of a refusal that is streamed. Token
+    counts that a stream repeats are counted once.
     """
 
     class Bounded(base):  # type: ignore[misc]
@@ -87,8 +92,45 @@ def _bounded(base: Any, seconds: float) -> type[BaseChatModel]:
         async def ainvoke(self, *args: Any, **options: Any) -> Any:
             return await asyncio.wait_for(super().ainvoke(*args, **options), seconds)
 
+        def _stream(self, *args: Any, **options: Any) -> Any:
+            once = _counting_once()
+            yield from map(once, super()._stream(*args, **options))
+
+        async def _astream(self, *args: Any, **options: Any) -> Any:
+            once = _counting_once()
+            async for chunk in super()._astream(*args, **options):
+                yield once(chunk)
+
+        def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any) -> Any:
+            choice = next(iter(chunk.get("choices") or ()), {})
+            choice["delta"] = choice.get("delta") or choice.get("message") or {}
+            made = super()._convert_chunk_to_generation_chunk(chunk, *args)
+            if made is not None and (refusal := choice["delta"].get("refusal")):
+                made.message.additional_kwargs["refusal"] = refusal
+            return made
+
+        def _create_chat_result(self, response: Any, *args: Any) -> Any:
+            try:
+                return super()._create_chat_result(response, *args)
+            except (AttributeError, TypeError) as error:  # A page, or JSON that holds no reply.
+                body = response if isinstance(response, str) else response.model_dump_json()
+                raise ModelError(base.__name__, "failed", words_of(body)) from error
+
     Bounded.__name__ = base.__name__
     return cast("type[BaseChatModel]", Bounded)
+
+
+def _counting_once() -> Callable[[Any], Any]:
+    """Return what leaves of the token counts in the chunks of a stream what each adds to them."""
+    seen: Any = None
+
+    def once(chunk: Any) -> Any:
+        nonlocal seen
+        if usage := chunk.message.usage_metadata:
+            chunk.message.usage_metadata, seen = subtract_usage(usage, seen), usage
+        return chunk
+
+    return once
 
 
 def _of_provider(name: str) -> BaseChatModel:

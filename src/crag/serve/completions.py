@@ -26,12 +26,27 @@ from crag.errors import CragError
 from crag.serve.access import refusal
 from crag.serve.conversations import HEARTBEAT, as_json
 
+_HEADED = re.compile(r"\A\s*#{1,3} [^\n:]{1,20}:\s*\n")
+_TITLE = (
+    r"titl(?:e|ing)\b|\btags?\b|topic|follow-?up questions|emoji|summar|conversation a name"
+    r"|tit(?:el|re|olo)\b|t[ií]tulo|заголовок|标题|標題|主题|主題|タイトル|제목"
+)
+_CHAT = (
+    r"\bchat|conversa|discussion|dialog|message|unterhaltung|gespräch|разговор|бесед"
+    r"|会话|會話|对话|對話|这句话|会話|대화"
+)
 _CHORE = re.compile(
-    r"\A\s*#{1,3} Task:|\b(?:title|tags?|follow-?up questions?|emoji)\b.{0,80}"
-    r"\b(?:this|the) (?:chat|conversation)\b|\bconcise,? \S+ title\b",
+    rf"(?:{_TITLE}).{{0,200}}?(?:{_CHAT})|(?:{_CHAT}).{{0,200}}?(?:{_TITLE})",
     re.IGNORECASE | re.DOTALL,
 )
-"""What chat clients ask a model by themselves: to name, tag or continue the conversation."""
+_SHORT = re.compile(
+    r"concise|\b(?:title|text)s? only|only the|nothing else|punctuation|briefly|very short"
+    r"|(?:a|\d|five|ten)[\s-]*(?:words?|字|个字|mots|palabras|wörter)|\bjson\b|your task is"
+    r"|following conversation|\bnur\b|\bs[oó]lo\b|uniquement|不要|のみ|만 ",
+    re.IGNORECASE,
+)
+"""What chat clients ask a model by themselves: to name, tag or continue the conversation. They say
+how short it has to be, and ask nothing in the first line."""
 _DECLINED = {"answer": "Untitled", "outcome": "nothing_asked"}
 
 
@@ -65,7 +80,9 @@ async def chat_completions(request: Request) -> Response:
     said = [one for one in asked.messages if one.get("role") in {"user", "assistant"}]
     if not said or said[-1]["role"] != "user":
         raise HTTPException(400, "messages: the last one must be what the user asks")
-    answering = asyncio.create_task(final_state(graph, {"messages": said}))
+    told = [one for one in asked.messages if one.get("role") == "system" and len(said) == 1]
+    is_chore = any(_is_chore(_text_of(one)) for one in [*told, said[-1]])
+    answering = asyncio.create_task(final_state(graph, {"messages": said}, declined=is_chore))
     head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": asked.model}
     if asked.stream:
         return EventSourceResponse(_streamed(asked, answering, base, head), ping=HEARTBEAT)
@@ -95,12 +112,24 @@ def _graph(request: Request, name: str) -> Any:
     return graphs[name]
 
 
-async def final_state(graph: Any, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the state that a run of its own ends with; nothing is kept of it.
+def _is_chore(text: str) -> bool:
+    """Say whether a chat client asks this by itself, which is no question to documents."""
+    asks = re.search("[?？]", text.strip().partition("\n")[0])
+    is_short = _SHORT.search(text) is not None and not asks
+    return bool(_HEADED.match(text) or (is_short and _CHORE.search(text)))
 
-    What chat clients ask by themselves is no question to documents.
-    """
-    if _CHORE.search(str((asked.get("messages") or [{}])[-1].get("content"))):
+
+def _text_of(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    return "\n".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
+
+
+async def final_state(
+    graph: Any, asked: Mapping[str, Any], *, declined: bool = False
+) -> Mapping[str, Any]:
+    """Return the state that a run of its own ends with; nothing is kept of it."""
+    if declined:
         return _DECLINED
     state: Mapping[str, Any] = await graph.ainvoke(asked)
     if "__interrupt__" in state or state.get("answer") is None:

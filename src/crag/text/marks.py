@@ -5,6 +5,7 @@ here, and in `serve/static/citations.js`, which a test compares with it.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,18 +18,45 @@ SINGLE = r"\[\d{1,4}\]"
 # time.
 _MARK = re.compile(rf"(?:(?<!\s)\s+)?({PATTERN})")
 _NUMBER = re.compile(r"\d+")
-_NAMES = r"(?:passages?|sources?|documents?)(?:\snumbers?)?[\s=:#]{1,3}"
-_OTHER_FORMATS = (
-    rf"\[{_NAMES}[\"“]?(?P<square>{_NUMBERS})[\"”]?\]",
-    rf"\({_NAMES}(?P<round>{_NUMBERS})\)",
-    r"【(?P<black>\d{1,4})(?:†[^【】\n]{0,40})?】",
-    r"\[\^(?P<note>\d{1,4})\]",
-    r"<sup>\[?(?P<raised>\d{1,4}(?:\s?,\s?\d{1,4})*)\]?</sup>",
-    r"\[(?P<first>\d{1,3})\s?[-–]\s?(?P<last>\d{1,3})\]",
-    r"(?<=\S)\s\((?P<bare>\d{1,2}(?:,\s?\d{1,2})*)\)(?=[.,;:!?]|\s*(?:\n|\Z))",
+_SIGN = r"(?:\s?(?:numbers?|n[°º]|no\.|nr\.|№|#))?[\s:=.]{0,3}[\"“]?"
+_NAMES = (
+    r"(?:(?:see|cf\.|siehe|vgl\.|voir|véase)\s)?(?:passages?|sources?|doc(?:ument)?s?|excerpts?"
+    r"|ref(?:erence)?s?|citations?|cite|chunks?|snippets?|quellen?|dokumente?|textstellen?"
+    r"|extraits?|fuentes?|pasajes?|documentos?|font[ei]|passaggi?o?|bron|źródło|источники?|документы?"
+    rf"|来源|來源|文档|文檔|资料|資料|段落|引用|参考|出典|文書|출처|문서){_SIGN}"
 )
-"""Marks as models write them who were not trained to write ours."""
+_SHORT_NAMES = rf"(?:{_NAMES}|(?:notes?|context|result|id|no\.|nr\.|№|#){_SIGN})"
+_RANGE = r"\d{1,4}(?:\s?[-–]\s?\d{1,3})?"
+_SEVERAL = rf"{_RANGE}(?:\s*(?:[,;，、&]|and|und|et|y|e)\s*(?:{_NAMES})?{_RANGE})*"
+_TAG = r"<(?P<tag>sup|cite|citation|ref|source|source_id|doc)\b[^<>\n]{0,40}>"
+_OTHER_FORMATS = (
+    rf"[\[［【]{_SHORT_NAMES}(?P<named>{_SEVERAL})[\"”]?(?:[:†][^\[\]【】\n]{{0,60}})?[\]］】]",
+    rf"[(（]{_NAMES}(?P<round>{_SEVERAL})[)）]",
+    r"【(?P<black>\d{1,4})(?:[:†][^【】\n]{0,40})?】",
+    rf"［(?P<wide>{_SEVERAL})］",
+    r"\^?\[\^?(?P<note>\d{1,4})\^?\]\^",
+    r"\[\^(?P<foot>\d{1,4})\^?\]",
+    rf"\\\[(?P<escaped>{_SEVERAL})\\\]",
+    rf"\[\[(?P<double>{_SEVERAL})\]\](?:\(#[^()\s]{{0,300}}\))?",
+    r"\[(?P<link>\d{1,4})\]\((?:#[^()\s]{0,300})?\)",
+    r"\[(?P<titled>\d{1,4})\s?(?:[:†]|\s[-–])\s?[^\[\]\n]{1,60}\]",
+    rf"\[(?P<range>{_SEVERAL})\]",
+    rf"\$\^\{{(?P<power>{_SEVERAL})\}}\$",
+    rf"{_TAG}\s?(?:<a\b[^<>\n]{{0,300}}>)?\[?(?P<raised>{_SEVERAL})\]?(?:</a>)?\s?</(?P=tag)>",
+    r"<(?:cite|citation|ref|source|doc)\s[^<>\d\n]{0,20}(?P<empty>\d{1,4})[\"']?\s?/>",
+    rf"</co:\s?(?P<span>{_SEVERAL})>",
+    r"(?P<opening>\[cite_start\]|<co(?::\s?\d+)?>)",
+    r"[⁽\[]?(?P<bare0>(?:(?<=[⁽\[])|(?<=[^\W\d_]{3}))[⁰¹²³⁴-⁹]{1,2})[⁾\]]?",
+    rf"(?:(?<=\S)\s\(|（)(?P<bare1>{_SEVERAL})[)）](?=[.,;:!?。，；！？]|\s*(?:\n|\Z))",
+    r"(?:(?<=\S)\s\{|\[[A-Z])(?P<bare2>\d{1,2})[}\]](?=[.,;:!?]|\s*(?:\n|\Z))",
+)
+"""Marks as models write them who were not trained to write ours.
+
+Those called bare may be something else: they are marks if no other stands in the text.
+"""
 _OTHER = re.compile("|".join(_OTHER_FORMATS), re.IGNORECASE)
+_OURS = re.compile(PATTERN, re.ASCII)
+_RANGES = re.compile(r"(\d{1,4})(?:\s?[-–]\s?(\d{1,3}))?")
 _LONGEST_RANGE = 20
 
 
@@ -55,15 +83,15 @@ def in_our_format(text: str, known: Collection[int] | None = None) -> str:
     has_marks = _MARK.search(text) is not None
 
     def written(found: re.Match[str]) -> str:
-        if found["bare"]:
-            numbers = _numbers(found["bare"])
-            is_mark = known is not None and not has_marks and set(numbers) <= {*known}
-            return f" {as_mark(*numbers)}" if is_mark else found[0]
-        if found["first"]:
-            first, last = int(found["first"]), int(found["last"])
-            is_range = first < last < first + _LONGEST_RANGE
-            return as_mark(*range(first, last + 1)) if is_range else found[0]
-        return as_mark(*_numbers(found[found.lastgroup or 0]))
+        kind = found.lastgroup or ""
+        plain = unicodedata.normalize("NFKC", found[0] if kind == "opening" else found[kind])
+        ranges = [(int(first), int(last or first)) for first, last in _RANGES.findall(plain)]
+        numbers = list(dict.fromkeys(one for a, b in ranges for one in range(a, b + 1)))
+        is_unknown = known is None or has_marks or not {*numbers} <= {*known}
+        is_range = all(first <= last < first + _LONGEST_RANGE for first, last in ranges)
+        if not is_range or (kind.startswith("bare") and is_unknown) or _OURS.fullmatch(found[0]):
+            return found[0]
+        return f"{' ' * (found[0][0] == ' ')}{as_mark(*numbers)}" if numbers else ""
 
     return _OTHER.sub(written, text)
 

@@ -6,44 +6,86 @@ by the model. This module holds the one list of these marks.
 
 import re
 
-_TAGS = r"think|thinking|thought|thoughts|reasoning|seed:think"
 _QUOTES = "`\"'“”‘’"
 """A mark beside one of these is only mentioned."""
-_OPENINGS = (
-    rf"<(?:{_TAGS})>", r"\[THINK\]", "◁think▷", r"<\|begin_of_thought\|>",
-    r"<\|channel\|>\s*(?:analysis|commentary)\b", r"<\|channel>\s*thought\b",
-)  # fmt: skip
-_CLOSINGS = (
-    rf"</(?:{_TAGS})>", r"\[/THINK\]", "◁/think▷", r"<\|end_of_thought\|>",
-    r"<\|channel\|>\s*final\s*<\|message\|>", r"<channel\|>",
-)  # fmt: skip
-_BLOCK = re.compile(
-    "|".join(
-        rf"(?<![{_QUOTES}]){opening}(?![{_QUOTES}]).*?(?:{closing}|\Z)"
-        for opening, closing in zip(_OPENINGS, _CLOSINGS, strict=True)
+_STEM = (
+    r"(?:think|thought|reasoning|reflect(?:ion)?\b|scratch_?pad|analysis|monologue|cot\b|思考|思[维維]|推理|考え"
+    r"|생각|мысл|размышл|рассужд|gedank|denken|überleg|pens[éai]|r[ée]fle[xc]|razona|ragiona)"
+)
+_NAME = rf"(?:[\w.▁-]{{0,20}}[:_▁])?(?:ant|inner)?{_STEM}[\w:.▁-]{{0,30}}"
+"""What begins so names thoughts: `think`, `seed:think`, `antThinking`, `chain_of_thought`, 思考."""
+_SQUARE = r"(?:think(?:ing)?|thoughts?|reasoning|analysis|思考|思[维維])"
+_MARKS = (
+    (rf"<\s?{_NAME}(?:\s[^<>\n]{{0,80}})?>", rf"</\s?{_NAME}\s?>"),
+    (rf"[\[【]{_SQUARE}[\]】]", rf"[\[【]/{_SQUARE}[\]】]"),
+    (r"◁think▷", r"◁/think▷"),
+    (
+        rf"<[|｜](?!/|end)(?:{_NAME}|inner_prefix)[|｜]>",
+        rf"<[|｜](?:/|end[_▁])?(?:{_NAME}|inner_suffix)[|｜]>",
     ),
-    re.DOTALL | re.IGNORECASE,
+    (
+        r"<\|channel\|>\s*(?:analysis|commentary)\b",
+        r"<\|channel\|>\s*final\b[^<\n]{0,20}(?:<\|constrain\|>[^<\n]{0,20})?<\|message\|>",
+    ),
+    (r"<\|channel>\s*thought\b", r"<channel\|>"),
+    (r"<details\b[^<>\n]{0,40}\breasoning\b[^<>\n]{0,80}>", r"</details>"),
+    (r"(?:\A|(?<=\n))```think(?:ing)?\n", r"\n```(?=\n|\Z)"),
+    (r"\A\s*Here(?: is|['’]s) my thought process:?", r"Here(?: is|['’]s) my response:?"),
+    (r"\A\s*Thinking\.\.\.\n", r"\n\.\.\.done thinking\."),
+)  # fmt: skip
+"""How thoughts begin and end."""
+_CODE = (
+    r"(?P<code>(?<=\n)(?P<fence>```|~~~)(?!think)[^\n`]*\n(?:.*?\n)??(?:(?P=fence)(?=\n|\Z)|\Z))"
 )
+"""Code shows marks; not where a model has fenced its whole reply."""
+_CLOSED = "|".join(
+    rf"(?<![{_QUOTES}]){opening}(?![{_QUOTES}]).*?(?:{closing})" for opening, closing in _MARKS
+)
+_UNCLOSED = "|".join(
+    rf"(?<![{_QUOTES}]){opening}(?![{_QUOTES}]).*\Z"
+    for opening in (rf"(?<!\w){_MARKS[0][0]}", r"\[THINK\]", *(one for one, _ in _MARKS[2:]))
+)
+_BLOCK = re.compile(rf"{_CODE}|{_CLOSED}|{_UNCLOSED}", re.DOTALL | re.IGNORECASE)
 """Thoughts from their opening mark to the closing one, or to the end where they were cut off."""
-_REST = re.compile(
-    rf"\A.*(?<![{_QUOTES}])(?:{'|'.join(_CLOSINGS)})(?![{_QUOTES}])", re.DOTALL | re.IGNORECASE
+_CLOSINGS = "|".join(closing for _, closing in _MARKS[:-4])
+_ENDS = re.compile(
+    rf"{_CODE}|(?<![{_QUOTES}])(?:{_CLOSINGS})(?![{_QUOTES}])", re.DOTALL | re.IGNORECASE
 )
-"""Thoughts whose opening mark stood in the prompt, up to the last closing mark."""
+"""Ends of thoughts whose opening mark stood in the prompt."""
+_NESTED = [re.compile("|".join(marks), re.IGNORECASE) for marks in zip(*_MARKS[:2], strict=True)]
 _BARE = re.compile(r"\Aanalysis(?=[A-Z]).*?(?:assistantfinal|\Z)", re.DOTALL)
 """The channels of gpt-oss where a server has removed their marks and left their names."""
 _CONTROL = re.compile(
-    r"<\|(?:start|return|end|channel|message|call)\|>(?:assistant\b)?|<\|?(?:end_of_)?turn\|?>"
+    rf"{_CODE}|(?<![{_QUOTES}])(?:<[|｜][\w▁]{{1,40}}[|｜]>(?:assistant(?![a-z]))?"
+    r"|<\|?(?:end_of_)?turn\|?>)",
+    re.DOTALL,
 )
+"""Tokens of control, such as ``<|im_end|>``, which servers should not pass on."""
+_WRAPPED = re.compile(
+    r"\A\s*<(?P<name>answer|response|output|final(?:_answer)?)>(?P<answer>.*?)(?:</(?P=name)>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""An answer in a tag of its own, as models that mark their thoughts write it."""
 _BEGINNING = re.compile(
-    r"(?:<[^<>\n]{0,30}|<\|?channel\|?>\s*\w*|\[/?[a-z]{0,5}|◁/?\w{0,5}|\Aa[nalysi]{0,7})\Z",
-    re.IGNORECASE,
+    r"(?:<[^<>\n]{0,120}|<\|?channel\|?>[^<\n]*|<\|\w{1,30}\|>[a-z]{0,9}|[\[【]/?\w{0,9}|◁/?\w{0,5}"
+    r"|`{1,3}\w{0,8}\n?)\Z"
 )
 """What may be the beginning of a mark, at the end of a text that goes on."""
+_FIRST_WORDS = (
+    "analysis", "here is my thought process:", "here's my thought process:", "thinking...\n",
+)  # fmt: skip
 
 
 def without_thoughts(text: str) -> str:
     """Return a reply without what its model wrote to itself, and without marks of channels."""
-    return _CONTROL.sub("", _REST.sub("", _BLOCK.sub("", _BARE.sub("", text)))).strip()
+    text = _BLOCK.sub(_code, _BARE.sub("", text))
+    ends = [one.end() for one in _ENDS.finditer(text) if not one["code"]]
+    text = _CONTROL.sub(_code, text[ends[-1] :] if ends else text)
+    return _WRAPPED.sub(r"\g<answer>", text).strip()
+
+
+def _code(found: re.Match[str]) -> str:
+    return found["code"] or ""
 
 
 class AnswerStream:
@@ -56,7 +98,10 @@ class AnswerStream:
     def add(self, piece: str) -> str:
         """Return what a piece adds to the answer that is shown; it may be empty."""
         self._text += piece
-        return self._grown(_BEGINNING.sub("", self._text))
+        begun = self._text.lstrip().replace("’", "'").casefold()
+        may_think = any(words.startswith(begun) for words in _FIRST_WORDS)
+        opened, closed = (len(mark.findall(self._text)) for mark in _NESTED)
+        return "" if may_think or opened > closed else self._grown(_BEGINNING.sub("", self._text))
 
     def end(self) -> str:
         """Return what was held back, as nothing follows."""

@@ -1,5 +1,6 @@
 """Reflection by prompting: any chat model fills in the critiques that it has no tokens for."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -50,7 +51,9 @@ _TOKENS: Mapping[str, Mapping[str, str]] = {
 _LABELS: Mapping[str, Iterable[str]] = {
     **_TOKENS, "next": ("retrieve", "continue", "no_retrieve", "end"),
 }  # fmt: skip
-_PLAIN = BeforeValidator(lambda label: str(label).strip(" []").casefold())
+_WORD = re.compile(r"[^\W_]\w*")
+_PLAIN = BeforeValidator(lambda label: "".join(_WORD.findall(str(label).casefold())[:1]))
+"""The label alone, of what models write around it: "[Relevant]", "fully supported", "5/5"."""
 
 
 def _form(*fields: str) -> type[BaseModel]:
