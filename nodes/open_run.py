@@ -10,6 +10,9 @@ from crag.plain import well_formed
 from crag.settings import Settings
 from crag.state import STANDS_ALONE, State
 
+_BEFORE_FOLLOW_UPS = 2
+"""Questions of a chat of which none was completed by those before it, besides one refused."""
+
 
 def open_run(state: State, settings: Settings) -> State:
     """Read the question and clear every other key of the thread: the first node.
@@ -19,7 +22,7 @@ def open_run(state: State, settings: Settings) -> State:
     Raises:
         QuestionError: the input holds no usable question.
     """
-    message = _asking_message(state)
+    message = _asking_message(state, settings)
     asked = _checked(message.text if message else state.get("question"), settings)
     opened: dict[str, Any] = {
         "question": settings.profile.split_apart(asked)[0], "asked": asked, "documents": [],
@@ -32,17 +35,21 @@ def open_run(state: State, settings: Settings) -> State:
     return cast("State", opened)
 
 
-def _asking_message(state: State) -> HumanMessage | None:
+def _asking_message(state: State, settings: Settings) -> HumanMessage | None:
     """Return the message that asks, or None where the key `question` is newer.
 
-    It is if an earlier run has read the message and ended without an answer.
+    It is if an earlier run has read the message and ended without an answer, or has refused it. In
+    a longer chat, an earlier run may have written the key.
     """
-    messages = state.get("messages") or []
-    last = messages[-1] if messages else None
-    if not isinstance(last, HumanMessage):
+    messages, question = state.get("messages") or [], state.get("question")
+    if not (messages and isinstance(messages[-1], HumanMessage)):
         return None
-    was_read = not state.get("answer") and well_formed(last.text).strip() == state.get("asked")
-    return None if was_read and state.get("question") else last
+    text, asked = well_formed(messages[-1].text).strip(), state.get("asked", "")
+    was_read = not state.get("answer") and text == asked
+    is_first = sum(isinstance(one, HumanMessage) for one in messages) <= _BEFORE_FOLLOW_UPS
+    is_given = is_first and question not in {asked, settings.profile.split_apart(asked)[0]}
+    was_refused = is_given and not 0 < len(text) <= settings.max_question_characters
+    return None if question and (was_read or was_refused) else messages[-1]
 
 
 def _checked(question: object, settings: Settings) -> str:

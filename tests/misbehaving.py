@@ -103,7 +103,8 @@ CITATIONS: dict[str, Way] = {
     name: _says(f"The barn is let in May{mark}.")
     for name, mark in {
         "black": "【1】", "with_lines": "【1†L1-L4】", "round": " (1)", "named": " (Passage 1)",
-        "note": "[^1]", "raised": "<sup>1</sup>", "range": " [1-2]",
+        "note": "[^1]", "raised": "<sup>1</sup>", "range": " [1-2]", "wide": "［1］",
+        "deepseek": "[citation:1]", "gemini": " [cite: 1]", "small": "¹", "chinese": "[来源1]",
     }.items()
 }  # fmt: skip
 """Citations in other formats."""
@@ -116,7 +117,10 @@ REFUSALS: dict[str, Way] = {
     "unknown_parameter": _refuses(
         lambda request: "max_completion_tokens" in request, 422, "Extra inputs are not permitted"
     ),
-    "system_role": _refuses(_has_system, 400, "System role not supported"),
+    "system_role": _refuses(_has_system, 400, "'messages[0].role' does not support 'system'"),
+    "streams": _refuses(
+        lambda request: "stream_options" in request, 400, "Unrecognized argument: stream_options"
+    ),
     "schema": _refuses(
         lambda request: "response_format" in request, 400, "response_format is not supported"
     ),
@@ -135,5 +139,6 @@ ERRORS: dict[str, tuple[Way, str]] = {
         lambda _: (502, b"<html><title>502</title><body>upstream is away</body></html>"),
         "upstream is away",
     ),
+    "no_reply": (lambda _: {"code": 1002, "msg": "the quota is used up"}, "the quota is used up"),
 }
 """Failures, with the words that the trace has to tell."""

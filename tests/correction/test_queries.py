@@ -26,10 +26,17 @@ from crag.correction.queries import LONGEST, cut, keywords, read_query, without_
         ("エイダ・ラブレス", "エイダ・ラブレス"),
         ("Sure! Here's the rewritten version: barn rent", "barn rent"),
         ("Here are the keywords:\nbarn, rent\n\nLet me know if you need more!", "barn, rent"),
+        ("Natürlich! Hier ist die Suchanfrage: barn, rent\n\nDas hilft hoffentlich.", "barn, rent"),
+        ("好的，搜索查询：barn, rent", "barn, rent"),
+        ('```json\n{"query": "barn, rent"}\n```', "barn, rent"),
+        ("**Web search query:** barn", "barn"),
+        ("1. barn\n2. rent", "barn, rent"),
+        ("Star Wars: first film", "Star Wars: first film"),
+        ("barn rent: first year", "barn rent: first year"),
     ],
 )
 def test_replies_that_hold_a_query(reply: str, query: str) -> None:
-    assert read_query(reply) == query
+    assert read_query(reply, question="How much is the rent of a barn?") == query
 
 
 @pytest.mark.parametrize(

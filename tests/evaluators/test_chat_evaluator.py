@@ -35,10 +35,15 @@ def passages(messages: list[BaseMessage]) -> list[str]:
         "Here:\n```json\n{}\n```",
         "<think>{{1: high}}? I grade.</think>\n{}",
         "By {{grade}}: {} Passage {{2}} is best.",
+        *(lambda one, a=a, b=b: one.replace(a, b) for a, b in (
+            ('"', "'"), ("]}", ",]}"), ('"', "”"), ('"grades"', "Grades"), (": 10", ': "10/10"'),
+            ("{", "{ # each\n"), ('{"grades": ', ""), ("]}", "]"))),
     ],
-)
-def test_grades_are_read_whatever_stands_around_them(form: str) -> None:
-    model = FakeChatModel(replies=[form.format(grades((3, 7), (1, 0), (2, 10)))])
+)  # fmt: skip
+def test_grades_are_read_whatever_stands_around_them(form: Any) -> None:
+    whole = grades((3, 7), (1, 0), (2, 10))
+    reply = form(whole) if callable(form) else form.format(whole)
+    model = FakeChatModel(replies=[reply.removesuffix("}") if reply[0] == "[" else reply])
     evaluator = ChatEvaluator(model)
     assert evaluator.score(QUESTION, ["a", "", "b", "c"]) == [-1.0, -1.0, 1.0, pytest.approx(0.4)]
     assert passages(model.prompts[0]) == ["a", "b", "c"]

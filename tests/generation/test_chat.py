@@ -1,5 +1,6 @@
 """Chat models by name, against an OpenAI-compatible server on loopback."""
 
+import json
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -67,6 +68,31 @@ async def test_a_refusal_and_silence_are_no_answers(server: Loopback, reply: Any
     assert "I cannot help" in said.detail
     server.body = completion("")
     assert (await reply()).problem == "empty"
+
+
+@pytest.mark.parametrize(
+    ("ends", "text", "refused"),
+    [
+        ([({}, 10), ({}, 10)], "Ada", False),
+        ([({"content": " did"}, 4), (None, 10)], "Ada did", False),
+        ([({"refusal": "I"}, 9), ({"refusal": " will not"}, 10)], "", True),
+    ],
+)
+def test_a_stream_counts_its_tokens_once_and_tells_a_refusal(
+    server: Loopback, ends: list[Any], text: str, refused: bool
+) -> None:
+    pieces = [({"content": "Ada"}, None), *ends]
+    chunks = [
+        {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m",
+         "choices": [{"index": 0, "delta": delta, "finish_reason": count and "stop"}],
+         "usage": count and {"prompt_tokens": 7, "completion_tokens": count, "total_tokens": 9}}
+        for delta, count in pieces
+    ]  # fmt: skip
+    server.body = "".join(f"data: {json.dumps(one)}\n\n" for one in chunks).encode()
+    model = load_chat_model("local", base_url=f"{server.url}/v1").bind(stream=True)
+    reply = ask(model, [])
+    assert (reply.text, reply.problem) == (text, "refused" if refused else None)
+    assert reply.usage == {"llm_calls": 1, "input_tokens": 7, "output_tokens": 10}
 
 
 def test_a_key_or_a_server_is_needed() -> None:

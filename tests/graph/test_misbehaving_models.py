@@ -156,6 +156,7 @@ ENDINGS: dict[str, dict[str, Any]] = {
     "gemini": {"model_provider": "google_genai", "finish_reason": "STOP"},
     "ollama": {"model_provider": "ollama", "done_reason": "stop"},
     "bedrock": {"model_provider": "bedrock_converse", "stopReason": "end_turn"},
+    "lm studio": {"model_provider": "openai", "finish_reason": "eosFound"},
     "fake": {},
 }
 CUTS: dict[str, dict[str, Any]] = {
@@ -164,6 +165,10 @@ CUTS: dict[str, dict[str, Any]] = {
     "gemini": {"model_provider": "google_genai", "finish_reason": "MAX_TOKENS"},
     "ollama": {"model_provider": "ollama", "done_reason": "length"},
     "deepseek": {"model_provider": "deepseek", "finish_reason": "insufficient_system_resource"},
+    "vertex": {"finish_reason": "FinishReason.MAX_TOKENS"},
+    "responses": {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+    "vllm": {"model_provider": "openai", "finish_reason": "abort"},
+    "unheard of": {"finish_reason": "maxPredictedTokensReached"},
     "broken stream": {"model_provider": "openai"},
 }
 

@@ -68,6 +68,12 @@ def test_courtesies_are_no_part_of_the_question() -> None:
         ({"question": "new?", "asked": "x", "answer": "", "messages": [HumanMessage("x")]}, "new?"),
         # The thread was answered; the message is newer than what its last run has read.
         ({"question": "old", "asked": "x", "answer": "y", "messages": [HumanMessage("x")]}, "x"),
+        # The message was refused.
+        ({"question": "new?", "messages": [HumanMessage("x" * 9000)]}, "new?"),
+        (
+            {"question": "new?", "asked": "x", "answer": "y", "messages": [HumanMessage(" ")]},
+            "new?",
+        ),
     ],
 )
 def test_the_newest_input_is_asked(state: Any, asked: str) -> None:
@@ -95,7 +101,8 @@ def reflection() -> FakeReflection:
 
 @BUILDERS
 def test_a_follow_up_is_answered_as_a_whole_question(make_parts: Any, build: Any) -> None:
-    model = FakeChatModel(replies=[f'"{WHOLE}"', "In London [1]."])
+    polite = f"Natürlich! Hier ist die Frage:\n\n„{WHOLE}“\n\nLet me know if you need more!"
+    model = FakeChatModel(replies=[polite, "In London [1]."])
     parts = make_parts(0.9, model=model, reflection=reflection())
     state = asyncio.run(build(parts).ainvoke({"messages": CHAT}))
     assert state["question"] == WHOLE

@@ -138,12 +138,27 @@ def test_an_answer_that_was_cut_off_ends_by_its_length(tmp_path: Path) -> None:
         "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.",
         "### Task:\nSuggest 3-5 relevant follow-up questions",
         "Provide a concise, 5-word-or-less title for the conversation, using title case.",
+        "Please generate a four to five word title summarizing our conversation. No punctuation.",
+        "Summarize the discussion briefly in 200 words or less, as a prompt for future context.",
+        "### Aufgabe:\nErstelle einen Titel\n### Verlauf:\n",
+        "Erstelle einen kurzen Titel für diese Unterhaltung. Antworte nur mit dem Titel.",
+        "总结给出的会话，将其总结为语言为 zh-CN 的 10 字内标题，不要使用标点和特殊符号。",
+        "この会話に簡潔なタイトルを付けてください。タイトルのみを出力してください。",
+        "How do I give this conversation a title of 5 words in Slack?",
+        "### Task:\nRespond to the user query using the provided context.\n\nWho wrote it?",
     ],
 )
-def test_chores_of_chat_clients_ask_no_documents(chatting: openai.OpenAI, chore: str) -> None:
-    asked: list[Any] = [{"role": "user", "content": chore}]
+@pytest.mark.parametrize("role", ["user", "system"])
+def test_chores_of_chat_clients_ask_no_documents(
+    chatting: openai.OpenAI, chore: str, role: str
+) -> None:
+    asked: list[Any] = [{"role": role, "content": [{"type": "text", "text": chore}]}]
+    asked += [{"role": "user", "content": "Who wrote it?"}] if role == "system" else []
     reply = chatting.chat.completions.create(model="crag", messages=asked)
-    assert reply.choices[0].message.content == "Untitled"
+    is_declined = reply.choices[0].message.content == "Untitled"
+    assert is_declined == (not chore.startswith(("How", "### Task:\nRespond")))
+    if not is_declined:
+        return
     assert reply.usage
     assert reply.usage.total_tokens == 0
 

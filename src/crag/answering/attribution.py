@@ -65,7 +65,7 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
     read, used = _parsed(answer)
     used |= {number for sentence in read for number in sentence.cited}
     strips = {citation["number"]: citation for citation in available}
-    if _is_translated(answer, available):  # Neither words nor a reader can judge it.
+    if _is_translated(question, answer, available):  # Neither words nor a reader can judge it.
         return Attributed(answer, [strips[number] for number in sorted(used)], [], [], [])
     best, events = _supported(question, read, available, attributor, node)
     sentences, wrong = list[AnswerSentence](), list[str]()
@@ -92,9 +92,12 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
     return Attributed(written, citations, sentences, events, list(dict.fromkeys(wrong)))
 
 
-def _is_translated(answer: str, available: Sequence[Citation]) -> bool:
-    """Return whether an answer is written in another language than the strips that it cites."""
-    written = language_of(without_citations(answer))
+def _is_translated(question: str, answer: str, available: Sequence[Citation]) -> bool:
+    """Return whether an answer is written in another language than the strips that it cites.
+
+    One too short to show its language is written in that of the question.
+    """
+    written = language_of(without_citations(answer)) or language_of(question)
     strips = language_of("\n".join(citation["text"] for citation in available))
     return bool(written and strips and written != strips)
 

@@ -26,7 +26,10 @@ from crag.errors import CragError
 from crag.serve.access import refusal
 from crag.serve.conversations import HEARTBEAT, as_json
 
-_HEADED = re.compile(r"\A\s*#{1,3} [^\n:]{1,20}:\s*\n")
+_HEADED = re.compile(r"\A\s*#{1,3} [^\n:]{1,20}:\s*\n(?!Respond to|Answer)")
+"""What open-webui writes above a task, but not above a question with files."""
+_INTRODUCTION = 800
+"""Characters in which a task says what it is; the chat may stand behind."""
 _TITLE = (
     r"titl(?:e|ing)\b|\btags?\b|topic|follow-?up questions|emoji|summar|conversation a name"
     r"|tit(?:el|re|olo)\b|t[ií]tulo|заголовок|标题|標題|主题|主題|タイトル|제목"
@@ -114,6 +117,7 @@ def _graph(request: Request, name: str) -> Any:
 
 def _is_chore(text: str) -> bool:
     """Say whether a chat client asks this by itself, which is no question to documents."""
+    text = text[:_INTRODUCTION]
     asks = re.search("[?？]", text.strip().partition("\n")[0])
     is_short = _SHORT.search(text) is not None and not asks
     return bool(_HEADED.match(text) or (is_short and _CHORE.search(text)))
