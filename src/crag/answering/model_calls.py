@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
@@ -20,7 +20,7 @@ from crag.text.sentences import split_sentences
 from crag.text.thoughts import without_thoughts
 
 _WITHHELD = re.compile(
-    r"filter|refus|safety|guardrail|sensitive|blocklist|prohibited|spii|recitation|toxic|inspection",
+    r"filter|refus|safety|guardrail|sensitive|blocklist|prohibited|spii|recitation|toxic|inspection|policy",
     re.IGNORECASE,
 )
 _WHOLE = re.compile(
@@ -30,6 +30,7 @@ _WHOLE = re.compile(
 _REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
 """Where providers say why a reply ended."""
 _REFUSES_SYSTEM = re.compile(r"\b(?:system|developer|roles?)\b", re.IGNORECASE)
+_STREAM = re.compile(r"\bstream", re.IGNORECASE)
 _END = re.compile(r"(?:[.!?…。！？]|```|~~~)[\s\])}*_\"'”’]*\Z")
 _TAG = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
@@ -53,7 +54,7 @@ def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
     One that takes no system message is called again with it at the top of the first message of the
     user, and one that cannot stream without that.
     """
-    asked, options = [*messages], dict[str, bool]()
+    asked, options = [*messages], dict[str, Any]()
     while True:
         with Attempt("model") as attempt:
             return _as_reply(model.invoke(asked, **options))
@@ -63,7 +64,7 @@ def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
 
 async def aask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
     """Do as `ask` without blocking the event loop."""
-    asked, options = [*messages], dict[str, bool]()
+    asked, options = [*messages], dict[str, Any]()
     while True:
         with Attempt("model") as attempt:
             return _as_reply(await model.ainvoke(asked, **options))
@@ -71,12 +72,12 @@ async def aask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
             return _failed(attempt.error)
 
 
-def _changed(error: Exception | None, asked: list[AnyMessage], options: dict[str, bool]) -> bool:
+def _changed(error: Exception | None, asked: list[AnyMessage], options: dict[str, Any]) -> bool:
     """Say whether the call was changed to one without what the server has refused by its name."""
     words = said(reason_of(error))
     if len(asked) > 1 and isinstance(asked[0], SystemMessage) and _REFUSES_SYSTEM.search(words):
         asked[:2] = [HumanMessage(f"{asked[0].text}\n\n{asked[1].text}")]
-    elif not options and ("stream" in words or isinstance(error, json.JSONDecodeError)):
+    elif not options and (_STREAM.search(words) or isinstance(error, json.JSONDecodeError)):
         options["stream"] = False
     else:
         return False

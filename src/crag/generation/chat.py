@@ -102,7 +102,7 @@ def _bounded(base: Any, seconds: float) -> type[BaseChatModel]:
                 yield once(chunk)
 
         def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any) -> Any:
-            choice = next(iter(chunk.get("choices") or ()), {})
+            choice: dict[str, Any] = next(iter(chunk.get("choices") or ()), {})
             choice["delta"] = choice.get("delta") or choice.get("message") or {}
             made = super()._convert_chunk_to_generation_chunk(chunk, *args)
             if made is not None and (refusal := choice["delta"].get("refusal")):
