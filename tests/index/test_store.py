@@ -251,6 +251,9 @@ def test_nothing_to_index_creates_nothing(folder: Path, index: DocumentIndex) ->
     assert numbers(report) == (0, 0, 0, 0)
     assert "unsupported" in report.skipped[0].reason
     assert not Path(index.location).exists()
+    (folder / "b.json").write_text("7")
+    assert index_paths([folder / "b.json"], index).skipped
+    assert not index.exists()
 
 
 def test_progress_runs_from_none_to_all(folder: Path, index: DocumentIndex) -> None:

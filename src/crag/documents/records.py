@@ -54,14 +54,20 @@ def load_jsonl(path: Path) -> Iterator[Loaded]:
 def load_json(path: Path) -> Iterator[Loaded]:
     """Load one document per object of a list, with the fields of a line of JSONL.
 
+    Of an object, such as an export, it takes the lists that it holds, and what stands beside them.
+
     Raises:
-        SourceError: the file cannot be read, or is no list.
+        SourceError: the file cannot be read, or is neither a list nor an object.
     """
     records = _Records(path, "record")
     try:
         found = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
         raise SourceError(str(path), "not JSON") from error
+    if isinstance(found, dict):
+        lists = {name: value for name, value in found.items() if _holds_objects(value)}
+        beside = {name: value for name, value in found.items() if name not in lists}
+        found = [*([beside] if beside else []), *chain.from_iterable(lists.values())]
     if not isinstance(found, list):
         raise SourceError(str(path), "no list of objects")
     for number, record in enumerate(found, start=1):
@@ -146,6 +152,10 @@ class _Records:
             name += f"@{number}"
         self._taken.add(name)
         return name
+
+
+def _holds_objects(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
 
 
 def _written(value: object) -> str:

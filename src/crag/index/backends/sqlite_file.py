@@ -200,7 +200,7 @@ class FileIndex(DocumentIndex):
     def write(self, *given: Any, **options: Any) -> None:
         """Write chunks, and tell the store of vectors where many texts wait."""
         super().write(*given, **options)
-        if self.rows("SELECT count(*) FROM waiting")[0][0] >= PAGE:
+        if self.exists() and self.rows("SELECT count(*) FROM waiting")[0][0] >= PAGE:
             self._fill_store()
 
     def add_text(
