@@ -51,6 +51,10 @@ def nested(sentence: str, rows: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"- {name}\n  - {sentence.format(value)}" for name, value in rows)
 
 
+def lines(sentence: str, rows: Sequence[tuple[str, str]]) -> str:
+    return "  \n".join(f"{name} {sentence.format(value)}" for name, value in rows)
+
+
 LAYOUTS: list[Layout] = [sections, bold_lines, terms, table, sentences, nested]
 
 
@@ -82,7 +86,7 @@ SHELF = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", [*LAYOUTS, lines])
 @pytest.mark.parametrize("language", SHELF)
 @pytest.mark.parametrize("code", [CODES[0], CODES[10], CODES[39]])
 def test_a_code_is_found_as_it_is_written(layout: Layout, language: str, code: str) -> None:

@@ -22,6 +22,7 @@ NAMES_ONE: Final = 2.0
 """Log-odds by which a part that has a name of the question leads one that lacks it."""
 _LABEL = re.compile(
     r"(?:\|\s*|[-*+•‣–]\s+|\d{1,3}[.)]\s+)([^:|\n]{1,80})[:|\n]|([^:|\n.]{1,60}):\s"
+    r"|(?=\S*\d)(?=\S*[^\W\d_])([\w-]{2,20})\s"
 )
 _FEWEST_ALONE: Final = 3
 """Words up to which a quotation is not understood without its heading, such as "Yes."."""
@@ -62,7 +63,7 @@ class ParsedStrip(NamedTuple):
         first = self.said(self.block(at)[0])
         begins = not self.text[: self.parts[at].start].rpartition("\n")[2].strip()
         found = _LABEL.match(self.said(at)) if begins else None
-        return first if first.endswith("?") else (found[1] or found[2]) if found else ""
+        return first if first.endswith("?") else found[found.lastindex] if found else ""
 
     def about(self, at: int) -> list[str]:
         """Return the headings of a part, the sentence that leads its block in, and its label."""

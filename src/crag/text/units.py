@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple, cast
 
+from crag.text.blocks import HARD_BREAK, label_of
 from crag.text.language import language_of
 from crag.text.sentences import split_sentences
 from crag.text.words import word_count
@@ -27,6 +28,8 @@ LONGEST_INTRODUCED, LONGEST_LEANING = 180, 60
 with the one that it refers to."""
 ANNOUNCING = ":", "\N{FULLWIDTH COLON}", "\N{EM DASH}"
 """How a sentence ends that only leads in what follows it."""
+_FEWEST_ENTRIES, _MOST_OF_ENTRY = 3, 20
+"""Lines of a paragraph that is a list to its readers, and words of one."""
 _BELOW_ALL = 7
 """The level of a line that is bold as a whole, which is a heading to its readers."""
 PartKind = Literal["heading", "sentence", "item", "row", "code"]
@@ -89,6 +92,10 @@ def parts_of(text: str) -> Iterator[Part]:
         before = kind, end
         if kind == "sentence" and _BOLD.fullmatch(text, start, end):
             yield Part("heading", start, end, block, _BELOW_ALL)
+        elif kind == "sentence" and _are_entries(lines := text[start:end].split(HARD_BREAK)):
+            for line in lines:
+                yield Part("item", start, start + len(line), block)
+                start += len(line) + len(HARD_BREAK)
         elif kind == "sentence":
             for sentence in split_sentences(text[start:end], language):
                 if said := sentence.strip():
@@ -98,6 +105,14 @@ def parts_of(text: str) -> Iterator[Part]:
         else:
             level = len(found[0]) - len(found[0].lstrip("#")) if kind == "heading" else 0
             yield Part(kind, start, end, block, level)
+
+
+def _are_entries(lines: Sequence[str]) -> bool:
+    """Return whether lines are a list, such as of codes, rather than prose or fields of a form."""
+    are_short = all(line.strip() and word_count(line) <= _MOST_OF_ENTRY for line in lines)
+    labels = list(map(label_of, lines))
+    is_form = all(label and not re.search(r"\d", label) for label in labels)
+    return len(lines) >= _FEWEST_ENTRIES and are_short and not is_form
 
 
 def units_of(text: str) -> list[Unit]:
