@@ -233,12 +233,13 @@ def test_a_yes_or_no_leads_with_the_sentence_that_decides() -> None:
 
 
 @pytest.mark.parametrize("numbers", [(24, 27, 30), ("two", "one", "twelve")])
+@pytest.mark.parametrize("old", [("2021", "superseded rules.md"), ("2021, no longer valid", "a")])
 def test_what_is_superseded_does_not_lead_and_other_documents_that_disagree_are_marked(
-    numbers: tuple[int | str, int | str, int | str],
+    old: tuple[str, str], numbers: tuple[int | str, int | str, int | str]
 ) -> None:
     evidence = [f"You have {number} days of holiday a year." for number in numbers]
     documents = [
-        Document(evidence[0], metadata={"title": "2021", "source": "a/superseded rules.md"}),
+        Document(evidence[0], metadata={"title": old[0], "source": old[1]}),
         Document(evidence[1], metadata={"title": "Rules", "source": "b"}),
         Document(evidence[2], metadata={"title": "Rules of Leeds", "source": "c"}),
     ]

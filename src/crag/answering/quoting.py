@@ -23,7 +23,7 @@ from crag.correction.naming import about, named_odds
 from crag.parts import Quotation
 from crag.reading import Span
 from crag.state import Strip
-from crag.text.words import STOP_WORDS, question_words, words
+from crag.text.words import HOLDS_NO_LONGER, STOP_WORDS, question_words, words
 
 MOST_LIKELY: Final = 2
 """The most quotations where none is sure to answer."""
@@ -57,9 +57,7 @@ _WHAT_IS = re.compile(
     r"(?(does) mean)\s*\?*\s*",
     re.IGNORECASE,
 )
-_OLD = re.compile(
-    r"\b(?:superseded|obsolete|outdated|withdrawn|expired|archived|old version)\b", re.IGNORECASE
-)
+_OLD = re.compile(rf"\b(?:{HOLDS_NO_LONGER})\b", re.IGNORECASE)
 """What a title, the name of a file or a heading says of what holds no longer."""
 _WHY = re.compile(r"\s*why\b|\bwhat (?:is|was) the reason\b", re.IGNORECASE)
 _BECAUSE = re.compile(
@@ -71,10 +69,10 @@ _BECAUSE = re.compile(
 _PIECE = r"(?:[^\W\d_a-z]|[€$£¥]?\d)[\w'’.,:/%°€$£¥-]*(?<![.,:'’-])"
 _UNIT = r"per ?cent|second|minute|hour|day|week|month|year|euro|dollar|pound|[kcm]?m|k?g|m?l|ms"
 _WHOLE = re.compile(
-    rf"{_PIECE}(?:,? (?:and )?{_PIECE})*(?:[ -](?:{_UNIT})s?\b)?|\w+(?:[-._/@:]\w+)*"
+    rf"`[^`\n]+`|{_PIECE}(?:,? (?:and )?{_PIECE})*(?:[ -](?:{_UNIT})s?\b)?|\w+(?:[-._/@:]\w+)*"
 )
-"""Words with figures or capital letters in a row, such as a date, an amount or a name, and any
-other word; of none of them a part is set off."""
+"""Code, words with figures or capital letters in a row, such as a date, an amount or a name, and
+any other word; of none of them a part is set off."""
 
 
 class _Candidate(NamedTuple):

@@ -12,6 +12,7 @@ from crag.text.blocks import HARD_BREAK, Block, escaped, lines_of_all, placed, t
 from crag.text.encodings import storable
 from crag.text.markup import without_markup
 from crag.text.places import lines_written
+from crag.text.words import HOLDS_NO_LONGER
 
 Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "part", "row", "record"]
 
@@ -21,8 +22,7 @@ _FORMAT = "crag-5"
 _SEPARATOR = "\0"
 _OLD = re.compile(
     r"(?:\A|[.!?:]\s+)\W*(?:th(?:is|ese|e) [\w ]{1,40} (?:is|are|was|were|has been|have been) )?"
-    r"(?:superseded|obsolete|deprecated|withdrawn|outdated|out of date|archived|replaced by"
-    r"|no longer (?:valid|in force|applies|apply|maintained))\b",
+    rf"(?:{HOLDS_NO_LONGER})\b",
     re.IGNORECASE,
 )
 """How a document says at its beginning, or in its fields, that another one takes its place."""

@@ -110,8 +110,7 @@ def parts_of(text: str) -> Iterator[Part]:
 def _are_entries(lines: Sequence[str]) -> bool:
     """Return whether lines are a list, such as of codes, rather than prose or fields of a form."""
     are_short = all(line.strip() and word_count(line) <= _MOST_OF_ENTRY for line in lines)
-    labels = list(map(label_of, lines))
-    is_form = all(label and not re.search(r"\d", label) for label in labels)
+    is_form = any(label and not re.search(r"\d", label) for label in map(label_of, lines))
     return len(lines) >= _FEWEST_ENTRIES and are_short and not is_form
 
 

@@ -31,6 +31,11 @@ _EXACT = re.compile(r"\d|_|\w[.:@+#]\w|^[-.@$]|[+#]$")
 """What a name has that has to be found as it is written; `on/off` and `long-life` are words."""
 _NAMED = re.compile(r"(?<=\s)(?<![.?!:]\s)(?:[^\W\d_a-z][\w.+#-]*|\w*\d[\w.]*|\w+[A-Z_]\w*)")
 """A word with a capital letter, a digit or an underscore."""
+HOLDS_NO_LONGER = (
+    "superseded|obsolete|deprecated|withdrawn|expired|outdated|out of date|archived|old version"
+    "|replaced by|no longer (?:valid|in force|applies|apply|maintained)"
+)
+"""How it is said of a text that it holds no longer."""
 _FEWEST_OF_PLURAL = 3
 _CONTRACTED = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b")
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
