@@ -96,6 +96,8 @@ def reason_of(error: Exception | None) -> object:
     status, said_why = getattr(response, "status_code", None), ""
     with suppress(Exception):  # A body that was never read, or is no text.
         said_why = words_of(str(response.text)) if response is not None else ""
+    if isinstance(error, json.JSONDecodeError):
+        return f"the server's reply is no JSON: {words_of(error.doc) or 'it is empty'}"
     if error is None or not said_why:
         return error
     return f"{type(error).__name__}: the server answered {status}: {said_why}"

@@ -112,9 +112,9 @@ def _bounded(base: Any, seconds: float) -> type[BaseChatModel]:
         def _create_chat_result(self, response: Any, *args: Any) -> Any:
             try:
                 return super()._create_chat_result(response, *args)
-            except (AttributeError, TypeError) as error:  # A page, or JSON that holds no reply.
-                body = response if isinstance(response, str) else response.model_dump_json()
-                raise ModelError(base.__name__, "failed", words_of(body)) from error
+            except TypeError as error:  # It holds no reply, but may say why.
+                body = words_of(response.model_dump_json(exclude_none=True))
+                raise ModelError(self.model_name, "failed", body) from error
 
     Bounded.__name__ = base.__name__
     return cast("type[BaseChatModel]", Bounded)

@@ -9,14 +9,15 @@ import re
 _QUOTES = "`\"'“”‘’"
 """A mark beside one of these is only mentioned."""
 _STEM = (
-    r"(?:think|thought|reasoning|reflect(?:ion)?\b|scratch_?pad|analysis|monologue|cot\b|思考|思[维維]|推理|考え"
-    r"|생각|мысл|размышл|рассужд|gedank|denken|überleg|pens[éai]|r[ée]fle[xc]|razona|ragiona)"
+    r"(?:think|thought|reasoning|reflect(?:ion)?\b|scratch_?pad|analysis|monologue|cot\b|rationale"
+    r"|deliberat|brainstorm|思考|思[维維]|推理|考え|생각|мысл|размышл|рассужд|gedan[ck]|gedacht|denken"
+    r"|überleg|pens[éai]|r[ée]fle[xc]|razona|ragiona|racioc|myśl|düşün|تفكير|विचार)"
 )
 _NAME = rf"(?:[\w.▁-]{{0,20}}[:_▁])?(?:ant|inner)?{_STEM}[\w:.▁-]{{0,30}}"
 """What begins so names thoughts: `think`, `seed:think`, `antThinking`, `chain_of_thought`, 思考."""
 _SQUARE = r"(?:think(?:ing)?|thoughts?|reasoning|analysis|思考|思[维維])"
 _MARKS = (
-    (rf"<\s?{_NAME}(?:\s[^<>\n]{{0,80}})?>", rf"</\s?{_NAME}\s?>"),
+    (rf"[<＜]\s?{_NAME}(?:\s[^<>\n]{{0,80}})?[>＞]", rf"[<＜][/／]\s?{_NAME}\s?[>＞]"),
     (rf"[\[【]{_SQUARE}[\]】]", rf"[\[【]/{_SQUARE}[\]】]"),
     (r"◁think▷", r"◁/think▷"),
     (
@@ -28,26 +29,36 @@ _MARKS = (
         r"<\|channel\|>\s*final\b[^<\n]{0,20}(?:<\|constrain\|>[^<\n]{0,20})?<\|message\|>",
     ),
     (r"<\|channel>\s*thought\b", r"<channel\|>"),
+)
+_WORDED = (
+    (rf"<!--\s?{_NAME}", r"-->"),
     (r"<details\b[^<>\n]{0,40}\breasoning\b[^<>\n]{0,80}>", r"</details>"),
     (r"(?:\A|(?<=\n))```think(?:ing)?\n", r"\n```(?=\n|\Z)"),
     (r"\A\s*Here(?: is|['’]s) my thought process:?", r"Here(?: is|['’]s) my response:?"),
+    (r"\A\s*Thought:", r"\n\s*(?:Final )?Answer:"),
+    (r"\[\[ ## reasoning ## \]\]", r"\[\[ ## (?:answer|response) ## \]\]"),
     (r"\A\s*Thinking\.\.\.\n", r"\n\.\.\.done thinking\."),
-)  # fmt: skip
-"""How thoughts begin and end."""
+)
+"""How thoughts begin and end, where the end says nothing alone."""
 _CODE = (
     r"(?P<code>(?<=\n)(?P<fence>```|~~~)(?!think)[^\n`]*\n(?:.*?\n)??(?:(?P=fence)(?=\n|\Z)|\Z))"
 )
 """Code shows marks; not where a model has fenced its whole reply."""
 _CLOSED = "|".join(
-    rf"(?<![{_QUOTES}]){opening}(?![{_QUOTES}]).*?(?:{closing})" for opening, closing in _MARKS
+    rf"(?<![{_QUOTES}]){opening}(?![{_QUOTES}]).*?(?:{closing})"
+    for opening, closing in _MARKS + _WORDED
 )
 _UNCLOSED = "|".join(
     rf"(?<![{_QUOTES}]){opening}(?![{_QUOTES}]).*\Z"
-    for opening in (rf"(?<!\w){_MARKS[0][0]}", r"\[THINK\]", *(one for one, _ in _MARKS[2:]))
+    for opening in (
+        rf"(?<!\w){_MARKS[0][0]}",
+        r"\[THINK\]",
+        *(one for one, _ in _MARKS[2:] + _WORDED),
+    )
 )
 _BLOCK = re.compile(rf"{_CODE}|{_CLOSED}|{_UNCLOSED}", re.DOTALL | re.IGNORECASE)
 """Thoughts from their opening mark to the closing one, or to the end where they were cut off."""
-_CLOSINGS = "|".join(closing for _, closing in _MARKS[:-4])
+_CLOSINGS = "|".join(closing for _, closing in _MARKS)
 _ENDS = re.compile(
     rf"{_CODE}|(?<![{_QUOTES}])(?:{_CLOSINGS})(?![{_QUOTES}])", re.DOTALL | re.IGNORECASE
 )
@@ -57,7 +68,7 @@ _BARE = re.compile(r"\Aanalysis(?=[A-Z]).*?(?:assistantfinal|\Z)", re.DOTALL)
 """The channels of gpt-oss where a server has removed their marks and left their names."""
 _CONTROL = re.compile(
     rf"{_CODE}|(?<![{_QUOTES}])(?:<[|｜][\w▁]{{1,40}}[|｜]>(?:assistant(?![a-z]))?"
-    r"|<\|?(?:end_of_)?turn\|?>)",
+    r"|<\|?(?:end_of_)?turn\|?>|<think\s?/>|\[\[ ## completed ## \]\])",
     re.DOTALL,
 )
 """Tokens of control, such as ``<|im_end|>``, which servers should not pass on."""
@@ -67,12 +78,13 @@ _WRAPPED = re.compile(
 )
 """An answer in a tag of its own, as models that mark their thoughts write it."""
 _BEGINNING = re.compile(
-    r"(?:<[^<>\n]{0,120}|<\|?channel\|?>[^<\n]*|<\|\w{1,30}\|>[a-z]{0,9}|[\[【]/?\w{0,9}|◁/?\w{0,5}"
-    r"|`{1,3}\w{0,8}\n?)\Z"
+    r"(?:[<＜][^<>\n]{0,120}|<\|?channel\|?>[^<\n]*|<\|\w{1,30}\|>[a-z]{0,9}|[\[【]/?\w{0,9}"
+    r"|\[\[[ #\w]{0,20}\]?|◁/?\w{0,5}|`{1,3}\w{0,8}\n?)\Z"
 )
 """What may be the beginning of a mark, at the end of a text that goes on."""
 _FIRST_WORDS = (
     "analysis", "here is my thought process:", "here's my thought process:", "thinking...\n",
+    "thought:",
 )  # fmt: skip
 
 
