@@ -36,7 +36,7 @@ _UNSUPPORTED = "the model called every candidate unsupported"
 _EVENTS: dict[Flag, tuple[EventKind, str, str]] = {
     "model_failed": ("model_failed", "the model failed before the answer was complete", _SHORTENED),
     "depth_limit": ("reflection_limited", "max_depth segments did not end the answer", _SHORTENED),
-    "cut": ("reflection_limited", "the text reached max_new_tokens", _SHORTENED),
+    "cut": ("reflection_limited", "the text was cut off, as by max_new_tokens", _SHORTENED),
     "constraint_fallback": ("constraints_waived", _UNSUPPORTED, "the scores decide"),
 }
 

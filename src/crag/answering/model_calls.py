@@ -31,7 +31,7 @@ _REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status
 """Where providers say why a reply ended."""
 _REFUSES_SYSTEM = re.compile(r"\b(?:system|developer|roles?)\b", re.IGNORECASE)
 _STREAM = re.compile(r"\bstream", re.IGNORECASE)
-_END = re.compile(r"(?:[.!?…。！？]|```|~~~)[\s\])}*_\"'”’]*\Z")
+_END = re.compile(r"(?:[.!?…。！？}]|```|~~~)[\s\])}*_\"'”’]*\Z")
 _TAG = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 

@@ -208,7 +208,9 @@ def _told(
     reason = None
     rest: dict[str, Any] = {}
     if state is not None:
-        was_cut = any(event["kind"] == "reply_cut" for event in state.get("events") or [])
+        was_cut = {"reply_cut", "reflection_limited"} & {
+            event["kind"] for event in state.get("events") or []
+        }
         reason, spent = "length" if was_cut else "stop", state.get("usage") or {}
         read, written = spent.get("input_tokens", 0), spent.get("output_tokens", 0)
         rest["usage"] = {

@@ -121,7 +121,7 @@ class CompletionsReflection(TokenReflection):
         # No text spells the token that ends the segment by chance.
         ender = next((at.token for at in positions if at.token in {END, *stops}), END)
         text = choice["text"].partition(ender)[0]
-        return Row(positions, text, is_cut=choice["finish_reason"] == "length")
+        return Row(positions, text, is_cut=choice["finish_reason"] != "stop")
 
     def _asked_names(self) -> dict[int, str]:
         """Ask the server for the number of each reflection token, and of the one that ends texts.

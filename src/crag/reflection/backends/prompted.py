@@ -156,7 +156,7 @@ def _candidate(said: Said, limits: SegmentLimits, *, has_passage: bool) -> Candi
     if form is None:
         return nothing({} if has_passage else None)
     text, is_cut = shortened(prose(without_marks(in_our_format(form.text, {1}))), limits)
-    ending: Ending = "length" if is_cut else getattr(form, "next", "end")
+    ending: Ending = "length" if is_cut or said.reply.cut else getattr(form, "next", "end")
     is_judged = has_passage and text and form.relevance == "relevant"
     return candidate_of(
         text,
