@@ -154,6 +154,7 @@ def test_an_answer_that_was_kept_before_the_connection_broke_is_not_asked_for_ag
         route.fulfill(response=response, body=cut(response.body(), "end"))
 
     page.route("**/api/ask", breaks, times=1)
+    page.route("**/api/threads/*", lambda route: route.fulfill(status=502), times=1)
     ask(page, NEXT)
     assert phase(page) == "answered"
     assert "When did Ada write it?" in page.inner_text(LAST)

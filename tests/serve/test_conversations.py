@@ -113,7 +113,7 @@ def test_a_wrong_setting_or_question_ends_the_stream_with_an_error(client: httpx
 def slow_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder = tmp_path_factory.mktemp("slow")
     with (
-        serving({"crag": slow(0.1)}, folder) as url,
+        serving({"crag": slow(0.2)}, folder) as url,
         httpx.Client(base_url=url, timeout=60) as client,
     ):
         yield client

@@ -1,5 +1,6 @@
 """Several processes over one PostgreSQL: order on a thread, and kills."""
 
+import asyncio
 import os
 import random
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
+from crag.serve.storage import storage_in
 from tests.postgres import postgres
 from tests.repeating import times
 from tests.serve.serving import Event, asked, events, free_port
@@ -66,15 +68,20 @@ class Processes:
 
 
 @pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    with postgres() as database:
-        running = Processes(database, tmp_path_factory.mktemp("several"))
-        try:
-            for url in running.running:
-                running.wait_for(url)
-            yield running
-        finally:
-            running.end()
+def database() -> Iterator[str]:
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def processes(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    running = Processes(database, tmp_path_factory.mktemp("several"))
+    try:
+        for url in running.running:
+            running.wait_for(url)
+        yield running
+    finally:
+        running.end()
 
 
 def client(url: str, user: str) -> httpx.Client:
@@ -93,7 +100,7 @@ def questions(turn: dict[str, Any]) -> list[str]:
     return [one["content"] for one in turn["values"]["messages"]]
 
 
-def test_two_processes_answer_on_one_thread_one_after_the_other(processes: Processes) -> None:
+def test_of_questions_on_one_thread_at_two_processes_the_newest_wins(processes: Processes) -> None:
     first, second, _ = processes.running
     with client(first, "user0") as one, client(second, "user0") as other:
         thread = asked(one, "begin")[0][1]
@@ -103,11 +110,30 @@ def test_two_processes_answer_on_one_thread_one_after_the_other(processes: Proce
                 range(8),
             ))  # fmt: skip
         ended = [f"q{number}" for number, one in enumerate(told) if one[-1][0] == "end"]
+        others = {one[-1][1]["error"] for one in told if one[-1][0] == "error"}
         turns = other.get(f"/api/threads/{thread}").json()
+    assert ended
+    assert others == {"replaced"}
     assert sorted(questions(turns[0])) == ["begin", *ended]
     assert len(turns) == len(ended) + 1
     assert all(newer["parent"] == older["checkpoint"]
                for newer, older in pairwise(turns))  # fmt: skip
+
+
+async def test_a_thread_is_free_whenever_a_run_on_it_is_cancelled(database: str) -> None:
+    async with storage_in(database) as storage, storage_in(database) as other_process:
+
+        async def answer() -> None:
+            async with storage.turn("thread"):
+                await asyncio.sleep(0.001)
+
+        for number in range(100):
+            task = asyncio.create_task(answer())
+            await asyncio.sleep(number * 5e-5)
+            task.cancel()
+            await asyncio.wait({task})
+            async with asyncio.timeout(10), other_process.turn("thread"):
+                pass
 
 
 def test_what_was_answered_outlives_kills(processes: Processes) -> None:

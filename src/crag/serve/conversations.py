@@ -1,7 +1,8 @@
 """Questions and their answers as a stream, on threads that belong to a user.
 
 A turn is one checkpoint. A run ends when its client goes away, and one thread answers one question
-at a time: a newer one takes the place of the older, whose client is told.
+at a time: a newer one takes the place of the older, whose client is told, whichever processes they
+run in.
 """
 
 import asyncio
@@ -10,12 +11,14 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import Item
 from langgraph.types import Command, StateSnapshot
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
@@ -30,9 +33,10 @@ SECONDS = 900
 """Longest time that an answer may take."""
 HEARTBEAT = 10
 """Seconds between the comments that keep a silent stream open."""
+LOOK = 0.5
+"""Seconds between looks at whether a thread was asked something newer, or deleted."""
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Tell = Callable[[str, object], None]
-_NEWER = "a newer question on this conversation took its place"
 _logger = logging.getLogger(__name__)
 
 
@@ -80,8 +84,8 @@ class Conversations:
         self._graphs = {
             name: graph.copy({"checkpointer": storage.saver}) for name, graph in graphs.items()
         }
-        self._saver, self._store, self._turn = storage
-        self._runs: dict[str, tuple[asyncio.Task[None], Tell]] = {}
+        self._saver, self._store, self._lists, self._turn = storage
+        self._runs: dict[asyncio.Task[None], Tell] = {}
 
     async def ask(self, user: str, asked: Ask) -> AsyncIterator[ServerSentEvent]:
         """Return the events of an answer: `thread`, `tasks`, `messages`, and `end` or `error`.
@@ -98,13 +102,16 @@ class Conversations:
             latest = await self._latest(place, asked.graph)
             if not (latest and latest.interrupts):
                 raise HTTPException(409, "nothing waits for a reply on this conversation")
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        now = datetime.now(UTC).isoformat(timespec="microseconds")
         listed = {"graph": asked.graph, "changed": now, "question": question}
-        # Before the answer: who asks again after a crash finds the conversation.
+        # Before the answer: who asks again after a crash finds the conversation, and what is still
+        # being answered on it ends.
         await self._store.aput(("threads", place.owner), place.thread, listed)
-        return self._events(place, asked)
+        return self._events(place, asked, now)
 
-    async def _events(self, place: Place, asked: Ask) -> AsyncIterator[ServerSentEvent]:
+    async def _events(
+        self, place: Place, asked: Ask, changed: str
+    ) -> AsyncIterator[ServerSentEvent]:
         events: asyncio.Queue[tuple[str, object]] = asyncio.Queue()
 
         def tell(event: str, data: object) -> None:
@@ -112,13 +119,14 @@ class Conversations:
 
         # In a task of its own, cancelled once: LangGraph leaves its nodes running where it is
         # cancelled again and again, as Starlette's tasks are.
-        task = asyncio.create_task(self._run(place, asked, tell, self._runs.get(place.key)))
-        self._runs[place.key] = task, tell
+        task = asyncio.create_task(self._run(place, asked, tell))
+        watching = asyncio.create_task(self._watch(place, changed, task, tell))
+        self._runs[task] = tell
 
         def ended(_: object) -> None:
+            watching.cancel()
             tell("", None)
-            if self._runs.get(place.key) == (task, tell):
-                del self._runs[place.key]
+            del self._runs[task]
 
         task.add_done_callback(ended)
         try:
@@ -128,21 +136,34 @@ class Conversations:
         finally:
             _cancel(task)
 
-    async def _run(
-        self, place: Place, asked: Ask, tell: Tell, earlier: tuple[asyncio.Task[None], Tell] | None
-    ) -> None:
+    async def _run(self, place: Place, asked: Ask, tell: Tell) -> None:
         try:
-            async with asyncio.timeout(SECONDS):
-                if earlier:
-                    await _end(*earlier, _NEWER)
-                async with self._turn(place.key):
-                    await self._answer(place, asked, tell)
+            async with asyncio.timeout(SECONDS), self._turn(place.key):
+                await self._answer(place, asked, tell)
         except TimeoutError:
             tell("error", {"error": "timeout", "message": f"no answer within {SECONDS} seconds"})
         except Exception as error:  # The edge: its client is told.
             _logger.exception("A question failed")
             message = without_credentials(said(error))
             tell("error", {"error": type(error).__name__, "message": message})
+
+    async def _watch(
+        self, place: Place, changed: str, task: asyncio.Task[None], tell: Tell
+    ) -> None:
+        """End a run when its thread was asked something newer, or deleted, by any process."""
+        why = ""
+        while not why:
+            await asyncio.sleep(LOOK)
+            with suppress(Exception):  # A database that fails when it is looked at may not later.
+                why = await self._why_over(place, changed)
+        await _end(task, tell, why)
+
+    async def _why_over(self, place: Place, changed: str) -> str:
+        item = await self._item(place)
+        if item is None:
+            return "the conversation was deleted"
+        is_newest = item.value["changed"] == changed
+        return "" if is_newest else "a newer question on this conversation took its place"
 
     async def _answer(self, place: Place, asked: Ask, tell: Tell) -> None:
         graph, config = self._graphs[asked.graph], place.config(asked.checkpoint)
@@ -172,7 +193,7 @@ class Conversations:
 
     async def threads(self, user: str) -> list[dict[str, Any]]:
         """Return the threads of a user, the latest first."""
-        items = await self._store.asearch(("threads", owner_of(user)), limit=1000)
+        items = await self._lists.asearch(("threads", owner_of(user)), limit=1000)
         listed = [{"thread": item.key, **item.value} for item in items]
         return sorted(listed, key=itemgetter("changed"), reverse=True)
 
@@ -194,22 +215,24 @@ class Conversations:
         """Delete a thread, and stop what is being answered on it."""
         place = Place(owner_of(user), thread)
         await self._listed(place)
-        if run := self._runs.get(place.key):
-            await _end(*run, "the conversation was deleted")
-        await self._saver.adelete_thread(place.key)
         await self._store.adelete(("threads", place.owner), thread)
+        async with self._turn(place.key):  # When what is being answered has ended.
+            await self._saver.adelete_thread(place.key)
 
     async def close(self) -> None:
         """Stop all that is being answered."""
-        for run in list(self._runs.values()):
+        for run in list(self._runs.items()):
             await _end(*run, "the server ends: ask again")
 
     async def _listed(self, place: Place) -> dict[str, Any]:
         """Return what the list says of a thread; the user may have none of this name."""
-        item = await self._store.aget(("threads", place.owner), place.thread)
+        item = await self._item(place)
         if item is None:
             raise HTTPException(404, "there is no such conversation")
         return item.value
+
+    async def _item(self, place: Place) -> Item | None:
+        return await self._lists.aget(("threads", place.owner), place.thread)
 
     async def _states(self, place: Place, graph: str) -> AsyncIterator[StateSnapshot]:
         """Yield the states at which runs ended or wait for a human, the latest first."""

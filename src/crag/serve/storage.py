@@ -14,7 +14,7 @@ _SAVING, _ANSWERING = 8, 64
 """Connections of one process to PostgreSQL. Of two kinds: questions that held all connections
 could not save their answers."""
 _LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0)) AS taken"
-_UNLOCK = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
+_UNLOCK = "SELECT pg_advisory_unlock_all()"
 
 
 class Storage(NamedTuple):
@@ -23,7 +23,10 @@ class Storage(NamedTuple):
     saver: BaseCheckpointSaver[Any]
     """The states of each thread."""
     store: BaseStore
-    """The list of each user's threads."""
+    """The list of each user's threads, to be written."""
+    listed: BaseStore
+    """The same, to be read: what SQLite reads in one transaction with a write makes that fail where
+    another connection has written meanwhile."""
     turn: Callable[[str], AbstractAsyncContextManager[object]]
     """Lets one process at a time answer on a thread."""
 
@@ -44,11 +47,13 @@ async def _sqlite(file: str) -> AsyncIterator[Storage]:
     async with (
         AsyncSqliteSaver.from_conn_string(file) as saver,
         AsyncSqliteStore.from_conn_string(file) as store,
+        AsyncSqliteStore.from_conn_string(file) as listed,
     ):
         await saver.setup()
         await store.setup()
+        await listed.setup()
         locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        yield Storage(saver, store, lambda key: locks.setdefault(key, asyncio.Lock()))
+        yield Storage(saver, store, listed, lambda key: locks.setdefault(key, asyncio.Lock()))
 
 
 @asynccontextmanager
@@ -60,12 +65,17 @@ async def _postgres(url: str) -> AsyncIterator[Storage]:
 
     options = {"autocommit": True, "prepare_threshold": None, "row_factory": dict_row}
 
-    def pool(most: int) -> Any:
+    def pool(most: int, **more: Any) -> Any:
         check = AsyncConnectionPool.check_connection
         return AsyncConnectionPool(url, min_size=1, max_size=most, kwargs=options, open=False,
-                                   check=check)  # fmt: skip
+                                   check=check, **more)  # fmt: skip
 
-    async with pool(_SAVING) as connections, pool(_ANSWERING) as locks:
+    async def unlock(connection: Any) -> None:
+        await connection.execute(_UNLOCK)
+
+    # The pool unlocks what comes back to it: a run that is cancelled does not know whether it had
+    # the lock, and could be cancelled while it unlocks.
+    async with pool(_SAVING) as connections, pool(_ANSWERING, reset=unlock) as locks:
 
         @asynccontextmanager
         async def turn(key: str) -> AsyncIterator[None]:
@@ -77,13 +87,10 @@ async def _postgres(url: str) -> AsyncIterator[Storage]:
                     cursor = await connection.execute(_LOCK, (key,))
                     if not (taken := (await cursor.fetchone())["taken"]):
                         await asyncio.sleep(0.05)
-                try:
-                    yield
-                finally:
-                    await connection.execute(_UNLOCK, (key,))
+                yield
 
         saver, store = AsyncPostgresSaver(connections), AsyncPostgresStore(connections)
         async with turn("setup"):  # Of processes that begin together, one makes the tables.
             await saver.setup()
             await store.setup()
-        yield Storage(saver, store, turn)
+        yield Storage(saver, store, store, turn)

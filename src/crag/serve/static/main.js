@@ -164,6 +164,12 @@ async function read(turn, asked, signal) {
   for (const turnOfOwn of own.turns) known.add(turnOfOwn.run.checkpoint);
   for (let tries = 0; ; tries += 1) {
     try {
+      if (tries > 0) {
+        await pause(PAUSES[tries - 1], signal);
+        const found = await keptOf(run, known);
+        if (found) return void Object.assign(run, kept(found, run), { steps: run.steps, started: run.started, ended: Date.now() });
+        if (asked.question) restart(run);
+      }
       for await (const part of server.ask({ ...asked, thread: run.thread }, signal)) {
         take(run, part, Date.now());
         turn.changed();
@@ -178,10 +184,6 @@ async function read(turn, asked, signal) {
       if (!mayHeal || tries === PAUSES.length) throw error;
     }
     byId("status").textContent = "The connection broke. Asking again…";
-    await pause(PAUSES[tries], signal);
-    const found = await keptOf(run, known);
-    if (found) return void Object.assign(run, kept(found, run), { steps: run.steps, started: run.started, ended: Date.now() });
-    if (asked.question) restart(run);
   }
 }
 
@@ -190,16 +192,10 @@ const pause = (wait, signal) => new Promise((resolve, reject) => {
   setTimeout(resolve, 1000 * wait);
 });
 
-/** Return the turn that the server has kept of a run, if it has. */
+/** Return the turn that the server has kept of a run, if it has; who cannot look must not ask again. */
 async function keptOf({ thread, question }, known) {
-  if (!thread) return null;
-  try {
-    const turns = await server.turns(thread);
-    return turns.find(({ checkpoint, values }) => !known.has(checkpoint) && values.asked === question);
-  } catch (error) {
-    server.expected(error);
-    return null;
-  }
+  const turns = thread ? await server.turns(thread) : [];
+  return turns.find(({ checkpoint, values }) => !known.has(checkpoint) && values.asked === question);
 }
 
 /** Show a conversation of the server, up to its newest turn. */

@@ -52,7 +52,8 @@ async function call(path, options = {}) {
 
 async function refusal(response) {
   const { message } = await response.json().catch(() => ({})); // A proxy may answer something else.
-  return new ServerError("refused", message ?? `HTTP ${response.status}`, response.status);
+  const kind = response.status > 501 ? "down" : "refused"; // A proxy answers so for a server that is not there.
+  return new ServerError(kind, message ?? `HTTP ${response.status}`, response.status);
 }
 
 const get = async (path) => (await call(path)).json();
