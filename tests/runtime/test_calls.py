@@ -23,6 +23,7 @@ from crag.papers.settings import PaperSettings
 from crag.parts import Passage
 from crag.runtime.attempt import Attempt
 from crag.runtime.evaluator_calls import filter_strips, judge_passages
+from crag.runtime.node_adapter import as_node
 from crag.runtime.retrievers import plain_documents
 from crag.runtime.waiting import within
 from crag.settings import Settings
@@ -79,6 +80,27 @@ class Started(BaseCallbackHandler):
 
     def on_chain_start(self, *_: Any, name: str = "", **__: Any) -> None:
         self.names.append(name)
+
+
+async def test_a_cancelled_node_calls_nothing_more() -> None:
+    calls, began, goes_on = list[int](), threading.Event(), threading.Event()
+
+    def node(_state: State, _settings: Settings) -> State:
+        for number in range(2):
+            with Attempt("model"):
+                calls.append(number)
+                began.set()
+                goes_on.wait(10)
+        return State()
+
+    graph: Any = StateGraph(State).add_node("node", as_node(node)).set_entry_point("node")
+    running = asyncio.create_task(graph.compile().ainvoke(QUESTION))
+    await asyncio.to_thread(began.wait, 10)
+    running.cancel()
+    await asyncio.wait({running})
+    goes_on.set()
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert calls == [0]
 
 
 def test_each_node_stands_once_in_a_trace(make_parts: Any) -> None:

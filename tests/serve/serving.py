@@ -98,7 +98,8 @@ def slow(seconds: float) -> Any:
 
     def node(name: str) -> Any:
         def run(state: Slow) -> Slow:
-            question = state["messages"][-1].content
+            messages = state.get("messages")
+            question = messages[-1].content if messages else state["question"]
             BEGUN[f"{question} {name}"] += 1
             time.sleep(seconds)
             return {"answer": question, "question": question}

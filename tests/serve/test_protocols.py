@@ -107,17 +107,26 @@ def test_a_stream_that_fails_says_so(chatting: openai.OpenAI) -> None:
         list(chatting.chat.completions.create(model="crag", messages=asked, stream=True))
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_client_that_leaves_ends_its_run(tmp_path: Path, *, stream: bool) -> None:
-    question = f"leaves {stream}"
-    messages = [{"role": "user", "content": question}]
+LEAVES: dict[str, Any] = {
+    "whole": {"model": "crag", "messages": [{"role": "user", "content": "whole"}]},
+    "streamed": {"model": "crag", "stream": True,
+                 "messages": [{"role": "user", "content": "streamed"}]},
+    "mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "crag", "arguments": {"question": "mcp"}}},
+}  # fmt: skip
+
+
+def test_a_client_that_leaves_ends_its_run(tmp_path: Path) -> None:
+    accepted = {"Accept": "application/json, text/event-stream"}
     with serving({"crag": slow(0.6)}, tmp_path) as url:
-        body = {"model": "crag", "messages": messages, "stream": stream}
-        with pytest.raises(httpx.ReadTimeout), httpx.Client(timeout=0.5) as client:
-            client.post(f"{url}/v1/chat/completions", json=body)
+        for question, body in LEAVES.items():
+            path = "mcp" if question == "mcp" else "v1/chat/completions"
+            with pytest.raises(httpx.ReadTimeout), httpx.Client(timeout=0.5) as client:
+                client.post(f"{url}/{path}", json=body, headers=accepted)
         time.sleep(3.5)
-    assert BEGUN[f"{question} node0"]
-    assert not BEGUN[f"{question} node4"]
+    for question in LEAVES:
+        assert BEGUN[f"{question} node0"]
+        assert not BEGUN[f"{question} node4"]
 
 
 def test_an_answer_that_was_cut_off_ends_by_its_length(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from langgraph.runtime import Runtime, get_runtime
 
+from crag.runtime.attempt import cancellable
 from crag.settings import Settings
 
 State = Any
@@ -46,7 +47,8 @@ class as_node(Runnable[State, Update]):  # noqa: N801 - it is called as a functi
         settings = current_settings()
         if self._arun is not None:
             return await self._arun(input, settings)
-        return await run_in_executor(config, self._run, input, settings, *self._parts)
+        with cancellable():
+            return await run_in_executor(config, self._run, input, settings, *self._parts)
 
 
 def current_settings() -> Settings:

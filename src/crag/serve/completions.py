@@ -9,7 +9,8 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -78,26 +79,20 @@ async def models(request: Request) -> Response:
 
 async def chat_completions(request: Request) -> Response:
     """Answer the last message of a chat with all that user and assistant said before it."""
-    asked, base = ChatRequest.model_validate_json(await request.body()), str(request.base_url)
+    asked = ChatRequest.model_validate_json(await request.body())
     graph = _graph(request, asked.model)
     said = [one for one in asked.messages if one.get("role") in {"user", "assistant"}]
     if not said or said[-1]["role"] != "user":
         raise HTTPException(400, "messages: the last one must be what the user asks")
     told = [one for one in asked.messages if one.get("role") == "system" and len(said) == 1]
     is_chore = any(_is_chore(_text_of(one)) for one in [*told, said[-1]])
-    answering = asyncio.create_task(final_state(graph, {"messages": said}, declined=is_chore))
+    answer = partial(final_state, graph, {"messages": said}, request, declined=is_chore)
     head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": asked.model}
     if asked.stream:
-        return EventSourceResponse(_streamed(asked, answering, base, head), ping=HEARTBEAT)
-    try:
-        while not (await asyncio.wait([answering], timeout=1))[0]:
-            if await request.is_disconnected():
-                raise HTTPException(400, "the client has left")
-        state = await answering
-    finally:
-        answering.cancel()  # Once, and does nothing to one that has ended.
+        return EventSourceResponse(_streamed(asked, answer, request, head), ping=HEARTBEAT)
+    state = await answer()
     message = {"role": "assistant", "content": state["answer"], "refusal": None}
-    choice = {"message": {**message, "annotations": annotations(state, base)}}
+    choice = {"message": {**message, "annotations": annotations(state, request)}}
     return JSONResponse(_told(head, "chat.completion", choice, state))
 
 
@@ -130,21 +125,31 @@ def _text_of(message: Mapping[str, Any]) -> str:
 
 
 async def final_state(
-    graph: Any, asked: Mapping[str, Any], *, declined: bool = False
+    graph: Any, asked: Mapping[str, Any], request: Request, *, declined: bool = False
 ) -> Mapping[str, Any]:
-    """Return the state that a run of its own ends with; nothing is kept of it."""
+    """Return the state that a run of its own ends with; nothing is kept of it.
+
+    It ends when its client goes away.
+    """
     if declined:
         return _DECLINED
-    state: Mapping[str, Any] = await graph.ainvoke(asked)
+    running: asyncio.Task[Mapping[str, Any]] = asyncio.create_task(graph.ainvoke(asked))
+    try:
+        while not (await asyncio.wait([running], timeout=1))[0]:
+            if await request.is_disconnected():
+                raise HTTPException(400, "the client has left")
+        state = await running
+    finally:
+        running.cancel()  # Once, and does nothing to one that has ended.
     if "__interrupt__" in state or state.get("answer") is None:
         raise HTTPException(409, "the run waits for a human, whom this protocol cannot ask")
     return state
 
 
-def sources_of(state: Mapping[str, Any], base: str) -> dict[int, tuple[str, str]]:
+def sources_of(state: Mapping[str, Any], request: Request) -> dict[int, tuple[str, str]]:
     """Return title and address of each cited source by its number.
 
-    A file of the index is shown by the page at `base`, at the cited lines.
+    A file of the index is shown by the page, at the cited lines.
     """
     documents = [one.metadata for one in state.get("documents") or []]
     roots = {str(one.get("source")): str(one.get("root") or "") for one in documents}
@@ -154,15 +159,15 @@ def sources_of(state: Mapping[str, Any], base: str) -> dict[int, tuple[str, str]
         unit, _, place = source["position"].partition(" ")
         if not re.match(r"https?://", link, re.IGNORECASE):
             place = place and f"#{'L' if unit.startswith('line') else 'page='}{place}"
-            link = f"{base}?source={quote(name_of(link, roots.get(link, '')))}{place}"
+            link = f"{request.base_url}?source={quote(name_of(link, roots.get(link, '')))}{place}"
         title = ", ".join(filter(None, [source["title"] or source["id"], source["position"]]))
         sources[citation["number"]] = title, link
     return sources
 
 
-def annotations(state: Mapping[str, Any], base: str) -> list[dict[str, Any]]:
+def annotations(state: Mapping[str, Any], request: Request) -> list[dict[str, Any]]:
     """Return an annotation for each number cited, with the place of its mark in characters."""
-    sources = sources_of(state, base)
+    sources = sources_of(state, request)
     cited = [
         {"start_index": mark.bracket, "end_index": mark.end,
          "title": sources[number][0], "url": sources[number][1]}
@@ -175,8 +180,8 @@ def annotations(state: Mapping[str, Any], base: str) -> list[dict[str, Any]]:
 
 async def _streamed(
     asked: ChatRequest,
-    answering: "asyncio.Task[Mapping[str, Any]]",
-    base: str,
+    answer: Callable[[], Awaitable[Mapping[str, Any]]],
+    request: Request,
     head: Mapping[str, object],
 ) -> AsyncIterator[ServerSentEvent]:
     def chunk(
@@ -187,17 +192,15 @@ async def _streamed(
 
     try:
         yield chunk({"role": "assistant", "content": ""})
-        state = await answering
+        state = await answer()
         yield chunk({"content": state["answer"]})
         # The usage comes in a chunk of its own, and only to who asked for it.
-        yield chunk({"annotations": annotations(state, base)}, state, usage=None)
+        yield chunk({"annotations": annotations(state, request)}, state, usage=None)
         if (asked.stream_options or {}).get("include_usage"):
             yield chunk({}, state, choices=[])
     except (CragError, HTTPException) as error:  # The answer has begun: no status can tell it.
         message = getattr(error, "detail", str(error))
         yield ServerSentEvent(bytes(refusal("/v1/", 500, message).body).decode())
-    finally:
-        answering.cancel()
     yield ServerSentEvent("[DONE]")
 
 

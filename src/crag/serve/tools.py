@@ -51,10 +51,10 @@ def _tool(graph: Any) -> Any:
     async def answer(question: Question, context: Context[Any, Any]) -> Any:
         request: Any = context.request_context.request
         try:
-            state = await final_state(graph, {"question": question.strip()})
+            state = await final_state(graph, {"question": question.strip()}, request)
         except (CragError, HTTPException) as error:
             raise ToolError(getattr(error, "detail", str(error))) from error
-        outcome, sources = str(state.get("outcome") or ""), sources_of(state, str(request.base_url))
+        outcome, sources = str(state.get("outcome") or ""), sources_of(state, request)
         head = f"\n\nOutcome: {OUTCOMES.get(outcome, outcome)}." if outcome else ""
         lines = (f"\n[{at}] {title}: {link}" for at, (title, link) in sources.items())
         return str(state["answer"] + head + "".join(lines))
