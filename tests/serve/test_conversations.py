@@ -1,5 +1,6 @@
 """Questions as a stream, and what is kept of them."""
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -161,6 +162,18 @@ def test_closing_the_connection_stops_the_run(slow_client: httpx.Client) -> None
     assert asked(slow_client, "again", thread=threads[0])[-1][0] == "end"
     (turn,) = turns(slow_client, threads[0])
     assert [one["content"] for one in turn["values"]["messages"]] == ["again"]
+
+
+def test_a_client_that_leaves_before_it_has_asked_is_no_error(
+    slow_client: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = slow_client.base_url
+    head = f"POST /api/ask HTTP/1.1\r\nHost: {place.host}\r\nContent-Length: 90\r\n\r\n"
+    with socket.create_connection((place.host, place.port)) as connection:
+        connection.sendall(f'{head}{{"question":'.encode())
+        time.sleep(0.5)
+    time.sleep(0.5)
+    assert not caplog.records
 
 
 def test_conversations_outlive_the_server(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -155,7 +155,7 @@ async def _refuse(request: Request, error: Any) -> Response:
 
 
 _STATUSES: dict[tuple[type[Exception], ...], int] = {
-    (ValidationError, QuestionError, SettingsError): 400,
+    (ValidationError, QuestionError, SettingsError, ClientDisconnect): 400,
     (DocumentIndexError,): 409,
     (HTTPException, CragError, OSError): 500,
     (Exception,): 0,
