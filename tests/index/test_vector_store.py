@@ -37,7 +37,7 @@ class Forgetful(InMemoryVectorStore):
     def add_documents(self, documents: list[Document], *given: Any, **options: Any) -> list[str]:
         added = super().add_documents(documents, *given, **options)
         if len(self.store) > self.room:
-            raise OSError("no room")
+            raise OSError("no room: the disk is full")
         return added
 
 
@@ -87,7 +87,7 @@ def test_a_write_that_the_store_refuses_is_told_and_made_up_for(
     with closing(filled(at("forgetful", tmp_path))) as index:
         monkeypatch.setattr(Forgetful, "room", 0)
         with (
-            pytest.raises(DocumentIndexError, match="vector store failed: no room"),
+            pytest.raises(DocumentIndexError, match=r"store failed: no room.*is whole"),
             index.writing(),
         ):
             index.write(chunks("gamma"), AXES[2:3])

@@ -329,7 +329,7 @@ class FileIndex(DocumentIndex):
                 raise
             except Exception as error:
                 self._close_store()
-                advice = "Is it running, and is this its address?"
+                advice = _advice(error, "Is it running, and is this its address?")
                 problem = f"its vector store failed: {sentence_of(error)} {advice}"
                 raise DocumentIndexError(self.location, problem) from error
 
@@ -357,13 +357,16 @@ class FileIndex(DocumentIndex):
                         query.format(**self.dialect), values
                     ).fetchall()
             except sqlite3.Error as error:
-                advice = "If it is damaged: delete the folder and index again"
-                if any(sign in str(error) for sign in ("full", "disk I/O", "too large")):
-                    advice = "Is the disk full? The index itself is whole"
+                advice = _advice(error, "If it is damaged: delete the folder and index again")
                 raise DocumentIndexError(self.location, f"{error}. {advice}") from error
             except OSError as error:
                 problem = f"cannot be read: {error.strerror or error}"
                 raise DocumentIndexError(self.location, problem) from error
+
+
+def _advice(error: Exception, otherwise: str) -> str:
+    is_full = any(sign in str(error) for sign in ("is full", "disk I/O", "too large", "No space"))
+    return "Is the disk full? The index itself is whole" if is_full else otherwise
 
 
 def _connected(file: Path) -> sqlite3.Connection:
