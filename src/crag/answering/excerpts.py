@@ -63,7 +63,7 @@ class ParsedStrip(NamedTuple):
         first = self.said(self.block(at)[0])
         begins = not self.text[: self.parts[at].start].rpartition("\n")[2].strip()
         found = _LABEL.match(self.said(at)) if begins else None
-        return first if first.endswith("?") else found[found.lastindex] if found else ""
+        return first if first.endswith("?") else found[found.lastindex or 0] if found else ""
 
     def about(self, at: int) -> list[str]:
         """Return the headings of a part, the sentence that leads its block in, and its label."""
