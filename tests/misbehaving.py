@@ -81,10 +81,6 @@ THOUGHTS: dict[str, Way] = {
     name: _says(text)
     for name, text in {
         "think": f"<think>\n{THOUGHT}\n</think>\n\n{RIGHT}",
-        "upper_case": f"<THINK>{THOUGHT}</THINK>{RIGHT}",
-        "thought": f"<thought>{THOUGHT}</thought>{RIGHT}",
-        "thinking": f"<thinking>{THOUGHT}</thinking>\n{RIGHT}",
-        "reasoning": f"<reasoning>{THOUGHT}</reasoning>\n{RIGHT}",
         "mistral": f"[THINK]{THOUGHT}[/THINK]{RIGHT}",
         "kimi": f"◁think▷{THOUGHT}◁/think▷{RIGHT}",
         "gpt_oss": (

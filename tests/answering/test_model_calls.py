@@ -22,10 +22,7 @@ PLAIN = "Ada Lovelace wrote it. It ran on no engine."
         (WRITTEN, PLAIN),
         ("[Relevant] true[Utility:5]", "true"),
         ("true<paragraph>cut off", "true"),
-        (
-            "A list [1, 2], and  two spaces.\n\nA [key].",
-            "A list [1, 2], and  two spaces.\n\nA [key].",
-        ),
+        *((text, text) for text in ["A list [1, 2], and  two spaces.\n\nA [key]."]),
     ],
 )
 def test_reflection_tokens_are_removed_and_nothing_else(said: str, text: str) -> None:
@@ -52,9 +49,9 @@ def test_what_a_model_thought_first_is_no_part_of_its_reply(said: str, text: str
     assert (reply.text, reply.problem) == (text, None if text else "empty")
 
 
-NAMES = "scratchpad antThinking chain_of_thought seed:think 思考 pensamiento мысли".split()  # noqa: SIM905
+NAMES = "THINK reasoning scratchpad antThinking chain_of_thought seed:think 思考 pensamiento мысли"
 WRITTEN_AROUND = [
-    *(f"<{name}>τ</{name}>α" for name in NAMES),
+    *(f"<{name}>τ</{name}>α" for name in NAMES.split()),
     "<think>τ<think>τ</think>τ</think>α", "<think for='3'>τ</think >α", "α<thinking>τ",
     "<think>τ</think><answer>α</answer>", "<Thought>τ</Thought>\n<Output>α</Output>",
     "[REASONING]τ[/REASONING]\nα", "【思考】τ【/思考】α", "<|inner_prefix|>τ<|inner_suffix|>α",
@@ -76,7 +73,7 @@ def test_thoughts_are_held_back_while_they_arrive(way: str, piece: int) -> None:
     text = text or THOUGHTS[way]({})["choices"][0]["message"]["content"]
     stream = AnswerStream()
     shown = [stream.add(text[at : at + piece]) for at in range(0, len(text), piece)]
-    assert "".join([*shown, stream.end()]).strip() == RIGHT
+    assert "".join(shown).strip() == RIGHT
     assert ask(FakeChatModel(replies=[text]), []).text == RIGHT
 
 

@@ -37,16 +37,11 @@ def test_paragraphs_in_the_order_of_the_hits() -> None:
     update = read(reader, state(hit(ENGINE), hit(ADA)))
     assert [strip["text"] for strip in update["strips"]] == [*PAGES[ENGINE], *PAGES[ADA]]
     assert update["strips"][2]["source"] == {
-        "id": "hit-2",
-        "title": "A page",
-        "url": ADA,
-        "position": "paragraph 2",
-    }
+        "id": "hit-2", "title": "A page", "url": ADA, "position": "paragraph 2",
+    }  # fmt: skip
     assert all(strip["score"] is None and not strip["kept"] for strip in update["strips"])
-    assert [(page["status"], page["paragraphs"]) for page in update["pages"]] == [
-        ("read", 1),
-        ("read", 2),
-    ]
+    told = [(page["status"], page["paragraphs"]) for page in update["pages"]]
+    assert told == [("read", 1), ("read", 2)]
     assert update["usage"]["pages"] == 2
     assert reader.calls[0][0] == [ENGINE, ADA]
     assert update["events"] == []
@@ -94,10 +89,8 @@ def test_text_that_came_with_the_hit_saves_the_visit() -> None:
     given = hit(SHOP, text="A first paragraph.\n\nAnd a second one.")
     update = read(reader, state(given, hit(ENGINE)), Settings(max_pages=1))
     assert reader.calls[0][0] == [ENGINE]
-    assert [strip["text"] for strip in update["strips"][:2]] == [
-        "A first paragraph.",
-        "And a second one.",
-    ]
+    texts = [strip["text"] for strip in update["strips"][:2]]
+    assert texts == ["A first paragraph.", "And a second one."]
     assert [page["status"] for page in update["pages"]] == ["given", "read"]
     assert update["usage"]["pages"] == 1
     assert all("text" not in page for page in update["pages"])  # It is in the strips now.
@@ -163,11 +156,8 @@ def test_of_very_many_paragraphs_those_are_judged_that_fit_by_words() -> None:
 
 
 def test_nothing_to_select_from() -> None:
-    assert select(State(question="q", strips=[]), Settings(), FakeEvaluator()) == {
-        "strips": [],
-        "events": [],
-        "usage": {},
-    }
+    nothing = select(State(question="q", strips=[]), Settings(), FakeEvaluator())
+    assert nothing == {"strips": [], "events": [], "usage": {}}
     hit = WebPage(
         title="", url="https://example.org", snippet="", status="found", detail="", paragraphs=0,
 

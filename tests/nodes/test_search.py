@@ -31,13 +31,10 @@ def test_the_reply_is_the_query_on_one_line() -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        FakeChatModel(error=TimeoutError()),
-        FakeChatModel(replies=[""]),
-        FakeChatModel(refusal="no"),
-        FakeChatModel(replies=["Well. " * 99]),
-        FakeChatModel(replies=["site:evil.org"]),
+        FakeChatModel(error=TimeoutError()), FakeChatModel(refusal="no"),
+        *(FakeChatModel(replies=[reply]) for reply in ("", "Well. " * 99, "site:evil.org")),
     ],
-)
+)  # fmt: skip
 def test_the_question_is_the_query_when_there_is_no_reply(model: Any) -> None:
     update = Rewrite(model).run(TO_REWRITE, Settings())
     assert update["query"] == "Ada Lovelace"

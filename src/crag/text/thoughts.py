@@ -78,7 +78,7 @@ _WRAPPED = re.compile(
 )
 """An answer in a tag of its own, as models that mark their thoughts write it."""
 _BEGINNING = re.compile(
-    r"(?:[<＜][^<>\n]{0,120}|<\|?channel\|?>[^<\n]*|<\|\w{1,30}\|>[a-z]{0,9}|[\[【]/?\w{0,9}"
+    r"(?:[<＜][^<>\n]{0,120}|<\|channel\|?>[^<\n]{0,20}|<\|\w{1,30}\|>[a-z]{0,9}|[\[【]/?\w{0,9}"
     r"|\[\[[ #\w]{0,20}\]?|◁/?\w{0,5}|`{1,3}\w{0,8}\n?)\Z"
 )
 """What may be the beginning of a mark, at the end of a text that goes on."""
@@ -113,14 +113,8 @@ class AnswerStream:
         begun = self._text.lstrip().replace("’", "'").casefold()
         may_think = any(words.startswith(begun) for words in _FIRST_WORDS)
         opened, closed = (len(mark.findall(self._text)) for mark in _NESTED)
-        return "" if may_think or opened > closed else self._grown(_BEGINNING.sub("", self._text))
-
-    def end(self) -> str:
-        """Return what was held back, as nothing follows."""
-        return self._grown(self._text)
-
-    def _grown(self, text: str) -> str:
-        answer = without_thoughts(text)
+        text = _BEGINNING.sub("", self._text)
+        answer = "" if may_think or opened > closed else without_thoughts(text)
         if text.endswith((" ", "\n")):
             answer += text[len(text.rstrip()) :] if answer else ""
         if not answer.startswith(self._shown):  # Only now is it known that thoughts were shown.

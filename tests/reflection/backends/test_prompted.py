@@ -118,7 +118,8 @@ QUOTED = 'The page says {"relevance": "irrelevant", "text": "No.", "support": "n
     ],
 )  # fmt: skip
 def test_the_last_form_of_a_reply_counts(around: str) -> None:
-    assert one(around.format(form())).text == "[Relevant]A fact.[Fully supported][Utility:5]"
+    thought = form(text="<think>Who?</think>A fact.")
+    assert one(around.format(thought)).text == "[Relevant]A fact.[Fully supported][Utility:5]"
 
 
 def test_calls_are_made_together_up_to_a_bound_and_not_streamed() -> None:

@@ -40,6 +40,7 @@ from crag.reflection_tokens import (
 )
 from crag.state import Ending
 from crag.text.marks import in_our_format, without_marks
+from crag.text.thoughts import without_thoughts
 from crag.text.untrusted import neutral
 
 _TOKENS: Mapping[str, Mapping[str, str]] = {
@@ -155,7 +156,8 @@ def _candidate(said: Said, limits: SegmentLimits, *, has_passage: bool) -> Candi
     form = said.form
     if form is None:
         return nothing({} if has_passage else None)
-    text, is_cut = shortened(prose(without_marks(in_our_format(form.text, {1}))), limits)
+    written = without_marks(in_our_format(without_thoughts(form.text), {1}))
+    text, is_cut = shortened(prose(written), limits)
     ending: Ending = "length" if is_cut or said.reply.cut else getattr(form, "next", "end")
     is_judged = has_passage and text and form.relevance == "relevant"
     return candidate_of(
