@@ -6,8 +6,8 @@ by the model. This module holds the one list of these marks.
 
 import re
 
-_QUOTES = "`\"'“”‘’"
-"""A mark beside one of these is only mentioned."""
+_QUOTES = "`'“”‘’"
+"""A mark beside one of these, or before a straight one, is only mentioned."""
 _STEM = (
     r"(?:think|thought|reasoning|reflect(?:ion)?\b|scratch_?pad|analysis|monologue|cot\b|rationale"
     r"|deliberat|brainstorm|思考|思[维維]|推理|考え|생각|мысл|размышл|рассужд|gedan[ck]|gedacht|denken"
@@ -45,11 +45,11 @@ _CODE = (
 )
 """Code shows marks; not where a model has fenced its whole reply."""
 _CLOSED = "|".join(
-    rf"(?<![{_QUOTES}]){opening}(?![{_QUOTES}]).*?(?:{closing})"
+    rf"(?<![{_QUOTES}]){opening}(?![\"{_QUOTES}]).*?(?:{closing})"
     for opening, closing in _MARKS + _WORDED
 )
 _UNCLOSED = "|".join(
-    rf"(?<![{_QUOTES}]){opening}(?![{_QUOTES}]).*\Z"
+    rf"(?<![{_QUOTES}]){opening}(?![\"{_QUOTES}]).*\Z"
     for opening in (
         rf"(?<!\w){_MARKS[0][0]}",
         r"\[THINK\]",
@@ -60,7 +60,7 @@ _BLOCK = re.compile(rf"{_CODE}|{_CLOSED}|{_UNCLOSED}", re.DOTALL | re.IGNORECASE
 """Thoughts from their opening mark to the closing one, or to the end where they were cut off."""
 _CLOSINGS = "|".join(closing for _, closing in _MARKS)
 _ENDS = re.compile(
-    rf"{_CODE}|(?<![{_QUOTES}])(?:{_CLOSINGS})(?![{_QUOTES}])", re.DOTALL | re.IGNORECASE
+    rf"{_CODE}|(?<![{_QUOTES}])(?:{_CLOSINGS})(?![\"{_QUOTES}])", re.DOTALL | re.IGNORECASE
 )
 """Ends of thoughts whose opening mark stood in the prompt."""
 _NESTED = [re.compile("|".join(marks), re.IGNORECASE) for marks in zip(*_MARKS[:2], strict=True)]
