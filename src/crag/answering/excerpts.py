@@ -22,11 +22,11 @@ NAMES_ONE: Final = 2.0
 """Log-odds by which a part that has a name of the question leads one that lacks it."""
 _LABEL = re.compile(
     r"(?:\|\s*|[-*+•‣–]\s+|\d{1,3}[.)]\s+)([^:|\n]{1,80})[:|\n]|([^:|\n.]{1,60}):\s"
-    r"|(?=\S*\d)(?=\S*[^\W\d_])([\w-]{2,20})\s"
 )
 _FEWEST_ALONE: Final = 3
 """Words up to which a quotation is not understood without its heading, such as "Yes."."""
-_MARK = re.compile(r"[-*+•‣–][ \t]+")
+_MARK = re.compile(r"\A\s*[-*+•‣–][ \t]+")
+_LISTED = re.compile(r"\s*(?:[-*+•‣–]|\d{1,3}[.)])[ \t]")
 _SOFT_BREAK = re.compile(r"(?<=\S)\n[ \t]*(?=\S)")
 _LEFT_OUT = "…"
 
@@ -63,7 +63,11 @@ class ParsedStrip(NamedTuple):
         first = self.said(self.block(at)[0])
         begins = not self.text[: self.parts[at].start].rpartition("\n")[2].strip()
         found = _LABEL.match(self.said(at)) if begins else None
-        return first if first.endswith("?") else found[found.lastindex or 0] if found else ""
+        if first.endswith("?"):
+            return first
+        if found is not None:
+            return found[1] or found[2]
+        return self.said(at) if self.is_line(at) else ""
 
     def about(self, at: int) -> list[str]:
         """Return the headings of a part, the sentence that leads its block in, and its label."""
@@ -75,6 +79,10 @@ class ParsedStrip(NamedTuple):
         """Return the parts of the block that a part is of."""
         number = self.parts[at].block
         return [n for n, part in enumerate(self.parts) if part.block == number]
+
+    def is_line(self, at: int) -> bool:
+        """Return whether a part is a line of a list that has no marks, such as of telephones."""
+        return self.parts[at].kind == "item" and not _LISTED.match(self.said(at))
 
     def is_item(self, at: int) -> bool:
         """Return whether a part is a row, an item with a label, or in a short paragraph."""

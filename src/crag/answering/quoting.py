@@ -156,10 +156,12 @@ def _candidate(
     files = [title, url.rpartition("/")[2]]
     lost = {at: _lost(question, [*files, *parsed.headings[at]], parsed.said(at)) for at in named}
     items = {at: parsed.item(at) for at in named}
-    held = {at: len(asked & {*words(parsed.said(own[0], own[-1]))}) for at, own in items.items()}
-    most = {at: max((held[n] for n in parsed.fellows(at) if n in held), default=0) for at in named}
+    held = {at: asked & {*words(parsed.said(own[0], own[-1]))} for at, own in items.items()}
+    most = {
+        at: max((len(held[n]) for n in parsed.fellows(at) if n in held), default=0) for at in named
+    }
     odds = {
-        at: names - lost[at] - OTHER_ROW * max(most[at] - held[at], 0)
+        at: names - lost[at] - OTHER_ROW * max(most[at] - len(held[at]), 0)
         for at, names in named.items()
     }
 
@@ -169,7 +171,10 @@ def _candidate(
     at = max(odds, key=lambda at: (odds[at], -distance(at)))
     answer = strip["text"][span["start"] : span["end"]] if span and not distance(at) else ""
     is_yes_no = _YES_NO.match(question) is not None
-    low, high = excerpt(parsed, at, odds, leads=is_yes_no)
+    block = parsed.block(at)
+    is_whole = parsed.is_line(at) and any(held[n] - held[at] for n in block if n in held)
+    around = excerpt(parsed, at, odds, leads=is_yes_no)
+    low, high = (block[0], block[-1]) if is_whole else around
     text = written(parsed, low, high)
     best = max(names for n, names in odds.items() if low <= n <= high)
     is_told = not (is_yes_no or min(lost[n] for n in lost if low <= n <= high))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple, cast
 
-from crag.text.blocks import HARD_BREAK, label_of
+from crag.text.blocks import HARD_BREAK
 from crag.text.language import language_of
 from crag.text.sentences import split_sentences
 from crag.text.words import word_count
@@ -30,6 +30,9 @@ ANNOUNCING = ":", "\N{FULLWIDTH COLON}", "\N{EM DASH}"
 """How a sentence ends that only leads in what follows it."""
 _FEWEST_ENTRIES, _MOST_OF_ENTRY = 3, 20
 """Lines of a paragraph that is a list to its readers, and words of one."""
+_ALIKE = 0.8
+"""Share of such lines that have the same form but for letters and figures."""
+_LETTERS = re.compile(r"[^\W\d_]+(?:\s+[^\W\d_]+)*")
 _BELOW_ALL = 7
 """The level of a line that is bold as a whole, which is a heading to its readers."""
 PartKind = Literal["heading", "sentence", "item", "row", "code"]
@@ -108,10 +111,11 @@ def parts_of(text: str) -> Iterator[Part]:
 
 
 def _are_entries(lines: Sequence[str]) -> bool:
-    """Return whether lines are a list, such as of codes, rather than prose or fields of a form."""
-    are_short = all(line.strip() and word_count(line) <= _MOST_OF_ENTRY for line in lines)
-    is_form = any(label and not re.search(r"\d", label) for label in map(label_of, lines))
-    return len(lines) >= _FEWEST_ENTRIES and are_short and not is_form
+    """Return whether lines are a list of things of one kind, rather than prose or a form."""
+    if len(lines) < _FEWEST_ENTRIES or any(word_count(line) > _MOST_OF_ENTRY for line in lines):
+        return False
+    forms = Counter(re.sub(r"\d+", "0", _LETTERS.sub("a", line)) for line in lines)
+    return forms.most_common(1)[0][1] >= _ALIKE * len(lines)
 
 
 def units_of(text: str) -> list[Unit]:
