@@ -181,6 +181,9 @@ def test_a_short_paragraph_is_quoted_whole_where_its_name_stands_apart_from_the_
     texts = [f"{name} kettle, in red. It weighs {weight} kg." for name, weight in kettles]
     found = asked("How much does the Heron weigh?", Document("\n\n".join(texts)), evidence=["0.9"])
     assert shown(found).strip() == texts[1]
+    form = "Name: Max Byrne  \nRoom: second floor  \nTelephone: 4452"
+    found = asked("What is the telephone of Max Byrne?", Document(form), evidence=["4452"])
+    assert found[0].text == form
 
 
 def test_values_of_other_things_do_not_contradict() -> None:
@@ -248,9 +251,3 @@ def test_what_is_superseded_does_not_lead_and_other_documents_that_disagree_are_
         ("Rules:", True),
         ("Rules of Leeds:", True),
     ]
-
-
-def test_a_form_is_quoted_whole() -> None:
-    form = "Name: Max Byrne  \nRoom: second floor  \nTelephone: 4452"
-    found = asked("What is the telephone of Max Byrne?", Document(form), evidence=["4452"])
-    assert found[0].text == form

@@ -27,8 +27,8 @@ _REFUSED = re.compile(r"answered (?:4(?!01|08|29)\d\d|50[01])\b|response_format|
 """What a server says that takes no schema for its reply."""
 _OPENING = re.compile(r"[\[{](?=\s*[\w\"'“{\[/#])")
 _DECODER = json.JSONDecoder(strict=False)
-_LONGEST = 20_000
-"""Characters of an object that is no JSON; the rest is not read."""
+_LONGEST, _MOST = 20_000, 50
+"""Characters of an object that is no JSON, and objects of a reply; the rest is not read."""
 _AMENDED = [
     (re.compile(pattern, re.MULTILINE), instead)
     for pattern, instead in (
@@ -117,7 +117,9 @@ def filled(form: type[BaseModel], reply: str) -> Any:
     model repeats from what it read before it gives its own. A form of one list may be that list.
     """
     text, found, at = without_thoughts(reply), None, 0
-    while begun := _OPENING.search(text, at):
+    for _ in range(_MOST):
+        if not (begun := _OPENING.search(text, at)):
+            break
         at, end = begun.start(), begun.end()
         with suppress(ValueError, TypeError, SyntaxError, RecursionError):
             value, after = _read(text, at)

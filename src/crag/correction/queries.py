@@ -9,19 +9,17 @@ LONGEST = 400
 """Longest query in characters if the searcher sets no limit; Tavily's limit is 400."""
 MOST_WORDS = 32
 """A reply with more words is an essay, not a query."""
-_AROUND = re.compile(r"^\s*```\w*\s*$|</?[a-z_]+>", re.MULTILINE)
-"""A fence, and tags."""
+_FENCE_OR_TAG = re.compile(r"^\s*```\w*\s*$|</?[a-z_]+>", re.MULTILINE)
 _LEAD = re.compile(r"\W*([^:：!！\n]{0,150}?)\s?[:：!！](?:[*_\"]*\s+|(?<=[：！])|[*_\s]*\Z)")
 """What a chatty model writes before what it was asked for, in any language."""
 _POLITE = re.compile(r"sure|certainly|of course|absolutely|here(?:[’']s| is| are)", re.IGNORECASE)
 _TITLE = re.compile(r"(?:[A-Z][\w'’.-]* ){1,4}[A-Z0-9][\w'’.-]*")
 _ITEM = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _OPERATOR = re.compile(
-    r"(?<!\S)[-+]?(?:site|filetype|ext|intitle|allintitle|inurl|allinurl|intext|inanchor|cache|"
-    r"related|link|info|before|after|lang|insource|incategory|prefix|hastemplate):\S*",
-    re.IGNORECASE,
+    r"(?<!\S)(?:[-+]?(?i:site|filetype|ext|intitle|allintitle|inurl|allinurl|intext|inanchor|cache|"
+    r"related|link|info|before|after|lang|insource|incategory|prefix|hastemplate):\S*"
+    r"|(?:AND|OR|NOT)(?!\S))"
 )
-_BOOLEAN = re.compile(r"(?<!\S)(?:AND|OR|NOT)(?!\S)")
 _PREFIX = re.compile(r"(?<!\S)(?:[-+~]|!+|:(?=\w))(?=\w)")
 _MARKS = re.compile(r"[\"“”„«»`*|<>{}\[\]()\\^\x00-\x1f\x7f]")
 _WORD = re.compile(r"\w[\w'’.&/+-]*", re.UNICODE)
@@ -40,7 +38,7 @@ def without_chatter(reply: str, about: str) -> str:
     That is what has no word of the text that all is `about`: up to a colon or an exclamation mark,
     unless it is a title, and in paragraphs of its own; and paragraphs behind the right one.
     """
-    known, text = {*question_words(about)}, _AROUND.sub("", reply).strip()
+    known, text = {*question_words(about)}, _FENCE_OR_TAG.sub("", reply).strip()
     while lead := _LEAD.match(text):
         is_said = known & {*words(lead[1])} and not _POLITE.match(lead[1])
         if is_said or _TITLE.fullmatch(lead[1]):
@@ -57,7 +55,7 @@ def read_query(reply: str, longest: int = LONGEST, *, question: str = "") -> str
     than 32 words, or without a letter or digit, is not a query.
     """
     written = without_chatter(reply, question).splitlines()
-    lines = [_ITEM.sub("", line, count=1).strip(" ,;") for line in written]
+    lines = (_ITEM.sub("", line, count=1).strip(" ,;") for line in written)
     text = without_operators(", ".join(filter(None, lines)))
     if not any(character.isalnum() for character in text) or len(text.split()) > MOST_WORDS:
         return None
@@ -66,7 +64,7 @@ def read_query(reply: str, longest: int = LONGEST, *, question: str = "") -> str
 
 def without_operators(text: str) -> str:
     """Remove what search services would read as an operator."""
-    text = _BOOLEAN.sub(" ", _OPERATOR.sub(" ", _MARKS.sub(" ", text)))
+    text = _OPERATOR.sub(" ", _MARKS.sub(" ", text))
     text = re.sub(r"\s+,", ",", " ".join(_PREFIX.sub("", text).split()))
     return text.lstrip(" -+!~,;'").rstrip(" ,;'")
 
@@ -81,8 +79,8 @@ def keywords(question: str, longest: int = LONGEST) -> str:
     for word in _WORD.findall(plain):
         bare = word.rstrip(".-/&+'’").removesuffix("'s").removesuffix("’s")
         distinct.setdefault(bare.lower(), bare)
-    words = [word for known, word in distinct.items() if known and known not in _STOP_WORDS]
-    return cut(" ".join(words[:MOST_WORDS]) or plain or " ".join(question.split()), longest)
+    found = [word for known, word in distinct.items() if known and known not in _STOP_WORDS]
+    return cut(" ".join(found[:MOST_WORDS]) or plain or " ".join(question.split()), longest)
 
 
 def cut(text: str, longest: int) -> str:

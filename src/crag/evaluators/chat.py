@@ -16,9 +16,8 @@ from crag.text.untrusted import neutral
 
 LONGEST_TEXT = 4000
 """Characters of a text in a prompt; the rest is cut off."""
-_MOST = 16
-"""Texts in one call; more texts make more calls."""
-_AT_ONCE = 4
+_MOST, _AT_ONCE = 16, 4
+"""Texts in one call, and calls at a time."""
 _BEST = 10
 
 _Number = Annotated[int, BeforeValidator(lambda given: str(given).partition("/")[0])]
@@ -30,9 +29,7 @@ class PassageGrade(BaseModel):
 
     # Bounds are checked apart: not every provider takes them in a schema.
     passage: _Number = Field(description="The number in the passage's tag")
-    relevance: _Number = Field(
-        description="A whole number from 0 (useless) to 10 (states the answer)"
-    )
+    relevance: _Number = Field(description="A number from 0 (useless) to 10 (states the answer)")
 
 
 class Grades(BaseModel):

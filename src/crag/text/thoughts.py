@@ -44,6 +44,8 @@ _CODE = (
     r"(?P<code>(?<=\n)(?P<fence>```|~~~)(?!think)[^\n`]*\n(?:.*?\n)??(?:(?P=fence)(?=\n|\Z)|\Z))"
 )
 """Code shows marks; not where a model has fenced its whole reply."""
+_OPENERS = r"[<＜\[【◁`~]"
+"""What every mark begins with that does not begin a reply."""
 _CLOSED = "|".join(
     rf"(?<![{_QUOTES}]){opening}(?![\"{_QUOTES}]).*?(?:{closing})"
     for opening, closing in _MARKS + _WORDED
@@ -56,7 +58,9 @@ _UNCLOSED = "|".join(
         *(one for one, _ in _MARKS[2:] + _WORDED),
     )
 )
-_BLOCK = re.compile(rf"{_CODE}|{_CLOSED}|{_UNCLOSED}", re.DOTALL | re.IGNORECASE)
+_BLOCK = re.compile(
+    rf"(?={_OPENERS}|\A)(?:{_CODE}|{_CLOSED}|{_UNCLOSED})", re.DOTALL | re.IGNORECASE
+)
 """Thoughts from their opening mark to the closing one, or to the end where they were cut off."""
 _CLOSINGS = "|".join(closing for _, closing in _MARKS)
 _ENDS = re.compile(
@@ -106,10 +110,15 @@ class AnswerStream:
     def __init__(self) -> None:
         self._text = ""
         self._shown = ""
+        self._is_open = False
+        """Whether what follows is shown up to the next mark."""
 
     def add(self, piece: str) -> str:
         """Return what a piece adds to the answer that is shown; it may be empty."""
         self._text += piece
+        if self._is_open and not re.search(_OPENERS, piece):
+            self._shown += piece
+            return piece
         begun = self._text.lstrip().replace("’", "'").casefold()
         may_think = any(words.startswith(begun) for words in _FIRST_WORDS)
         opened, closed = (len(mark.findall(self._text)) for mark in _NESTED)
@@ -117,6 +126,9 @@ class AnswerStream:
         answer = "" if may_think or opened > closed else without_thoughts(text)
         if text.endswith((" ", "\n")):
             answer += text[len(text.rstrip()) :] if answer else ""
+        self._is_open = (
+            bool(answer) and text == self._text and without_thoughts(f"{text}.") == f"{answer}."
+        )
         if not answer.startswith(self._shown):  # Only now is it known that thoughts were shown.
             return ""
         added, self._shown = answer[len(self._shown) :], answer
