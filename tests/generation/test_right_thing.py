@@ -251,3 +251,7 @@ def test_what_is_superseded_does_not_lead_and_other_documents_that_disagree_are_
         ("Rules:", True),
         ("Rules of Leeds:", True),
     ]
+    for number, row in enumerate(documents):
+        row.metadata["source"] = f"a.csv#{number}"
+    found = asked("How many days of holiday?", *documents, evidence=evidence)
+    assert not any(one.disagrees for one in found)

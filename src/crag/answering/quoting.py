@@ -115,11 +115,12 @@ def quotations_in(
         shown.append(one)
         common = {name for other in others for name in other.about}
         own = [name for name in one.about if name not in common] if others else []
-        urls = {strips[each.quotation.strip]["source"]["url"] for each in (one, *others)}
+        sources = (strips[each.quotation.strip]["source"]["url"] for each in (one, *others))
+        files = {url.partition("#")[0] for url in sources}  # Records of one file do not disagree.
         quotations.append(
             one.quotation._replace(
                 sure=sure, lead=f"{own[-1]}:" if own else one.quotation.lead,
-                disagrees=len(urls) > 1,
+                disagrees=len(files) > 1,
             )
         )  # fmt: skip
     return quotations[:most]

@@ -22,6 +22,8 @@ _INLINE = frozenset(
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _MARKS = {"b": "**", "strong": "**", "em": "*", "i": "*", "del": "~~", "s": "~~", "strike": "~~"}
 _NUMBER = re.compile("[0-9]{1,9}")
+_VALUE = re.compile(r"[€$£+-]?\s?(?!(?:19|20)\d\d\b)\d")
+"""How a value begins that is no year."""
 _MOST_SPANNED = 100
 """Rows and columns of one cell; more are no table that anybody reads."""
 _MOST_WORDS_OF_CELL = 150
@@ -272,7 +274,12 @@ def _one_head(rows: Sequence[Row]) -> Row:
 
 
 def with_one_head(rows: Sequence[Row]) -> list[Row]:
-    """Join a head of two rows: cells of the first one go over several columns of the second."""
+    """Join a head of two rows: cells of the first one go over several columns of the second.
+
+    Where the second of two columns begins with a value, a head without names stands above.
+    """
+    if len(rows[0].cells) == 2 and _VALUE.match(rows[0].cells[1]):  # noqa: PLR2004
+        return [Row([""], rows[0].first, rows[0].first), *rows]
     head = rows[0].cells if rows[2:] else []
     goes_over = any(cell and cell == after for cell, after in pairwise(head))
     if goes_over and len(set(head)) > 1 and is_head(rows[1].cells):
