@@ -85,7 +85,7 @@ class _Candidate(NamedTuple):
     about: list[str]
     """The title of its strip, and the headings that it stands below."""
     statement: str
-    """The part where the answer stands."""
+    """The part where the answer stands, a row below the head of its table."""
     answer: frozenset[str]
     """What answers in it, as tokens."""
 
@@ -191,7 +191,7 @@ def _candidate(
             lead=subject_of(parsed, low, text, asked),
         ),
         about=[title, *parsed.headings[at]],
-        statement=parsed.said(at),
+        statement="\n".join(map(parsed.said, [*parsed.head(at), at])),
         answer=_tokens(answer),
     )  # fmt: skip
 
