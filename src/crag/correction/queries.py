@@ -10,11 +10,11 @@ LONGEST = 400
 MOST_WORDS = 32
 """A reply with more words is an essay, not a query."""
 _FENCE_OR_TAG = re.compile(r"^\s*```\w*\s*$|</?[a-z_]+>", re.MULTILINE)
-_LEAD = re.compile(r"\W*([^:：!！\n]{0,150}?)\s?[:：!！](?:[*_\"]*\s+|(?<=[：！])|[*_\s]*\Z)")
+_LEAD = re.compile(r"\W{0,20}([^:：!！\n]{0,150}?)\s?[:：!！](?:[*_\"]*\s+|(?<=[：！])|[*_\s]*\Z)")
 """What a chatty model writes before what it was asked for, in any language."""
 _POLITE = re.compile(r"sure|certainly|of course|absolutely|here(?:[’']s| is| are)", re.IGNORECASE)
 _TITLE = re.compile(r"(?:[A-Z][\w'’.-]* ){1,4}[A-Z0-9][\w'’.-]*")
-_ITEM = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+")
+_ITEM = re.compile(r"\A\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _OPERATOR = re.compile(
     r"(?<!\S)(?:[-+]?(?i:site|filetype|ext|intitle|allintitle|inurl|allinurl|intext|inanchor|cache|"
     r"related|link|info|before|after|lang|insource|incategory|prefix|hastemplate):\S*"
