@@ -8,6 +8,7 @@ never from code.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from crag.documents.directives import reading_of, role_as_html
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
-_FRONT_MATTER = re.compile(r"\ufeff?-{3}[ \t]*\n(.*?)\n-{3}[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT_MATTER = re.compile(r"\ufeff?-{3}[ \t]*\n(.*?)\n(?:-{3}|\.{3})[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD = re.compile(
-    r"^(?P<name>[A-Za-z][\w -]{0,40}?)[ \t]*:(?P<value>[ \t]+.*|)$(?P<items>(?:\n[ \t]*- .*)*)",
+    r"^(?P<name>[A-Za-z][\w -]{0,40}?)[ \t]*:(?P<value>[ \t]+.*|)$"
+    r"(?P<items>(?:\n(?:[ \t]+|- ).*)*)",
     re.MULTILINE,
 )
 _OF_TOOLS = re.compile(
@@ -38,7 +40,9 @@ _LONGEST_FIELD = 300
 _TEMPLATE = re.compile(
     r"(?P<code>(?<!`)(?P<ticks>`+)(?!`).{0,2000}?(?<!`)(?P=ticks)(?!`))"
     r"|\{%-? *comment\b.{0,2000}?endcomment *-?%\}|\{%.{0,500}?%\}|\{\{[<%].{0,500}?[>%]\}\}"
-    r"|\{:[^{}]{0,300}\}|\{ ?[#.][\w-][^{}]{0,300}\}|^::: \w+\.[\s\S]*\Z|^[:/]{3,}[^\n]*",
+    r"|\{:[^{}]{0,300}\}|\{ ?[#.][\w-][^{}]{0,300}\}|^::: \w+\.[\s\S]*\Z"
+    r"|^:{3,}[ \t]*\{?(?!figure)(?P<name>[\w-]+)\}?[ \t]*\[?(?P<title>[^\n\]{}]*)[^\n]*"
+    r"|^[:/]{3,}[^\n]*",
     re.MULTILINE | re.DOTALL,
 )
 """What tools replace or leave out: Jinja, Liquid, Hugo, kramdown, mkdocstrings, containers."""
@@ -72,6 +76,8 @@ def _fields(matter: str) -> Iterator[tuple[str, str]]:
     for field in _FIELD.finditer(matter):
         value = field["value"].strip()
         items = [*re.findall(r"^[ \t]*- (.*)", field["items"], re.MULTILINE)]
+        if value:  # It may go on, and stand below a mark alone.
+            value = " ".join(re.sub(r"^[>|][-+\d]*$", "", value).split() + field["items"].split())
         if value.startswith("[") and value.endswith("]"):
             items = value[1:-1].split(",")
         values = [one.strip().strip("\"'") for one in items or [value]]
@@ -114,9 +120,16 @@ def _clean(state: "StateCore") -> None:
     """Take out of text what tools replace, before what stands within its lines is parsed."""
     for number, token in enumerate(state.tokens):
         if token.type == "inline":
-            text = _TEMPLATE.sub(lambda found: found["code"] or "", token.content)
+            text = _TEMPLATE.sub(_kept, token.content)
             is_title = state.tokens[number - 1].type == "admonition_title_open"
             token.content = text.strip('"') if is_title else text
+
+
+def _kept(found: re.Match[str]) -> str:
+    """Return what stays of code or a template: the code, and the title of a container."""
+    title = (found["title"] or "").strip()
+    is_shown = title and reading_of(found["name"], "")[0] in {"note", "titled"}
+    return found["code"] or f"{title}:" * bool(is_shown)
 
 
 def _place(state: "StateCore") -> None:
@@ -153,13 +166,18 @@ def _fence(_renderer: "RendererHTML", tokens: _Tokens, at: int, _options: Any, e
         language = re.match(r"[\w+#-]*", token.info.strip())
         return _code(token, token.content, language[0] if language else "")
     body, above = token.content, env["above"] + (token.map[0] if token.map else 0) + 1
-    if options := _OPTIONS.match(body):
+    options = _OPTIONS.match(body)
+    if options:
         above += options[0].count("\n")
         body = body[options.end() :]
     reading, title = reading_of(name, argument.strip())
-    if name == "eval-rst":
+    if name in {"eval-rst", "list-table", "csv-table"}:
         from crag.documents.restructured import read_rst
 
+        if name != "eval-rst":  # Its cells are Markdown.
+            cells = re.sub(r"(?<!`)`([^`\n]+)`(?!`)", r"``\1``", body)
+            head = f"{argument}\n{options[0] if options else ''}\n"
+            body = f".. {name}:: {indent(f'{head}{cells}', '   ').lstrip()}"
         return "".join(
             _as_html(text_of([one]), above + one.first - 1 - (one.kind == "code"))
             for one in read_rst(body)

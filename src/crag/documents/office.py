@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from python_calamine import CalamineSheet
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_SIGNS = {f"{_MATH}den": "/", f"{_MATH}sup": "^", f"{_MATH}sub": "_"}
+"""What stands before a part of a formula where it is written on one line."""
+_LEVEL, _MOST_BASED = f"{_WORD}pPr/{_WORD}outlineLvl", 10
+"""Where a style says how high a heading is, and styles that are based on each other."""
+_UNKNOWN = [f"{_WORD}{name}" for name in ("fldSimple", "bdo", "dir", "ruby", "rubyBase")]
+"""Elements that mammoth leaves out with all that they hold."""
 _DOCX_TEXT = re.compile(r"word/(?:document|footnotes|endnotes)\d*\.xml")
 _DOCX_STYLES = """
 p[style-name='Title'] => h1:fresh
@@ -31,6 +38,9 @@ p[style-name^='TOC'] => !
 """
 _OF_NOTE = re.compile(r"<sup><a [^>]*note-ref-[^>]*>[^<]*</a></sup>| ?<a [^>]*note-ref-[^>]*>↑</a>")
 """Leads to a note of Word, which stands at the end, and back."""
+_DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_SERIES = (("tx",), ("cat", "xVal"), ("val", "yVal"))
+"""Where a series of a chart has its name, its labels and its values."""
 _FIRST_ON_EACH = 10
 """Number from which the placeholders of a slide are its date, footer and number."""
 Grid = list[list[str]]
@@ -38,8 +48,9 @@ Grid = list[list[str]]
 _BUILT_IN = {"1": "0", "2": "0.00", "3": "#,##0", "4": "#,##0.00", "9": "0%", "10": "0.00%"}
 _LEFT_OUT = re.compile(r"_.|\*.|\[(?!\$)[^\]]*\]|;.*")
 """Room, fillings, colours, conditions, and what negative numbers have of their own."""
-_NUMBER = re.compile(r'([^#0?"]*|[^#0?]*")([#0?][#0?,]*)(?:\.([#0?]+))?([^#0?/]*)')
-"""What stands before the digits, those before and after the point, and what stands behind."""
+_NUMBER = re.compile(r'([^#0?"]*|[^#0?]*")([#0?][#0?,]*)(?:\.([#0?]+))?(,*)([^#0?/]*)')
+"""What stands before the digits, those before and after the point, a comma for each factor of 1000
+that is not shown, and what stands behind."""
 _CURRENCY = re.compile(r"\[\$([^\]-]*)[^\]]*\]")
 
 Formats = Mapping[tuple[int, int], str]
@@ -119,6 +130,7 @@ def _without_hidden(archive: zipfile.ZipFile) -> io.BytesIO:
     if not any(map(_DOCX_TEXT.fullmatch, archive.namelist())):
         raise KeyError("word/document.xml")
     styles = xml_of(archive, "word/styles.xml") if "word/styles.xml" in archive.namelist() else ()
+    _name_headings({attribute(one, "styleId"): one for one in styles})
     hiding = {attribute(one, "styleId") for one in styles if _vanishes(one.find(f"{_WORD}rPr"))}
     seen = io.BytesIO()
     with zipfile.ZipFile(seen, "w") as copy:
@@ -134,10 +146,41 @@ def _without_hidden(archive: zipfile.ZipFile) -> io.BytesIO:
                         attribute(one, "val") in hiding for one in named
                     ):
                         run.getparent().remove(run)
+                _read_out(root)
                 copy.writestr(name, etree.tostring(root))
+            elif name == "word/styles.xml":
+                copy.writestr(name, etree.tostring(styles))
             elif not name.startswith("word/media/"):
                 copy.writestr(name, archive.read(name))
     return seen
+
+
+def _read_out(root: Any) -> None:
+    """Make plain text of formulas, and leave what mammoth does not know but for what it holds."""
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled
+
+    for part in root.iter(*_SIGNS):
+        for text in list(part.iter(f"{_MATH}t"))[:1]:
+            text.text = f"{_SIGNS[part.tag]}{text.text or ''}"
+    for part in root.iter(f"{_MATH}r", f"{_MATH}t"):
+        part.tag = part.tag.replace(_MATH, _WORD)
+    etree.strip_elements(root, f"{_WORD}rt", with_tail=False)
+    etree.strip_tags(root, *_UNKNOWN, f"{_MATH}*")
+
+
+def _name_headings(styles: Mapping[str, Any]) -> None:
+    """Give styles that are headings, by their level or by what they are based on, Word's name."""
+    for style in styles.values():
+        based, level = style, ""
+        for _ in range(_MOST_BASED):
+            level = "".join(attribute(one, "val") for one in based.iterfind(_LEVEL))
+            bases = [styles.get(attribute(one, "val")) for one in based.iterfind(f"{_WORD}basedOn")]
+            if level or not bases or bases[0] is None:
+                break
+            based = bases[0]
+        name = style.find(f"{_WORD}name")
+        if level in {*"012345"} and name is not None:
+            name.set(f"{_WORD}val", f"heading {int(level) + 1}")
 
 
 def _vanishes(properties: Any) -> bool:
@@ -234,11 +277,12 @@ def shown(value: Any, code: str = "") -> str:
 def _number(value: float, code: str) -> str:
     """Write a number; nothing where its format is none of digits, such as that of a fraction."""
     found = _NUMBER.fullmatch(_CURRENCY.sub(r"\1", code))
-    if found is None or re.match("E[+-]", found[4]):
+    if found is None or re.match("E[+-]", found[5]):
         return ""
-    before, whole, fraction, after = (part or "" for part in found.groups())
-    share = 100 if "%" in before + after else 1
-    digits = f"{abs(value) * share:{',' * (',' in whole)}.{len(fraction)}f}"
+    before, whole, fraction, unseen, after = (part or "" for part in found.groups())
+    grouped = whole.rstrip(",")
+    share = (100 if "%" in before + after else 1) / 1000 ** len(whole[len(grouped) :] + unseen)
+    digits = f"{abs(value) * share:{',' * (',' in grouped)}.{len(fraction)}f}"
     digits = digits.zfill(whole.count("0") + len(fraction) + bool(fraction))
     if fraction.endswith("#"):
         digits = digits.rstrip("0").rstrip(".")
@@ -318,7 +362,7 @@ def _shape(shape: Any) -> str:
         text = "</li><li>".join(lines)
         return f"<ul><li>{text}</li></ul>" if lines[1:] else f"<p>{text}</p>"
     if not getattr(shape, "has_table", False):
-        return ""
+        return "".join(_drawn(shape))
     rows = (
         "".join(
             f"<td colspan={cell.span_width} rowspan={cell.span_height}>{escape(cell.text)}</td>"
@@ -328,3 +372,25 @@ def _shape(shape: Any) -> str:
         for row in shape.table.rows
     )
     return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+def _drawn(shape: Any) -> Iterator[str]:
+    """Write what a chart or a diagram says; each series of a chart is a row."""
+    from pptx.oxml import parse_xml
+
+    for one in shape.element.iter("{*}chart", "{*}relIds"):
+        relation = shape.part.rels.get(attribute(one, "id") or attribute(one, "dm"))
+        if relation is None or relation.is_external:
+            continue
+        root = parse_xml(relation.target_part.blob)
+        texts = ["".join(line.itertext("{*}t")) for line in root.iter(f"{_DRAWING}p")]
+        yield from (f"<p>{escape(text)}</p>" for text in texts if text.strip())
+        rows = list[list[str]]()
+        for series in root.iter("{*}ser"):
+            name, labels, values = (
+                [one.text or "" for tag in tags for one in series.iterfind(f"{{*}}{tag}//{{*}}v")]
+                for tags in _SERIES
+            )
+            rows = [*(rows or [["", *labels]]), [" ".join(name), *values]]
+        cells = ("</td><td>".join(map(escape, row)) for row in rows)
+        yield f"<table>{''.join(f'<tr><td>{row}</td></tr>' for row in cells)}</table>"

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -93,10 +93,16 @@ def load_csv(path: Path) -> Iterator[Loaded]:
         if above:
             text = "\n".join(" ".join(filter(None, row)) for _, row in sample[:above])
             yield records.document([("text", text)], 1)
-        for number, row in chain(sample[above + bool(header) :], rows):
-            if any(row):
+        before, is_apart = list[str](), False
+        told = chain(sample[above + bool(header) :], rows, [(0, list[str]())])
+        for (number, row), (_, after) in pairwise(told):
+            if is_apart and _begins_table(before, row, after):
+                header = row
+            elif any(row):
                 labels = [*header, *[""] * (len(row) - len(header))]
                 yield records.document(zip(labels, row, strict=False), number)
+                before = row
+            is_apart = not any(row)
     except csv.Error as error:
         raise SourceError(str(path), f"not a CSV file: {error}") from error
 
@@ -183,7 +189,9 @@ def _rows(text: str) -> Iterator[list[str]]:
         sample = list(islice(file, _SAMPLE))
         file.seek(0)
         delimiter = max(_DELIMITERS, key=lambda one: _most_of_a_width(sample, one))
-    for row in csv.reader(file, delimiter=delimiter, skipinitialspace=True):
+    is_open = delimiter == "\t" and text.count('"') % 2  # Marks of inches, or the like.
+    quoting = csv.QUOTE_NONE if is_open else csv.QUOTE_MINIMAL
+    for row in csv.reader(file, delimiter=delimiter, skipinitialspace=True, quoting=quoting):
         yield [cell.strip() for cell in row]
 
 
@@ -211,6 +219,12 @@ def _header(rows: Sequence[Sequence[str]]) -> tuple[int, Sequence[str]]:
         if is_datum and below and all(map(_DATUM.fullmatch, below)):
             return above, ()
     return above, [header[0].lstrip("# "), *header[1:]]
+
+
+def _begins_table(before: Sequence[str], row: Sequence[str], after: Sequence[str]) -> bool:
+    """Return whether a row below an empty one is a header: it has words between figures."""
+    is_datum = ([bool(_DATUM.fullmatch(one)) for one in cells] for cells in (before, row, after))
+    return all(row) and (True, False, True) in zip(*is_datum, strict=False)
 
 
 def _blocks(texts: Iterable[str], number: int) -> list[Block]:

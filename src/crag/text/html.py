@@ -276,14 +276,20 @@ def _one_head(rows: Sequence[Row]) -> Row:
 def with_one_head(rows: Sequence[Row]) -> list[Row]:
     """Join a head of two rows: cells of the first one go over several columns of the second.
 
-    Where the second of two columns begins with a value, a head without names stands above.
+    So they do without being merged where the columns next to them have no name, and those of the
+    second row have the same ones. Where the second of two columns begins with a value, a head
+    without names stands above.
     """
     if len(rows[0].cells) == 2 and _VALUE.match(rows[0].cells[1]):  # noqa: PLR2004
         return [Row([""], rows[0].first, rows[0].first), *rows]
-    head = rows[0].cells if rows[2:] else []
+    head, below = (rows[0].cells, rows[1].cells) if rows[2:] else ([], [])
+    if "" in head and all(below[1:]) and len(set(below)) < len(below):
+        head = [*head]
+        for at in range(1, len(head)):
+            head[at] = head[at] or head[at - 1]
     goes_over = any(cell and cell == after for cell, after in pairwise(head))
-    if goes_over and len(set(head)) > 1 and is_head(rows[1].cells):
-        return [_one_head(rows[:2]), *rows[2:]]
+    if goes_over and len(set(head)) > 1 and is_head(below):
+        return [_one_head([rows[0]._replace(cells=head), rows[1]]), *rows[2:]]
     return list(rows)
 
 

@@ -52,15 +52,21 @@ def read_pdf(body: bytes) -> tuple[str, list[Block]]:
     try:
         with _reading, PdfDocument(body) as document:
             title = _named(document.get_metadata_value("Title"))
-            pages = [_seen_on(document[at]) for at in range(len(document))]
+            pages = [_seen_on(document, at) for at in range(len(document))]
     except PdfiumError as error:
         encrypted = error.err_code == FPDF_ERR_PASSWORD
         raise ContentError(_ENCRYPTED if encrypted else _DAMAGED) from error
     return title, going_on(_blocks(pages))
 
 
-def _seen_on(page: Any) -> SeenText | str:
-    """Return what stands on a page, or is recognised there."""
+def _seen_on(document: Any, number: int) -> SeenText | str:
+    """Return what stands on a page, also in its forms and notes, or is recognised there."""
+    from pypdfium2.raw import FLAT_NORMALDISPLAY, FLATTEN_SUCCESS, FPDFPage_Flatten
+
+    page = document[number]
+    if FPDFPage_Flatten(page, FLAT_NORMALDISPLAY) == FLATTEN_SUCCESS:
+        page.close()
+        page = document[number]
     seen: SeenText | str = seen_text(page) or ""
     if not seen and has_ocr() and next(page.get_objects(max_depth=1), None) is not None:
         seen = _recognised(page.render(scale=_LONGEST_SIDE / max(page.get_size())).to_numpy())

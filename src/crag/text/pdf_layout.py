@@ -12,6 +12,7 @@ from itertools import pairwise
 from statistics import median
 
 from crag.text.blocks import Block, Item, Row, escaped, label_of
+from crag.text.html import with_one_head
 from crag.text.pdf_page import Line, SeenText, Segment, joined, lines_of
 
 _ITEM = re.compile(
@@ -58,7 +59,8 @@ def blocks_of_lines(
         start, end = _table(lines, at, end, columns)
         if rows := _rows(lines[start:end], seen, is_prose=is_prose):
             yield from _texts(lines[first:start], page, sizes)
-            yield Block("table", page, page, rows=[Row(row, page, page) for row in rows])
+            table = with_one_head([Row(row, page, page) for row in rows])
+            yield Block("table", page, page, rows=table)
             first = at = end
         else:
             at += 1
