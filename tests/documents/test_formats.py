@@ -14,6 +14,8 @@ from docx.opc.packuri import PackURI
 from docx.opc.part import Part
 from docx.oxml import parse_xml
 from pptx import Presentation
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
 from pypdf import PdfReader, PdfWriter
 
 from crag.documents.chunks import split
@@ -102,7 +104,9 @@ def test_word_document(folder: Path) -> None:
     document.styles.add_style("toc 1", WD_STYLE_TYPE.PARAGRAPH)
     document.add_paragraph("Contents", style="TOC Heading")
     document.add_paragraph("Parts\t3", style="toc 1")
-    document.add_heading("Parts", 2)
+    house = document.styles.add_style("House", WD_STYLE_TYPE.PARAGRAPH)
+    house.base_style = document.styles["Heading 2"]
+    document.add_paragraph("Parts", style="House")
     paragraph = document.add_paragraph("The mill ")
     paragraph.add_run("Secret").font.hidden = True
     paragraph.add_run("is old.")
@@ -130,7 +134,8 @@ def test_word_document(folder: Path) -> None:
 
 NAMES = (
     'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
-    'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" '
+    'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
 )
 
 
@@ -150,17 +155,21 @@ def test_notes_text_boxes_and_tracked_changes_of_a_word_document(folder: Path) -
     box = f"<w:txbxContent><w:p>{run('In a box')}</w:p></w:txbxContent>"
     moved = f"<w:moveFrom>{run('moved away')}</w:moveFrom>"
     deleted = "<w:del><w:r><w:delText>deleted</w:delText></w:r></w:del>"
+    field = f"<w:fldSimple w:instr='DATE'>{run(' in May, ')}</w:fldSimple>"
+    formula = (
+        "<m:f><m:num><m:r><m:t>1</m:t></m:r></m:num><m:den><m:r><m:t>2</m:t></m:r></m:den></m:f>"
+    )
     choice = f"<mc:Choice Requires='wps'>{box}</mc:Choice>"
     either = f"{choice}<mc:Fallback><w:pict>{box}</w:pict></mc:Fallback>"
     for inner in (
-        f"{run('Kept, ')}<w:ins>{run('added,')}</w:ins>{deleted}{moved}",
+        f"{run('Kept, ')}<w:ins>{run('added,')}</w:ins>{deleted}{moved}{field}{formula}",
         f"{run('Around')}<w:r><mc:AlternateContent>{either}</mc:AlternateContent></w:r>",
     ):
         paragraph = parse_xml(f"<w:p {NAMES}>{inner}</w:p>")
         document.element.body.insert(len(document.element.body) - 1, paragraph)
     document.save(str(folder / "letter.docx"))
     assert only(folder / "letter.docx").text.split("\n\n") == [
-        "It runs by day.", "Kept, added,", "Around", "In a box", "1. Not in May.",
+        "It runs by day.", "Kept, added, in May, 1/2", "Around", "In a box", "1. Not in May.",
     ]  # fmt: skip
 
 
@@ -183,23 +192,24 @@ def test_presentation(folder: Path) -> None:
     table = last.shapes.add_table(2, 2, 0, 0, 9, 9).table
     for cell, text in zip(table.iter_cells(), ["part", "kg", "mill", "7"], strict=True):
         cell.text = text
+    data = CategoryChartData()
+    data.categories = ["May"]
+    data.add_series("flour", [7.5])
+    last.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, 9, 9, data)
     deck.save(str(folder / "a.pptx"))
     loaded = only(folder / "a.pptx")
     assert loaded.text.split("\n\n") == [
         "## The mill", "- Mill\n- Oven", "Say why.",
-        "| part | kg |\n| --- | --- |\n| mill | 7 |",
+        "| part | kg |\n| --- | --- |\n| mill | 7 |", "|  | May |\n| --- | --- |\n| flour | 7.5 |",
     ]  # fmt: skip
-    assert [block.first for block in loaded.blocks] == [1, 1, 1, 3]
+    assert [block.first for block in loaded.blocks] == [1, 1, 1, 3, 3]
 
 
 def test_notebook_with_megabytes_of_output(folder: Path) -> None:
+    outputs = [{"output_type": "stream", "text": ["x" * 3_000_000]}]
     cells = [
         {"cell_type": "markdown", "source": ["# Engines\n", "\n", "How they run."]},
-        {
-            "cell_type": "code",
-            "source": "run()",
-            "outputs": [{"output_type": "stream", "text": ["x" * 3_000_000]}],
-        },
+        {"cell_type": "code", "source": "run()", "outputs": outputs},
     ]
     loaded = only(write_notebook(folder / "a.ipynb", cells))
     assert loaded.title == "Engines"

@@ -25,6 +25,9 @@ author: Ada
 last_updated: 2024-05-01
 layout: post
 draft: false
+note: >
+  For
+  June
 reviewers:
   - Ben
   - Cleo
@@ -38,7 +41,7 @@ def test_front_matter_says_title_and_fields() -> None:
     read = read_markdown(f"{YAML}\nText.\n")
     assert read.title == "On <em>mills</em>"
     assert read.fields == {
-        "author": "Ada", "last updated": "2024-05-01", "reviewers": "Ben, Cleo",
+        "author": "Ada", "last updated": "2024-05-01", "reviewers": "Ben, Cleo", "note": "For June",
     }  # fmt: skip
     assert read.fields_at == (1, YAML.count("\n"))
     assert [(block.text, block.first) for block in read.blocks] == [("Text.", YAML.count("\n") + 2)]

@@ -45,11 +45,8 @@ def wrapped(text: str, width: float, size: float) -> list[str]:
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()
-        lines = (
-            [*lines[:-1], longer]
-            if stringWidth(longer, "Helvetica", size) < width
-            else [*lines, word]
-        )
+        fits = stringWidth(longer, "Helvetica", size) < width
+        lines[-1:] = [longer] if fits else [lines[-1], word]
     return lines
 
 
@@ -263,7 +260,7 @@ SHOWN: dict[str, Callable[[Canvas, float, str], None]] = {
 
 
 @pytest.mark.parametrize(
-    "kind", ["grey", "light green", "white on blue", "below glass", "turned", "twice"]
+    "kind", ["grey", "light green", "white on blue", "below glass", "turned", "twice", "form"]
 )
 def test_what_is_seen_is_read(kind: str, tmp_path: Path) -> None:
     canvas, text = Canvas(str(tmp_path / "a.pdf")), "The mill was built in 1731."
@@ -283,6 +280,9 @@ def test_what_is_seen_is_read(kind: str, tmp_path: Path) -> None:
         case "twice":  # As some programs make letters bold.
             canvas.drawString(60, 500, text)
             canvas.drawString(60, 500, text)
+        case "form":
+            canvas.acroForm.textfield(name="a", value=text, x=60, y=500, width=300, height=20)
+            canvas.showPage()
         case _:
             SHOWN[kind](canvas, 500, text)
     canvas.save()

@@ -70,14 +70,10 @@ def test_bad_lines_are_told_and_the_rest_is_kept(folder: Path) -> None:
     path.write_bytes(b"\n".join([b'{"text": "good"}', *bad, deep, b'{"text": "also"}']))
     assert [document.text for document in texts(path)] == ["good", "also"]
     assert refusals(path) == {
-        "#2": "record 2: not JSON in UTF-8",
-        "#3": "record 3: not a JSON object",
-        "#y": "record 4: empty",
-        "#5": "record 5: empty",
-        "#6": "record 6: empty",
-        "#7": "record 7: not JSON in UTF-8",
-        "#8": "record 8: not JSON in UTF-8",
-    }
+        "#2": "record 2: not JSON in UTF-8", "#3": "record 3: not a JSON object",
+        "#y": "record 4: empty", "#5": "record 5: empty", "#6": "record 6: empty",
+        "#7": "record 7: not JSON in UTF-8", "#8": "record 8: not JSON in UTF-8",
+    }  # fmt: skip
 
 
 def test_an_id_that_looks_like_the_name_of_another_record_stays_one_of_its_own(
@@ -108,8 +104,9 @@ def test_other_fields_of_a_record_are_lines_below_its_text(folder: Path) -> None
 
 CELLS = ["Kiosk", "4410", "4411", "open, in May"]
 FAULTS: dict[str, tuple[list[list[str]], str]] = {
-    "none": ([["name", "phone", "fax", "note"], CELLS],
-             "name: Kiosk; phone: 4410; fax: 4411; note: open, in May"),
+    "a table below": ([["name", "kg", "l", "note"], ["Mill", "1", "2", "wet"], [],
+                       ["place", "phone", "fax", "note"], CELLS],
+                      "place: Kiosk; phone: 4410; fax: 4411; note: open, in May"),
     "columns of one name": ([["name", "phone", "phone", "note"], CELLS],
                             "name: Kiosk; phone: 4410; 4411; note: open, in May"),
     "a column without a name": ([["name", "phone", "", "note"], CELLS],
@@ -174,3 +171,5 @@ def test_csv_with_a_text_column_and_a_long_cell(folder: Path) -> None:
     assert first.text == "Two  \nlines, quoted\n\nBy: Ada"
     assert (untold.source, untold.text) == (f"{path}#3", "ID: 8  \nTitle: Empty")
     assert (last.source, last.number, last.unit, last.text) == (f"{path}#4", 4, "row", long)
+    path.with_suffix(".tsv").write_text('name\tsize\n"Pipe\t5\nRope\t6\n')
+    assert [one.number for one in texts(path.with_suffix(".tsv"))] == [2, 3]

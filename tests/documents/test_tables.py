@@ -27,7 +27,8 @@ SHOWN: list[tuple[Any, str, str]] = [
     (3.5, '0.0" kg"', "3.5 kg"), (3.0, "0.##", "3"), (3.25, "0.##", "3.25"),
     (1234.5, '#,##0.00 "EUR"', "1,234.50 EUR"), (1234.5, "0.00E+00", "1234.5"),
     (1234.5, "#,##0.00 [$€-407]", "1,234.50 €"), (5.0, "_-* #,##0.00 _€_-", "5.00"),
-    (0.25, "# ?/?", "0.25"), (45000.0, "General", "45000"), (5.0, "", "5"), (-5.5, "0.0", "-5.5"),
+    (0.25, "# ?/?", "0.25"), (1.23e7, '0.0,,"M"', "12.3M"), (1500.0, "0,", "2"),
+    (45000.0, "General", "45000"), (5.0, "", "5"), (-5.5, "0.0", "-5.5"),
     ("00742", "@", "00742"), (True, "0", "True"),
 ]  # fmt: skip
 
@@ -55,15 +56,16 @@ def test_formats_are_those_of_the_cells(folder: Path) -> None:
 def test_a_table_below_another_one_has_its_own_head(folder: Path) -> None:
     rows: list[list[Any]] = [
         ["Openings"], ["valve", "winter"], ["V1", 3], [], ["V2", 4], [],
-        ["Pumps", ""], ["pump", "place"], ["P1", "hall 2"],
+        ["Pumps", "", ""], ["pump", "flow", ""], ["", "low", "low"], ["P1", 2, 3],
     ]  # fmt: skip
     with Workbook(folder / "a.xlsx") as workbook:
         sheet = workbook.add_worksheet("Parts")
         for number, row in enumerate(rows):
             sheet.write_row(number, 0, row)
     assert only(folder / "a.xlsx").text == (
-        "## Parts\n\nOpenings\n\n| valve | winter |\n| --- | --- |\n| V1 | 3 |\n| V2 | 4 |\n\n"
-        "Pumps\n\n| pump | place |\n| --- | --- |\n| P1 | hall 2 |"
+        "## Parts\n\nOpenings\n\n| valve | winter |  |\n| --- | --- | --- |\n| V1 | 3 |  |\n"
+        "| V2 | 4 |  |\n\n"
+        "Pumps\n\n| pump | flow low | flow low |\n| --- | --- | --- |\n| P1 | 2 | 3 |"
     )
 
 

@@ -190,8 +190,10 @@ def _rows(text: str) -> Iterator[list[str]]:
         file.seek(0)
         delimiter = max(_DELIMITERS, key=lambda one: _most_of_a_width(sample, one))
     is_open = delimiter == "\t" and text.count('"') % 2  # Marks of inches, or the like.
-    quoting = csv.QUOTE_NONE if is_open else csv.QUOTE_MINIMAL
-    for row in csv.reader(file, delimiter=delimiter, skipinitialspace=True, quoting=quoting):
+    for row in csv.reader(
+        file, delimiter=delimiter, skipinitialspace=True,
+        quoting=csv.QUOTE_NONE if is_open else csv.QUOTE_MINIMAL,
+    ):  # fmt: skip
         yield [cell.strip() for cell in row]
 
 

@@ -16,12 +16,23 @@ _PLAIN = ("text/plain", "text/markdown", "text/x-markdown")
 _FOR_TEXT = re.compile(
     r"utf-(8|16|32)|cp\d|iso(8859|2022)|koi8|mac-|big5|gb|euc_|shift_jis|hz|johab"
 )
-_NOT_LATIN = re.compile(rb"[\x80-\xff]{4,}")
+_NOT_LATIN = re.compile(rb"[\x80-\xff]{4,}|(?:[\x80-\xff][@-~\x80-\xff]){4,}")
 """Letters beyond ASCII stand alone in words of Latin letters, and together in other scripts."""
-_OTHERS = [
-    "cp1251", "koi8_r", "cp866", "cp1253", "cp1255", "cp1256", "cp874", "cp932", "euc_jp",
-    "gb18030", "big5", "cp949",
-]  # fmt: skip
+_RUSSIAN = "оеаинтсрвлкмдпуыя"
+_LETTERS = {
+    "cp1251": _RUSSIAN, "koi8_r": _RUSSIAN, "cp866": _RUSSIAN, "cp1253": "αοιετνσηρπκμλςυάέήίόύώ",
+    "cp1255": "אבהוילמםנרשת", "cp1256": "ابتدرعلمنهوي", "cp874": "กงดตทนปมยรลวสอะาเแ่้ีั",
+}  # fmt: skip
+"""The most frequent letters of the scripts of encodings with one byte a character."""
+_USUAL = {
+    **{name: b"[" + letters.encode(name) + b"]" for name, letters in _LETTERS.items()},
+    "cp949": rb"[\xa1\xa3\xb0-\xc8][\xa1-\xfe]",
+    "gb18030": rb"[\xa1\xa3\xb0-\xd7][\xa1-\xfe]",
+    "euc_jp": rb"[\xa1\xa3-\xa5\xb0-\xcf].",
+    "big5": rb"[\xa1\xa4-\xc6].",
+    "cp932": rb"[\x81-\x83\x88-\x97].",
+}
+"""What most characters beyond ASCII are, if a text is in an encoding; of equals the first one."""
 _CENTRAL = frozenset(["cs", "hr", "hu", "pl", "ro", "sk", "sl", "sq", "sr"])
 _LATIN = {
     "cp1252": LANGUAGES - _CENTRAL - {"tr", "lt", "lv"},
@@ -77,15 +88,20 @@ def likeliest(body: bytes) -> str:
     """
     sample = body[:_SAMPLE]
     foreign = len(sample) - len(sample.decode("ascii", "ignore"))
-    if 2 * sum(map(len, _NOT_LATIN.findall(sample))) > foreign:
-        from charset_normalizer import from_bytes
-
-        best = from_bytes(sample, cp_isolation=_OTHERS).best()
-        return best.encoding if best else "cp1252"
+    together = b"".join(_NOT_LATIN.findall(sample))
+    if 2 * len(together) - 2 * len(together.decode("ascii", "ignore")) > foreign:
+        return max(_USUAL, key=lambda name: _share_of_usual(sample, name))
     for name, languages in _LATIN.items():
         if language_of(sample.decode(name, "replace")) in languages:
             return name
     return "cp1252"
+
+
+def _share_of_usual(sample: bytes, encoding: str) -> float:
+    text = sample.decode(encoding, "replace")
+    characters = [one.encode(encoding, "ignore") for one in text if not one.isascii()]
+    usual = re.compile(_USUAL[encoding], re.DOTALL)
+    return sum(map(bool, map(usual.fullmatch, characters))) / max(len(characters), 1)
 
 
 def _fits(text: str) -> bool:
