@@ -75,18 +75,12 @@ def test_hidden_elements_with_all_within_them(read: Read, hiding: str, element: 
 @pytest.mark.parametrize(
     "hidden",
     [
-        "<!-- Secret -->",
-        "<script>'Secret'</script>",
-        "<style>Secret</style>",
-        "<template><p>Secret</p></template>",
-        "<noscript>Secret</noscript>",
-        "<svg><text>Secret</text></svg>",
-        "<dialog>Secret</dialog>",
-        "<textarea>Secret</textarea>",
-        "<img alt='Secret' title='Secret'>",
-        "<meta name='description' content='Secret'>",
+        "<!-- Secret -->", "<script>'Secret'</script>", "<style>Secret</style>",
+        "<template><p>Secret</p></template>", "<noscript>Secret</noscript>",
+        "<svg><text>Secret</text></svg>", "<dialog>Secret</dialog>", "<textarea>Secret</textarea>",
+        "<img alt='Secret' title='Secret'>", "<meta name='description' content='Secret'>",
     ],
-)
+)  # fmt: skip
 def test_elements_that_no_browser_shows(read: Read, hidden: str) -> None:
     text = read(f"<p>{FILLER * 3}</p>{hidden}<p>{FILLER * 3}</p>")
     assert FILLER.strip() in text

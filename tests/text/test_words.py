@@ -18,23 +18,16 @@ from crag.text.words import exact_names, question_words, words
     ("text", "found"),
     [
         ("`httpx.ProxyError`,", ["httpx.proxyerror", "httpx", "proxi", "error"]),
-        ("(--no-color)", ["--no-color", "no", "color"]),
-        ("E_404!", ["e_404", "e", "404"]),
+        ("(--no-color)", ["--no-color", "no", "color"]), ("E_404!", ["e_404", "e", "404"]),
         ("C++ and C#.", ["c++", "c", "and", "c#", "c"]),
-        ("__init__.py", ["__init__.py", "init", "py"]),
-        ("v1.2.3", ["v1.2.3", "v1", "2", "3"]),
+        ("__init__.py", ["__init__.py", "init", "py"]), ("v1.2.3", ["v1.2.3", "v1", "2", "3"]),
         ("PromQL JITs", ["promql", "jit"]),
         ("the cat's toys don’t run", ["the", "cat", "toy", "don", "run"]),
-        ("Füße naïve", ["fuss", "naiv"]),
-        ("東京の天気 x", ["東京", "京の", "の天", "天気", "x"]),
-        ("月", ["月"]),
-        ("Python言語", ["python", "言語"]),
-        ("데비안은 v2", ["데비", "비안", "안은", "v2"]),
-        ("हिन्दी", ["हिन्दी"]),
-        ("?! …", []),
-        ("a" * 200, ["a" * 100]),
+        ("Füße naïve", ["fuss", "naiv"]), ("東京の天気 x", ["東京", "京の", "の天", "天気", "x"]),
+        ("Python言語", ["python", "言語"]), ("데비안은 v2", ["데비", "비안", "안은", "v2"]),
+        ("月", ["月"]), ("हिन्दी", ["हिन्दी"]), ("?! …", []), ("a" * 200, ["a" * 100]),
     ],
-)
+)  # fmt: skip
 def test_words(text: str, found: list[str]) -> None:
     assert list(words(text)) == found
 
@@ -51,17 +44,13 @@ def test_stop_words_are_not_searched_for_unless_there_are_no_others() -> None:
 @pytest.mark.parametrize(
     ("question", "asks"),
     [
-        ("What does E_404 mean?", True),
-        ("error 1045", True),
-        ("Why does httpx.ProxyError come?", True),
-        ("What is --no-color for?", True),
-        ("Where is $HOME?", True),
-        ("Is C++ faster?", True),
-        ("Is the light on/off?", False),
+        ("What does E_404 mean?", True), ("error 1045", True),
+        ("Why does httpx.ProxyError come?", True), ("What is --no-color for?", True),
+        ("Where is $HOME?", True), ("Is C++ faster?", True), ("Is the light on/off?", False),
         ("Which long-life milk... do you sell, and why?", False),
         ("Why does the server fail?", False),
     ],
-)
+)  # fmt: skip
 def test_a_question_asks_for_a_name(question: str, asks: bool) -> None:
     assert bool(exact_names(question)) is asks
 
