@@ -55,10 +55,9 @@ def cut(text: str) -> list[str]:
         ("A. These:\n\n- b\n  - c\n\n  d\n- e", ["A. These:\n\n- b\n  - c\n\n  d\n- e"]),
         ("Run it.\n\n```\na\n\nb\n```\n\nSo.", ["Run it.\n\n```\na\n\nb\n```", "So."]),
         ("A.\n\n| b |\n| --- |\n| c |\n\nD.", ["A.", "| b |\n| --- |\n| c |", "D."]),
-        ("1. a\nb\n2. c", ["1. a\nb\n2. c"]),
-        ("```\nopen", ["```\nopen"]),
+        ("1. a\nb\n2. c", ["1. a\nb\n2. c"]), ("```\nopen", ["```\nopen"]),
     ],
-)
+)  # fmt: skip
 def test_what_is_read_together_is_one_strip(text: str, strips: list[str]) -> None:
     assert cut(text) == strips
 

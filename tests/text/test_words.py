@@ -94,14 +94,10 @@ def test_languages(language: str, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "Ja.",
-        "12.04.2026 14:00",
-        "x = np.zeros((3, 4)); y = x @ w.T",
+        "", "Ja.", "12.04.2026 14:00", "x = np.zeros((3, 4)); y = x @ w.T", "timeout",
         "`httpx.ProxyError` --no-color /usr/share/doc https://example.org/ein/langer/pfad",
-        "timeout",
     ],
-)
+)  # fmt: skip
 def test_code_and_short_texts_are_in_no_language(text: str) -> None:
     assert language_of(text) == ""
 

@@ -59,8 +59,9 @@ def blocks_of_lines(
         start, end = _table(lines, at, end, columns)
         if rows := _rows(lines[start:end], seen, is_prose=is_prose):
             yield from _texts(lines[first:start], page, sizes)
-            table = with_one_head([Row(row, page, page) for row in rows])
-            yield Block("table", page, page, rows=table)
+            table = [Row(row, page, page) for row in rows]
+            heads_go_over = len(columns) > _FEWEST  # Else it may go on from the page before.
+            yield Block("table", page, page, rows=with_one_head(table) if heads_go_over else table)
             first = at = end
         else:
             at += 1
