@@ -109,7 +109,8 @@ class _GradedLoop:
                 ended = "the model failed"
             why = "its grade is low" if grade == "low" else ended
             unread = critique_of(_NOTHING, place, self._settings)
-            unread = {**unread, "relevance": None, "support": None, "flags": [], "why": why}
+            unread["relevance"] = unread["support"] = None
+            unread["flags"], unread["why"] = [], why
             self._critiques.append(unread)
         return final
 
