@@ -20,11 +20,13 @@ from crag.text.sentences import split_sentences
 from crag.text.thoughts import without_thoughts
 
 _WITHHELD = re.compile(
-    r"filter|refus|safety|guardrail|sensitive|blocklist|prohibited|spii|recitation|toxic|inspection|policy",
+    r"filter|refus|safety|guardrail|sensitive|blocklist|prohibited|spii|recitation|toxic"
+    r"|inspection|policy",
     re.IGNORECASE,
 )
 _WHOLE = re.compile(
-    r"stop\w*|end\w*|eos\w*|completed?|finish(?:ed)?|done|normal|succe\w+|ok|tool\w*|function\w*|\d+"
+    r"stop\w*|end\w*|eos\w*|completed?|finish(?:ed)?|done|normal|succe\w+|ok|tool\w*"
+    r"|function\w*|\d+"
 )
 """Reasons why a reply has ended where it should; with any other of a provider's it was cut off."""
 _REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")

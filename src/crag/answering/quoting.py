@@ -174,8 +174,9 @@ def _candidate(
     is_yes_no = _YES_NO.match(question) is not None
     block = parsed.block(at)
     is_whole = parsed.is_line(at) and any(held[n] - held[at] for n in block if n in held)
-    around = excerpt(parsed, at, odds, leads=is_yes_no)
-    low, high = (block[0], block[-1]) if is_whole else around
+    low, high = block[0], block[-1]
+    if not is_whole:
+        low, high = excerpt(parsed, at, odds, leads=is_yes_no)
     text = written(parsed, low, high)
     best = max(names for n, names in odds.items() if low <= n <= high)
     is_told = not (is_yes_no or min(lost[n] for n in lost if low <= n <= high))

@@ -17,7 +17,8 @@ from crag.documents.texts import attribute, check_archive, reading, xml_of
 from crag.errors import SourceError
 from crag.extras import require
 from crag.text.blocks import Block, Row, escaped
-from crag.text.html import blocks_of_html, is_head, with_one_head
+from crag.text.html import blocks_of_html
+from crag.text.tables import is_head, with_one_head
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet

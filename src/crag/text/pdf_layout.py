@@ -12,8 +12,8 @@ from itertools import pairwise
 from statistics import median
 
 from crag.text.blocks import Block, Item, Row, escaped, label_of
-from crag.text.html import with_one_head
 from crag.text.pdf_page import Line, SeenText, Segment, joined, lines_of
+from crag.text.tables import with_one_head
 
 _ITEM = re.compile(
     r"(?P<bullet>[-*+•‣–▪●◦■])\s+|(?P<number>\d{1,3})[.)]\s+|\(?(?:\d{1,3}|\w)[.)]\s+"
