@@ -7,7 +7,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from typing_extensions import TypedDict
 
 from crag.answering.model_calls import Reply, aask, ask
-from crag.answering.quoted import WITH_SUBJECT, completed
+from crag.answering.outcome import WITH_SUBJECT, completed
 from crag.correction.queries import without_chatter
 from crag.events import Event, EventKind, event
 from crag.parts import ChatModel

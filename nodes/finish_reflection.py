@@ -20,9 +20,10 @@ from crag.answering.outcome import (
     answer_update,
     declines,
     links_removed,
+    quoted_or_abstained,
     unsupported,
+    why_nothing,
 )
-from crag.answering.quoted import quoted_or_abstained, why_nothing
 from crag.events import EventKind, event
 from crag.parts import Attributor, Quoter
 from crag.reflection_tokens import IRRELEVANT

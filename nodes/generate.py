@@ -15,8 +15,8 @@ from crag.answering.outcome import (
     AnswerUpdate,
     declines,
     from_reply,
+    quoted_or_abstained,
 )
-from crag.answering.quoted import quoted_or_abstained
 from crag.errors import ModelProblem
 from crag.events import EventKind, event
 from crag.parts import ChatModel, Parts

@@ -10,8 +10,7 @@ from crag.correction.provenance import passage_of
 from crag.events import Event, event
 from crag.parts import Evaluator
 from crag.reading import Reading
-from crag.runtime.attempt import Attempt
-from crag.runtime.evaluator_calls import judge_passages
+from crag.runtime.calls import Attempt, judge_passages
 from crag.settings import Settings
 from crag.state import Action, State, Thresholds, Usage
 

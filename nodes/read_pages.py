@@ -11,9 +11,7 @@ from crag.correction.shortlist import shares_less
 from crag.events import Event, event, redact
 from crag.parts import Page, PageReader, ReadingLimits
 from crag.plain import said
-from crag.runtime.attempt import Attempt
-from crag.runtime.evaluator_calls import as_many
-from crag.runtime.waiting import within
+from crag.runtime.calls import Attempt, as_many, within
 from crag.settings import Settings
 from crag.state import State, Strip, Usage, WebPage
 from crag.text.paragraphs import paragraphs_of

@@ -6,11 +6,10 @@ from typing_extensions import TypedDict
 
 from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import kept_whole, source_of, strip_of, title_of, unscored
-from crag.correction.scoring import with_title
-from crag.correction.strips import decompose
+from crag.correction.strips import decompose, with_title
 from crag.events import Event
 from crag.parts import Evaluator
-from crag.runtime.evaluator_calls import filter_strips
+from crag.runtime.calls import filter_strips
 from crag.settings import Settings
 from crag.state import State, Strip, Usage
 from crag.text.units import units_of

@@ -10,8 +10,7 @@ from langchain_core.retrievers import BaseRetriever
 from typing_extensions import TypedDict
 
 from crag.events import Event, event
-from crag.runtime.attempt import Attempt
-from crag.runtime.retrievers import ignores_folder, options_of, plain_documents
+from crag.runtime.calls import Attempt, ignores_folder, options_of, plain_documents
 from crag.settings import Settings
 from crag.state import State
 from crag.text.language import reads

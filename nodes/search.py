@@ -8,8 +8,7 @@ from typing_extensions import TypedDict
 from crag.errors import SearchError
 from crag.events import Event, EventKind, event
 from crag.parts import SEARCHER_HINT, Hit, WebSearcher
-from crag.runtime.attempt import Attempt
-from crag.runtime.waiting import within
+from crag.runtime.calls import Attempt, within
 from crag.settings import Settings
 from crag.state import State, Usage, WebPage
 from crag.text.urls import distinct, is_wikipedia

@@ -1,13 +1,12 @@
 """Select external knowledge from what was read on the web."""
 
 from crag.correction.evidence import paragraph_in_context
-from crag.correction.scoring import LOWEST, with_title
 from crag.correction.shortlist import shortlist
-from crag.correction.strips import STRIPS_KEPT, kept_best
+from crag.correction.strips import LOWEST, STRIPS_KEPT, kept_best, with_title
 from crag.events import Event, event
 from crag.nodes.refine import StripsUpdate, without_readings
 from crag.parts import Evaluator, Passage, is_reading
-from crag.runtime.evaluator_calls import filter_strips, judge_passages
+from crag.runtime.calls import filter_strips, judge_passages
 from crag.settings import Settings
 from crag.state import State, Strip, Usage, strips_of_kind
 

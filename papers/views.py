@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
 
-from crag.correction.scoring import LOWEST
+from crag.correction.strips import LOWEST
 from crag.extras import require
 from crag.papers.bench.experiments import ACCURACY, Experiment
 from crag.papers.bench.summary import Line

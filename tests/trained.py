@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.correction.scoring import with_title
+from crag.correction.strips import with_title
 from crag.papers.evaluator.pairs import Pair
 from crag.papers.evaluator.trainer import Recipe, Trainee
 from crag.papers.self_rag.tiny_base import tiny_language_model

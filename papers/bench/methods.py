@@ -27,7 +27,7 @@ from pydantic import ConfigDict
 from crag.answering.model_calls import Reply, aask, ask
 from crag.correction.provenance import kept_whole, strips_of_snippet, title_of, unscored
 from crag.correction.queries import cut, longest_query
-from crag.correction.scoring import with_title
+from crag.correction.strips import with_title
 from crag.errors import CragError, EvaluatorError
 from crag.events import event
 from crag.graph import (

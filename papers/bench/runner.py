@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from crag.answering.context import kept_strips
 from crag.asking.many import JsonLines, Question, ask
-from crag.correction.scoring import LOWEST
+from crag.correction.strips import LOWEST
 from crag.errors import EvaluatorError
 from crag.events import Event, EventKind
 from crag.generation import ExtractiveAnswerer

@@ -10,7 +10,7 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.constants import TAG_NOSTREAM
 
 from crag.answering.model_calls import ask
-from crag.correction.scoring import LOWEST
+from crag.correction.strips import LOWEST
 from crag.errors import EvaluatorError
 from crag.evaluators.chat import LONGEST_TEXT
 from crag.events import redact

@@ -13,7 +13,7 @@ from crag.errors import DataError, EvaluatorError
 from crag.models.model_card import DataFile
 from crag.papers.evaluator.pairs import LabelRule, Pair, by_question, describe, read_labelled
 from crag.parts import Evaluator, Passage
-from crag.runtime.evaluator_calls import readings_of
+from crag.runtime.calls import readings_of
 from crag.state import ACTIONS, Action
 
 ProgressCallback = Callable[[int, int, str], None]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from crag.correction.scoring import joined, with_title
+from crag.correction.strips import joined, with_title
 from crag.errors import CragError
 from crag.extras import require
 from crag.models.model_card import ModelKind

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from crag.correction.scoring import with_title
+from crag.correction.strips import with_title
 from crag.errors import CragError
 from crag.extras import require
 from crag.models.encoder import PACKAGED as ENCODER

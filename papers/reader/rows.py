@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from crag.correction.scoring import with_title
+from crag.correction.strips import with_title
 from crag.papers.self_rag.truths import Truth
 from crag.parts import Passage
 

@@ -20,8 +20,7 @@ from unittest import mock
 from langchain_core.documents import Document
 
 from crag.correction.action import decide
-from crag.correction.scoring import joined, with_title
-from crag.correction.strips import joint_text, score_of
+from crag.correction.strips import joined, joint_text, score_of, with_title
 from crag.nodes.prepare_passages import prepare_passages
 from crag.papers.bench.examples import TaskName
 from crag.papers.bench.runner import left_armed
@@ -32,7 +31,7 @@ from crag.papers.released.reflection import released_answer, released_settings
 from crag.papers.settings import PaperSettings
 from crag.papers.tasks import paper_format
 from crag.reflection_tokens import CONTINUE, TOKENS
-from crag.runtime.evaluator_calls import filter_strips
+from crag.runtime.calls import filter_strips
 from crag.state import Source, Strip, StripKind
 from crag.testing import FakeEvaluator
 

@@ -32,7 +32,7 @@ from crag.answering.context import kept_strips
 from crag.answering.quoting import quotations_in
 from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import passage_of
-from crag.correction.scoring import LOWEST
+from crag.correction.strips import LOWEST
 from crag.evaluators.reader import ReaderEvaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag

@@ -27,8 +27,7 @@ from crag.graph.corrective import build_knowledge
 from crag.graph.opening import Graph
 from crag.parts import ChatModel, Evaluator, PageReader, Parts, WebSearcher
 from crag.prompts import PACKAGED, Prompts
-from crag.runtime.attempt import Attempt
-from crag.runtime.retrievers import options_of
+from crag.runtime.calls import Attempt, options_of
 from crag.settings import Settings
 from crag.state import Citation, State, Strip
 from crag.text.marks import as_mark

@@ -14,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
-from crag.correction.scoring import with_title
+from crag.correction.strips import with_title
 from crag.errors import ModelError
 from crag.parts import (
     Candidate,

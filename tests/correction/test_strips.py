@@ -7,12 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from crag.correction.evidence import STRIPS_KEPT_IN_CONTEXT, paragraph_in_context, strips_in_context
-from crag.correction.naming import EXACT_WEIGHT, LABEL_WEIGHT, NAME_WEIGHT, named_odds
+from crag.correction.evidence import named_odds, paragraph_in_context, strips_in_context
 from crag.correction.provenance import unscored
-from crag.correction.scoring import split_title, with_title
 from crag.correction.shortlist import shortlist
-from crag.correction.strips import decompose, kept_best
+from crag.correction.strips import decompose, kept_best, split_title, with_title
 from crag.parts import Passage
 from crag.reading import Reading, compressed, evidence_in, shares_of
 from crag.settings import Settings
@@ -144,7 +142,7 @@ def test_a_document_further_down_counts_less_and_a_better_one_more() -> None:
 def test_eight_are_kept_unless_the_settings_say_otherwise() -> None:
     documents, readings = [DOCUMENT] * 8, [read("fact")] * 8
     kept = [strip["kept"] for strip in strips_in_context(QUESTION, documents, readings, Settings())]
-    assert sum(kept) == STRIPS_KEPT_IN_CONTEXT == 8
+    assert sum(kept) == 8
     few = strips_in_context(QUESTION, documents, readings, Settings(strips_kept=3))
     assert sum(strip["kept"] for strip in few) == 3
     assert {strip["reason"] for strip in few} == {"among the best", "not among the best 3"}
@@ -166,10 +164,10 @@ def test_a_part_scores_by_its_better_half() -> None:
 @pytest.mark.parametrize(
     ("question", "texts", "lost"),
     [
-        ("What does 404 mean?", [("", "404 is late."), ("", "It is late.")], EXACT_WEIGHT),
-        ('Who said "so be it"?', [("", "So be it, he said."), ("", "It is.")], EXACT_WEIGHT),
-        ("What is paid in Rome?", [("", "Rome: 5"), ("", "Oslo: 6")], NAME_WEIGHT),
-        ("Which limit counts?", [("Limit", "It is 5."), ("Price", "It is 6.")], LABEL_WEIGHT),
+        ("What does 404 mean?", [("", "404 is late."), ("", "It is late.")], 8.0),
+        ('Who said "so be it"?', [("", "So be it, he said."), ("", "It is.")], 8.0),
+        ("What is paid in Rome?", [("", "Rome: 5"), ("", "Oslo: 6")], 6.0),
+        ("Which limit counts?", [("Limit", "It is 5."), ("Price", "It is 6.")], 2.0),
         ("Which limit counts?", [("", "The limit is 5."), ("", "It is 6.")], 0.0),
         ("What is paid in Kiel?", [("", "Rome: 5"), ("", "Oslo: 6")], 0.0),
     ],
@@ -182,7 +180,7 @@ def test_a_text_loses_for_a_name_that_another_has(
 
 def test_a_name_counts_the_less_the_more_texts_have_it() -> None:
     texts = [("", "Rome: 5"), ("", "Rome: 6"), ("", "Oslo: 7")]
-    assert named_odds("What is paid in Rome?", texts) == pytest.approx([0, 0, -NAME_WEIGHT / 2])
+    assert named_odds("What is paid in Rome?", texts) == pytest.approx([0, 0, -3.0])
     assert named_odds("What is paid in Rome?", []) == []
 
 

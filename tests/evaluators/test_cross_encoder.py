@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crag.correction.scoring import with_title
+from crag.correction.strips import with_title
 from crag.errors import EvaluatorError
 from crag.evaluators import CrossEncoderEvaluator, load_evaluator
 from crag.models.model_card import Calibration, ModelCard

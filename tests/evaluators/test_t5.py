@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crag.correction.scoring import joined
+from crag.correction.strips import joined
 from crag.errors import EvaluatorError
 from crag.evaluators import T5Evaluator, load_evaluator
 from crag.evaluators.t5 import PAPER

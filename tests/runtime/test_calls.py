@@ -21,11 +21,8 @@ from crag.events import event
 from crag.graph import build_crag
 from crag.papers.settings import PaperSettings
 from crag.parts import Passage
-from crag.runtime.attempt import Attempt
-from crag.runtime.evaluator_calls import filter_strips, judge_passages
+from crag.runtime.calls import Attempt, filter_strips, judge_passages, plain_documents, within
 from crag.runtime.node_adapter import as_node
-from crag.runtime.retrievers import plain_documents
-from crag.runtime.waiting import within
 from crag.settings import Settings
 from crag.state import Source, State
 from crag.testing import FakeChatModel, FakeEvaluator, FakeReadingEvaluator

@@ -26,12 +26,11 @@ from crag.testing import FakeReadingEvaluator
 from crag.text.encodings import decoded, likeliest
 from crag.text.html import read_page
 from crag.text.language import language_of
-from crag.text.markup import without_markup
 from crag.text.paragraphs import blocks_of_text, paragraphs_of
 from crag.text.sentences import split_sentences
 from crag.text.untrusted import neutral
 from crag.text.urls import canonical
-from crag.text.words import question_words, words
+from crag.text.words import question_words, without_markup, words
 from crag.web.transcribe import transcribe
 from crag.wording import civil_reply, plainly_asked, with_subject
 from tests.repeating import times

@@ -12,7 +12,7 @@ from crag.errors import ModelProblem
 from crag.parts import ChatModel
 from crag.plain import said, well_formed
 from crag.reflection_tokens import without_reflection
-from crag.runtime.attempt import Attempt
+from crag.runtime.calls import Attempt
 from crag.state import Usage
 from crag.text.language import ENGLISH, language_of
 from crag.text.marks import in_our_format, without_marks

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from crag.answering.attribution import SPELT, turned_round
 from crag.answering.excerpts import (
     NAMES_ONE,
     ParsedStrip,
@@ -17,9 +18,7 @@ from crag.answering.excerpts import (
     subject_of,
     written,
 )
-from crag.answering.facts import SPELT, turned_round
-from crag.correction.evidence import evidence_odds, score_odds
-from crag.correction.naming import about, named_odds
+from crag.correction.evidence import about, evidence_odds, named_odds, score_odds
 from crag.parts import Quotation
 from crag.reading import Span
 from crag.state import Strip

@@ -62,7 +62,7 @@ def examine(place: "Environment") -> Iterator[PartStatus]:
     Addresses are shown without users, passwords and values of queries.
     """
     from crag.events import redact
-    from crag.runtime.waiting import within
+    from crag.runtime.calls import within
 
     for part, in_use, why, is_served, use in _checks(place):
         state, todo = "ready", ""

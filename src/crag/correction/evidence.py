@@ -1,4 +1,4 @@
-"""Score strips, and parts of strips, by the reading of the whole passage that they stand in.
+"""Score strips, and parts of strips, by the reading of their passage and by what a question names.
 
 The papers score each strip alone (CRAG, Sec. 4.4). A strip without its heading and neighbours often
 does not show what it is about, and the same words are evaluated again. An evaluator that reads says
@@ -7,22 +7,24 @@ document's own score and the names of the question, ranks the strips.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from langchain_core.documents import Document
 
-from crag.correction.naming import about, named_odds
 from crag.correction.provenance import source_of, source_within, strip_of
 from crag.correction.strips import kept_best, score_of
 from crag.reading import Reading, evidence_in, sliced
 from crag.settings import Settings
 from crag.state import Strip
 from crag.text.units import units_of
+from crag.text.words import bare, exact_names, names_lacking, question_words, words
 
 STRIPS_KEPT_IN_CONTEXT: Final = 8
 """Strips kept of the documents unless `Settings.strips_kept` says otherwise. They hold the
-evidence for 88 of the 95 questions of `measurements/docs_questions.py` whose documents do."""
+evidence for 88 of the 95 questions of `crag.papers.studies.docs_questions` whose documents do."""
 LEAST_SCORE: Final = -0.9997
 """Strips in context are dropped below this, which loses no evidence of those and leaves 32 % of the
 words of ten documents instead of 43 %."""
@@ -36,6 +38,17 @@ _LEAST = 0.005
 """Probabilities nearer to 0 or 1 say no more than this one."""
 _CERTAIN = 1 - 1e-12
 """A score of 1 has no log-odds."""
+EXACT_WEIGHT: Final = 8.0
+"""Log-odds that a text loses without a code, a number or a quoted phrase of the question that only
+one of all has."""
+NAME_WEIGHT: Final = 6.0
+"""The same for a word that begins with a capital letter."""
+LABEL_WEIGHT: Final = 2.0
+"""The same for any other word that labels texts, which is often a common one, such as "command".
+With 6 instead of 2, the first quotation of one documentation question less is right."""
+_QUOTED = re.compile(r"[\"“”„«`]([^\"“”„«»`\n]{2,200})[\"”“»`]")
+_CAPITAL = re.compile(r"(?<=[\w,;] )[^\W\d_a-z][\w.+#-]*")
+"""A word with a capital letter that does not begin a sentence."""
 
 
 def strips_in_context(
@@ -101,3 +114,47 @@ def _standing(reading: Reading, rank: int) -> float:
 def _log_odds(probability: float) -> float:
     share = min(max(probability, _LEAST), 1 - _LEAST)
     return math.log(share / (1 - share))
+
+
+def about(strip: Strip) -> str:
+    """Return what says what a strip is about, but for its own words."""
+    said = [strip["source"]["title"], *strip.get("headings", []), strip.get("before", "")]
+    return "\n".join(filter(None, said))
+
+
+def lacking(question: str, strips: Iterable[Strip]) -> list[str]:
+    """Return the names of a question that no strip has, nor what says what the strip is about.
+
+    What lacks one may be about another of its kind, such as the ticket of another town.
+    """
+    return names_lacking(question, " ".join(f"{strip['text']} {about(strip)}" for strip in strips))
+
+
+def named_odds(question: str, texts: Sequence[tuple[str, str]]) -> list[float]:
+    """Return what each text loses, in log-odds, for the names of a question that it lacks.
+
+    `texts` are pairs of what says what a text is about, and the text itself. Names are codes,
+    numbers, quoted phrases, words with capital letters, and words of the labels. One counts the
+    less the more texts have it, and one that none has not at all; the best text loses nothing.
+    """
+    phrases = {phrase for found in _QUOTED.finditer(question) if (phrase := _folded(found[1]))}
+    capital = {word for found in _CAPITAL.finditer(question) for word in words(found[0])}
+    asked, labels = set(question_words(question)), set[str]()
+    held: list[set[str]] = []
+    for label, text in texts:
+        said = f"{label}\n{text}".replace("\\", "")
+        plain = _folded(said) if phrases else ""
+        held.append(asked.intersection(words(said)) | {one for one in phrases if one in plain})
+        labels |= asked.intersection(words(label))
+    weights: dict[str, float] = {}
+    for name, count in Counter(name for own in held for name in own).items():
+        is_exact = name in phrases or bool(exact_names(name))
+        label_weight = LABEL_WEIGHT if name in labels else 0.0
+        weight = EXACT_WEIGHT if is_exact else NAME_WEIGHT if name in capital else label_weight
+        weights[name] = weight * (1 - math.log(count) / math.log(len(texts) + 1))
+    lost = [sum(weight for name, weight in weights.items() if name not in own) for own in held]
+    return [min(lost) - one for one in lost]
+
+
+def _folded(text: str) -> str:
+    return bare(text).casefold() if text.strip() else ""

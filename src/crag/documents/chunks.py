@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from crag.documents.sources import FIELDS, SourceText, digest
 from crag.text.blocks import Block, Item, Line, lines_of, lines_of_item
-from crag.text.markup import without_markup
 from crag.text.places import lines_written
 from crag.text.sentences import split_sentences
 from crag.text.units import leads_in
+from crag.text.words import without_markup
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

@@ -33,8 +33,8 @@ from crag.extras import attribute_named, provider_package
 from crag.plain import said
 from crag.text.blocks import JSON
 from crag.text.encodings import storable
-from crag.text.markup import PLAIN_TEXT
 from crag.text.paragraphs import blocks_of_text
+from crag.text.words import PLAIN_TEXT
 
 _logger = logging.getLogger(__name__)
 

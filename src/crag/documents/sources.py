@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 from crag.text.blocks import HARD_BREAK, Block, escaped, lines_of_all, placed, text_of, with_forms
 from crag.text.encodings import storable
-from crag.text.markup import without_markup
 from crag.text.places import lines_written
-from crag.text.words import HOLDS_NO_LONGER
+from crag.text.words import HOLDS_NO_LONGER, without_markup
 
 Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "part", "row", "record"]
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Self
 
-from crag.correction.scoring import LOWEST, split_title
+from crag.correction.strips import LOWEST, split_title
 from crag.errors import EvaluatorError
 from crag.evaluators.cross_encoder import UNCALIBRATED
 from crag.models.model_card import CARD, ModelCard, read_card

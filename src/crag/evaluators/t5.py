@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from crag.correction.scoring import joined
+from crag.correction.strips import joined
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
 from crag.state import Thresholds
 

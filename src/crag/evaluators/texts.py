@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from crag.correction.scoring import LOWEST
+from crag.correction.strips import LOWEST
 
 
 def scored(

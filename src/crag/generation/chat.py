@@ -11,7 +11,7 @@ from langchain_core.messages.ai import subtract_usage
 from crag.answering.model_calls import words_of
 from crag.errors import MissingPackageError, ModelError
 from crag.extras import provider_package
-from crag.runtime.waiting import within
+from crag.runtime.calls import within
 
 DEFAULT_MODEL = "gpt-4o-mini"
 TIMEOUT = 60.0

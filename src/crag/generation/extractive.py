@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from crag.answering.quoting import quotations_in
 from crag.correction.evidence import parts_in_context
-from crag.correction.scoring import LOWEST
-from crag.correction.strips import FEWEST_WORDS
+from crag.correction.strips import FEWEST_WORDS, LOWEST
 from crag.parts import Evaluator, Passage, Quotation, ReadingEvaluator, is_reading
-from crag.runtime.evaluator_calls import readings_of
+from crag.runtime.calls import readings_of
 from crag.state import Strip
 from crag.text.units import parts_of
 from crag.text.words import word_count

@@ -29,9 +29,7 @@ from crag.parts import (
     SegmentLimits,
 )
 from crag.plain import said
-from crag.runtime.attempt import Attempt
-from crag.runtime.evaluator_calls import as_many
-from crag.runtime.retrievers import options_of, plain_documents
+from crag.runtime.calls import Attempt, as_many, options_of, plain_documents
 from crag.settings import Settings
 from crag.state import Choice, OfferedPassage, Reflection, State, Usage, add_usage, reflected
 

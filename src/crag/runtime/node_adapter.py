@@ -8,7 +8,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from langgraph.runtime import Runtime, get_runtime
 
-from crag.runtime.attempt import cancellable
+from crag.runtime.calls import cancellable
 from crag.settings import Settings
 
 State = Any

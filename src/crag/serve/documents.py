@@ -28,9 +28,9 @@ from crag.index.update import replace_file
 from crag.runtime.environment import Environment
 from crag.serve.settings import ServeSettings
 from crag.text.encodings import storable
-from crag.text.markup import without_markup
 from crag.text.pdf_picture import Picture
 from crag.text.places import line_places
+from crag.text.words import without_markup
 
 MOST_SHOWN = 2_000_000
 """Characters of a source that the page shows."""

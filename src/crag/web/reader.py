@@ -19,7 +19,7 @@ from protego import Protego
 
 from crag.errors import PageError
 from crag.parts import Page, ReadingLimits
-from crag.runtime.attempt import Attempt
+from crag.runtime.calls import Attempt
 from crag.web.addresses import target_of
 from crag.web.guard import GuardedBackend, Resolver, certificates, resolve
 from crag.web.transcribe import READABLE, media_type, transcribe

@@ -14,7 +14,7 @@ from crag.papers.bench.resources import asked_once
 from crag.papers.bench.runner import Answerer, RowFile, RunResult, run
 from crag.papers.bench.summary import summarise
 from crag.parts import Passage, is_reading
-from crag.runtime.evaluator_calls import readings_of
+from crag.runtime.calls import readings_of
 from crag.testing import FakeEvaluator, FakeReadingEvaluator
 from tests.papers.bench.runs import ChatServer, answerer, chatting, examples, experiment, variant
 

@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from crag.answering.support import degree_of, is_quoted
-from crag.correction.scoring import LOWEST
-from crag.correction.strips import decompose
+from crag.correction.strips import LOWEST, decompose
 from crag.errors import ModelError
 from crag.parts import (
     Candidate,
@@ -30,7 +29,7 @@ from crag.parts import (
 from crag.reflection.backends.candidates import candidate_of, nothing, prose, shortened
 from crag.reflection.driver import spend
 from crag.reflection_tokens import RELEVANCE, RETRIEVAL, RETRIEVE, SUPPORT, UTILITY, without_tokens
-from crag.runtime.evaluator_calls import judge_passages
+from crag.runtime.calls import judge_passages
 from crag.state import Ending, Source, Strip
 from crag.text.words import names_lacking
 
