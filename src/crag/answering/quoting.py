@@ -103,15 +103,19 @@ def quotations_in(
     near = [one for one in ranked if one.odds >= ranked[0].odds - MARGIN]
     sure = bool(near) and near[0].quotation.score >= threshold
     near = [one for one in near if one.named > near[0].named - NAMES_ONE]
-    asked, shown, quotations = {*question_words(question)}, list[_Candidate](), list[Quotation]()
+    asked, covered = {*question_words(question)}, set[str]()
+    shown, quotations = list[_Candidate](), list[Quotation]()
     for one in near:
-        others = [other for other in near if _contradict(one, other)]
-        differs = bool(shown) and all(other in others for other in shown)
-        covered = {word for other in shown for word in words(other.quotation.text)}
-        adds = not shown or not (asked & {*words(one.quotation.text)}) <= covered
+        if len(quotations) == most:
+            break
+        said = {*words(one.quotation.text)}
+        differs = bool(shown) and all(_contradict(one, other) for other in shown)
+        adds = not shown or not asked & said <= covered
         if not (differs or (adds if sure else len(shown) < MOST_LIKELY)):
             continue
         shown.append(one)
+        covered |= said
+        others = [other for other in near if _contradict(one, other)]
         common = {name for other in others for name in other.about}
         own = [name for name in one.about if name not in common] if others else []
         sources = (strips[each.quotation.strip]["source"]["url"] for each in (one, *others))
@@ -122,7 +126,7 @@ def quotations_in(
                 disagrees=len(files) > 1,
             )
         )  # fmt: skip
-    return quotations[:most]
+    return quotations
 
 
 def _candidates(question: str, strips: Sequence[Strip]) -> list[_Candidate]:

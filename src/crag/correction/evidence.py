@@ -153,7 +153,8 @@ def named_odds(question: str, texts: Sequence[tuple[str, str]]) -> list[float]:
         weight = EXACT_WEIGHT if is_exact else NAME_WEIGHT if name in capital else label_weight
         weights[name] = weight * (1 - math.log(count) / math.log(len(texts) + 1))
     lost = [sum(weight for name, weight in weights.items() if name not in own) for own in held]
-    return [min(lost) - one for one in lost]
+    least = min(lost, default=0.0)
+    return [least - one for one in lost]
 
 
 def _folded(text: str) -> str:

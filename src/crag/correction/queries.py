@@ -9,7 +9,7 @@ LONGEST = 400
 """Longest query in characters if the searcher sets no limit; Tavily's limit is 400."""
 MOST_WORDS = 32
 """A reply with more words is an essay, not a query."""
-_FENCE_OR_TAG = re.compile(r"^\s*```\w*\s*$|</?[a-z_]+>", re.MULTILINE)
+_FENCE_OR_TAG = re.compile(r"^[^\S\n]*```\w*[^\S\n]*$|</?[a-z_]+>", re.MULTILINE)
 _LEAD = re.compile(r"\W{0,20}([^:：!！\n]{0,150}?)\s?[:：!！](?:[*_\"]*\s+|(?<=[：！])|[*_\s]*\Z)")
 """What a chatty model writes before what it was asked for, in any language."""
 _POLITE = re.compile(r"sure|certainly|of course|absolutely|here(?:[’']s| is| are)", re.IGNORECASE)

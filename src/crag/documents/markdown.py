@@ -11,7 +11,7 @@ from functools import cache
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
-from crag.documents.directives import reading_of, role_as_html
+from crag.documents.directives import in_pieces, reading_of, role_as_html
 from crag.text.blocks import text_of
 from crag.text.html import Shown, blocks_of_html
 from crag.text.visible import PLACE
@@ -110,6 +110,7 @@ def _parser() -> "MarkdownIt":
     ):  # fmt: skip
         parser.use(plugin)
     parser.core.ruler.after("block", "crag_text", _clean)
+    parser.core.ruler.at("inline", _parse_pieces)
     parser.core.ruler.push("crag_places", _place)
     for name, rule in _RULES.items():
         parser.add_render_rule(name, rule)
@@ -123,6 +124,15 @@ def _clean(state: "StateCore") -> None:
             text = _TEMPLATE.sub(_kept, token.content)
             is_title = state.tokens[number - 1].type == "admonition_title_open"
             token.content = text.strip('"') if is_title else text
+
+
+def _parse_pieces(state: "StateCore") -> None:
+    """Parse what stands within lines."""
+    for token in state.tokens:
+        if token.type == "inline":
+            token.children = []
+            for piece in in_pieces(token.content):
+                state.md.inline.parse(piece, state.md, state.env, token.children)
 
 
 def _kept(found: re.Match[str]) -> str:

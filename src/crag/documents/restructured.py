@@ -5,19 +5,21 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from html import escape
 from itertools import chain, takewhile
 from threading import Lock
 from typing import Any
 
-from docutils import nodes
+from docutils import nodes, utils
 from docutils.frontend import get_default_settings
 from docutils.parsers.rst import Directive, Parser, directives, roles
+from docutils.parsers.rst.states import Inliner
 from docutils.transforms import references
-from docutils.utils import Reporter, new_document
+from docutils.utils import new_document
 from docutils.writers.html5_polyglot import HTMLTranslator, Writer
 
-from crag.documents.directives import reading_of, role_as_html
+from crag.documents.directives import in_pieces, reading_of, role_as_html
 from crag.text.blocks import Block
 from crag.text.html import blocks_of_html
 from crag.text.visible import PLACE
@@ -25,10 +27,15 @@ from crag.text.visible import PLACE
 _OF_DOCUTILS = {"table", "list-table", "csv-table", "figure", "replace", "unicode", "date",
                 "image"}  # fmt: skip
 """Directives that docutils reads as Sphinx does."""
+_MOST_SUBSTITUTED = 20
+"""How much longer a text may become by what it defines to stand for names."""
+_SHORT_NAME = r"(?:(?!_)\w){1,100}(?:[-._+:](?:(?!_)\w){1,100}){0,20}"
+"""As docutils has it, but for the limits."""
+utils.column_indices = lru_cache(maxsize=100)(utils.column_indices)  # Of a line, for each cell.
 _ONE_AT_A_TIME = Lock()
 _RESOLVING = [
-    references.Substitutions, references.PropagateTargets, references.AnonymousHyperlinks,
-    references.IndirectHyperlinks, references.ExternalTargets,
+    references.Substitutions, references.AnonymousHyperlinks, references.IndirectHyperlinks,
+    references.ExternalTargets,
 ]  # fmt: skip
 """What docutils does to let references lead somewhere, and substitutions stand for their text."""
 _UNSEEN = (
@@ -40,16 +47,18 @@ _UNSEEN = (
 
 def read_rst(text: str) -> list[Block]:
     """Return what readers of a text see, with its lines; docutils' complaints are not shown."""
-    parser = Parser()
+    parser = Parser(inliner=_inliner())
     settings = get_default_settings(parser, Writer)
     settings.initial_header_level = 1
-    settings.report_level = settings.halt_level = Reporter.SEVERE_LEVEL + 1
     settings.file_insertion_enabled = settings.raw_enabled = False
     settings.syntax_highlight = "none"
     settings.line_length_limit = len(text) + 1
     document = new_document("", settings)
+    document.reporter.system_message = lambda *_, **_options: nodes.system_message()
+    document.substitution_defs = _Substitutions(_MOST_SUBSTITUTED * len(text))
     with _directives_of_sphinx():
         parser.parse(text, document)
+    _join_targets(document)
     document.transformer.add_transforms(_RESOLVING)
     document.transformer.apply_transforms()
     _prepare(document, text.split("\n"))
@@ -78,6 +87,48 @@ def _directives_of_sphinx() -> Iterator[None]:
             yield
         finally:
             directives.directive, roles.role = directive, role
+
+
+class _Substitutions(dict[str, nodes.substitution_definition]):
+    """Definitions by name, of which each may stand for several others."""
+
+    def __init__(self, longest: int) -> None:
+        super().__init__()
+        self._room = longest
+
+    def __getitem__(self, name: str) -> nodes.substitution_definition:
+        """Return what is to be put in place of a name."""
+        definition = super().__getitem__(name)
+        self._room -= len(name) + len(definition.astext())
+        if self._room < 0:
+            raise ValueError("its substitutions are longer than a text has")
+        return definition
+
+
+def _join_targets(document: nodes.document) -> None:
+    """Let targets in a row lead where the last one does."""
+    names: list[str] = []
+    for node in document.findall(nodes.Element):
+        if isinstance(node, nodes.target) and not node.children:
+            names += node["names"]
+            if "refuri" in node or "refname" in node:
+                node["names"], names = names, []
+        elif not isinstance(node, nodes.system_message):
+            names = []
+
+
+def _inliner() -> Inliner:
+    """Return what parses paragraphs, in pieces and without complaints; names in it are bounded."""
+    inliner = Inliner()
+    inliner.simplename, parse = _SHORT_NAME, inliner.parse
+
+    def parse_pieces(text: str, *where: Any) -> tuple[list[nodes.Node], list[nodes.Node]]:
+        parsed = [parse(piece, *where)[0] for piece in in_pieces(text)]
+        return parsed[0] if len(parsed) == 1 else [nodes.inline("", "", *one) for one in parsed], []
+
+    inliner.parse = parse_pieces
+    inliner.problematic = lambda text, *_: nodes.Text(text.strip("`_"))
+    return inliner
 
 
 class _AnyOption(dict[str, Any]):
@@ -147,21 +198,22 @@ class _Writer(HTMLTranslator):  # type: ignore[misc]
 
 def _prepare(document: nodes.document, written: list[str]) -> None:  # noqa: C901, PLR0912 - one for each kind of node
     """Take out what is not seen, and give each node its lines."""
+    instead: dict[nodes.Node, nodes.Node | None] = {}
     for node in list(document.findall()):
         match node:
             case nodes.problematic() | nodes.citation_reference():  # Lead to another file.
-                node.parent.replace(node, nodes.Text(node.astext().strip("`_")))
+                instead[node] = nodes.Text(node.astext().strip("`_"))
             case nodes.reference() if node.astext():
                 node.setdefault("refuri", "")
             case nodes.line_block():
                 lines = ([*one.children, _html("<br>")] for one in node.findall(nodes.line))
-                text = nodes.paragraph("", "", *chain(*lines), place=f"{_line(node)}")
-                node.parent.replace(node, text)
+                place = f"{_line(node)}"
+                instead[node] = nodes.paragraph("", "", *chain(*lines), place=place)
             case nodes.literal():
                 node["classes"] = ["code"]
             case nodes.literal_block() if isinstance(node.parent, nodes.entry):
                 code = nodes.literal("", node.astext(), classes=["code"])
-                node.parent.replace(node, nodes.paragraph("", "", code))
+                instead[node] = nodes.paragraph("", "", code)
             case nodes.table():
                 _place_rows(node, written)
             case nodes.title() if isinstance(node.parent, nodes.section):
@@ -177,9 +229,13 @@ def _prepare(document: nodes.document, written: list[str]) -> None:  # noqa: C90
             case nodes.field() if node.children[1].children:  # Unlike `:orphan:`.
                 pass
             case _ if isinstance(node, _UNSEEN):
-                node.parent.remove(node)
+                instead[node] = None
             case nodes.Element() if "place" not in node and not isinstance(node, nodes.Inline):
                 node["place"] = f"{_line(node)}"
+    for element in document.findall(nodes.Element):
+        if any(child in instead for child in element.children):
+            shown = [instead.get(child, child) for child in element.children]
+            element.children = [child for child in shown if child is not None]
 
 
 def _html(text: str) -> nodes.raw:
