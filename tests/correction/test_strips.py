@@ -47,7 +47,7 @@ def test_filter_keeps_the_best_that_pass(scores: list[float], limit: int) -> Non
 
 def test_ties_go_to_the_earlier_strip_and_at_least_one_is_kept() -> None:
     assert [keep for keep, _ in verdicts([0.3, 0.3, 0.3], 2, None)] == [True, True, False]
-    assert verdicts([-0.5, -0.8], 5, -0.5)[0] == (True, "among the best")
+    assert verdicts([-0.4, -0.5, -0.8], 5, -0.5)[:2] == [(True, "among the best")] * 2
     assert verdicts([-0.9, -0.8], 5, -0.5) == [
         (False, "below the strip threshold -0.5"),
         (True, "best of those below the strip threshold"),
@@ -148,17 +148,22 @@ def test_eight_are_kept_unless_the_settings_say_otherwise() -> None:
     assert {strip["reason"] for strip in few} == {"among the best", "not among the best 3"}
 
 
-def test_what_is_certainly_no_evidence_is_dropped_but_for_the_best() -> None:
+def test_no_evidence_drops_a_strip_and_a_name_that_it_lacks_only_lowers_it() -> None:
     strips = strips_in_context(QUESTION, [DOCUMENT], [read(score=-1.0)], Settings())
     assert [strip["kept"] for strip in strips] == [True, False]
     assert strips[1]["reason"] == "below the strip threshold -0.9997"
+    for score, lowered in ((0.9, -0.998867), (0.0, -0.9997)):
+        first, _ = strips_in_context("? `second`", [DOCUMENT], [read(score=score)], Settings())
+        assert first["score"] == pytest.approx(lowered)
+        assert first["kept"]
 
 
 def test_a_part_scores_by_its_better_half() -> None:
-    half = Reading(score=0.0, evidence="0:90 5:10", span=None)
+    half = Reading(score=0.6, evidence="0:90 5:10", span=None)
     whole = paragraph_in_context(unscored("Ten chars.", SOURCE), half)
     first = paragraph_in_context(unscored("Five.", SOURCE), half)
-    assert whole["score"] == first["score"] == pytest.approx(0.8)
+    odds = 9 * 4**1.5
+    assert whole["score"] == first["score"] == pytest.approx((odds - 1) / (odds + 1))
 
 
 @pytest.mark.parametrize(
@@ -166,6 +171,7 @@ def test_a_part_scores_by_its_better_half() -> None:
     [
         ("What does 404 mean?", [("", "404 is late."), ("", "It is late.")], 8.0),
         ('Who said "so be it"?', [("", "So be it, he said."), ("", "It is.")], 8.0),
+        ("What does no_such mean?", [("", r"no\_such is late."), ("", "It is.")], 8.0),
         ("What is paid in Rome?", [("", "Rome: 5"), ("", "Oslo: 6")], 6.0),
         ("Which limit counts?", [("Limit", "It is 5."), ("Price", "It is 6.")], 2.0),
         ("Which limit counts?", [("", "The limit is 5."), ("", "It is 6.")], 0.0),

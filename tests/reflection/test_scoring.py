@@ -16,7 +16,7 @@ from crag.reflection.prompt_format import (
     passage_block,
 )
 from crag.reflection.scoring import critique_of, graded, retrieve_ratio
-from crag.reflection_tokens import GROUPS, TOKENS, UTILITY, token_ids, without_tokens
+from crag.reflection_tokens import GROUPS, NO_SUPPORT, TOKENS, UTILITY, token_ids, without_tokens
 from crag.settings import Settings
 
 YES, NO, MORE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
@@ -108,16 +108,29 @@ def test_every_score_is_in_its_range_whatever_the_table_holds(table: dict[str, f
     assert 0 <= retrieve_ratio(table) <= 1
 
 
-@given(TABLES, TABLES, TABLES, st.floats(-50, 1), st.booleans())
-def test_the_total_is_finite_and_bounded(
-    relevance: dict[str, float],
-    support: dict[str, float],
-    utility: dict[str, float],
-    mean: float,
-    has_passage: bool,
+@pytest.mark.parametrize(
+    ("replaced", "doubts", "flags"),
+    [
+        ({}, [], []),
+        ({"relevance": {"[Irrelevant]": 1.0}}, ["[Irrelevant]"], []),
+        ({"support": {NO_SUPPORT: 1.0}}, [NO_SUPPORT], []),
+        (
+            {"sure": False, "text": "[Relevant] ", "ending": "length"},
+            [],
+            ["unsure", "empty", "cut"],
+        ),
+    ],
+)
+def test_a_critique_tells_doubts_and_flags(
+    replaced: dict[str, Any], doubts: list[str], flags: list[str]
 ) -> None:
-    candidate = Candidate("x", relevance, support, utility, mean, 1, "end")
-    assert -0.5 <= total(candidate, 0 if has_passage else None) <= 3.5
+    critique = critique_of(CANDIDATE._replace(**replaced), 0, Settings())
+    assert (critique["doubts"], critique["flags"]) == (doubts, flags)
+    assert (critique["segment"], critique["hypothesis"], critique["why"]) == (0, 0, "")
+    assert not critique["kept"]
+    assert critique_of(CANDIDATE._replace(**replaced), None, Settings())["doubts"] == [
+        token for token in doubts if token == NO_SUPPORT
+    ]
 
 
 PARTS = st.sampled_from(
