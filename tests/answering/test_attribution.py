@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from crag.answering.attribution import Attributed, attribute
 from crag.answering.citations import marks_in, validate
 from crag.answering.support import WordAttributor
+from crag.events import Event
 from crag.parts import Passage
 from crag.state import Citation, Source
 
@@ -195,24 +196,50 @@ class Attributor:
 
 
 def test_the_attributor_decides_and_is_asked_once_for_all() -> None:
-    attributor = Attributor([[0.1, 0.7], [0.5, 0.5]])
-    found = attribute(QUESTION, "It snowed. It froze.", strips(ADA, ENGINE), attributor)
-    assert found.answer == "It snowed [2]. It froze."
-    passages = [Passage("Notes", ADA), Passage("Notes", ENGINE)]
-    assert attributor.asked == [(QUESTION, ["It snowed.", "It froze."], passages)]
+    """The columns are three strips, and two sets of strips that sentences cite together."""
+    attributor = Attributor([
+        [0.1, 0.6, 0.5, 0.0, 0.0], [0.5, 0.5, 0.5, 0.0, 0.0],
+        [0.6, 0.0, 0.9, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.6],
+    ])  # fmt: skip
+    answer = "It snowed. It froze. It hailed [1][2]. It blew [2][3]."
+    found = attribute(QUESTION, answer, strips(ADA, ENGINE, "Rain."), attributor)
+    assert found.answer == "It snowed [2]. It froze. It hailed [1][2]. It blew [2][3]."
+    assert [one["status"] for one in found.sentences] == [
+        "attributed", "unsupported", "cited", "cited",
+    ]  # fmt: skip
+    texts = [ADA, ENGINE, "Rain.", f"{ADA}\n{ENGINE}", f"{ENGINE}\nRain."]
+    sentences = ["It snowed.", "It froze.", "It hailed.", "It blew."]
+    assert attributor.asked == [(QUESTION, sentences, [Passage("Notes", text) for text in texts])]
+    attribute(QUESTION, "Yes.", strips(ADA), attributor)
+    assert len(attributor.asked) == 1
 
 
-@pytest.mark.parametrize("reply", [ValueError("broken"), [[1.0]]])
-def test_an_attributor_that_fails_leaves_it_to_the_words(reply: object) -> None:
-    said = "Ada wrote the first program."
+@pytest.mark.parametrize(
+    ("reply", "detail"),
+    [
+        (ValueError("broken"), "ValueError: broken"),
+        ([[1.0]], "CragError: the attributor returned 1 results for 2 inputs"),
+        ([], "CragError: the attributor returned 0 results for 1 inputs"),
+    ],
+)
+def test_an_attributor_that_fails_leaves_it_to_the_words(reply: object, detail: str) -> None:
     found = attribute(
-        QUESTION, said, strips(ADA, ENGINE), Attributor(reply), node="finish_reflection"
+        QUESTION, "Ada wrote the first program.", strips(ADA, ENGINE), Attributor(reply)
     )
     assert found.answer == "Ada wrote the first program [1]."
-    assert [(one["kind"], one["node"]) for one in found.events] == [
-        ("evaluator_failed", "finish_reflection")
-    ]
-    assert "attributor" in found.events[0]["detail"] or "broken" in found.events[0]["detail"]
+    assert found.events == [
+        Event(
+            kind="evaluator_failed", node="generate", detail=detail,
+            fallback="shared words attribute the sentences",
+        )
+    ]  # fmt: skip
+
+
+def test_an_answer_in_another_language_than_its_strips_keeps_its_numbers() -> None:
+    answer = "Das erste Programm wurde von der Frau aus London geschrieben [2]."
+    found = told(answer)
+    assert (found.answer, found.sentences) == (answer, [])
+    assert [one["number"] for one in found.citations] == [2]
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map("".join))

@@ -181,14 +181,13 @@ def _candidate(
     if not is_whole:
         low, high = excerpt(parsed, at, odds, leads=is_yes_no)
     text = written(parsed, low, high)
-    best = max(names for n, names in odds.items() if low <= n <= high)
-    is_told = not (is_yes_no or min(lost[n] for n in lost if low <= n <= high))
     place = max(parsed.parts[low].start - parsed.own, 0), parsed.parts[high].end - parsed.own
     read = _odds(strip, asked)
     score = min(math.tanh((read - lost[at]) / 2), reading["score"])
+    is_told = not (is_yes_no or lost[at])
     return _Candidate(
-        odds=read + best,
-        named=best,
+        odds=read + odds[at],
+        named=odds[at],
         quotation=Quotation(
             text, index, score, place,
             set_off(question, strip["text"], span, place) if span and is_told else None,
