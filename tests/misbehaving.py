@@ -20,7 +20,7 @@ Request = dict[str, Any]
 Way = Callable[[Request], Any]
 
 
-def _says(text: str, *, finish: str = "stop", **message: Any) -> Way:
+def says(text: str, *, finish: str = "stop", **message: Any) -> Way:
     """Answer with a text, whole or in pieces of a few characters."""
 
     def reply(request: Request) -> Any:
@@ -47,7 +47,7 @@ def _refuses(needs: Callable[[Request], bool], status: int, words: str) -> Way:
     def reply(request: Request) -> Any:
         if needs(request):
             return status, {"error": {"message": words, "type": "invalid_request_error"}}
-        return _says(RIGHT)(request)
+        return says(RIGHT)(request)
 
     return reply
 
@@ -68,17 +68,17 @@ def _has_system(request: Request) -> bool:
 _DELTA = streamed("word ", finish="").split(b"data: [DONE]")[0]
 
 CUT: dict[str, Way] = {
-    "length": _says(HALF, finish="length"),
+    "length": says(HALF, finish="length"),
     "stream_without_reason": lambda request: (
-        _says(HALF, finish="")(request)
+        says(HALF, finish="")(request)
         if request.get("stream")
         else completion(HALF, finish="length")
     ),
-    "system_resource": _says(HALF, finish="insufficient_system_resource"),
+    "system_resource": says(HALF, finish="insufficient_system_resource"),
 }
 """Replies that end before their end."""
 THOUGHTS: dict[str, Way] = {
-    name: _says(text)
+    name: says(text)
     for name, text in {
         "think": f"<think>\n{THOUGHT}\n</think>\n\n{RIGHT}",
         "mistral": f"[THINK]{THOUGHT}[/THINK]{RIGHT}",
@@ -91,19 +91,10 @@ THOUGHTS: dict[str, Way] = {
         "gemma": f"<|channel>thought\n{THOUGHT}<channel|>{RIGHT}",
     }.items()
 } | {
-    "closed_in_mid_line": _says(f"{THOUGHT}. So:</think>{RIGHT}"),
-    "field": _says(RIGHT, reasoning_content=THOUGHT),
+    "closed_in_mid_line": says(f"{THOUGHT}. So:</think>{RIGHT}"),
+    "field": says(RIGHT, reasoning_content=THOUGHT),
 }
 """Replies with what the model wrote to itself."""
-CITATIONS: dict[str, Way] = {
-    name: _says(f"The barn is let in May{mark}.")
-    for name, mark in {
-        "black": "【1】", "with_lines": "【1†L1-L4】", "round": " (1)", "named": " (Passage 1)",
-        "note": "[^1]", "raised": "<sup>1</sup>", "range": " [1-2]", "wide": "［1］",
-        "deepseek": "[citation:1]", "gemini": " [cite: 1]", "small": "¹", "chinese": "[来源1]",
-    }.items()
-}  # fmt: skip
-"""Citations in other formats."""
 REFUSALS: dict[str, Way] = {
     "temperature": _refuses(
         lambda request: {"temperature", "stop"} & set(request) != set(),

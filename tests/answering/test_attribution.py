@@ -86,11 +86,6 @@ def test_a_sentence_that_nothing_supports_is_told_whatever_it_cites() -> None:
     assert [one["number"] for one in found.citations] == [1, 2]
 
 
-def test_a_wrong_figure_or_name_is_not_supported() -> None:
-    for said in ("Lovelace wrote the first program in 1855.", "Bob Jones wrote the first program."):
-        assert [one["status"] for one in told(said).sentences] == ["unsupported"]
-
-
 def test_a_sentence_from_two_strips_that_cites_both_is_supported_by_both_together() -> None:
     both = "Ada Lovelace wrote in 1843, Charles Babbage designed the engine [1][2]."
     assert [one["status"] for one in told(both).sentences] == ["cited"]
@@ -269,27 +264,15 @@ def test_an_answer_that_is_only_judged_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("question", "sentence", "text", "supported"),
     [
-        (
-            "How long until a visitor's login cookie runs out?",
-            "The visitor's login cookie runs out after 2 weeks.",
-            "Session expiry time in seconds. Defaults to 2 weeks.",
-            True,
-        ),
-        (
-            "How long until a visitor's login cookie runs out?",
-            "The visitor's login cookie runs out after 3 weeks.",
-            "Session expiry time in seconds. Defaults to 2 weeks.",
-            False,
-        ),
-        (
-            "Is the state a deep copy?",
-            "No, the state I see is a shallow copy.",
-            "The state received is a **shallow** copy.",
-            True,
-        ),
+        ("How long until a login runs out?", "The login runs out after 2 weeks.",
+         "Session expiry time in seconds. Defaults to 2 weeks.", True),
+        ("How long until a login runs out?", "The login runs out after 3 weeks.",
+         "Session expiry time in seconds. Defaults to 2 weeks.", False),
+        ("Is the state a deep copy?", "No, the state I see is a shallow copy.",
+         "The state received is a **shallow** copy.", True),
         ("Who built the mill?", "Who built the mill?", "Nothing of that.", False),
     ],
-)
+)  # fmt: skip
 def test_what_a_sentence_adds_to_the_question_is_to_be_in_the_strip(
     question: str, sentence: str, text: str, supported: bool
 ) -> None:

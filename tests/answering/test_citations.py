@@ -39,10 +39,12 @@ AVAILABLE = [Citation(number=n, text=f"strip {n}", source=SOURCE) for n in (1, 2
         *((f"So it is{mark}.", "So it is [1].", []) for mark in (
             " [doc 1]", " [doc1]", " (Source: 1)", " [Quelle 1]", " [1: Notes]", " [1 - Notes]",
             " [[1]](#1)", r" \[1\]", " [Document #1]", " [Passage 1, Passage 1]", " (1, 1)",
-            " [S1]", " {1}")),
+            " [S1]", " {1}", " (1)", " (Passage 1)", " [cite: 1]")),
         *((f"So it is{mark}.", "So it is[1].", []) for mark in (
             "【来源1】", "【1:0†source】", "[１]", "［１］", "[^1^]", "^[1]^", "$^{1}$", "⁽¹⁾",
+            "【1】", "【1†L1-L4】", "[^1]", "<sup>1</sup>", "[citation:1]", "[来源1]",
             "[出典1]", '<sup><a href="#1">1</a></sup>', '<cite id="1"/>', "<ref>1</ref>")),
+        ("It rained¹, or so it is [1-2].", "It rained[1], or so it is [1, 2].", []),
         ("[cite_start]So it is[cite: 1]. <co>So</co: 2>", "So it is[1]. So[2]", []),
         *((text, text, []) for text in (
             "In 20 m² (2024) [1].", "As [Figure 1] and [RFC 2119] say [1].", "In [2019-2024].")),
@@ -157,20 +159,6 @@ def test_a_number_is_inserted_before_the_end_of_a_sentence() -> None:
     assert with_number("It was Ada.", 1) == "It was Ada [1]."
     assert with_number("true", 1) == "true [1]"
     assert with_number("Nobody.", None) == "Nobody."
-
-
-WORDS = st.sampled_from(["Ada", "Babbage", "1843", "built", "."])
-
-
-@given(st.lists(st.one_of(WORDS, st.integers(0, 5).map(lambda n: f"[{n}]"))))
-def test_every_number_has_its_citation_and_none_is_left_over(pieces: list[str]) -> None:
-    answer, citations = attributed(" ".join(pieces), PASSAGES)
-    marks = [int(number) for number in re.findall(r"\[(\d+)\]", answer)]
-    assert len(marks) == sum(piece in {"[1]", "[2]"} for piece in pieces)
-    assert list(dict.fromkeys(marks)) == [entry["number"] for entry in citations]
-    assert [e["number"] for e in citations] == list(range(1, len(citations) + 1))
-    words = [piece for piece in pieces if not piece.startswith("[")]
-    assert re.sub(r"\[\d+\]", "", answer).split() == words
 
 
 @pytest.mark.parametrize(

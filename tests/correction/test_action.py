@@ -21,15 +21,6 @@ def test_the_best_score_decides(scores: list[float], between: list[float]) -> No
     assert (action == "incorrect") == all(score < lower for score in scores)
 
 
-@given(st.lists(numbers, min_size=1), bounds, numbers)
-def test_one_more_document_never_makes_it_worse(
-    scores: list[float], between: list[float], extra: float
-) -> None:
-    lower, upper = between
-    rank = ["incorrect", "ambiguous", "correct"].index
-    assert rank(decide([*scores, extra], upper, lower)) >= rank(decide(scores, upper, lower))
-
-
 def test_equality_counts_as_reached_and_nothing_is_incorrect() -> None:
     assert decide([0.5], 0.5, -0.5) == "correct"
     assert decide([-0.5], 0.5, -0.5) == "ambiguous"

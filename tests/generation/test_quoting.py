@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from crag.answering.quoting import quotations_in
-from crag.correction.evidence import strips_in_context
+from crag.answering.quoting import REASON, quotations_in
+from crag.correction.evidence import score_odds, strips_in_context
 from crag.generation import ExtractiveAnswerer
 from crag.parts import Passage, Quotation
 from crag.reading import Reading
@@ -42,14 +42,6 @@ def asked(question: str, *documents: Document, evidence: Sequence[str] = ()) -> 
     readings = evaluator.read(question, texts)
     strips = strips_in_context(question, documents, readings, Settings())
     return ExtractiveAnswerer(evaluator).quote(question, [one for one in strips if one["kept"]])
-
-
-def test_a_strip_is_quoted_with_its_place_and_the_span() -> None:
-    (one,) = quoted(PROSE, "The answer is\nforty-two indeed.")
-    assert one.text == " ".join(PROSE.split())
-    assert one.place == (0, len(PROSE))
-    assert one.span is not None
-    assert PROSE[slice(*one.span)] == "The answer is\nforty-two indeed."
 
 
 @pytest.mark.parametrize(
@@ -176,29 +168,51 @@ def test_below_the_threshold_two_are_likely_and_below_the_closest_none() -> None
     assert len(quotations_in("What?", [known], most=4, threshold=0.9999, closest=-1)) == 1
 
 
-def test_a_quotation_is_no_surer_than_its_document() -> None:
+def test_a_quotation_is_no_surer_than_its_document_or_its_words() -> None:
+    def rain(question: str, score: float, evidence: str) -> Quotation:
+        known = strip(
+            "Rain falls in May.", reading=Reading(score=score, evidence=evidence, span=None)
+        )
+        return quotations_in(question, [known], most=1, threshold=0.9, closest=0.2)[0]
+
     for score in (0.9, 0.2):
-        reading = Reading(score=score, evidence="0:99", span=None)
-        known = strip("Rain falls in May.", reading=reading)
-        (one,) = quotations_in("What?", [known], most=1, threshold=0.5, closest=-1)
-        assert (one.sure, one.score) == (score > 0.5, score)
+        one = rain("What?", score, "0:99")
+        assert (one.sure, one.score) == (score == 0.9, score)
+    odds = [score_odds(rain(question, 0.99, "0:60").score) for question in ("What?", "Why?")]
+    assert odds == pytest.approx([2.69877, 2.69877 - REASON])
 
 
-def test_a_span_that_is_less_likely_than_no_answer_is_not_marked() -> None:
-    (reading,) = FakeReadingEvaluator(0.9, "The answer").read("What?", [Passage("", PROSE)])
-    assert reading["span"] is not None
-    reading["span"]["score"] = -0.1
-    known = strip(PROSE, reading=reading)
-    assert quotations_in("What?", [known], most=1, threshold=0.5, closest=-1)[0].span is None
+@pytest.mark.parametrize(
+    ("before", "text", "place"),
+    [
+        ("These are needed:\n\n", "- a map\n- the answer", (0, 20)),
+        ("Begun. ", f"{FILLER * 4}\n\nThe answer is here.", (83, 353)),
+    ],
+)
+def test_the_place_of_a_quotation_is_in_the_strip_without_what_stands_before(
+    before: str, text: str, place: tuple[int, int]
+) -> None:
+    (reading,) = FakeReadingEvaluator(0.9, "answer").read("What?", [Passage("", text)])
+    known = strip(text, before=before, reading=reading)
+    (one,) = quotations_in("What?", [known], most=1, threshold=0.5, closest=-1)
+    assert one.place == place
+    assert one.span is not None
+    assert text[slice(*one.span)] == "answer"
 
 
-def test_another_quotation_leads_only_if_it_covers_more_of_the_question() -> None:
+def test_another_quotation_covers_more_of_the_question_or_contradicts_one() -> None:
     texts = [
         "The museum opens at nine.", "The museum opens on Mondays too.", "A ticket is 5 pounds.",
+        "A ticket is 7 pounds.", "The river is long.",
     ]  # fmt: skip
-    documents = [Document(text) for text in texts]
-    found = asked("When does the museum open, and what is a ticket?", *documents, evidence=texts)
-    assert [one.text for one in found] == [texts[0], texts[2]]
+    question = "When does the museum open, what is a ticket, and by which river?"
+    found = asked(question, *map(Document, texts), evidence=texts[:4])
+    assert [one.text for one in found] == [texts[0], *texts[2:4]]
+    texts = ["Museum: open.", "Open the museum at ten."]
+    (one,) = asked(
+        "When does the museum open?", *map(Document, texts), evidence=[texts[0], "at ten"]
+    )
+    assert one.text == texts[0]
 
 
 GUIDE, TURING = (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crag.index import DocumentIndex, index_paths, open_index
-from crag.index.ranking import terms_of
+from crag.index.ranking import Passage, Weight, scored, terms_of
 from crag.models.encoder import packaged_encoder
 from tests.repeating import times
 
@@ -120,3 +120,18 @@ def test_what_is_quoted_is_one_phrase() -> None:
         ("out", "of", "rang"), ("no_such", "no", "such"),
     ]  # fmt: skip
     assert terms_of('the "socket"') == [("socket",)]
+
+
+def test_a_score_adds_meaning_words_and_names() -> None:
+    passages = [
+        Passage(1, "Mill", "The mill stands.", 0.9),
+        Passage(2, "", "Wheel of the mill: wheel", 0.5),
+        Passage(3, "", "Rain", 0.1),
+    ]
+    weights = {("mill",): Weight(2, 0), ("wheel",): Weight(1, 0.4), ("of", "the"): Weight(1, 0.7)}
+    assert scored(passages, weights, 1.0) == pytest.approx({1: 1.369822, 2: 3.025006, 3: 0})
+    assert scored(passages, {}, 0.5) == pytest.approx({1: 0.5, 2: 0.25, 3: 0})
+    assert scored(passages[2:], {("rain",): Weight(3, 0)}, 1.0) == pytest.approx({3: 1.25 / 2.2})
+    many = scored([Passage(n, "", "", n / 100) for n in range(60)], {}, 1.0)
+    assert (many[5], many[35], many[59]) == pytest.approx((0, 25 / 49, 1))
+    assert scored([], weights, 1.0) == {}

@@ -96,11 +96,6 @@ def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
     assert (update["outcome"], kinds(update)) == ("not_found", ["abstained"])
 
 
-def generated(model: FakeChatModel, settings: Settings | None = None) -> Any:
-    given = state("Bob slept.", "Ada wrote it.")
-    return generating(model, FakeQuoter()).run(given, settings or Settings())
-
-
 @pytest.mark.parametrize("reply", ["[2]", "[1], [2].", "Passage 2 says so:"])
 def test_a_model_that_writes_no_words_gives_way_to_quotation(reply: str) -> None:
     given = state("Bob slept.", "Ada wrote it.")

@@ -118,35 +118,39 @@ def test_routes_ask_who_it_is(
             assert reply.status_code == (200 if is_public else status), (caller, reply.text)
             if status in {401, 403, 404} and not is_public:
                 assert set(reply.json()) == {"error", "message"}, caller
+            if status == 401 and not is_public:
+                problem = "this server asks for a key" if not headers else "the key is wrong"
+                assert reply.json()["message"].startswith(f"{problem}: send it as "), caller
 
 
 @pytest.mark.parametrize(
-    ("headers", "status"),
+    ("headers", "status", "told"),
     [
-        ({}, 200),
-        ({"Host": "127.0.0.1:9"}, 200),
-        ({"Host": "[::1]:9"}, 200),
-        ({"Host": "192.0.2.7"}, 200),
-        ({"Host": "rebound.example"}, 400),
-        ({"Host": "localhost.example"}, 400),
-        ({"Host": "["}, 400),
-        ({"Host": ""}, 400),
-        ({"Origin": "https://evil.example"}, 403),
-        ({"Origin": "null"}, 403),
-        ({"Sec-Fetch-Site": "cross-site"}, 403),
-        ({"Sec-Fetch-Site": "same-site"}, 403),
-        ({"Sec-Fetch-Site": "same-origin"}, 200),
-        ({"Sec-Fetch-Site": "none"}, 200),
-        ({"X-Forwarded-For": "192.0.2.7"}, 403),
-        ({"Forwarded": "for=192.0.2.7"}, 403),
+        ({}, 200, ""),
+        ({"Host": "localhost:9"}, 200, ""),
+        ({"Host": "127.0.0.1:9"}, 200, ""),
+        ({"Host": "[::1]:9"}, 200, ""),
+        ({"Host": "192.0.2.7"}, 200, ""),
+        ({"Host": "rebound.example"}, 400, "'rebound.example' is no name"),
+        ({"Host": "localhost.example"}, 400, "'localhost.example' is no name"),
+        ({"Host": "["}, 400, "'[' is no name"),
+        ({"Host": ""}, 400, "'' is no name"),
+        ({"Origin": "https://evil.example"}, 403, "other sites (https://evil.example)"),
+        ({"Origin": "null"}, 403, "other sites (null)"),
+        ({"Sec-Fetch-Site": "cross-site"}, 403, "other sites (cross-site)"),
+        ({"Sec-Fetch-Site": "same-site"}, 403, "other sites (same-site)"),
+        ({"Sec-Fetch-Site": "same-origin"}, 200, ""),
+        ({"Sec-Fetch-Site": "none"}, 200, ""),
+        ({"X-Forwarded-For": "192.0.2.7"}, 403, "only: set CRAG_SERVE_TOKEN"),
+        ({"Forwarded": "for=192.0.2.7"}, 403, "only: set CRAG_SERVE_TOKEN"),
     ],
 )
 def test_what_a_page_of_another_site_sends_is_refused(
-    client: httpx.Client, headers: dict[str, str], status: int
+    client: httpx.Client, headers: dict[str, str], status: int, told: str
 ) -> None:
     reply = client.get("/api/threads", headers=headers)
     assert reply.status_code == status
-    assert reply.is_success or reply.json()["message"]
+    assert reply.is_success or told in reply.json()["message"]
 
 
 def test_a_link_of_another_site_opens_the_page_and_no_more(client: httpx.Client) -> None:
@@ -195,6 +199,12 @@ def test_what_nobody_foresaw_is_told_as_json_without_its_words(tmp_path: Path) -
         app.state.conversations = kept
     assert (reply.status_code, reply.json()["error"]) == (500, "internal_server_error")
     assert "its log says why" in reply.json()["message"]
+
+
+def test_without_a_token_other_machines_are_refused(tmp_path: Path) -> None:
+    app = create(Environment(index=str(tmp_path / "index")), ServeSettings(), graphs())
+    reply = TestClient(app, "http://localhost", client=("192.0.2.7", 9)).get("/api/threads")
+    assert reply.status_code == 403
 
 
 ADA, BOB = "key-of-ada-0123456789", "key-of-bob-0123456789"

@@ -109,7 +109,7 @@ def quotations_in(
         if len(quotations) == most:
             break
         said = {*words(one.quotation.text)}
-        differs = bool(shown) and all(_contradict(one, other) for other in shown)
+        differs = any(_contradict(one, other) for other in shown)
         adds = not shown or not asked & said <= covered
         if not (differs or (adds if sure else len(shown) < MOST_LIKELY)):
             continue
@@ -175,11 +175,7 @@ def _candidate(
     at = max(odds, key=lambda at: (odds[at], -distance(at)))
     answer = strip["text"][span["start"] : span["end"]] if span and not distance(at) else ""
     is_yes_no = _YES_NO.match(question) is not None
-    block = parsed.block(at)
-    is_whole = parsed.is_line(at) and any(held[n] - held[at] for n in block if n in held)
-    low, high = block[0], block[-1]
-    if not is_whole:
-        low, high = excerpt(parsed, at, odds, leads=is_yes_no)
+    low, high = excerpt(parsed, at, odds, leads=is_yes_no)
     text = written(parsed, low, high)
     place = max(parsed.parts[low].start - parsed.own, 0), parsed.parts[high].end - parsed.own
     read = _odds(strip, asked)

@@ -58,7 +58,7 @@ class Passage(NamedTuple):
 def find(index: "DocumentIndex", question: str, k: int, by: FindBy, folder: str) -> list[Document]:
     """Return the `k` chunks that serve a question best, best first."""
     wanted = max(k, _CANDIDATES)
-    found, weights = dict[int, Passage](), dict[Term, _Weight]()
+    found, weights = dict[int, Passage](), dict[Term, Weight]()
     vector: Sequence[float] = ()
     if by != "words":
         vector = index.embeddings.embed_query(question)
@@ -73,7 +73,7 @@ def find(index: "DocumentIndex", question: str, k: int, by: FindBy, folder: str)
             found |= _spread(index, vector, search, wanted)
         weights = _weights(question, total, holders)
     meaning = _MEANING if reads(index.embeddings, question) else _UNREAD
-    scores = _scored(list(found.values()), weights, meaning)
+    scores = scored(list(found.values()), weights, meaning)
     order = sorted(found.values(), key=lambda one: (-scores[one.number], one.number))
     groups: dict[str, list[int]] = {}
     for passage in order:
@@ -133,8 +133,8 @@ def terms_of(question: str) -> list[Term]:
     return list(dict.fromkeys([*terms, *_phrases(question)]))
 
 
-def _scored(
-    passages: Sequence[Passage], weights: Mapping[Term, "_Weight"], meaning: float
+def scored(
+    passages: Sequence[Passage], weights: Mapping[Term, "Weight"], meaning: float
 ) -> dict[int, float]:
     """Return a score for each passage, by number: its meaning, its words and its names.
 
@@ -145,13 +145,13 @@ def _scored(
     many have says little.
     """
     spelled = {one.number: [*words(one.heading), *words(one.text)] for one in passages}
-    mean = sum(map(len, spelled.values())) / max(len(spelled), 1)
+    words_in_all = max(sum(map(len, spelled.values())), 1)
     cosines = sorted((one.cosine for one in passages), reverse=True)[:_CANDIDATES]
     all_words = sum(weight.word for weight in weights.values()) or 1.0
     scores = {}
     for one in passages:
         found = _occurrences(spelled[one.number], weights)
-        length = 1 - _B + _B * len(spelled[one.number]) / max(mean, 1)
+        length = 1 - _B + _B * len(spelled[one.number]) * len(spelled) / words_in_all
         said = sum(weights[term].word * n / (n + _K1 * length) for term, n in found.items())
         named = min(sum(weights[term].name for term in found), 1.0)
         meant = max(one.cosine - cosines[-1], 0.0) / max(cosines[0] - cosines[-1], 1e-6)
@@ -159,7 +159,7 @@ def _scored(
     return scores
 
 
-class _Weight(NamedTuple):
+class Weight(NamedTuple):
     """What a term of the question counts."""
 
     word: float
@@ -167,7 +167,7 @@ class _Weight(NamedTuple):
     """One over the texts that have it; 0 if the question does not ask for it as it is written."""
 
 
-def _weights(question: str, total: int, holders: Mapping[Term, int]) -> dict[Term, _Weight]:
+def _weights(question: str, total: int, holders: Mapping[Term, int]) -> dict[Term, Weight]:
     """Return the weights of terms by how many texts have them."""
     exact = {word for name in exact_names(question) for word in _distinctive(name)}
     capital = {word for name in names_in(question) for word in _distinctive(name)}
@@ -176,7 +176,7 @@ def _weights(question: str, total: int, holders: Mapping[Term, int]) -> dict[Ter
         rarity = log(1 + (total - number + 0.5) / (number + 0.5))
         is_exact = len(term) > 1 or term[0] in exact  # pyright: ignore[reportGeneralTypeIssues]
         name = 1 if is_exact else _CAPITAL if term[0] in capital else 0  # pyright: ignore[reportGeneralTypeIssues]
-        weights[term] = _Weight(rarity**2, name / number)
+        weights[term] = Weight(rarity**2, name / number)
     return weights
 
 

@@ -63,8 +63,7 @@ def graded(group: Group, probabilities: Probabilities | None) -> float:
     IsRel: the share of Relevant. IsSup: fully + 0.5 partially. IsUse: from -1 to 1.
     """
     shares = normalised(group, probabilities)
-    weighted = sum(_GRADES[group].get(token, 0.0) * share for token, share in shares.items())
-    return max(-1.0, min(1.0, weighted))  # Rounding must not carry a score out of its range.
+    return sum(_GRADES[group].get(token, 0.0) * share for token, share in shares.items())
 
 
 def retrieve_ratio(probabilities: Probabilities) -> float:
