@@ -182,22 +182,15 @@ def test_a_quotation_is_no_surer_than_its_document_or_its_words() -> None:
     assert odds == pytest.approx([2.69877, 2.69877 - REASON])
 
 
-@pytest.mark.parametrize(
-    ("before", "text", "place"),
-    [
+def test_the_place_of_a_quotation_is_in_the_strip_without_what_stands_before() -> None:
+    for before, text, place in (
         ("These are needed:\n\n", "- a map\n- the answer", (0, 20)),
         ("Begun. ", f"{FILLER * 4}\n\nThe answer is here.", (83, 353)),
-    ],
-)
-def test_the_place_of_a_quotation_is_in_the_strip_without_what_stands_before(
-    before: str, text: str, place: tuple[int, int]
-) -> None:
-    (reading,) = FakeReadingEvaluator(0.9, "answer").read("What?", [Passage("", text)])
-    known = strip(text, before=before, reading=reading)
-    (one,) = quotations_in("What?", [known], most=1, threshold=0.5, closest=-1)
-    assert one.place == place
-    assert one.span is not None
-    assert text[slice(*one.span)] == "answer"
+    ):
+        (reading,) = FakeReadingEvaluator(0.9, "answer").read("What?", [Passage("", text)])
+        known = strip(text, before=before, reading=reading)
+        (one,) = quotations_in("What?", [known], most=1, threshold=0.5, closest=-1)
+        assert (one.place, one.span and text[slice(*one.span)]) == (place, "answer")
 
 
 def test_another_quotation_covers_more_of_the_question_or_contradicts_one() -> None:

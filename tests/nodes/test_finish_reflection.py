@@ -142,19 +142,13 @@ def test_what_ended_early_is_an_event(flag: Any, kind: str) -> None:
     ("replaced", "why"),
     [
         ({"reflection": None, "critiques": []}, "there is no knowledge"),
-        (
-            {"reflection": None, "critiques": [], "action": "incorrect"},
-            "no knowledge was left after the action incorrect",
-        ),
+        ({"reflection": None, "critiques": [], "action": "incorrect"},
+         "no knowledge was left after the action incorrect"),
         ({"reflection": reflection("")}, "nothing that was written answers the question"),
-        (
-            {"reflection": reflection("What I found does not answer this.", (0,))},
-            "the model found no answer in the knowledge",
-        ),
-        (
-            {"reflection": reflection("Ada.", (), ["no_passages"]), "critiques": [critique(None)]},
-            "there is no knowledge",
-        ),
+        ({"reflection": reflection("What I found does not answer this.", (0,))},
+         "the model found no answer in the knowledge"),
+        ({"reflection": reflection("Ada.", (), ["no_passages"]), "critiques": [critique(None)]},
+         "there is no knowledge"),
     ],
 )  # fmt: skip
 def test_it_abstains_and_says_why(replaced: Any, why: str) -> None:
