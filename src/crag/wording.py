@@ -1,7 +1,7 @@
 """How people put questions: what they write around one, and what they leave out of a follow-up.
 
 A retriever compares all words, and a reader takes a question as it is put: with "Could you tell me"
-in front of it, the same documents answer fewer questions. All rules are for English.
+in front of it, the same documents answer fewer questions. Rules are for English, but for "and".
 """
 
 import re
@@ -105,20 +105,26 @@ def civil_reply(message: str, *, follows: bool) -> str:
 
 
 _OPENS = re.compile(
-    r"(?:and|or|but|also|then|what about|how about|what if)\b"
-    r"|(?:no[,:;.]\s+)?i meant?\b|no[,:;.]\s",
+    r"¿?(?:(?:and|or|but|also|then|what about|how about|what if|und|was ist mit|et|mais|y|pero)\b"
+    r"|(?:no[,:;.]\s+)?i meant?\b|no[,:;.]\s|same (?:question|thing|for)\b"
+    r"|(?:more(?: details?| info)?|are you sure)\W*\Z"
+    r"|(?:how|why|when|where|who|what|which|since|until|for|in|on|at|with|by|such|anything|really"
+    r"|warum|wann|wo|wie|wer|pourquoi|quand|por qué|cuándo)\b(?: [\w'’-]+)?\s*\?\Z)",
     re.IGNORECASE,
 )
-"""How a question begins that goes on from the one before, or corrects it."""
+"""How a question begins that goes on from the one before, or corrects it, or the whole of it."""
 _PRONOUN = re.compile(
     r"\b(?:it(?! (?:\w+ )?(?:possible|necessary|take|better|best|safe|okay|ok|allowed|worth)\b)|its"
-    r"|they|them|their|this|these|those|he|him|his|she|her)\b",
+    r"|they|them|their|th(?:is|ese)(?! (?:company|document\w*|guide|handbook|\w+['’]s)\b)|those"
+    r"|he|him|his|she|her|(?:can|did|does|explain|is|was|will|with|of|for) that"
+    r"|(?:which|first|second|third|last|next|other) ones?)\b",
     re.IGNORECASE,
 )
 """Words that stand for what was said before."""
 _NAME = re.compile(r"(?<=\s)(?!I\b)[A-Z][\w.+#-]*\b(?!['’])")
 """A word with a capital letter that does not begin the sentence."""
-_NOUN = re.compile(rf"\b(?:the|an?|my|our|your) \w|{_NAME.pattern}")
+_MANY = r"(?<!who )(?<!what )\b(?!does|was|has|this)[a-z]{3,}s "
+_NOUN = re.compile(rf"\b(?:the|an?|my|our|your) \w|{_NAME.pattern}|{_MANY}")
 """Before a pronoun, what it may stand for."""
 _ARTICLE = re.compile(r"\A(?:the|(?-i:a)|an|my|our|your|any|some) ", re.IGNORECASE)
 """Before a noun; "A levels" are a name."""
@@ -129,17 +135,15 @@ def with_subject(question: str, before: Sequence[str]) -> str:
     """Complete a follow-up by the question that it leans on; any other comes back as it is.
 
     A follow-up begins with words such as "and" or "what about", has a pronoun in its first
-    sentence, or is a word or two ("how long?"). `before` has the earlier questions of the chat, the
-    last one last; it leans on the last that stands alone. Where it only names something ("and sick
+    sentence, or asks in a word or two ("how long?"). `before` has the earlier questions, the last
+    one last; it leans on the last that stands alone. Where it only names something ("and sick
     leave?"), that takes the place of what is alike there ("How much parental leave do I get?");
     else the question stands in front.
     """
     asked = _bare(question) or question
-    if not _leans(asked):
-        return question
     asking = (one for one in reversed(before) if not civil_reply(one, follows=True))
     subject = next((one for one in map(plainly_asked, asking) if not _leans(one)), "")
-    if not subject:
+    if not (subject and _leans(asked)):
         return question
     return _asked_of(_named_instead(asked), subject) or f"{subject} {asked}"
 
@@ -147,18 +151,15 @@ def with_subject(question: str, before: Sequence[str]) -> str:
 def _leans(asked: str) -> bool:
     """Say whether a question of one line cannot be understood without the one before."""
     first, *_ = re.split(r"(?<=[.!?])\s+", asked)
-    pronoun = _PRONOUN.search(first)
-    points_back = pronoun is not None and not _NOUN.search(first[: pronoun.start()])
-    is_word = asked.endswith("?") and len(asked.split()) <= _FEWEST_WORDS
-    return "\n" not in asked and bool(is_word or _OPENS.match(asked) or points_back)
+    points_back = (it := _PRONOUN.search(first)) and not _NOUN.search(first[: it.start()])
+    return "\n" not in asked and bool(_OPENS.match(asked) or points_back)
 
 
-def _named_instead(follow_up: str) -> str:
+def _named_instead(asked: str) -> str:
     """Return what a follow-up names without a question, such as "in Rome" of "and in Rome?".
 
     Empty for any other: one that asks something of its own, or names nothing.
     """
-    asked = _bare(follow_up)
     opening = _OPENS.match(asked)
     if opening is None or re.match(_ASKS, asked[opening.end() :], re.IGNORECASE):
         return ""
@@ -173,7 +174,7 @@ def _asked_of(named: str, subject: str) -> str:
     """
     pattern = ""
     if alone := re.fullmatch(r"(?:([a-z]+) )?([A-Z][\w.+#-]*)", named):
-        named, pattern = alone[2], rf"{alone[1] or ''}\b.({_NAME.pattern})"
+        named, pattern = alone[2], rf"\b{alone[1] or ''}\b.({_NAME.pattern})"
     elif named:
         *describing, noun = (named := _ARTICLE.sub("", named)).split()
         described = rf"(?:[\w-]+ ){{0,{len(describing)}}}{re.escape(noun.removesuffix('s'))}s?\b"
