@@ -6,6 +6,7 @@ from typing import TypeAlias
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from crag.errors import CragError
 from crag.graph.routes import by_history
 from crag.nodes.acknowledge import acknowledge
 from crag.nodes.contextualize import Contextualize
@@ -29,6 +30,8 @@ def opened_graph(first: str, chat: Parts | None = None) -> Builder:
     A follow-up question in a chat passes contextualize between them; what asks nothing, such as
     thanks, goes to acknowledge and ends. Without the parts for a chat, all is used as it was asked.
     """
+    if not isinstance(chat, Parts | None):
+        raise CragError(f"a graph is built of Parts(retriever=…), not of {type(chat).__name__}")
     graph = Builder(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("open_run", as_node(open_run))
     graph.add_edge(START, "open_run")

@@ -10,11 +10,11 @@ from crag.correction.provenance import passage_of
 from crag.events import Event, event
 from crag.parts import Evaluator
 from crag.reading import Reading
-from crag.runtime.calls import Attempt, judge_passages
+from crag.runtime.calls import Attempt, judge_passages, thresholds_of
 from crag.settings import Settings
 from crag.state import Action, State, Thresholds, Usage
 
-_ALL_AMBIGUOUS = Thresholds(upper=1.0, lower=-1.0)
+_ALL_AMBIGUOUS = 1.0, -1.0
 """For an evaluator without thresholds of its own: its scores alone say neither of the others."""
 
 
@@ -41,12 +41,12 @@ def grade(state: State, settings: Settings, evaluator: Evaluator) -> GradeUpdate
     if settings.variant.strip_scores == "alone":
         readings = []
     own = _ALL_AMBIGUOUS
-    with Attempt("evaluator") as attempt:  # Some load only now.
-        own = evaluator.thresholds
+    with Attempt("evaluator") as attempt:
+        own = thresholds_of(evaluator)
     if attempt.error is not None:
         fallback = "judge what is between -1 and 1 ambiguous"
         events = [*events, event("evaluator_failed", "grade", attempt.error, fallback)]
-    upper, lower = limits(own["upper"], own["lower"], settings)
+    upper, lower = limits(*own, settings)
     thresholds = Thresholds(upper=upper, lower=lower)
     action = replaced(decide(scores, **thresholds), settings)
     return GradeUpdate(

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Literal
 
+from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from crag.correction.provenance import strips_of_page, strips_of_snippet
@@ -19,6 +20,7 @@ from crag.text.paragraphs import paragraphs_of
 PAGE_SECONDS, PAGE_BYTES = 8.0, 3_000_000
 """The most for one page, after decompression."""
 _FALLBACK = "its snippet is used"
+_PAGES = TypeAdapter(list[Page])
 _GRACE = 1.0
 """Seconds past the budget in which a reader can still return what it read in time."""
 _LONGEST_TEXT, _MOST_PARAGRAPHS = 1_000_000, 400
@@ -71,8 +73,8 @@ def _read(reader: PageReader | None, urls: Sequence[str], limits: ReadingLimits)
     with Attempt("page reader") as attempt:
         if reader and urls and limits.seconds > 0:
             seconds = limits.seconds + _GRACE
-            pages = within(seconds, reader.read, list(urls), limits)
-            pages = as_many(pages, len(urls), "page reader")
+            replied = within(seconds, reader.read, list(urls), limits)
+            pages = _PAGES.validate_python(as_many(replied, len(urls), "page reader"))
     if len(pages) == len(urls):
         return dict(zip(urls, pages, strict=True))
     late = "no time was left after the search" if limits.seconds <= 0 else "no page was read"

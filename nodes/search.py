@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 
+from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from crag.errors import SearchError
@@ -13,6 +14,7 @@ from crag.settings import Settings
 from crag.state import State, Usage, WebPage
 from crag.text.urls import distinct, is_wikipedia
 
+_HITS = TypeAdapter(list[Hit])
 _MOST_HITS = 20
 """The most that Tavily returns for one search."""
 
@@ -39,7 +41,8 @@ def search(state: State, settings: Settings, searcher: WebSearcher | None) -> Se
         limit = max(limit, min(_MOST_HITS, 2 * limit))
     start = time.monotonic()
     with Attempt("web search") as attempt:
-        hits = within(settings.max_web_seconds, searcher.search, query, limit)
+        replied = within(settings.max_web_seconds, searcher.search, query, limit)
+        hits = _HITS.validate_python(replied)
         pages = [
             WebPage(
                 title=hit.title, url=hit.url, snippet=hit.snippet, status="found", detail="",

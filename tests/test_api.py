@@ -116,6 +116,8 @@ def test_an_index_is_opened_with_the_parts_of_the_environment(
 def test_what_cannot_be_asked_is_refused(parts: Parts) -> None:
     with pytest.raises(CragError, match="only one of them"):
         crag.open("index", parts=parts)
+    with pytest.raises(CragError, match="a text or a path, not FakeRetriever: name retriever="):
+        crag.open(parts.retriever)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="'method' cannot be 'crog'"):
         crag.open(parts=parts, method="crog")
     with pytest.raises(SettingsError, match="'kk'"):

@@ -160,6 +160,9 @@ def open_documents(
         SettingsError: a setting or the method is unknown, or a value is out of range.
     """
     entry = graph_named(method)
+    if not isinstance(location, str | Path | None):
+        kind = type(location).__name__
+        raise CragError(f"the place of an index is a text or a path, not {kind}: name retriever=…")
     if sum(one is not None for one in (location, retriever, parts)) > 1:
         raise CragError("give the place of an index, a retriever, or parts: only one of them")
     if parts is None:

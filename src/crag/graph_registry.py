@@ -66,7 +66,7 @@ def graph_named(method: str) -> GraphEntry:
     Raises:
         SettingsError: there is none; the message names those that there are.
     """
-    entry = GRAPHS.get(method.replace("-", "_"))
+    entry = GRAPHS.get(str(method).replace("-", "_"))
     if entry is None:
         raise SettingsError("method", method, f"choose one of {', '.join(GRAPHS)}")
     return entry

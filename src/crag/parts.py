@@ -313,6 +313,8 @@ class Parts:
     def __post_init__(self) -> None:
         for name, method in _CALLED_BY.items():
             part = getattr(self, name)
+            if isinstance(part, type):
+                raise CragError(f"Parts({name}=…) cannot be a class: give {part.__name__}(…)")
             if part is not None and not hasattr(part, method):
                 hint = ": give its as_retriever()" if hasattr(part, "as_retriever") else ""
                 kind = type(part).__name__

@@ -1,9 +1,11 @@
 """Values as plain ones: text that UTF-8 can write, JSON, addresses to show, counts in words."""
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -45,6 +47,11 @@ def plain_json(value: Any) -> Any:
             return [plain_json(inner) for inner in value]
         case _:
             return said(value)
+
+
+def real_path(path: str | Path) -> Path:
+    """Return where a path leads; links that lead in a circle, and `~` of nobody, stay as named."""
+    return Path(os.path.realpath(os.path.expanduser(path)))  # noqa: PTH111 - that of Path raises
 
 
 def counted(number: float, noun: str) -> str:

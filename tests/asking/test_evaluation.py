@@ -121,7 +121,8 @@ async def test_the_summary_counts() -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("{", "line 2: the line: Invalid JSON"),
+        ("{", r"line 2: the line: Invalid JSON: .*; write lines such as {\"question\""),
+        ({"id": "1", "question": "Why?"}, "line 2: another line has the id '1': give each"),
         ("[]", "line 2: the line: Input should be an object"),
         ({"answers": ["a"]}, "question: Field required"),
         ({"question": " "}, "question: String should have at least 1 character"),

@@ -127,7 +127,8 @@ def test_answers_of_other_settings_are_not_mixed(batch: Batch) -> None:
     assert batch.output.read_bytes() == written
 
 
-def test_a_file_of_something_else_is_left_alone(batch: Batch) -> None:
-    batch.output.write_text('{"key": "mine"}\n')
+@pytest.mark.parametrize("mine", ['{"key": "mine"}\n', '{"key": "mine"}', "My notes."])
+def test_a_file_of_something_else_is_left_alone(batch: Batch, mine: str) -> None:
+    batch.output.write_text(mine)
     assert "not an answer of `crag batch`" in batch.run()["error"]["message"]
-    assert batch.output.read_text() == '{"key": "mine"}\n'
+    assert batch.output.read_text() == mine

@@ -163,6 +163,9 @@ def test_an_output_that_is_read_too_is_refused_and_kept(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert problem in done.stderr
         assert read.read_text() == '{"question": "Why?"}\n'
+        done = commands.crag(command, read.name, "--output", "/dev/null", folder=tmp_path)
+        assert done.returncode == 2
+        assert "/dev/null: is no file" in done.stderr
 
 
 def test_a_store_in_the_folder_is_for_the_command_line_alone(tmp_path: Path) -> None:

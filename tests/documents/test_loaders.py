@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from crag.documents.loaders import LOADERS, find_files, load, loaders_with
 from crag.documents.sources import SourceText, Unusable
 from crag.documents.texts import MOST_BYTES
-from crag.errors import SettingsError
+from crag.errors import DocumentIndexError, SettingsError
 from crag.index import DocumentIndex
 from crag.index.update import index_paths
 from tests.documents.reading import refusal
@@ -101,6 +101,8 @@ def test_a_pipe_is_reported(folder: Path) -> None:
     found = find_files([folder])
     assert list(found.files) == [folder / "a.txt"]
     assert [one.reason for one in found.refused] == ["a pipe, socket or device, not a file"]
+    with pytest.raises(DocumentIndexError, match="a pipe, socket or device, not a file"):
+        find_files([folder / "pipe.txt"])
 
 
 class Pages(BaseLoader):

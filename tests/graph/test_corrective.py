@@ -94,6 +94,10 @@ def test_what_is_checked_is_every_part(make_parts: Any) -> None:
     for field in fields(Parts):
         with pytest.raises(CragError, match=rf"Parts\({field.name}=…\) cannot be object"):
             replace(parts, **{field.name: object()})
+    with pytest.raises(CragError, match=r"Parts\(model=…\) cannot be a class: give FakeChatModel"):
+        replace(parts, model=FakeChatModel)
+    with pytest.raises(CragError, match=r"built of Parts\(retriever=…\), not of FakeRetriever"):
+        build_crag(parts.retriever)
 
 
 def test_names_are_those_of_the_question_as_it_is_read(make_parts: Any) -> None:

@@ -247,9 +247,10 @@ def test_nothing_to_index_creates_nothing(folder: Path, index: DocumentIndex) ->
     with pytest.raises(DocumentIndexError, match="nothing to index"):
         index_paths([folder], index)
     (folder / "a.xyz").write_text("x")
-    report = index_paths([folder / "a.xyz"], index)
-    assert numbers(report) == (0, 0, 0, 0)
-    assert "unsupported" in report.skipped[0].reason
+    (folder / "self.txt").symlink_to(folder / "self.txt")
+    for name, problem in ("a.xyz", "unsupported"), ("self.txt", "no such file"), ("~nobody", "no"):
+        with pytest.raises(DocumentIndexError, match=problem):
+            index_paths([folder / name], index)
     assert not Path(index.location).exists()
     (folder / "b.json").write_text("7")
     assert index_paths([folder / "b.json"], index).skipped

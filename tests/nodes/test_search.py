@@ -194,6 +194,7 @@ def test_a_hit_without_an_address_cannot_be_cited() -> None:
         (None, "search_unavailable"),
         (FakeSearcher([]), "search_empty"),
         (FakeSearcher([Hit("a", "", "b")]), "search_empty"),
+        (FakeSearcher([Hit("a", SPAM.url, None)]), "search_failed"),  # type: ignore[arg-type]
         (FakeSearcher(error=TimeoutError("20 s")), "search_failed"),
         (FakeSearcher(error=SearchError("Tavily", "quota", "used up")), "search_failed"),
         (FakeSearcher(error=SearchError("Tavily", "key", "not valid")), "search_unavailable"),

@@ -193,7 +193,9 @@ def test_empty_texts_score_lowest_without_the_evaluator() -> None:
     assert (events, usage, reading.read_passages) == ([], {}, [])
 
 
-@pytest.mark.parametrize("replies", [[], [{"score": 0.9}] * 3, None, ["high", "low"]])
+@pytest.mark.parametrize(
+    "replies", [[], [{"score": 0.9}] * 3, [{"score": 0.9}] * 2, None, ["high", "low"]]
+)
 def test_a_wrong_reply_scores_everything_lowest(replies: Any) -> None:
     scored = judge_passages(Wrong(replies), "q", untitled("a b", "c d"), node="grade")
     assert scored.scores == [-1.0, -1.0]

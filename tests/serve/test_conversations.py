@@ -90,6 +90,7 @@ def test_conversations_are_listed_latest_first_by_what_began_them_and_are_delete
         ({"question": "Why?", "thread": "../x"}, 400, "thread"),
         ({"question": "Why?", "graph": "none"}, 404, "there is no graph 'none'"),
         ({"question": "Why?", "thread": "unknown"}, 404, "no such conversation"),
+        ({"question": "Why?", "checkpoint": "unknown"}, 404, "no such turn"),
         ({"resume": True}, 409, "nothing waits"),
     ],
 )
@@ -101,13 +102,16 @@ def test_what_cannot_be_asked_is_refused_in_words(
     assert message in reply.json()["message"]
 
 
-def test_a_wrong_setting_or_question_ends_the_stream_with_an_error(client: httpx.Client) -> None:
+def test_a_wrong_setting_or_question_ends_the_stream_with_an_error(
+    client: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
     name, data = asked(client, "Why?", settings={"k": 0})[-1]
     assert (name, data["error"]) == ("error", "SettingsError")
     assert "'k' cannot be 0" in data["message"]
     told = asked(client, " ")
     assert (told[-1][0], told[-1][1]["error"]) == ("error", "QuestionError")
     assert turns(client, told[0][1]) == []
+    assert not caplog.records
 
 
 @pytest.fixture(scope="module")

@@ -154,6 +154,7 @@ def test_pages_of_a_pdf_are_drawn_over_http(client: httpx.Client) -> None:
     for wrong, status, said in (
         ({"page": "9"}, 422, "mill.pdf: page 9 of 1 does not exist"),
         ({"page": "-1"}, 400, "page: allowed are whole numbers from 1"),
+        ({"page": "9" * 5000}, 400, "page: allowed are whole numbers from 1"),
         ({"source": note}, 415, "ada.md is no PDF"),
         ({"source": "/etc/passwd"}, 404, "/etc/passwd is not in the index"),
     ):

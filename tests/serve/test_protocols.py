@@ -92,6 +92,7 @@ def test_a_chat_is_continued_without_the_clients_prompts(tmp_path: Path) -> None
         ([*ASKED, {"role": "user", "content": ""}], "question is empty"),
         ([*ASKED, {"role": "user", "content": [PICTURE]}], "question is empty"),
         ([{"role": "user", "content": "x" * 9000}], "the limit is 8,000"),
+        ([{"role": ["user"], "content": "Why?"}], "the last one must be what the user asks"),
     ],
 )
 def test_what_cannot_be_asked_is_said(

@@ -239,7 +239,8 @@ def quoted_or_abstained(  # noqa: PLR0913 - what to quote, and why
     quotations, events = list[Quotation](), [*events]
     with Attempt("quoter") as attempt:
         if quoter is not None and strips:
-            quotations = quoter.quote(state["question"], strips)
+            given = quoter.quote(state["question"], strips)
+            quotations = [one for one in given if strips[one.strip]]  # Or it is no quotation.
     if attempt.error is None and not quotations and strips and state.get("action") == "correct":
         quotations = [_best_of(strips)]
     is_sure = bool(quotations) and _answers(state, quotations[0], strips)

@@ -16,6 +16,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crag.api import Graph
+from crag.documents.texts import reason_of
 from crag.errors import DataError
 from crag.events import EventKind, redact
 from crag.factory.parts import choose_parts
@@ -25,6 +26,9 @@ from crag.runtime.environment import Environment
 from crag.settings import Settings
 from crag.telemetry import start
 
+_WRITE = 'write lines such as {"question": "…"}'
+_BEGINNING = b'{"id": '
+"""Of each row, also of one that a killed run has only begun."""
 Row = dict[str, Any]
 """What came of one question: `id`, `error` (why it failed; else empty), `seconds`, and of the final
 state what `REPORTED` names."""
@@ -57,30 +61,48 @@ def read_questions(path: Path) -> list[Question]:
     """Read questions, one JSON object on a line; without an `id` its number is the id.
 
     Raises:
-        DataError: the file, or a line of it, cannot be used.
+        DataError: the file, or a line of it, cannot be used, or two lines have one id.
     """
     try:
         lines = path.read_text("utf-8-sig").split("\n")  # A text may hold other separators.
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(path, f"it cannot be read: {error}") from error
-    found = []
+    except UnicodeDecodeError as error:
+        raise DataError(path, f"save it as UTF-8: {error}") from None
+    except OSError as error:
+        raise DataError(path, reason_of(error)) from None
+    found: dict[str, Question] = {}
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
                 question = Question.model_validate_json(line)
             except ValidationError as error:
-                raise DataError(path, problem_of(error, "the line"), number) from None
-            found.append(question.model_copy(update={"id": question.id or str(number)}))
+                problem = f"{problem_of(error, 'the line')}; {_WRITE}"
+                raise DataError(path, problem, number) from None
+            name = question.id or str(number)
+            if name in found:
+                problem = f"another line has the id {name!r}: give each question its own"
+                raise DataError(path, problem, number)
+            found[name] = question.model_copy(update={"id": name})
     if not found:
-        raise DataError(path, 'it holds no question: write lines such as {"question": "…"}')
-    return found
+        raise DataError(path, f"it holds no question: {_WRITE}")
+    return list(found.values())
+
+
+def check_output(path: Path) -> None:
+    """Refuse a folder, a pipe or a device, from which a run could not go on.
+
+    Raises:
+        DataError: it is one.
+    """
+    if path.exists() and not path.is_file():
+        raise DataError(path, "is no file: name one")
 
 
 class JsonLines:
     """Objects by their field `key`, one per line, each on disk before the next one starts.
 
     An unfinished last line of a killed run is removed when the file is opened. Of objects with the
-    same key the last one counts. Each has at least the fields `required`; `what` names one.
+    same key the last one counts. Each has at least the fields `required`, first of all `id`; `what`
+    names one.
 
     Raises:
         DataError: a line is no such object; the file is then not changed.
@@ -90,11 +112,14 @@ class JsonLines:
         self.path, self.key = path, key
         self.rows: dict[str, Any] = {}
         """By key, in the order in which they were first written."""
+        check_output(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab")
         content = path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
-        for number, line in enumerate(whole.splitlines(), start=1):
+        begun = content[len(whole) :]
+        is_ours = _BEGINNING.startswith(begun[: len(_BEGINNING)])
+        for number, line in enumerate((whole if is_ours else content).splitlines(), start=1):
             try:
                 row = json.loads(line)
             except ValueError:
@@ -167,20 +192,19 @@ def answer_all(  # noqa: PLR0913 - how a run is done
         if any(row["run"] != run for row in answers.rows.values()):
             problem = "holds answers of another method, other settings or other parts"
             raise DataError(output, f"{problem}: use another --output, or go on with those")
-        distinct = {one.id: one for one in questions}
         whole = {
             name for name, row in answers.rows.items() if not (row["error"] or part_failed(row))
         }
-        left = [one for name, one in distinct.items() if name not in whole]
-        before = done = len(distinct) - len(left)
+        left = [one for one in questions if one.id not in whole]
+        before = done = len(questions) - len(left)
 
         def ready(row: Row) -> None:
             nonlocal done
             answers.append({**row, "run": run})
             done += 1
-            progress(done, len(distinct))
+            progress(done, len(questions))
 
-        progress(done, len(distinct))
+        progress(done, len(questions))
         if ray is None:
             asyncio.run(_ask_all(_built(chosen), left, judge, concurrency, ready))
         else:
@@ -188,7 +212,7 @@ def answer_all(  # noqa: PLR0913 - how a run is done
 
             for row in spread(left, partial(_asker, chosen, judge), address=ray):
                 ready(row)
-        return [answers.rows[name] for name in distinct], before
+        return [answers.rows[one.id] for one in questions], before
 
 
 def part_failed(row: Row) -> bool:

@@ -40,10 +40,15 @@ def serve(
     from crag.serve.app import create
     from crag.telemetry import start
 
-    chosen = environment(location)
+    chosen, family = environment(location), socket.AF_INET6 if ":" in host else socket.AF_INET
     parts = choose_parts(chosen, index_must_exist=True)
     settings = settings_for(host, token=token)
     settings = settings.model_copy(update={"database": database or settings.database})
+    try:
+        listening = socket.create_server((host, port), family=family)
+    except OSError as error:
+        problem = f"nobody can listen on {host}, port {port} ({error.strerror})"
+        raise typer.BadParameter(f"{problem}: choose another --port or --host") from None
     start()
 
     class Server(uvicorn.Server):
@@ -53,10 +58,10 @@ def serve(
                 _announce(host, port, settings)
 
     config = uvicorn.Config(
-        create(chosen, settings, built(parts)), host=host, port=port, log_level="warning",
-        access_log=False, server_header=False, proxy_headers=False, timeout_graceful_shutdown=3,
+        create(chosen, settings, built(parts)), log_level="warning", access_log=False,
+        server_header=False, proxy_headers=False, timeout_graceful_shutdown=3,
     )  # fmt: skip
-    Server(config).run()
+    Server(config).run([listening])
 
 
 def settings_for(host: str, *, token: bool) -> "ServeSettings":

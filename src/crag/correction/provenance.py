@@ -40,12 +40,12 @@ def source_within(source: Source, text: str, start: int, end: int) -> Source:
     Its position becomes the lines, pages, … of the part where the source knows them; lines that the
     text only repeats count where there are no others. Otherwise it stays that of the whole text.
     """
-    part = text[start:end]
-    first = text.count("\n", 0, start + len(part) - len(part.lstrip()))
+    part, known = text[start:end], source.get("lines", "")
+    first = text.count("\n", 0, start + len(part) - len(part.lstrip())) if known else 0
     after = first + part.strip().count("\n") + 1
     unit = source["position"].partition(" ")[0].removesuffix("s") or "line"
     try:
-        places = line_places(source.get("lines", ""), after)[first:]
+        places = line_places(known, after)[first:]
     except ValueError:  # Another program may write this metadata key otherwise.
         places = []
     if len(places) < after - first:

@@ -86,8 +86,8 @@ class Found:
     loaders: Mapping[str, Loader] = field(default_factory=lambda: LOADERS)
     """What reads them, by suffix."""
     refused: list[Unusable] = field(default_factory=list)
-    """Named files that no loader reads, folders that cannot be opened, links out of a folder, and
-    names that are not UTF-8."""
+    """Named files that no loader reads, folders that cannot be opened, links out of a folder, pipes
+    and devices, and names that are not UTF-8."""
 
 
 def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -> Found:
@@ -97,18 +97,20 @@ def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -
     a folder that contains itself through one is entered once.
 
     Raises:
-        DocumentIndexError: a path does not exist, or a folder holds no supported file.
+        DocumentIndexError: a path does not exist, or a folder or all paths hold no supported file.
     """
     found = Found(loaders=loaders)
     for path in paths:
         if not path.exists():
             raise DocumentIndexError(str(path), "there is no such file or folder to index")
         if not path.is_dir():
-            if loader_of(path, loaders):
-                found.files.setdefault(path, path)
-            else:
+            reason = _obstacle(path, path)
+            if not (reason or loader_of(path, loaders)):
                 reason = f"unsupported format {path.suffix or 'without suffix'}: {supported()}"
-                found.refused.append(Unusable(str(path), reason))
+            if reason:
+                found.refused.append(Unusable(storable(str(path)), reason))
+            else:
+                found.files.setdefault(path, path)
             continue
         files = list(_walk(path, found.refused))
         read = [file for file in files if loader_of(file, loaders)]
@@ -117,6 +119,8 @@ def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -
             raise DocumentIndexError(str(path), problem)
         found.files |= {file: path for file in read if file not in found.files}
         found.unsupported += [file for file in files if not loader_of(file, loaders)]
+    if not found.files:
+        raise DocumentIndexError(found.refused[0].source, found.refused[0].reason)
     return found
 
 

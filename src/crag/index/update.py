@@ -16,6 +16,7 @@ from crag.documents.loaders import LOADERS, Found, find_files
 from crag.documents.sources import Loaded, Loader, SourceText, Unusable, file_of
 from crag.errors import IndexNotFoundError, SourceError
 from crag.index.store import DocumentIndex, Entry
+from crag.plain import real_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,18 +100,17 @@ def index_paths(  # noqa: PLR0913 - what a run can be told
     `reader` of your own may read, split and embed elsewhere.
 
     Raises:
-        DocumentIndexError: a path does not exist, a folder holds no supported file, or the index
-            cannot be written.
+        DocumentIndexError: a path does not exist, a folder or all paths hold no supported file, or
+            the index cannot be written.
     """
     started = time.monotonic()
-    targets = list(dict.fromkeys(Path(path).expanduser().resolve() for path in paths))
+    targets = list(dict.fromkeys(map(real_path, paths)))
     if remove:
         report = _removed(targets, index)
-    elif (found := find_files(targets, loaders)).files:
+    else:
+        found = find_files(targets, loaders)
         with index.writing():
             report = _Update(index, found, targets, progress).run(reader or reader_within())
-    else:
-        report = IndexReport(skipped=tuple(found.refused))
     return replace(report, seconds=time.monotonic() - started)
 
 

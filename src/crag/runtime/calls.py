@@ -22,11 +22,11 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from langgraph.errors import GraphBubbleUp
 
 from crag.correction.strips import LOWEST, judged_strips, strip_passage, with_title
-from crag.errors import CragError
+from crag.errors import CragError, EvaluatorError
 from crag.events import Event, describe, event, redact
 from crag.parts import Evaluator, Passage, is_reading
 from crag.plain import plain_json, said, well_formed
-from crag.reading import Reading
+from crag.reading import Reading, sliced
 from crag.settings import Settings
 from crag.state import Strip, Usage
 
@@ -186,7 +186,8 @@ def judge_passages(
     problem: object = None
     with Attempt("evaluator") as attempt:
         found = readings_of(evaluator, question, [passages[place] for place in asked])
-        for place, reading in zip(asked, found, strict=True):
+        for place, told in zip(asked, found, strict=True):
+            reading = sliced(told, 0, len(passages[place].text), told["score"])
             if math.isfinite(reading["score"]):
                 readings[place] = reading
             else:
@@ -197,6 +198,18 @@ def judge_passages(
         return Judged(scores, readings if is_reading(evaluator) else [], [], usage)
     fallback = f"texts without a score count {LOWEST}"
     return Judged(scores, [], [event("evaluator_failed", node, problem, fallback)], usage)
+
+
+def thresholds_of(evaluator: Evaluator) -> tuple[float, float]:
+    """Return the upper and the lower threshold of an evaluator; some load only now.
+
+    Raises:
+        EvaluatorError: they are no numbers in order.
+    """
+    upper, lower = (float(evaluator.thresholds[name]) for name in ("upper", "lower"))
+    if not lower <= upper:
+        raise EvaluatorError(f"its upper threshold, {upper}, must not be below the lower, {lower}")
+    return upper, lower
 
 
 def filter_strips(
@@ -210,7 +223,8 @@ def filter_strips(
     passages = [strip_passage(strip, settings) for strip in strips]
     scores, _, events, usage = judge_passages(evaluator, question, passages, node=node)
     if "strip_threshold" not in settings.model_fields_set and not events:
-        lower, upper = evaluator.thresholds["lower"], evaluator.thresholds["upper"]
-        if not (LOWEST <= lower <= 0 and upper <= -LOWEST):
-            settings = settings.model_copy(update={"strip_threshold": lower})
+        with Attempt("evaluator"):  # Of which `grade` tells.
+            upper, lower = thresholds_of(evaluator)
+            if not (LOWEST <= lower <= 0 and upper <= -LOWEST):
+                settings = settings.model_copy(update={"strip_threshold": lower})
     return judged_strips(strips, scores, settings), events, usage

@@ -27,7 +27,7 @@ from pydantic_settings import (
 
 from crag.errors import DataError, SettingsError, did_you_mean
 from crag.events import redact
-from crag.plain import first_problem
+from crag.plain import first_problem, real_path
 
 DEFAULT_INDEX = ".crag/index"
 _KEYS = "keys and passwords belong in the environment or in .env"
@@ -59,7 +59,7 @@ class Environment(BaseSettings):
     """OPENAI_BASE_URL: an OpenAI-compatible server, such as vLLM, Ollama or llama.cpp."""
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
 
-    prompts: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
+    prompts: Annotated[Path, AfterValidator(real_path)] | None = None
     """CRAG_PROMPTS: folder of prompts in place of the packaged ones: one Markdown file each."""
 
     reflection: Home | None = None

@@ -81,7 +81,7 @@ async def chat_completions(request: Request) -> Response:
     """Answer the last message of a chat with all that user and assistant said before it."""
     asked = ChatRequest.model_validate_json(await request.body())
     graph = _graph(request, asked.model)
-    said = [one for one in asked.messages if one.get("role") in {"user", "assistant"}]
+    said = [one for one in asked.messages if str(one.get("role")) in {"user", "assistant"}]
     if not said or said[-1]["role"] != "user":
         raise HTTPException(400, "messages: the last one must be what the user asks")
     told = [one for one in asked.messages if one.get("role") == "system" and len(said) == 1]

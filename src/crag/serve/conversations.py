@@ -25,6 +25,7 @@ from pydantic_core import to_json
 from sse_starlette import ServerSentEvent
 from starlette.exceptions import HTTPException
 
+from crag.errors import CragError
 from crag.plain import said, without_credentials
 from crag.serve.storage import Storage
 from crag.text.thoughts import AnswerStream
@@ -98,6 +99,9 @@ class Conversations:
             raise HTTPException(404, f"there is no graph {asked.graph!r}; there are {there}")
         place = Place(owner_of(user), asked.thread or str(uuid.uuid4()))
         question = (await self._listed(place))["question"] if asked.thread else asked.question
+        at = asked.checkpoint and place.config(asked.checkpoint)
+        if at and await self._saver.aget_tuple(at) is None:
+            raise HTTPException(404, "there is no such turn on this conversation")
         if asked.question is None:
             latest = await self._latest(place, asked.graph)
             if not (latest and latest.interrupts):
@@ -143,7 +147,8 @@ class Conversations:
         except TimeoutError:
             tell("error", {"error": "timeout", "message": f"no answer within {SECONDS} seconds"})
         except Exception as error:  # The edge: its client is told.
-            _logger.exception("A question failed")
+            if not isinstance(error, CragError):  # Which is the client's own to mend.
+                _logger.exception("A question failed")
             message = without_credentials(said(error))
             tell("error", {"error": type(error).__name__, "message": message})
 

@@ -25,6 +25,7 @@ from crag.errors import ContentError, SourceError
 from crag.factory.embeddings import choose_encoder, choose_limits
 from crag.index import DocumentIndex, index_paths, open_index
 from crag.index.update import replace_file
+from crag.plain import real_path
 from crag.runtime.environment import Environment
 from crag.serve.settings import ServeSettings
 from crag.text.encodings import storable
@@ -59,7 +60,7 @@ class Library:
         if uploads is None and "://" not in environment.index:
             uploads = Path(f"{environment.index}-uploads")
         index = open_index(environment.index, choose_encoder(environment))
-        uploads = uploads and uploads.expanduser().resolve()
+        uploads = uploads and real_path(uploads)
         return cls(index, uploads, choose_limits(environment))
 
     def files(self) -> list[dict[str, Any]]:
@@ -210,7 +211,7 @@ def shown(request: Request) -> Response:
 def drawn(request: Request) -> Response:
     """Return a page, `page`, of the PDF that the query names as `source`; `mark` is a quotation."""
     asked = request.query_params
-    if not (asked.get("page") or "").isdecimal():
+    if not re.fullmatch(r"\d{1,9}", asked.get("page", "")):
         raise HTTPException(400, "page: allowed are whole numbers from 1")
     marks = asked.getlist("mark")[:_MOST_MARKS]
     library, source = request.app.state.library, asked.get("source", "")

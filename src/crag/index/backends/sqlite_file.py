@@ -131,7 +131,7 @@ class FileIndex(DocumentIndex):
     ) -> None:
         """`kept_in` is where the store keeps everything, if it is nobody else's to delete."""
         super().__init__(embeddings)
-        self._folder = folder.expanduser().resolve()
+        self._folder = folder
         self._file = self._folder / FILE
         self.location = location or str(self._folder)
         self._build, self._kept_in = build, kept_in
@@ -150,7 +150,8 @@ class FileIndex(DocumentIndex):
             raise DocumentIndexError(self.location, "this is a file; an index is a folder")
         if not (self._file.is_file() and self.rows("SELECT 1 FROM sqlite_master")):
             return None
-        return Stamp(*self.rows("SELECT schema, embeddings, dimension FROM crag_index")[0])
+        rows = self.rows("SELECT schema, embeddings, dimension FROM crag_index")
+        return Stamp(*rows[0]) if rows else None
 
     def create(self, stamp: Stamp) -> None:
         """Create the file; the store of vectors is opened first, to see whether it answers."""

@@ -12,6 +12,7 @@ from langchain_core.vectorstores import VectorStore
 from crag.errors import DocumentIndexError
 from crag.extras import attribute_named
 from crag.index.backends.sqlite_file import FileIndex
+from crag.plain import real_path
 
 COLLECTION = "crag"
 """Name of the collection in Chroma."""
@@ -27,7 +28,7 @@ GRAPH = {
 
 def chroma_folder(location: str, embeddings: Embeddings) -> FileIndex:
     """Return an index in a folder, whose vectors are in Chroma too."""
-    folder = Path(location).expanduser().resolve()
+    folder = real_path(location)
     inner = folder / "chroma"
     return FileIndex(folder, embeddings, partial(_chroma, inner), inner)
 
@@ -60,7 +61,7 @@ def of_function(location: str, embeddings: Embeddings) -> FileIndex:
     if not place:
         raise DocumentIndexError(location, f"name a folder for the index: {name}://./FOLDER")
     made = attribute_named(name, "CRAG_INDEX")
-    folder = Path(place).expanduser().resolve()
+    folder = real_path(place)
 
     def build(given: Embeddings) -> AbstractContextManager[VectorStore]:
         store = made(given)
