@@ -1,6 +1,8 @@
 """The entry point of the command: how a process ends that something outside has stopped."""
 
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from io import StringIO
@@ -9,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from crag.papers.command import main
+from tests.commands import CRAG, variables
 
 
 @pytest.fixture(autouse=True)
@@ -68,3 +71,13 @@ def test_output_that_nobody_takes(
     monkeypatch.setattr(sys, "stdout", Closed(error))
     assert ended(monkeypatch, "--version") == code
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(("closed", "coding"), [(">&-", "utf-8"), ("<&-", "utf-8"), ("", "ascii")])
+def test_streams_that_are_closed_or_take_few_letters(closed: str, coding: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{CRAG} ask --json Why --set k=ß {closed}"], text=True, check=False,
+        capture_output=True, env=variables({"PYTHONIOENCODING": coding}),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, "")
+    assert closed == ">&-" or "'ß'" in json.loads(done.stdout)["error"]["message"]

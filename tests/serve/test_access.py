@@ -1,5 +1,6 @@
 """Who may ask what: every route as everybody there is, tokens of an issuer, and settings."""
 
+import asyncio
 import json
 import time
 from collections.abc import Iterable, Iterator
@@ -22,6 +23,7 @@ from crag.runtime.environment import Environment
 from crag.serve.access import HEADERS, PUBLIC
 from crag.serve.app import create
 from crag.serve.settings import ServeSettings
+from crag.serve.storage import check_database
 from tests.loopback import serving as looping
 from tests.serve.conftest import graphs
 from tests.serve.serving import KEYS, asked, serving
@@ -160,6 +162,17 @@ def test_a_link_of_another_site_opens_the_page_and_no_more(client: httpx.Client)
     assert client.get("/", headers=link | {"Sec-Fetch-Dest": "iframe"}).status_code == 403
     assert client.get("/api/threads", headers=link).status_code == 403
     assert client.post("/", headers=link).status_code == 403
+
+
+def test_a_database_that_cannot_be_opened_is_told_before_the_server_starts(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("no database " * 100)
+    for database, problem in (
+        (tmp_path / "notes", "it cannot be opened or written"), ("mysql://x", "allowed are postg"),
+        ("postgresql://me:hush@127.0.0.1:1/x?connect_timeout=1", "nothing answers there within 1"),
+    ):  # fmt: skip
+        with pytest.raises(SettingsError, match=problem) as refused:
+            asyncio.run(check_database(str(database), seconds=1))
+        assert "hush" not in str(refused.value)
 
 
 def test_a_body_is_limited_whether_its_length_is_told_or_not(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`crag serve`: the page, its API, OpenAI's protocol and MCP, on one port of this machine."""
 
+import asyncio
 import secrets
 import socket
 from ipaddress import ip_address
@@ -38,12 +39,14 @@ def serve(
     from crag.factory.parts import choose_parts
     from crag.graph_registry import built
     from crag.serve.app import create
+    from crag.serve.storage import check_database, database_of
     from crag.telemetry import start
 
     chosen, family = environment(location), socket.AF_INET6 if ":" in host else socket.AF_INET
     parts = choose_parts(chosen, index_must_exist=True)
     settings = settings_for(host, token=token)
     settings = settings.model_copy(update={"database": database or settings.database})
+    asyncio.run(check_database(database_of(chosen, settings)))
     try:
         listening = socket.create_server((host, port), family=family)
     except OSError as error:

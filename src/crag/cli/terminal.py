@@ -52,7 +52,8 @@ def print_json(value: object) -> None:
     """Print one JSON value on standard output, for scripts."""
     import json
 
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    as_ascii = "utf" not in (sys.stdout.encoding or "utf-8").lower()
+    sys.stdout.write(json.dumps(value, ensure_ascii=as_ascii) + "\n")
     sys.stdout.flush()
 
 

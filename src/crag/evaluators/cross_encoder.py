@@ -12,6 +12,7 @@ from crag.errors import EvaluatorError
 from crag.evaluators.texts import scored
 from crag.extras import require
 from crag.models.model_card import read_card
+from crag.plain import real_path
 from crag.state import Thresholds
 from crag.torch_models import best_device, load_pretrained
 
@@ -47,7 +48,7 @@ class CrossEncoderEvaluator:
 
     def __init__(self, folder: str | Path) -> None:
         require("torch", f"the evaluator {folder}", "torch", "transformers")
-        self.folder = Path(folder).expanduser().resolve()
+        self.folder = real_path(folder)
         config = self._read_config()
         self.card = read_card(self.folder)
         calibration = self.card.calibration if self.card else None

@@ -14,6 +14,7 @@ from crag.extras import is_attribute, part_named
 from crag.models.model import MODEL
 from crag.models.model_card import CARD, read_card
 from crag.parts import ChatModel, Evaluator
+from crag.plain import real_path
 from crag.prompts import PACKAGED, Prompts
 
 NAMES = ("default", "reader", "chat")
@@ -51,7 +52,7 @@ def load_evaluator(
         return RerankEvaluator(name, token=token)
     if is_attribute(name):
         return part_named(name, "CRAG_EVALUATOR", Evaluator)  # type: ignore[type-abstract]
-    if not (folder := Path(name).expanduser()).is_dir():
+    if not (folder := real_path(name)).is_dir():
         others = "or give module:attribute, a folder, or the address of a rerank API"
         near = did_you_mean(name, NAMES)
         raise EvaluatorError(f"there is no evaluator or folder {name!r} ({near}), {others}")

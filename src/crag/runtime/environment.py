@@ -149,7 +149,8 @@ class _File(TomlConfigSettingsSource):
         try:
             given = super()._read_file(file_path)
         except (OSError, ValueError) as error:
-            raise DataError(file_path, f"it is no TOML: {error}") from error
+            problem = getattr(error, "strerror", None) or f"it is no TOML: {error}"
+            raise DataError(file_path, problem) from error
         known = Environment.model_fields.keys() - set(_secrets())
         for name, value in given.items():
             if redact(str(value)) != str(value):

@@ -7,6 +7,7 @@ on all.
 
 import logging
 import os
+import socket
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -102,7 +103,10 @@ def _cluster(ray: Any, address: str) -> Iterator[None]:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == LOCAL:
         options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    host, _, port = address.partition(":")
     try:
+        if port.isdecimal():  # Ray would try for minutes.
+            socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(address=address, **options)
     except Exception as error:
         ray.shutdown()

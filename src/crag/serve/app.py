@@ -30,7 +30,7 @@ from crag.serve import completions, documents, tools
 from crag.serve.access import access, refusal
 from crag.serve.conversations import HEARTBEAT, Ask, Conversations, Graph, as_json
 from crag.serve.settings import ServeSettings
-from crag.serve.storage import storage_in
+from crag.serve.storage import database_of, storage_in
 
 THREADS = 64
 """Nodes that compute or wait at once; they share the cores, and wait for models."""
@@ -52,13 +52,11 @@ def create(
     environment, settings = environment or Environment(), settings or ServeSettings()
     graphs = graphs or built(choose_parts(environment))
     mcp, mcp_routes = tools.served(graphs)
-    beside = ".crag/index" if "://" in environment.index else environment.index
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "crag"))
-        database = settings.database or f"{beside}-conversations.sqlite"
-        async with storage_in(database) as storage, mcp.run():
+        async with storage_in(database_of(environment, settings)) as storage, mcp.run():
             app.state.conversations = Conversations(graphs, storage)
             app.state.library = documents.Library.of(environment, settings)
             yield

@@ -10,6 +10,11 @@ from weakref import WeakValueDictionary
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
+from crag.errors import SettingsError
+from crag.plain import first_line
+from crag.runtime.environment import DEFAULT_INDEX, Environment
+from crag.serve.settings import ServeSettings
+
 _SAVING, _ANSWERING = 8, 64
 """Connections of one process to PostgreSQL. Of two kinds: questions that held all connections
 could not save their answers."""
@@ -29,6 +34,31 @@ class Storage(NamedTuple):
     another connection has written meanwhile."""
     turn: Callable[[str], AbstractAsyncContextManager[object]]
     """Lets one process at a time answer on a thread."""
+
+
+def database_of(environment: Environment, settings: ServeSettings) -> str:
+    """Return where the conversations are: as set, or in an SQLite file beside the index."""
+    beside = DEFAULT_INDEX if "://" in environment.index else environment.index
+    return settings.database or f"{beside}-conversations.sqlite"
+
+
+async def check_database(database: str, seconds: float = 20) -> None:
+    """Open a database once, since a server tells of one that it cannot open by a trace.
+
+    Raises:
+        SettingsError: it cannot be used.
+    """
+    scheme, separator, _ = database.partition("://")
+    problem = "allowed are postgresql://… and the path of an SQLite file"
+    try:
+        if not separator or scheme in {"postgresql", "postgres"}:
+            async with asyncio.timeout(seconds), storage_in(database):
+                return
+    except TimeoutError:
+        problem = f"nothing answers there within {seconds:g} seconds"
+    except Exception as error:  # noqa: BLE001 - of whatever kind a driver raises
+        problem = f"it cannot be opened or written ({first_line(error)})"
+    raise SettingsError("CRAG_SERVE_DATABASE", database, problem)
 
 
 @asynccontextmanager
