@@ -48,7 +48,7 @@ def attribute_named(name: str, setting: str) -> Any:
     """
     try:
         return resolve_name(name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # Whatever a module of the user's raises.
         raise SettingsError(setting, name, f"it cannot be imported: {error}") from error
 
 
@@ -61,7 +61,7 @@ def part_named(name: str, setting: str, kind: type[Part]) -> Part:
     named = attribute_named(name, setting)
     try:
         part = named if isinstance(named, kind) and not isinstance(named, type) else named()
-    except TypeError as error:
+    except Exception as error:  # Whatever their own code raises.
         raise SettingsError(setting, name, f"it cannot be made: {error}") from error
     if not isinstance(part, kind):
         raise SettingsError(setting, name, f"it must be, or make, a {kind.__name__}")

@@ -219,6 +219,7 @@ def test_a_server_that_fails_is_named(server: Loopback) -> None:
         ("intfloat/e5", "allowed are provider:name and module:"),
         ("no_such_module:mine", "'CRAG_EMBEDDING_MODEL' cannot be .*: it cannot be imported"),
         ("json:dumps", "it cannot be made"),
+        ("langchain_core.embeddings:FakeEmbeddings", "it cannot be made: 1 validation error"),
     ],
 )
 def test_what_cannot_be_loaded_is_refused_with_the_fix(name: str, words: str) -> None:
