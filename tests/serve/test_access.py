@@ -279,6 +279,7 @@ def test_any_other_token_tells_nobody(oidc_url: str, changed: dict[str, Any], to
     ("settings", "told"),
     [
         ({"token": "short"}, "16 or more"),
+        ({"max_bytes": "many"}, "'CRAG_SERVE_MAX_BYTES' cannot be 'many'"),
         ({"keys": "ada"}, "name=key"),
         ({"keys": "ada=short"}, "16 or more"),
         ({"keys": f"ada={ADA},bob={ADA}"}, "once"),

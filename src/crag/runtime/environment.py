@@ -35,7 +35,28 @@ Home = Annotated[str, AfterValidator(expanduser)]
 """Perhaps a path below ``~``, which no shell expands in `.env`."""
 
 
-class Environment(BaseSettings):
+class Variables(BaseSettings):
+    """Variables with a prefix; of a wrong one its name, value and what is allowed are told."""
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except UnicodeDecodeError as error:
+            raise DataError(Path(".env"), f"save it as UTF-8: {error}") from None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_words(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Say in words for users which variable is wrong."""
+        try:
+            return validate(given)
+        except ValidationError as error:
+            name, value, problem = first_problem(error)
+            prefix = cls.model_config["env_prefix"] if name in cls.model_fields else ""
+            raise SettingsError(f"{prefix}{name.upper()}", value, problem) from None
+
+
+class Environment(Variables):
     """Variables that choose the parts; keys are never shown, stored or logged."""
 
     model_config = SettingsConfigDict(
@@ -93,12 +114,6 @@ class Environment(BaseSettings):
     allow_loopback: bool = False
     """CRAG_ALLOW_LOOPBACK: read pages of this machine too, for tests and local sites."""
 
-    def __init__(self, **values: Any) -> None:
-        try:
-            super().__init__(**values)
-        except UnicodeDecodeError as error:
-            raise DataError(Path(".env"), f"save it as UTF-8: {error}") from None
-
     @property
     def key(self) -> str | None:
         """The key of OpenAI, or of the server at `openai_base_url`."""
@@ -125,17 +140,6 @@ class Environment(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return what is read, the strongest first."""
         return init_settings, env_settings, dotenv_settings, _File(settings_cls, "crag.toml")
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _in_words(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        """Say in words for users which variable is wrong."""
-        try:
-            return validate(given)
-        except ValidationError as error:
-            name, value, problem = first_problem(error)
-            variable = f"CRAG_{name.upper()}" if name in cls.model_fields else name
-            raise SettingsError(variable, value, problem) from None
 
 
 class _File(TomlConfigSettingsSource):

@@ -4,10 +4,11 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, SecretStr, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import BeforeValidator, Field, SecretStr, model_validator
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from crag.errors import SettingsError
+from crag.runtime.environment import Variables
 
 _SECRET = re.compile(r"[\w.~-]{16,}", re.ASCII)
 _SAFE = re.compile(r"https://|http://(127\.0\.0\.1|localhost)[:/]")
@@ -21,7 +22,7 @@ def _split(value: object) -> object:
 Names = Annotated[frozenset[str], NoDecode, BeforeValidator(_split)]
 
 
-class ServeSettings(BaseSettings):
+class ServeSettings(Variables):
     """Who may use the server; by default only this machine, and no other site."""
 
     model_config = SettingsConfigDict(
@@ -46,7 +47,7 @@ class ServeSettings(BaseSettings):
     editors: Names = frozenset()
     """CRAG_SERVE_EDITORS: comma-separated users who may add and remove documents where users have
     keys: names of CRAG_SERVE_KEYS, and ``oidc:SUBJECT`` for tokens. Unset, nobody may."""
-    max_bytes: int = 16 * 2**20
+    max_bytes: int = Field(default=16 * 2**20, gt=0)
     """CRAG_SERVE_MAX_BYTES: largest request body, in bytes."""
     uploads: Path | None = None
     """CRAG_SERVE_UPLOADS: folder of uploaded documents; unset, beside an index that is a folder."""
