@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,26 +64,15 @@ def chat(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
     return done.stdout, {"llm_calls": done.stdout.count(" model call")}
 
 
-def evaluate(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
-    output = place.folder / f"evaluated-{graph}.jsonl"
-    method = graph.replace("_", "-")
-    told = place.told("evaluate", place.questions(), "--method", method, "--output", output)
-    assert told["verdicts"] == {"right": 1}
-    row = json.loads(output.read_text())
-    return row["answer"], row["usage"]
-
-
-def batch(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
-    output = place.folder / f"{graph}.jsonl"
-    method = graph.replace("_", "-")
-    told = place.told("batch", place.questions(), "--method", method, "--output", output)
-    assert told["outcomes"] == {"answered": 1}
+def filed(command: str, place: Place, graph: str) -> tuple[str, dict[str, Any]]:
+    output, method = place.folder / f"{command}-{graph}.jsonl", graph.replace("_", "-")
+    place.told(command, place.questions(), "--method", method, "--output", output)
     row = json.loads(output.read_text())
     return row["answer"], row["usage"]
 
 
 COMMANDS: Mapping[str, Callable[[Place, str], tuple[str, dict[str, Any]]]] = {
-    "ask": ask, "chat": chat, "evaluate": evaluate, "batch": batch,
+    "ask": ask, "chat": chat, **{name: partial(filed, name) for name in ("evaluate", "batch")},
 }  # fmt: skip
 PAIRS = [(command, graph) for command in COMMANDS for graph in GRAPHS]
 

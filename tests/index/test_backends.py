@@ -367,12 +367,6 @@ def test_a_full_disk_is_told_and_leaves_an_index_that_goes_on(tmp_path: Path, ro
         assert_whole(index)
 
 
-def test_unknown_schemes_are_refused_without_repeating_them() -> None:
-    with pytest.raises(DocumentIndexError, match="postgresql://") as caught:
-        opened("redis://user:secret@host")
-    assert "secret" not in str(caught.value)
-
-
 def test_a_server_that_does_not_answer_is_told_once_and_without_secrets(
     folder: Path, embeddings: Any
 ) -> None:

@@ -158,8 +158,8 @@ def test_a_read_only_index_is_read() -> None:
     ("location", "told"),
     [
         (at("missing", Path("/kept")), "missing'.*it cannot be imported"),
-        ("nowhere.at.all:store:///kept", "it cannot be imported: No module named 'nowhere'"),
         (at("in_memory", Path())[:-1], "name a folder for the index"),
+        ("redis://user:secret@host", "index redis://…: allowed are FOLDER, postgresql://"),
     ],
 )
 def test_a_function_that_cannot_be_used_is_told(location: str, told: str) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from crag.cli.terminal import environment
 from crag.errors import DataError, SettingsError
 from crag.runtime.environment import Environment
 
@@ -27,7 +28,7 @@ def test_the_environment_overrules_env_which_overrules_the_file(
     monkeypatch.setenv("CRAG_MODEL", "environment")
     found = Environment()
     assert (found.model, found.evaluator, found.search) == ("environment", "reader", "wikipedia")
-    assert found.index == "kept"
+    assert (found.index, environment("other").index) == ("kept", "other")
 
 
 def test_the_home_folder_is_known_where_no_shell_names_it(

@@ -164,13 +164,10 @@ def test_a_link_of_another_site_opens_the_page_and_no_more(client: httpx.Client)
     assert client.post("/", headers=link).status_code == 403
 
 
-def test_a_database_that_cannot_be_opened_is_told_before_the_server_starts(tmp_path: Path) -> None:
-    (tmp_path / "notes").write_text("no database " * 100)
-    for database, problem in (
-        (tmp_path / "notes", "it cannot be opened or written"), ("mysql://x", "allowed are postg"),
-        ("postgresql://me:hush@127.0.0.1:1/x?connect_timeout=1", "nothing answers there within 1"),
-    ):  # fmt: skip
-        with pytest.raises(SettingsError, match=problem) as refused:
+def test_a_database_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+    off = "postgresql://me:hush@127.0.0.1:1/x?connect_timeout=1"
+    for database, told in (tmp_path, "opened"), ("mysql://x", "allowed"), (off, "nothing answers"):
+        with pytest.raises(SettingsError, match=told) as refused:
             asyncio.run(check_database(str(database), seconds=1))
         assert "hush" not in str(refused.value)
 
