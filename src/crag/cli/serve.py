@@ -1,6 +1,5 @@
 """`crag serve`: the page, its API, OpenAI's protocol and MCP, on one port of this machine."""
 
-import asyncio
 import secrets
 import socket
 from ipaddress import ip_address
@@ -46,7 +45,7 @@ def serve(
     parts = choose_parts(chosen, index_must_exist=True)
     settings = settings_for(host, token=token)
     settings = settings.model_copy(update={"database": database or settings.database})
-    asyncio.run(check_database(database_of(chosen, settings)))
+    check_database(database_of(chosen, settings))
     try:
         listening = socket.create_server((host, port), family=family)
     except OSError as error:

@@ -1,8 +1,10 @@
 """Where conversations are kept: LangGraph's checkpointer and store, on SQLite or PostgreSQL."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -42,7 +44,7 @@ def database_of(environment: Environment, settings: ServeSettings) -> str:
     return settings.database or f"{beside}-conversations.sqlite"
 
 
-async def check_database(database: str, seconds: float = 20) -> None:
+def check_database(database: str) -> None:
     """Open a database once, since a server tells of one that it cannot open by a trace.
 
     Raises:
@@ -51,13 +53,16 @@ async def check_database(database: str, seconds: float = 20) -> None:
     scheme, separator, _ = database.partition("://")
     problem = "allowed are postgresql://… and the path of an SQLite file"
     try:
-        if not separator or scheme in {"postgresql", "postgres"}:
-            async with asyncio.timeout(seconds), storage_in(database):
-                return
-    except TimeoutError:
-        problem = f"nothing answers there within {seconds:g} seconds"
+        if not separator:
+            Path(database).parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(database)) as file:
+                file.execute("BEGIN IMMEDIATE")
+            return
+        if scheme in {"postgresql", "postgres"}:
+            import_module("psycopg").connect(database, connect_timeout=20).close()
+            return
     except Exception as error:  # noqa: BLE001 - of whatever kind a driver raises
-        problem = f"it cannot be opened or written ({first_line(error)})"
+        problem = f"it cannot be opened ({first_line(error)})"
     raise SettingsError("CRAG_SERVE_DATABASE", database, problem)
 
 
