@@ -19,10 +19,8 @@ from crag.state import Source, State, Strip, StripKind, add_chat, replace_strips
         ({"k": 0}, "k", "cannot be 0: Input should be greater than or equal to 1"),
         ({"k": "many"}, "k", "cannot be 'many': Input should be a valid integer"),
         ({"uper": 0.5}, "uper", "did you mean upper?"),
-        ({"zzz": 0.5}, "zzz", "known are k, "),
         ({"weight_utility": float("nan")}, "weight_utility", "number"),
         ({"upper": 0.1, "lower": 0.2}, "upper, lower", "must not be above"),
-        ({"find_by": "taste"}, "find_by", "'both', 'meaning' or 'words'"),
         (7, "settings", "cannot be 7: Input should be a valid dictionary"),
     ],
 )

@@ -167,9 +167,10 @@ def test_the_command_writes_rows_and_tells_where_failures_were_lost(tmp_path: Pa
     shown = crag("evaluate", "questions.jsonl", "--output", "runs/two.jsonl", folder=tmp_path)
     assert "abstained, not retrieved: Who won the chess championship of 1972? (2)" in shown.stdout
     assert "right: 0.3333" in shown.stdout
-    assert shown.stdout.splitlines()[-1] == "output: runs/two.jsonl"
     before = (tmp_path / "evaluation.jsonl").read_bytes()
-    lacking = crag("evaluate", "questions.jsonl", "--index", "nowhere", folder=tmp_path)
-    assert lacking.returncode == 2, lacking.stderr
+    for command in (["evaluate"], ["batch", "--output", "answers.jsonl"]):
+        lacking = crag(*command, "questions.jsonl", "--index", "nowhere", folder=tmp_path)
+        assert lacking.returncode == 2, lacking.stderr
+    assert not (tmp_path / "answers.jsonl").exists()
     assert (tmp_path / "evaluation.jsonl").read_bytes() == before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".crag-")]

@@ -16,7 +16,6 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crag.api import Graph
-from crag.documents.texts import reason_of
 from crag.errors import DataError
 from crag.events import EventKind, redact
 from crag.factory.parts import choose_parts
@@ -65,10 +64,9 @@ def read_questions(path: Path) -> list[Question]:
     """
     try:
         lines = path.read_text("utf-8-sig").split("\n")  # A text may hold other separators.
-    except UnicodeDecodeError as error:
-        raise DataError(path, f"save it as UTF-8: {error}") from None
-    except OSError as error:
-        raise DataError(path, reason_of(error)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        problem = getattr(error, "strerror", None) or error
+        raise DataError(path, f"it cannot be read as UTF-8: {problem}") from error
     found: dict[str, Question] = {}
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -87,16 +85,6 @@ def read_questions(path: Path) -> list[Question]:
     return list(found.values())
 
 
-def check_output(path: Path) -> None:
-    """Refuse a folder, a pipe or a device, from which a run could not go on.
-
-    Raises:
-        DataError: it is one.
-    """
-    if path.exists() and not path.is_file():
-        raise DataError(path, "is no file: name one")
-
-
 class JsonLines:
     """Objects by their field `key`, one per line, each on disk before the next one starts.
 
@@ -112,7 +100,8 @@ class JsonLines:
         self.path, self.key = path, key
         self.rows: dict[str, Any] = {}
         """By key, in the order in which they were first written."""
-        check_output(path)
+        if path.exists() and not path.is_file():
+            raise DataError(path, "is no file: name one")
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab")
         content = path.read_bytes()
@@ -143,8 +132,10 @@ class JsonLines:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close it; one without a row leaves nothing behind."""
         self._file.close()
+        if not self.rows:
+            self.path.unlink()
 
 
 async def ask(graph: Graph, question: Question, settings: Settings) -> tuple[Row, State]:

@@ -46,10 +46,11 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     The exit code is 1 where questions have failed.
     """
     from crag.asking.evaluate import judged, summarise
-    from crag.asking.many import answer_all, check_output, read_questions
+    from crag.asking.many import answer_all, read_questions
 
-    check_output(output)
-    if output.is_file() and questions.is_file() and output.samefile(questions):
+    if output.exists() and not output.is_file():
+        raise DataError(output, "is no file: name one")
+    if output.exists() and questions.exists() and output.samefile(questions):
         raise DataError(output, f"writing it would overwrite {questions}, which is read")
     asked = read_questions(questions)
     chosen = (environment(location).shared(), method, assigned(settings))
