@@ -22,6 +22,7 @@ import tempfile
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -198,15 +199,17 @@ def read(reader: ReaderEvaluator, one: Asked) -> Read:
     readings = reader.read(one.question, passages)
     strips = strips_in_context(one.question, one.documents, readings, settings)
     kept = [strip for strip in strips if strip["kept"]]
-    sure = quotations_in(one.question, kept, most=_MOST, threshold=-1, closest=-1)
-    closest = quotations_in(one.question, kept, most=_MOST, threshold=math.inf, closest=-1)
+    quoted = partial(
+        quotations_in, one.question, kept, most=_MOST, closest=-1, similarity=reader.similarity
+    )
+    sure, closest = quoted(threshold=-1), quoted(threshold=math.inf)
     return Read(
         one,
         max(reading["score"] for reading in readings),
         sure[0].score if sure else LOWEST,
         "\n".join(strip["text"] for strip in kept),
-        tuple(quoted.text for quoted in sure),
-        tuple(quoted.text for quoted in closest),
+        tuple(found.text for found in sure),
+        tuple(found.text for found in closest),
     )
 
 

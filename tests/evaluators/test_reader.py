@@ -83,6 +83,11 @@ def test_a_question_is_read_alike_without_its_mark(reader: ReaderEvaluator, endi
     assert reader.read(f"{asked}.", passages) != reader.read(f"{asked}?", passages)
 
 
+def test_a_text_of_like_meaning_is_more_similar(reader: ReaderEvaluator) -> None:
+    about, other = reader.similarity("When is the barn let?", ["The barn is let.", "Use a mop."])
+    assert 1 > about > other + 0.3
+
+
 def test_score_reads_a_title_before_the_text(reader: ReaderEvaluator) -> None:
     (reading,) = reader.read(QUESTION, [Passage("Sessions", ANSWER)])
     assert reader.score(QUESTION, [f"Sessions // {ANSWER}"]) == [

@@ -193,6 +193,26 @@ def test_the_place_of_a_quotation_is_in_the_strip_without_what_stands_before() -
         assert (one.place, one.span and text[slice(*one.span)]) == (place, "answer")
 
 
+def test_of_strips_read_as_nearly_equal_the_one_closest_in_meaning_leads() -> None:
+    shares = {"Mills grind.": 90, "Rain falls in May.": 80, "Boats are built.": 1}
+    strips = [
+        strip(text, reading=Reading(score=0.9, evidence=f"0:{share}", span=None), headings=["Year"])
+        for text, share in shares.items()
+    ]
+    compared: list[str] = []
+
+    def similarity(question: str, texts: Sequence[str]) -> list[float]:
+        compared.extend([question, *texts])
+        return [float("Rain" in text) for text in texts]
+
+    for alike, first in ((None, "Mills grind."), (similarity, "Rain falls in May.")):
+        best, *_ = quotations_in(
+            "When does it rain?", strips, most=1, threshold=0.5, closest=-1, similarity=alike
+        )
+        assert best.text == first
+    assert compared == ["When does it rain?", "Year\nMills grind.", "Year\nRain falls in May."]
+
+
 def test_another_quotation_covers_more_of_the_question_or_contradicts_one() -> None:
     texts = [
         "The museum opens at nine.", "The museum opens on Mondays too.", "A ticket is 5 pounds.",

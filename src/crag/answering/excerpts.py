@@ -194,10 +194,14 @@ def written(parsed: ParsedStrip, low: int, high: int) -> str:
 
 
 def subject_of(parsed: ParsedStrip, low: int, text: str, asked: frozenset[str]) -> str:
-    """Return the heading that names the subject of a quotation that does not."""
-    headings = parsed.headings[low]
-    lacking = asked.difference(words(text))
-    named = [name for name in headings if not lacking.isdisjoint(words(name))]
+    """Return the headings that name the subject of a quotation that does not, as ``Use > Install``.
+
+    Each names something asked that neither the text does nor the headings below it.
+    """
+    headings, lacking, named = parsed.headings[low], asked.difference(words(text)), list[str]()
+    for name in reversed(headings):
+        if not lacking.isdisjoint(words(name)):
+            named, lacking = [name, *named], lacking.difference(words(name))
     is_alone = parsed.parts[low].kind != "sentence" or len(text.split()) <= _FEWEST_ALONE
-    heading = next(reversed(named or (headings if is_alone else [])), "")
+    heading = " > ".join(named or (headings[-1:] if is_alone else []))
     return f"{heading}:" if heading and not heading.endswith(("?", "!", ".", ":")) else heading

@@ -6,7 +6,7 @@ covers words of the question that those before do not, or says the same with ano
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from crag.answering.attribution import SPELT, turned_round
@@ -28,6 +28,14 @@ MOST_LIKELY: Final = 2
 """The most quotations where none is sure to answer."""
 MARGIN: Final = 4.0
 """Log-odds by which a strip that is quoted may be worse than the best one."""
+REACH: Final = 6.0
+"""Log-odds by which one may be worse that is compared with the best one by its meaning."""
+SIMILAR: Final = 15.0
+"""Log-odds for a cosine of 1 between the meanings of question and strip. Of questions over three
+unseen subjects the first quotation then answers 60 instead of 53, of the documentation questions
+66 as before; 12 to 20 differ by one or two."""
+_MOST_COMPARED: Final = 5
+"""Strips whose meaning is compared."""
 DEFINES: Final = 3.0
 """Log-odds that a part loses which does not say what something is, where that was asked."""
 REASON: Final = 2.0
@@ -74,6 +82,10 @@ _WHOLE = re.compile(
 any other word; of none of them a part is set off."""
 
 
+Similarity = Callable[[str, Sequence[str]], Sequence[float]]
+"""How close texts are to a question in meaning, as cosines."""
+
+
 class _Candidate(NamedTuple):
     """What would be quoted of a strip."""
 
@@ -89,17 +101,33 @@ class _Candidate(NamedTuple):
     """What answers in it, as tokens."""
 
 
-def quotations_in(
-    question: str, strips: Sequence[Strip], *, most: int, threshold: float, closest: float
+def quotations_in(  # noqa: PLR0913 - what to quote, and from which score on
+    question: str,
+    strips: Sequence[Strip],
+    *,
+    most: int,
+    threshold: float,
+    closest: float,
+    similarity: Similarity | None = None,
 ) -> list[Quotation]:
     """Return quotations of the best strips, the best first, at most `most`.
 
     Every strip must have its `reading` and the score of it. They are sure if the best scores at
     least `threshold`; otherwise they are likely, if it scores at least `closest`. Those that add
-    nothing to a sure one are left out, and nothing is quoted that is a heading alone.
+    nothing to a sure one are left out, and nothing is quoted that is a heading alone. Of strips
+    that are read as nearly equal, `similarity` tells the best.
     """
     found = [one for one in _candidates(question, strips) if one.quotation.score >= closest]
     ranked = sorted(found, key=lambda one: -one.odds)
+    compared = [one for one in ranked if one.odds >= ranked[0].odds - REACH][:_MOST_COMPARED]
+    if similarity is not None and len(compared) > 1:
+        whole = [strips[one.quotation.strip] for one in compared]
+        alike = similarity(question, [f"{about(one)}\n{one['text']}" for one in whole])
+        ranked = [
+            one._replace(odds=one.odds + SIMILAR * cosine)
+            for one, cosine in zip(compared, alike, strict=True)
+        ]
+        ranked.sort(key=lambda one: -one.odds)
     near = [one for one in ranked if one.odds >= ranked[0].odds - MARGIN]
     sure = bool(near) and near[0].quotation.score >= threshold
     near = [one for one in near if one.named > near[0].named - NAMES_ONE]

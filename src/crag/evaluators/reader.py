@@ -7,9 +7,12 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Self
 
+import numpy as np
+
 from crag.correction.strips import LOWEST, split_title
 from crag.errors import EvaluatorError
 from crag.evaluators.cross_encoder import UNCALIBRATED
+from crag.models.encoder import packaged_encoder
 from crag.models.model_card import CARD, ModelCard, read_card
 from crag.models.reading_model import OVERLAP, PACKAGED, SHORTEST_INPUT, ReaderModel, View
 from crag.parts import Passage
@@ -63,6 +66,11 @@ class ReaderEvaluator:
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order."""
         return self._readings([(question, passage) for passage in passages])
+
+    def similarity(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return the cosine of the question and each text, as the packaged encoder reads them."""
+        asked, *found = np.array(packaged_encoder().embed_documents([question, *texts]))
+        return [float(asked @ one) for one in found]
 
     def score_pairs(self, pairs: Sequence[tuple[str, Passage]]) -> list[float]:
         """Return one score in [-1, 1] for each question and passage, in order."""

@@ -69,8 +69,9 @@ class ExtractiveAnswerer:
             [part for _, _, part in parts],
             most=_MOST_STRIPS,
             threshold=evaluator.quote_threshold,
-            # Other evaluators may have no least score of a passage worth showing.
+            # Other evaluators may have no least score of a passage worth showing, nor an encoder.
             closest=float(getattr(evaluator, "closest_threshold", LOWEST)),
+            similarity=getattr(evaluator, "similarity", None),
         )
         return [_of_whole(one, *parts[one.strip][:2]) for one in quotations]
 
