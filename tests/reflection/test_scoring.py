@@ -27,7 +27,7 @@ SUPPORT = {
     "[No support / Contradictory]": 0.1,
 }
 USE: dict[str, float] = dict(zip(UTILITY, (0.0, 0.0, 0.1, 0.1, 0.6), strict=True))
-CANDIDATE = Candidate("text", RELEVANCE, SUPPORT, USE, math.log(0.5), 7, "end")
+CANDIDATE = Candidate("text", RELEVANCE, SUPPORT, USE, math.log(0.5), 1, "end")
 REL, SUP, UTIL = 0.75, 0.75, (0.05 + 0.6) / 0.8
 NUMBERS = st.one_of(
     st.floats(0, 1), st.sampled_from([0.0, 5e-324, 1e-300, math.nan, math.inf, -math.inf, -1.0])
@@ -127,7 +127,7 @@ def test_a_critique_tells_doubts_and_flags(
     critique = critique_of(CANDIDATE._replace(**replaced), 0, Settings())
     assert (critique["doubts"], critique["flags"]) == (doubts, flags)
     assert (critique["segment"], critique["hypothesis"], critique["why"]) == (0, 0, "")
-    assert not critique["kept"]
+    assert (critique["kept"], critique["chosen"]) == (False, False)
     assert critique_of(CANDIDATE._replace(**replaced), None, Settings())["doubts"] == [
         token for token in doubts if token == NO_SUPPORT
     ]
