@@ -81,7 +81,7 @@ class Retrieve:
             events.append(event("retrieval_failed", "retrieve", error, _NOTHING))
         elif not documents:
             detail = "the retriever found no document"
-            if settings.folder is not None:
+            if settings.folder is not None and not events:
                 detail = f"no document of the folder {settings.folder!r} was found: is it indexed?"
             events.append(event("nothing_retrieved", "retrieve", detail, _NOTHING))
         return RetrieveUpdate(documents=documents, events=events)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import socket
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from typer.testing import CliRunner
 from crag.cli.app import app
 from crag.cli.show import show
 from crag.errors import CragError
-from crag.papers.cli import main
 from crag.state import AnswerSentence, SentenceStatus
 from tests import commands
 from tests.commands import CRAG, crag, variables
@@ -106,21 +106,18 @@ def test_bad_input_is_an_error_with_the_fix(index: str, arguments: list[str], me
         runner.invoke(app, [*arguments, "--index", index], catch_exceptions=False)
 
 
-@pytest.mark.parametrize("as_json", [True, False])
-def test_an_error_leaves_with_2_and_without_a_stack_trace(
-    as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["crag", "ask", "Why?", "--set", "k=0", *(["--json"] if as_json else [])]
-    monkeypatch.setattr("sys.argv", arguments)
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == 2
-    shown = capsys.readouterr()
-    if as_json:
-        assert json.loads(shown.out)["error"]["type"] == "SettingsError"
-    else:
-        assert shown.out == ""
-        assert "setting 'k' cannot be '0'" in shown.err
+def test_an_error_leaves_with_2_and_without_a_stack_trace() -> None:
+    done = commands.crag("ask", "Why?", "--set", "k=0")
+    assert (done.stdout, done.returncode) == ("", 2)
+    assert "setting 'k' cannot be '0'" in done.stderr
+
+
+def test_a_port_that_is_taken_is_named(index: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = commands.crag("serve", "--index", index, "--port", port)
+    assert done.returncode == 2
+    assert f"port {port}" in done.stderr
 
 
 def test_the_documents_of_the_index_are_listed(own_index: str, tmp_path: Path) -> None:

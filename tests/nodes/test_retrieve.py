@@ -45,7 +45,6 @@ def test_copies_of_a_text_stand_once_with_all_their_places() -> None:
     [
         (FakeRetriever(), "nothing_retrieved"),
         (FakeRetriever(error=ConnectionError("refused")), "retrieval_failed"),
-        (FakeRetriever(error=KeyError("field")), "retrieval_failed"),
     ],
 )
 def test_nothing_and_failure_are_events(retriever: FakeRetriever, kind: str) -> None:
@@ -60,10 +59,10 @@ class Choosy(FakeRetriever):
     run_settings: tuple[str, ...] = ("find_by",)
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: Any, find_by: str = ""
+        self, query: str, *, run_manager: Any, find_by: str = "", **_: Any
     ) -> list[Document]:
         del query, run_manager
-        return [Document(find_by)]
+        return [Document(find_by)] * bool(find_by)
 
 
 def test_a_retriever_gets_the_settings_that_it_takes() -> None:
@@ -71,8 +70,9 @@ def test_a_retriever_gets_the_settings_that_it_takes() -> None:
     update = Retrieve(Choosy()).run(ASKED, settings)
     assert update["documents"] == [Document("words")]
     (ignored,) = update["events"]
-    assert ignored["kind"] == "filter_ignored"
     assert ignored["detail"] == "the retriever Choosy takes no folder"
+    (nothing,) = Retrieve(Choosy(run_settings=("folder",))).run(ASKED, settings)["events"]
+    assert nothing["detail"] == "no document of the folder 'api' was found: is it indexed?"
 
 
 TYPED = "When was the harbuor dug?"
