@@ -25,6 +25,7 @@ from crag.text.words import exact_names, question_words, words
         ("the cat's toys don’t run", ["the", "cat", "toy", "don", "run"]),
         ("Füße naïve", ["fuss", "naiv"]), ("東京の天気 x", ["東京", "京の", "の天", "天気", "x"]),
         ("Python言語", ["python", "言語"]), ("데비안은 v2", ["데비", "비안", "안은", "v2"]),
+        ("80,000 or 1’000, 13", ["80000", "or", "1000", "13"]),
         ("月", ["月"]), ("हिन्दी", ["हिन्दी"]), ("?! …", []), ("a" * 200, ["a" * 100]),
     ],
 )  # fmt: skip

@@ -22,7 +22,7 @@ from crag.correction.evidence import about, evidence_odds, named_odds, score_odd
 from crag.parts import Quotation
 from crag.reading import Span
 from crag.state import Strip
-from crag.text.words import HOLDS_NO_LONGER, STOP_WORDS, question_words, words
+from crag.text.words import GROUPS, HOLDS_NO_LONGER, STOP_WORDS, question_words, words
 
 MOST_LIKELY: Final = 2
 """The most quotations where none is sure to answer."""
@@ -260,7 +260,7 @@ def _contradict(one: _Candidate, other: _Candidate) -> bool:
 
 def _tokens(text: str) -> frozenset[str]:
     """Return the words and figures of a text; figures that are spelt are digits."""
-    found = (found[0].casefold() for found in _TOKEN.finditer(text))
+    found = (found[0].casefold() for found in _TOKEN.finditer(GROUPS.sub("", text)))
     return frozenset(SPELT.get(token, token) for token in found if token not in STOP_WORDS)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from crag.text.language import ENGLISH, language_of
 
-VERSION = 2
+VERSION = 3
 """Changes when the same text gets other words, so that stored ones are made again."""
 _SHORTEST_PIECE = 3
 _LONGEST = 100
@@ -37,6 +37,8 @@ HOLDS_NO_LONGER = (
 )
 """How it is said of a text that it holds no longer."""
 _FEWEST_OF_PLURAL = 3
+GROUPS = re.compile(r"(?<=\d)[,'’](?=\d{3}(?!\d))")
+"""What groups the digits of a large number; a point may be that of a decimal or of a version."""
 _CONTRACTED = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b")
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _STOP_WORDS = """
@@ -70,9 +72,10 @@ def words(text: str) -> Iterator[str]:
     A name such as ``httpx.ProxyError``, ``--no-color`` or ``E_404`` is returned as it is and in
     parts. Parts are stemmed as English; in scripts without spaces, and in Korean, every two
     neighbouring characters are a word. Words hold letters, digits and ``-_.:/@+#$``: no quotes, no
-    spaces.
+    spaces. A number with commas, such as ``80,000``, is one word, ``80000``.
     """
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", _CONTRACTED.sub("", text)))
+    joint = GROUPS.sub("", _CONTRACTED.sub("", text))
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", joint))
     names = _NAME.findall(unicodedata.normalize("NFKC", plain))
     return chain.from_iterable(map(_words_of_name, names))
 
@@ -137,7 +140,7 @@ def names_in(question: str) -> list[str]:
     """
     found = [
         name.removesuffix("s") if len(name) > _FEWEST_OF_PLURAL else name
-        for match in _NAMED.finditer(question)
+        for match in _NAMED.finditer(GROUPS.sub("", question))
         if (name := match[0].rstrip(".-")) != "I"
     ]
     is_named = len(found) <= len(question.split()) / 2
@@ -146,7 +149,7 @@ def names_in(question: str) -> list[str]:
 
 def names_lacking(question: str, text: str) -> list[str]:
     """Return the names of a question that a text does not have, in any case of letters."""
-    said = text.casefold()
+    said = GROUPS.sub("", text.casefold())
     return [name for name in names_in(question) if name.casefold() not in said]
 
 
