@@ -49,6 +49,8 @@ def test_a_json_file_is_a_list_of_records(folder: Path) -> None:
     assert refusals(path) == {"#3": "record 3: empty", "#4": "record 4: not a JSON object"}
     path.write_text('{"of": "May", "mills": [{"kind": "water"}, {"kind": "wind"}]}')
     assert [one.text for one in texts(path)] == ["of: May", "kind: water", "kind: wind"]
+    path.write_text('{"mills": {"Wick": {"kind": "water"}, "Holm": {"kind": "wind"}}}')
+    assert [one.text[:11] for one in texts(path)] == ["mills: Wick", "mills: Holm"]
 
 
 @pytest.mark.parametrize("body", ['[{"text": "cut o', "[" * 100_000, "7"])
@@ -127,6 +129,9 @@ FAULTS: dict[str, tuple[list[list[str]], str]] = {
               "name: Kiosk; 2023: 4410; 2024: 4411; note: open, in May"),
     "a column called content": ([["name", "phone", "fax", "Content"], CELLS],
                                 "open, in May; name: Kiosk; phone: 4410; fax: 4411"),
+    "a label of several rows": ([["name", "phone", "fax", "note"], ["Kiosk", "1", "2", "dry"],
+                                 ["", *CELLS[1:]]],
+                                "name: Kiosk; phone: 4410; fax: 4411; note: open, in May"),
     "empty cells": ([["name", "phone", "fax", "note"], ["Hut", "", "", ""], CELLS],
                     "name: Kiosk; phone: 4410; fax: 4411; note: open, in May"),
 }  # fmt: skip

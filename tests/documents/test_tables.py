@@ -101,9 +101,12 @@ ROWS = [
     ["", "50 to 200 kg", "44", "83"],
     ["Islands", "up to 50 kg", "62", ""],
     ["", "50 to 200 kg", "97", "171"],
+    ["Abroad", "", "", ""],
+    ["Norway", "up to 50 kg", "75", "140"],
 ]
 SPANS: list[Span] = [
     (0, 0, 1, 0), (0, 1, 1, 1), (0, 2, 0, 3), (2, 0, 3, 0), (4, 0, 5, 0), (4, 2, 4, 3),
+    (6, 0, 6, 3),
 ]  # fmt: skip
 READ = [
     "| Region | Weight | Delivery Standard | Delivery Express |",
@@ -112,6 +115,7 @@ READ = [
     "| North | 50 to 200 kg | 44 | 83 |",
     "| Islands | up to 50 kg | 62 | 62 |",
     "| Islands | 50 to 200 kg | 97 | 171 |",
+    "| Abroad: Norway | up to 50 kg | 75 | 140 |",
 ]
 
 

@@ -36,6 +36,8 @@ _DOCX_STYLES = """
 p[style-name='Title'] => h1:fresh
 p[style-name^='toc '] => !
 p[style-name^='TOC'] => !
+p[style-name='List Bullet 2'] => ul|ol > li > ul > li:fresh
+p[style-name='List Number 2'] => ul|ol > li > ol > li:fresh
 """
 _OF_NOTE = re.compile(r"<sup><a [^>]*note-ref-[^>]*>[^<]*</a></sup>| ?<a [^>]*note-ref-[^>]*>↑</a>")
 """Leads to a note of Word, which stands at the end, and back."""

@@ -15,6 +15,7 @@ from crag.documents.sources import Loaded, SourceText, Unit, Unusable, record_so
 from crag.documents.texts import read_bytes, read_text
 from crag.errors import SourceError
 from crag.text.blocks import HARD_BREAK, Block, escaped
+from crag.text.tables import groups, with_group
 
 TEXT_FIELDS = ("text", "content", "page_content")
 _SEPARATOR = re.compile(r"\ufeff?\"?sep=(.)\"?\s*$", re.IGNORECASE)
@@ -54,7 +55,8 @@ def load_jsonl(path: Path) -> Iterator[Loaded]:
 def load_json(path: Path) -> Iterator[Loaded]:
     """Load one document per object of a list, with the fields of a line of JSONL.
 
-    Of an object, such as an export, it takes the lists that it holds, and what stands beside them.
+    Of an object, such as an export, it takes the lists and objects of objects that it holds, and
+    what stands beside them.
 
     Raises:
         SourceError: the file cannot be read, or is neither a list nor an object.
@@ -65,8 +67,8 @@ def load_json(path: Path) -> Iterator[Loaded]:
     except (ValueError, RecursionError) as error:
         raise SourceError(str(path), "not JSON") from error
     if isinstance(found, dict):
-        lists = {name: value for name, value in found.items() if _holds_objects(value)}
-        beside = {name: value for name, value in found.items() if name not in lists}
+        lists = {name: _objects(name, value) for name, value in found.items()}
+        beside = {name: value for name, value in found.items() if not lists[name]}
         found = [*([beside] if beside else []), *chain.from_iterable(lists.values())]
     if not isinstance(found, list):
         raise SourceError(str(path), "no list of objects")
@@ -79,8 +81,9 @@ def load_csv(path: Path) -> Iterator[Loaded]:
 
     The delimiter is a comma, semicolon, tab or bar, or what a first line ``sep=`` says. Titles and
     comments above the header are a document of their own. Cells of columns of one name stand on one
-    line, and those of no name on a line without one. A column `text`, `content` or `page_content`
-    is the text of a row, before the others; `title`, `url` and `id` say what they say.
+    line, and those of no name on a line without one. Where one label is meant for several rows,
+    each has it. A column `text`, `content` or `page_content` is the text of a row, before the
+    others; `title`, `url` and `id` say what they say.
 
     Raises:
         SourceError: the file cannot be read or parsed, or has a cell of over 4,000,000 characters.
@@ -94,14 +97,16 @@ def load_csv(path: Path) -> Iterator[Loaded]:
             text = "\n".join(" ".join(filter(None, row)) for _, row in sample[:above])
             yield records.document([("text", text)], 1)
         before, is_apart = list[str](), False
-        told = chain(sample[above + bool(header) :], rows, [(0, list[str]())])
+        below = sample[above + bool(header) :]
+        columns = groups([row for _, row in below if any(row)])
+        told = chain(below, rows, [(0, list[str]())])
         for (number, row), (_, after) in pairwise(told):
             if is_apart and _begins_table(before, row, after):
                 header = row
             elif any(row):
+                before = with_group(row, before, columns)
                 labels = [*header, *[""] * (len(row) - len(header))]
-                yield records.document(zip(labels, row, strict=False), number)
-                before = row
+                yield records.document(zip(labels, before, strict=False), number)
             is_apart = not any(row)
     except csv.Error as error:
         raise SourceError(str(path), f"not a CSV file: {error}") from error
@@ -160,8 +165,12 @@ class _Records:
         return name
 
 
-def _holds_objects(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+def _objects(name: str, value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list; of several in an object each with its name there, first."""
+    held = list(value.values()) if isinstance(value, dict) and len(value) > 1 else value
+    if not isinstance(held, list) or not all(isinstance(one, dict) for one in held):
+        return []
+    return [{name: key, **value[key]} for key in value] if isinstance(value, dict) else held
 
 
 def _written(value: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from crag.text.blocks import HARD_BREAK, Block, Item, Row, escaped, with_title
-from crag.text.tables import one_head, with_one_head
+from crag.text.tables import one_head, with_labels, with_one_head
 from crag.text.visible import PLACE, visible_tree
 
 if TYPE_CHECKING:
@@ -228,26 +228,29 @@ class _Reading:
             if not any(texts):
                 continue
             is_head = row.getparent().tag == "thead" or {one.tag for one in own} == {"th"}
-            if is_head and not body:
+            if is_head and not body and not (heads and texts[1:] == texts[:-1]):
                 heads.append(written)
             else:
                 body.append(written)
                 is_bold = texts[0].strip("*") != texts[0]
                 are_named = are_named and bool(own) and (own[0].tag == "th" or is_bold)
         if heads:
-            return [*caption, Block("table", *place, rows=[one_head(heads), *body])]
+            return [*caption, Block("table", *place, rows=with_labels([one_head(heads), *body]))]
         if not body:
             return caption
         unnamed = [Row([""], body[0].first, body[0].first), *body]
-        rows = unnamed if are_named else with_one_head(body)
+        rows = with_labels(unnamed) if are_named else with_one_head(body)
         return [*caption, Block("table", *place, rows=rows)]
 
 
 def _spread(rows: Iterable[Sequence[tuple[str, int, int]]]) -> Iterator[list[str]]:
-    """Yield the texts of each row; a cell over several columns and rows, so many, is in each."""
+    """Yield the texts of each row; a cell over several columns and rows, so many, is in each.
+
+    Of a row that is one cell there is one text.
+    """
     going_on: dict[int, tuple[str, int]] = {}
     for row in rows:
-        written: list[str] = []
+        written, is_one = list[str](), len(row) == 1 and not going_on
         for cell in [*row, None]:
             while (column := len(written)) in going_on:
                 text, more = going_on.pop(column)
@@ -256,7 +259,7 @@ def _spread(rows: Iterable[Sequence[tuple[str, int, int]]]) -> Iterator[list[str
                 written.append(text)
             if cell is not None:
                 text, width, height = cell
-                for _ in range(width):
+                for _ in range(1 if is_one else width):
                     if height > 1:
                         going_on[len(written)] = text, height - 1
                     written.append(text)
