@@ -13,7 +13,7 @@ from statistics import median
 
 from crag.text.blocks import Block, Item, Row, escaped, label_of
 from crag.text.pdf_page import Line, SeenText, Segment, joined, lines_of
-from crag.text.tables import with_one_head
+from crag.text.tables import with_labels, with_one_head
 
 _ITEM = re.compile(
     r"(?P<bullet>[-*+•‣–▪●◦■])\s+|(?P<number>\d{1,3})[.)]\s+|\(?(?:\d{1,3}|\w)[.)]\s+"
@@ -47,7 +47,7 @@ def blocks_of_lines(
     lines = [_with_mark(line, sizes[-1]) for line in lines]
     first = at = 0
     while at < len(lines):
-        end, columns = _grid(lines, at)
+        end, columns = _grid(lines, at, LARGE * sizes[-1])
         sides = list(_sides(lines[at:end], columns))
         is_prose = bool(sides) and all(map(_is_prose, sides))
         if is_prose and not any(seen.rules(lines[at:end])):
@@ -60,8 +60,10 @@ def blocks_of_lines(
         if rows := _rows(lines[start:end], seen, is_prose=is_prose):
             yield from _texts(lines[first:start], page, sizes)
             table = [Row(row, page, page) for row in rows]
-            heads_go_over = len(columns) > _FEWEST  # Else it may go on from the page before.
-            yield Block("table", page, page, rows=with_one_head(table) if heads_go_over else table)
+            # One of two columns may go on from the page before, unless it is a form.
+            has_head = len(columns) > _FEWEST or rows[0][0].endswith(":")
+            head_of = with_one_head if has_head else with_labels
+            yield Block("table", page, page, rows=head_of(table))
             first = at = end
         else:
             at += 1
@@ -114,13 +116,19 @@ def _with_mark(line: Line, usual: float) -> Line:
     return line
 
 
-def _grid(lines: Sequence[Line], start: int) -> tuple[int, list[_Column]]:
-    """Return where lines end that have columns, and the columns; no other line may cross them."""
+def _grid(lines: Sequence[Line], start: int, large: float) -> tuple[int, list[_Column]]:
+    """Return where lines end that have columns, and the columns.
+
+    No other line may cross them, nor one of a large size stand alone.
+    """
     end, columns = start + 1, _columns(lines[start : start + 1])
     while (
         end < len(lines)
         and _distance(lines, end) < _NEAR
-        and (len(lines[end]) > 1 or len(_places(lines[end][0], columns)) == 1)
+        and (
+            len(lines[end]) > 1
+            or (len(_places(lines[end][0], columns)) == 1 and lines[end][0].size <= large)
+        )
     ):
         more = _columns(lines[start : end + 1])
         if len(more) < _FEWEST:
@@ -227,8 +235,14 @@ def _rows(lines: Sequence[Line], seen: SeenText, *, is_prose: bool) -> list[list
             rows.append(cells)
     if sum(sum(map(bool, row)) > 1 for row in rows) < max(2, len(rows) / 2):
         return []
-    said = ([[joined(one).text for one in lines_of(cell)] for cell in row] for row in rows)
-    return [[escaped(reduce(_together, cell, "")) for cell in row] for row in said]
+    said = [[list(map(joined, lines_of(cell))) for cell in row] for row in rows]
+    return [[_cell(cell, row) for cell in row] for row in said]
+
+
+def _cell(lines: Sequence[Segment], row: Sequence[Sequence[Segment]]) -> str:
+    """Return what a cell says; it is marked as bold only where it labels the rows below it."""
+    text = reduce(_together, (line.text for line in lines), "")
+    return _marked(text, lines) if sum(map(bool, row)) == 1 else escaped(text)
 
 
 def _continues(cells: Sequence[Line], gaps: Sequence[float], at: int) -> bool:
@@ -257,8 +271,17 @@ def _texts(lines: Sequence[Line], page: int, sizes: Sequence[float]) -> Iterator
             yield Block("list", page, page, items=items)
             items = []
         level = 1 + sum(other > size + _ALIKE for other in sizes[:-1]) if is_heading else 0
+        said = escaped(text) if is_heading else _marked(text, paragraph)
         if text:
-            yield Block("heading" if is_heading else "text", page, page, escaped(text), level)
+            yield Block("heading" if is_heading else "text", page, page, said, level)
+
+
+def _are_bold(lines: Sequence[Segment]) -> bool:
+    return all(line.is_bold for line in lines)
+
+
+def _marked(text: str, lines: Sequence[Segment]) -> str:
+    return f"**{escaped(text)}**" if lines and _are_bold(lines) else escaped(text)
 
 
 def _paragraphs(lines: Sequence[Segment]) -> Iterator[list[Segment]]:
@@ -275,7 +298,8 @@ def _paragraphs(lines: Sequence[Segment]) -> Iterator[list[Segment]]:
         hangs = _ITEM.match(paragraph[0].text) and line.left > paragraph[0].left + line.size / 2
         goes_on = hangs or (is_full and (is_open or not is_moved)) or line.size > LARGE * usual
         is_field = label_of(line.text) and label_of(paragraph[0].text)
-        if is_near and goes_on and not (is_field or _ITEM.match(line.text)):
+        is_below = _are_bold(paragraph) and not line.is_bold
+        if is_near and goes_on and not (is_field or is_below or _ITEM.match(line.text)):
             paragraph.append(line)
         else:
             yield paragraph

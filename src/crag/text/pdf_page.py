@@ -8,6 +8,7 @@ place shows no difference are left out. But text over a scan, which is what the 
 
 import ctypes
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +36,9 @@ _FAR = 0.9
 """Distance of two words of one line, in font sizes, from which on they are two segments."""
 _RULE = 0.6
 """Share of the width of lines that a rule between them has."""
+_LONGEST_NAME = 128
+_BOLD = re.compile(rb"bold|black|heavy|demi|cmb", re.IGNORECASE)
+"""In the name of a font."""
 _HYPHEN = "\x02"
 """What PDFium reads for one at the end of a line."""
 
@@ -56,6 +60,7 @@ class Segment(NamedTuple):
     size: float
     is_spaced: bool = True
     """Whether a space is written before it."""
+    is_bold: bool = False
 
     @property
     def middle(self) -> float:
@@ -103,6 +108,7 @@ class _Word(NamedTuple):
     """Quarters of a turn that it is written at."""
     base: float
     size: float
+    is_bold: bool
     letters: list[str]
     boxes: list[_Box]
     """Of each letter, on the page as it is."""
@@ -144,7 +150,8 @@ def joined(line: Line) -> Segment:
     text = "".join(" " * one.is_spaced + one.text for one in ordered)
     longest = max(line, key=lambda one: len(one.text))
     left, right = min(one.left for one in line), max(one.right for one in line)
-    return Segment(text.strip(), left, right, longest.base, longest.size)
+    is_bold = all(one.is_bold for one in line)
+    return Segment(text.strip(), left, right, longest.base, longest.size, is_bold=is_bold)
 
 
 def _segments(words: Line) -> Iterator[Segment]:
@@ -163,7 +170,7 @@ def _words(page: Any) -> list[_Word]:
     from pypdfium2 import raw
 
     text, matrix = page.get_textpage(), raw.FS_MATRIX()
-    x, y = ctypes.c_double(), ctypes.c_double()
+    x, y, font = ctypes.c_double(), ctypes.c_double(), ctypes.create_string_buffer(_LONGEST_NAME)
     words, is_spaced = list[_Word](), True
     for at in range(text.count_chars()):
         character = chr(raw.FPDFText_GetUnicode(text, at)).replace(_HYPHEN, "-")
@@ -177,7 +184,9 @@ def _words(page: Any) -> list[_Word]:
             direction = -round(raw.FPDFText_GetCharAngle(text, at) / (math.pi / 2)) % 4
             base = _upright((x.value, y.value) * 2, direction)[1]  # pyright: ignore[reportArgumentType]
             size = raw.FPDFText_GetFontSize(text, at) * math.hypot(matrix.c, matrix.d)
-            words.append(_Word(_address(held), is_spaced, direction, base, size, [], []))
+            raw.FPDFText_GetFontInfo(text, at, font, _LONGEST_NAME, None)
+            is_bold = _BOLD.search(font.value) is not None
+            words.append(_Word(_address(held), is_spaced, direction, base, size, is_bold, [], []))
         words[-1].letters.append(character)
         words[-1].boxes.append(text.get_charbox(at))
         is_spaced = False
@@ -187,7 +196,8 @@ def _words(page: Any) -> list[_Word]:
 def _segment_of(word: _Word) -> Segment:
     lefts, _, rights, _ = zip(*(_upright(box, word.direction) for box in word.boxes), strict=True)
     ends = min(lefts), max(rights)
-    return Segment("".join(word.letters), *ends, word.base, word.size, word.is_spaced)
+    text = "".join(word.letters)
+    return Segment(text, *ends, word.base, word.size, word.is_spaced, word.is_bold)
 
 
 class _Canvas:
