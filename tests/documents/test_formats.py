@@ -46,6 +46,9 @@ PAGE = (
             "page", "Élan café à Orléans",
         ),
         ("a.txt", GERMAN.encode("utf-16"), "a", GERMAN.strip()),
+        ("a.adoc", b"= Mills\n\n== Wick ==\nIt turns.\n", "Mills", "# Mills\n\n## Wick\n\nIt"),
+        ("a.org", b"* Mills\n** Wick\nIt turns.\n", "Mills", "# Mills\n\n## Wick\n\nIt"),
+        ("a.tex", b"\\section{Mills}\n\\subsection*{Wick}\nIt.\n", "Mills", "## Wick\n\nIt."),
         ("a.jsonl", b'{"text": "a\\ud800b\\u0000c"}', "", "a?b\ufffdc"),
         (
             "mill.py", b'\n"""The mill."""\n\n\ndef grind():\n    return 1\n', "mill.py",

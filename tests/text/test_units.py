@@ -51,6 +51,7 @@ def cut(text: str) -> list[str]:
         ("A.\n\n## B\n\nC. D.\n\n### E\n", ["A.", "## B\n\nC. D.", "### E"]),
         ("# A\n\n## B\n\nC.", ["# A\n\n## B\n\nC."]),
         ("A.\n\n**Merlin**\n\nIt flies.", ["A.", "**Merlin**\n\nIt flies."]),
+        ("A.\n\n**Never open it.**\n\nB.", ["A.\n\n**Never open it.**\n\nB."]),
         ("A.\n\n- b\n- c\n\nD.", ["A.", "- b\n- c", "D."]),
         ("A. These:\n\n- b\n  - c\n\n  d\n- e", ["A. These:\n\n- b\n  - c\n\n  d\n- e"]),
         ("Run it.\n\n```\na\n\nb\n```\n\nSo.", ["Run it.\n\n```\na\n\nb\n```", "So."]),
@@ -106,9 +107,9 @@ def test_no_strip_is_too_long_for_an_evaluator(text: str, longest: int) -> None:
 
 
 def test_units_know_the_headings_above_them() -> None:
-    text = "# A\n\nOne.\n\n### B:\n\nTwo.\n\n## C\n\nThree.\n\n**D**\n\nFour.\n\n# E\n\nFive."
+    text = "# A\n\nOne.\n\n### B:\n\nTwo.\n\n## C\n\n3.\n\n**1. D**\n\n**1.1 F**\n\n4.\n\n# E\n\n5."
     found: list[Any] = [list(unit.headings) for unit in units_of(text)]
-    assert found == [["A"], ["A", "B"], ["A", "C"], ["A", "C", "D"], ["E"]]
+    assert found == [["A"], ["A", "B"], ["A", "C"], ["A", "C", "1. D", "1.1 F"], ["E"]]
 
 
 def test_no_strip_takes_a_part_of_a_short_paragraph() -> None:
@@ -180,11 +181,12 @@ def test_blocks_of_a_text_lose_nothing_and_stand_where_they_say(text: str) -> No
 def test_headings_of_a_text_are_underlined_or_stand_alone() -> None:
     text = (
         "=====\nTents\n=====\n\nSmall ones\n==========\nThey are light.\n\nKestrel\n\n"
-        "It weighs 3 kg.\n\nwritten small\n\nMerlin\n\n- blue\n\nSeen in May\n\nSold in June\n"
+        "It weighs 3 kg.\n\nwritten small\n\nMerlin\n\n- blue\n\n2. Seen\n\n2.1 Sold in May\n\nAll."
     )
     assert [(one.kind, one.level, one.first) for one in blocks_of_text(text)] == [
         ("heading", 1, 1), ("heading", 2, 5), ("text", 0, 7), ("heading", 4, 9), ("text", 0, 11),
-        ("text", 0, 13), ("heading", 4, 15), ("list", 0, 17), ("text", 0, 19), ("text", 0, 21),
+        ("text", 0, 13), ("heading", 4, 15), ("list", 0, 17), ("heading", 4, 19),
+        ("heading", 5, 21), ("text", 0, 23),
     ]  # fmt: skip
 
 
@@ -193,7 +195,13 @@ def test_a_log_is_a_paragraph_a_line_and_a_table_has_rows() -> None:
         f"2024-03-05 09:{at:02} INFO pump {at * 7919 % 100} runs{'!' * (at % 9)}"
         for at in range(60)
     ]
-    blocks = blocks_of_text("\n".join([*log, "", "| a | b |", "|---|---|", "| 1 | 2 |"]))
-    assert [block.text for block in blocks[:-1]] == log
-    assert [row.cells for row in blocks[-1].rows] == [["a", "b"], ["1", "2"]]
-    assert [row.first for row in blocks[-1].rows] == [62, 64]
+    aligned = ["NAME     STATE     AGE", "api one  running   2 d", "mailer             9 d"]
+    piped = ["| a | b |", "|---|---|", "| 1 | 2 |"]
+    blocks = blocks_of_text("\n".join([*log, "", *piped, "", *aligned]))
+    assert [block.text for block in blocks[:-2]] == log
+    assert [row.cells for row in blocks[-2].rows] == [["a", "b"], ["1", "2"]]
+    assert [row.first for row in blocks[-2].rows] == [62, 64]
+    assert [row.cells[:2] for row in blocks[-1].rows[1:]] == [
+        ["api one", "running"],
+        ["mailer", ""],
+    ]

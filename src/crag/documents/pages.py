@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from crag.documents.sources import SourceText, in_units, of_blocks
 from crag.documents.texts import read_bytes, read_text
 from crag.errors import SourceError
 from crag.extras import how_to_install
-from crag.text.blocks import Block
+from crag.text.blocks import Block, escaped
 from crag.text.encodings import decoded
 from crag.text.html import Shown, read_page
 from crag.text.paragraphs import blocks_of_text
@@ -21,12 +22,26 @@ _logger = logging.getLogger(__name__)
 
 _FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What parsers raise on texts that they are not made for, which are then read as plain."""
+_HEADINGS = {
+    **dict.fromkeys((".adoc", ".asciidoc", ".wiki", ".mediawiki"), r"(={1,6})\s+(\S.*)"),
+    ".org": r"(\*+)\s+(\S.*)",
+    ".tex": r"\\((?:sub)*)section\*?\{([^{}]+)\}.*",
+}
+"""By suffix, the lines that are headings, with marks that are the longer the deeper they stand."""
 _SCANNED = f"no text in it: scanned? {how_to_install('ocr')}, or recognise its text first"
 
 
 def load_text(path: Path) -> Iterator[SourceText]:
-    """Load plain text; its title is the file's name without the suffix."""
-    yield of_blocks(path, "", blocks_of_text(read_text(path)), "line")
+    """Load plain text, or one whose markup is read for its headings alone."""
+    lines, blocks = read_text(path).split("\n"), list[Block]()
+    mark = re.compile(_HEADINGS.get(path.suffix.lower(), "(?!)"))
+    for at, found in enumerate(map(mark.fullmatch, lines)):
+        if found:
+            title = escaped(found[2].strip(" =\t"))
+            blocks.append(Block("heading", at + 1, at + 1, title, len(found[1]) or 1))
+            lines[at] = ""
+    blocks += blocks_of_text("\n".join(lines))
+    yield of_blocks(path, "", sorted(blocks, key=lambda block: block.first), "line")
 
 
 def load_code(path: Path) -> Iterator[SourceText]:

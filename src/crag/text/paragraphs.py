@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise
 
 from crag.text.blocks import HARD_BREAK, Block, Item, Row, escaped
+from crag.text.tables import is_head, with_labels
 
 _BREAK = re.compile(r"\n\s*\n")
 _SENTENCE_END = re.compile(r"[.!?…:;。！？][\"'”’»)\]]*$")
@@ -15,11 +16,17 @@ WIDEST_LINE = 120
 _ITEM = re.compile(r"[ \t]*(?:[-*+•‣–]|\(?(?P<number>\d{1,3})[.)])[ \t]+(?=\S)")
 _ROW = re.compile(r"[ \t]*[|+].*[|+][ \t]*")
 _RULE = re.compile(r"[-=+:| ]*")
+_MARGIN, _COLUMN = re.compile(r"\s{2,}"), re.compile(r"x(?: ?x)*")
+_FEWEST_COLUMNS = 3
+"""Of a table that no bars part; it has as many lines."""
 _UNDERLINE = re.compile(r"\s*([=~^*#-])\1{2,}\s*")
 _WIDEST_TITLE = 80
 """Characters of a heading that is underlined."""
-_TITLE = re.compile(r"(?![a-z])\w[\w'’()&/-]*(?: [\w'’()&/-]+){0,5}(?<!-)")
-"""A few words without other marks, of which the first begins with a capital letter or a figure."""
+_TITLE = re.compile(
+    r"(?P<number>(?:\d+\.)+\d*\.? +)?(?![a-z])\w[\w'’()&/-]*(?: [\w'’()&/-]+){0,5}(?<!-)"
+)
+"""A few words without other marks, of which the first begins with a capital letter or a figure;
+a number of a section may stand before them."""
 _LEVELS = {"=": 2, "": 4}
 """Of headings by their rule; the first one is above all, and one without a rule below all."""
 _OTHER_LEVEL = 3
@@ -60,11 +67,13 @@ def blocks_of_text(text: str) -> list[Block]:
     blocks: list[Block] = []
     for (first, lines), (_, following) in pairwise([*paragraphs, (number, [])]):
         size, mark = _underlined(lines)
-        if not size and _is_title(lines) and following and not (blocks and _is_title(following)):
+        depth, below = _depth(lines[:1]), _depth(following)
+        is_title = depth >= 0 and following and (below < 0 or below > depth or not blocks)
+        if not size and is_title and len(lines) == 1:
             size = 1
         if size:
             title = escaped(" ".join(lines[max(size - 2, 0)].split()))
-            level = _LEVELS.get(mark, _OTHER_LEVEL) if blocks else 1
+            level = _LEVELS.get(mark, _OTHER_LEVEL) + max(depth, 0) if blocks else 1
             blocks.append(Block("heading", first, first + size - 1, title, level=level))
         blocks += _blocks(lines[size:], first + size) if lines[size:] else ()
     return blocks
@@ -79,18 +88,19 @@ def _underlined(lines: list[str]) -> tuple[int, str]:
     return (above + 2, found[1]) if found and is_title else (0, "")
 
 
-def _is_title(lines: list[str]) -> bool:
-    return len(lines) == 1 and _TITLE.fullmatch(lines[0]) is not None
+def _depth(lines: list[str]) -> int:
+    """Return how deep a line is numbered that may be a title; -1 of what is none."""
+    found = _TITLE.fullmatch(lines[0]) if len(lines) == 1 else None
+    return (found["number"] or "").strip(". ").count(".") if found else -1
 
 
 def _blocks(lines: list[str], number: int) -> Iterator[Block]:
     last = number + len(lines) - 1
-    if len(lines) > 1 and all(map(_ROW.fullmatch, lines)):
-        cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
+    if cells := _cells(lines):
         rows = [Row(row, number + at, number + at) for at, row in enumerate(cells)]
         shown = [row for row in rows if not _RULE.fullmatch("".join(row.cells))]
         if shown:
-            yield Block("table", number, last, rows=shown)
+            yield Block("table", number, last, rows=with_labels(shown))
         return
     starts = [at for at, line in enumerate(lines) if _ITEM.match(line)]
     if starts:
@@ -111,6 +121,21 @@ def _blocks(lines: list[str], number: int) -> Iterator[Block]:
         yield from (Block("text", at, at, text) for at, text in enumerate(texts, number))
     else:
         yield Block("text", number, last, HARD_BREAK.join(texts))
+
+
+def _cells(lines: list[str]) -> list[list[str]]:
+    """Return the cells of a table that bars part, or two spaces and more on each of its lines."""
+    if len(lines) > 1 and all(map(_ROW.fullmatch, lines)):
+        return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
+    head = _MARGIN.split(lines[0].strip())
+    if len(head) < _FEWEST_COLUMNS or not is_head(head) or len(lines) < _FEWEST_COLUMNS:
+        return []
+    written = [line for line in lines if not _RULE.fullmatch(line)]
+    filled = {at for line in written for at, letter in enumerate(line) if letter != " "}
+    shape = "".join("x" if at in filled else " " for at in range(max(filled) + 1))
+    columns = [found.span() for found in _COLUMN.finditer(shape)]
+    cells = [[line[start:end].strip() for start, end in columns] for line in lines]
+    return cells if cells[0] == head else []
 
 
 def _are_wrapped(lines: list[str]) -> bool:

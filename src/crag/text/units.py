@@ -34,7 +34,8 @@ _ALIKE = 0.8
 """Share of such lines that have the same form but for letters and figures."""
 _LETTERS = re.compile(r"[^\W\d_]+(?:\s+[^\W\d_]+)*")
 _BELOW_ALL = 7
-"""The level of a line that is bold as a whole, which is a heading to its readers."""
+"""The level of a line that is bold as a whole, which is a heading to its readers; one that is
+numbered 2.1 stands below one that is numbered 2."""
 PartKind = Literal["heading", "sentence", "item", "row", "code"]
 _MARK = r"(?:[-*+•‣–]|\d{1,3}[.)])[ \t]+\S"
 _TEXT = rf"(?!\||#{{1,6}}[ \t]+\S|[ \t]*(?:`{{3}}|~{{3}}|{_MARK}))[^\n]*\S[^\n]*"
@@ -48,7 +49,7 @@ _PART = re.compile(
     re.MULTILINE,
 )
 _LINE = re.compile(r".+(?:\n[ \t]*(?=\n|\Z))*\n?")
-_BOLD = re.compile(r"(\*\*|__)(?=[^\s*_])[^\n*_]{1,80}(?<!\s)\1:?\s*")
+_BOLD = re.compile(r"(\*\*|__)(?=(?P<number>[\d.]*))(?=[^\s*_])[^\n*_]{1,80}(?<![\s.!])\1:?\s*")
 _RULE = re.compile(r"[|\-: \t]+")
 _WORD = re.compile(r"\s*\S+\s*")
 _LEANS = re.compile(
@@ -93,8 +94,9 @@ def parts_of(text: str) -> Iterator[Part]:
         apart = text.count("\n", before[1], start) > 1
         block += before[0] != kind or kind not in {"item", "row"} or (apart and kind == "row")
         before = kind, end
-        if kind == "sentence" and _BOLD.fullmatch(text, start, end):
-            yield Part("heading", start, end, block, _BELOW_ALL)
+        if kind == "sentence" and (bold := _BOLD.fullmatch(text, start, end)):
+            level = _BELOW_ALL + bold["number"].strip(".").count(".")
+            yield Part("heading", start, end, block, level)
         elif kind == "sentence" and _are_entries(lines := text[start:end].split(HARD_BREAK)):
             for line in lines:
                 yield Part("item", start, start + len(line), block)
