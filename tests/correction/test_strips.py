@@ -156,6 +156,7 @@ def test_a_part_scores_by_its_better_half() -> None:
         ('Who said "so be it"?', [("", "So be it, he said."), ("", "It is.")], 8.0),
         ("What does no_such mean?", [("", r"no\_such is late."), ("", "It is.")], 8.0),
         ("What is paid in Rome?", [("", "Rome: 5"), ("", "Oslo: 6")], 6.0),
+        ("How dear is plan A?", [("", "Plan A: 5"), ("", "Plan B: a 6")], 8.0),
         ("Which limit counts?", [("Limit", "It is 5."), ("Price", "It is 6.")], 2.0),
         ("Which limit counts?", [("", "The limit is 5."), ("", "It is 6.")], 0.0),
         ("What is paid in Kiel?", [("", "Rome: 5"), ("", "Oslo: 6")], 0.0),

@@ -137,8 +137,11 @@ def test_an_exact_name_wins_over_more_evidence_for_another(
 VERSIONS = [(f"{n}.0", port) for n, port in ((1, "8080"), (2, "9090"), (3, "7070"))]
 
 
+@pytest.mark.parametrize("read", [1, 3])
 @pytest.mark.parametrize("sentence", ["By default it listens on port {}.", "- Default port: {}"])
-def test_documents_that_contradict_each_other_are_shown_side_by_side(sentence: str) -> None:
+def test_documents_that_contradict_each_other_are_shown_side_by_side(
+    sentence: str, read: int
+) -> None:
     documents = [
         Document(
             f"# Lantern {version}\n\n## Ports\n\n{sentence.format(port)}",
@@ -147,7 +150,7 @@ def test_documents_that_contradict_each_other_are_shown_side_by_side(sentence: s
         for version, port in VERSIONS
     ]
     documents.append(Document(f"# Changelog\n\n## 3.0\n\n{sentence.format('7070')}"))
-    evidence = [sentence.format(port) for _, port in VERSIONS]
+    evidence = [sentence.format(port) for _, port in VERSIONS[:read]]
     found = asked("On which port does Lantern listen by default?", *documents, evidence=evidence)
     assert [one.lead for one in found] == ["Lantern 1.0:", "Lantern 2.0:", "Lantern 3.0:"]
     assert all(port in one.text for one, (_, port) in zip(found, VERSIONS, strict=True))
@@ -187,6 +190,8 @@ def test_a_short_paragraph_is_quoted_whole_where_its_name_stands_apart_from_the_
     form = "Name: Max Byrne  \nRoom: second floor  \nTelephone: 4452"
     found = asked("What is the telephone of Max Byrne?", Document(form), evidence=["4452"])
     assert found[0].text == form
+    found = asked("Who leads Team Red?", Document("- Team Red\n- Ann"), evidence=["Team Red"])
+    assert found[0].text == "- Team Red\n- Ann"
 
 
 def test_values_of_other_things_do_not_contradict() -> None:
@@ -197,6 +202,12 @@ def test_values_of_other_things_do_not_contradict() -> None:
     price = Document("It is 6 euros a night.", metadata={"title": "Price"})
     (one,) = asked("Which limit counts?", limit, price, evidence="56")
     assert one.text == limit.page_content
+    beds = [f"| Oak | {n} EUR |\n| Pine | {n + 1} EUR |\n| Elm | {n + 2} EUR |" for n in (3, 8)]
+    texts = [f"# {when}\n\n| Bed | Price |\n| --- | --- |\n{rows}"
+             for when, rows in zip(("Summer", "Winter"), beds, strict=True)]  # fmt: skip
+    question = "What is the price of Pine in winter?"
+    found = asked(question, *map(Document, texts), evidence=["4 EUR", "9 EUR"])
+    assert [one.text[-16:] for one in found] == ["| Pine | 9 EUR |"]
 
 
 @pytest.mark.parametrize(

@@ -283,6 +283,7 @@ def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another
         ("What is the price in Oakham?", "Oakham's museum costs 4 pounds.", "", "answered"),
         ("what is the price in oakham?", "Thornby's museum costs 4 pounds.", "", "answered"),
         ("What changed in 3.12?", "Python 3.11 is faster.", "", "likely"),
+        ("Where is Ole Meyer?", "Ole Lund is in.\n\nAnn Meyer is not.", "", "likely"),
         ("Is it a museum? What is its price?", "It costs 4 pounds.", "", "answered"),
         ("WHAT IS THE PRICE IN OAKHAM?", "It costs 4 pounds.", "", "answered"),
         ("Was kostet der Eintritt in das Museum?", "It costs 4 pounds.", "", "answered"),

@@ -80,6 +80,15 @@ class ParsedStrip(NamedTuple):
         number = self.parts[at].block
         return [n for n, part in enumerate(self.parts) if part.block == number]
 
+    def following(self, at: int) -> tuple[int, int]:
+        """Return a part, and the last one after it, below the same headings, for which is room."""
+        last = at
+        while last + 1 < len(self.parts) and self.headings[last + 1] == self.headings[at]:
+            if self.size(at, last + 1) > MOST_WORDS:
+                break
+            last += 1
+        return at, last
+
     def is_line(self, at: int) -> bool:
         """Return whether a part is a line of a list that has no marks, such as of telephones."""
         return self.parts[at].kind == "item" and not _LISTED.match(self.said(at))

@@ -1,6 +1,7 @@
 """Turn a model's reply, quotations, or neither into the final update of the state."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from typing_extensions import TypedDict
@@ -21,7 +22,7 @@ from crag.settings import Settings
 from crag.state import AnswerSentence, Citation, Outcome, Quote, State, Strip, Usage, spoken
 from crag.text.marks import as_mark
 from crag.text.units import parts_of
-from crag.text.words import bare, names_lacking
+from crag.text.words import bare, names_in, names_lacking
 from crag.wording import with_subject
 
 NOT_FOUND = "I could not find this in the documents."
@@ -268,7 +269,19 @@ def _answers(state: State, best: Quotation, strips: Sequence[Strip]) -> bool:
     return (
         is_sure
         and not names_lacking(state["question"], named)
+        and not _has_names_apart(state["question"], best)
         and not _repeats_an_answer(state, best)
+    )
+
+
+def _has_names_apart(question: str, best: Quotation) -> bool:
+    """Say whether names that stand together in a question stand in different parts only."""
+    parts = [best.text[part.start : part.end] for part in parts_of(best.text)]
+    return any(
+        all(any(name in part for part in parts) for name in pair)
+        and not any(pair[0] in part and pair[1] in part for part in parts)
+        for pair in pairwise(names_in(question))
+        if " ".join(pair) in question
     )
 
 

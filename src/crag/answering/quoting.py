@@ -99,6 +99,8 @@ class _Candidate(NamedTuple):
     """The part where the answer stands, a row below the head of its table."""
     answer: frozenset[str]
     """What answers in it, as tokens."""
+    file: str
+    """Whose records do not disagree."""
 
 
 def quotations_in(  # noqa: PLR0913 - what to quote, and from which score on
@@ -123,15 +125,24 @@ def quotations_in(  # noqa: PLR0913 - what to quote, and from which score on
     if similarity is not None and len(compared) > 1:
         whole = [strips[one.quotation.strip] for one in compared]
         alike = similarity(question, [f"{about(one)}\n{one['text']}" for one in whole])
-        ranked = [
-            one._replace(odds=one.odds + SIMILAR * cosine)
-            for one, cosine in zip(compared, alike, strict=True)
-        ]
-        ranked.sort(key=lambda one: -one.odds)
-    near = [one for one in ranked if one.odds >= ranked[0].odds - MARGIN]
-    sure = bool(near) and near[0].quotation.score >= threshold
-    near = [one for one in near if one.named > near[0].named - NAMES_ONE]
+        ranked[: len(compared)] = sorted(
+            (
+                one._replace(odds=one.odds + SIMILAR * cosine)
+                for one, cosine in zip(compared, alike, strict=True)
+            ),
+            key=lambda one: -one.odds,
+        )
     asked, covered = {*question_words(question)}, set[str]()
+    named = asked.intersection(words(ranked[0].statement)) if ranked else asked
+    near = [
+        one
+        for one in ranked
+        if one.odds >= ranked[0].odds - MARGIN
+        or (named.issubset(words(one.statement)) and _contradict(ranked[0], one))
+    ]
+    near = [one for one in near if one.named > near[0].named - NAMES_ONE]
+    near = [one for one in near if not any(_is_less(one, other, asked) for other in near[:most])]
+    sure = bool(near) and near[0].quotation.score >= threshold
     shown, quotations = list[_Candidate](), list[Quotation]()
     for one in near:
         if len(quotations) == most:
@@ -146,12 +157,10 @@ def quotations_in(  # noqa: PLR0913 - what to quote, and from which score on
         others = [other for other in near if _contradict(one, other)]
         common = {name for other in others for name in other.about}
         own = [name for name in one.about if name not in common] if others else []
-        sources = (strips[each.quotation.strip]["source"]["url"] for each in (one, *others))
-        files = {url.partition("#")[0] for url in sources}  # Records of one file do not disagree.
         quotations.append(
             one.quotation._replace(
                 sure=sure, lead=f"{own[-1]}:" if own else one.quotation.lead,
-                disagrees=len(files) > 1,
+                disagrees=any(other.file != one.file for other in others),
             )
         )  # fmt: skip
     return quotations
@@ -204,6 +213,8 @@ def _candidate(
     answer = strip["text"][span["start"] : span["end"]] if span and not distance(at) else ""
     is_yes_no = _YES_NO.match(question) is not None
     low, high = excerpt(parsed, at, odds, leads=is_yes_no)
+    if asked.issuperset(words(parsed.said(at))):  # It says nothing but what was asked about.
+        low, high = parsed.following(at)
     text = written(parsed, low, high)
     place = max(parsed.parts[low].start - parsed.own, 0), parsed.parts[high].end - parsed.own
     read = _odds(strip, asked)
@@ -220,6 +231,7 @@ def _candidate(
         about=[title, *parsed.headings[at]],
         statement="\n".join(map(parsed.said, [*parsed.head(at), at])),
         answer=_tokens(answer),
+        file=url.partition("#")[0],
     )  # fmt: skip
 
 
@@ -256,6 +268,16 @@ def _contradict(one: _Candidate, other: _Candidate) -> bool:
     rest = [own - value for own, value in zip(said, values, strict=True)]
     fewest = min(map(len, rest))
     return bool(fewest) and len(rest[0] & rest[1]) >= _SAME * fewest
+
+
+def _is_less(one: _Candidate, other: _Candidate, asked: set[str]) -> bool:
+    """Return whether a file says the same elsewhere, below headings with more that was asked."""
+    if one.file != other.file or not _contradict(one, other):
+        return False
+    said, as_much = (asked.intersection(words(each.statement)) for each in (one, other))
+    headings = ("\n".join(each.about[1:]) for each in (one, other))
+    above, above_other = (asked.intersection(words(text)) for text in headings)
+    return said == as_much and above < above_other
 
 
 def _tokens(text: str) -> frozenset[str]:

@@ -47,6 +47,8 @@ LABEL_WEIGHT: Final = 2.0
 """The same for any other word that labels texts, which is often a common one, such as "command".
 With 6 instead of 2, the first quotation of one documentation question less is right."""
 _QUOTED = re.compile(r"[\"“”„«`]([^\"“”„«»`\n]{2,200})[\"”“»`]")
+_LETTERED = re.compile(r"\b[^\W\d_]{2,} (?!I\b)[A-Z]\b")
+"""What a letter tells apart, such as "plan B": alone, it may be a stop word."""
 _CAPITAL = re.compile(r"(?<=[\w,;] )[^\W\d_a-z][\w.+#-]*")
 """A word with a capital letter that does not begin a sentence."""
 
@@ -137,7 +139,8 @@ def named_odds(question: str, texts: Sequence[tuple[str, str]]) -> list[float]:
     numbers, quoted phrases, words with capital letters, and words of the labels. One counts the
     less the more texts have it, and one that none has not at all; the best text loses nothing.
     """
-    phrases = {phrase for found in _QUOTED.finditer(question) if (phrase := _folded(found[1]))}
+    named = [*_QUOTED.findall(question), *_LETTERED.findall(question)]
+    phrases = {phrase for one in named if (phrase := _folded(one))}
     capital = {word for found in _CAPITAL.finditer(question) for word in words(found[0])}
     asked, labels = set(question_words(question)), set[str]()
     held: list[set[str]] = []
