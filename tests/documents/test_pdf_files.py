@@ -333,7 +333,7 @@ def test_headings_lists_and_words_cut_at_line_ends(tmp_path: Path) -> None:
         indent = len(line) - len(line.lstrip())
         canvas.drawString(60 + 4 * indent, 760 - 12 * at, line.strip())
     rows = [["Gate", "Ell"], ["A", "2"], ["Old gates"], ["Gate", "Ell"], ["B", "3"]]
-    for at, row in enumerate([["The weir"], ["It is low. It is old."], *rows]):
+    for at, row in enumerate([["1. The weir"], ["It is low. It is old."], *rows]):
         name = "Helvetica-Bold" if len(row) == at % 2 + 1 == 1 else "Helvetica"
         canvas.setFont(name, 18 if row == ["Old gates"] else 10)
         for column, text in enumerate(row):
@@ -346,5 +346,5 @@ def test_headings_lists_and_words_cut_at_line_ends(tmp_path: Path) -> None:
         "- Open the gate, and wait until the wheel turns.\n- Close it again."
     )
     assert "Sluices" not in loaded.text
-    assert "**The weir**\n\nIt is low" in loaded.text
+    assert "**1. The weir**\n\nIt is low" in loaded.text
     assert loaded.text.endswith("\n\n# Old gates\n\n| Gate | Ell |\n| --- | --- |\n| B | 3 |")

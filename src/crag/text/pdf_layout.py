@@ -236,13 +236,11 @@ def _rows(lines: Sequence[Line], seen: SeenText, *, is_prose: bool) -> list[list
     if sum(sum(map(bool, row)) > 1 for row in rows) < max(2, len(rows) / 2):
         return []
     said = [[list(map(joined, lines_of(cell))) for cell in row] for row in rows]
-    return [[_cell(cell, row) for cell in row] for row in said]
-
-
-def _cell(lines: Sequence[Segment], row: Sequence[Sequence[Segment]]) -> str:
-    """Return what a cell says; it is marked as bold only where it labels the rows below it."""
-    text = reduce(_together, (line.text for line in lines), "")
-    return _marked(text, lines) if sum(map(bool, row)) == 1 else escaped(text)
+    alone = [sum(map(bool, row)) == 1 for row in said]  # Such may label the rows below.
+    return [
+        [_marked(cell, may_be_bold=one) for cell in row]
+        for row, one in zip(said, alone, strict=True)
+    ]
 
 
 def _continues(cells: Sequence[Line], gaps: Sequence[float], at: int) -> bool:
@@ -262,7 +260,7 @@ def _texts(lines: Sequence[Line], page: int, sizes: Sequence[float]) -> Iterator
         text = reduce(_together, (line.text for line in paragraph), "")
         size = paragraph[0].size if paragraph else 0
         is_heading = size > LARGE * sizes[-1] and len(text) < _LONGEST_HEADING
-        if (mark := _ITEM.match(text)) and not is_heading:
+        if (mark := _ITEM.match(text)) and not (is_heading or _are_bold(paragraph)):
             said = text[mark.end() :] if mark["bullet"] or mark["number"] else text
             label = f"{mark['number']}." if mark["number"] else "-"
             items.append(Item(label, [Block("text", page, page, escaped(said))]))
@@ -271,7 +269,7 @@ def _texts(lines: Sequence[Line], page: int, sizes: Sequence[float]) -> Iterator
             yield Block("list", page, page, items=items)
             items = []
         level = 1 + sum(other > size + _ALIKE for other in sizes[:-1]) if is_heading else 0
-        said = escaped(text) if is_heading else _marked(text, paragraph)
+        said = _marked(paragraph, may_be_bold=not is_heading)
         if text:
             yield Block("heading" if is_heading else "text", page, page, said, level)
 
@@ -280,8 +278,9 @@ def _are_bold(lines: Sequence[Segment]) -> bool:
     return all(line.is_bold for line in lines)
 
 
-def _marked(text: str, lines: Sequence[Segment]) -> str:
-    return f"**{escaped(text)}**" if lines and _are_bold(lines) else escaped(text)
+def _marked(lines: Sequence[Segment], *, may_be_bold: bool) -> str:
+    text = escaped(reduce(_together, (line.text for line in lines), ""))
+    return f"**{text}**" if may_be_bold and lines and _are_bold(lines) else text
 
 
 def _paragraphs(lines: Sequence[Segment]) -> Iterator[list[Segment]]:
