@@ -31,8 +31,6 @@ LONGEST_CONTEXT = 300
 """Most characters of a lead-in or a head that is repeated."""
 _LEAST_ROOM = 250
 """Characters for what follows a repeated head, however long that is."""
-_MOST_SENTENCES = 20_000
-"""Characters; a longer paragraph is a log or data, which is cut between words."""
 _ALPHABETIC = r"A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u06ff"
 """Letters of scripts that encoders read in pieces of several letters: Latin to Arabic."""
 _TOKEN = re.compile(rf"[{_ALPHABETIC}]{{1,7}}|\d{{1,3}}|[^\s{_ALPHABETIC}\d]")
@@ -202,8 +200,7 @@ def _sentences(lines: Sequence[Line]) -> Iterator[_Piece]:
     """Yield the sentences of a text; of one that does not fit, some words."""
     joint: _Joint = "apart"
     for line in lines:
-        is_data = len(line.text) > _MOST_SENTENCES
-        for sentence in [line.text] if is_data else split_sentences(line.text):
+        for sentence in split_sentences(line.text):
             for part in _by_words(sentence, CHUNK_SIZE):
                 yield _Piece("text", [line._replace(text=part)], joint=joint)
                 joint = "beside"

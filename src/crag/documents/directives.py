@@ -10,6 +10,9 @@ from typing import Literal
 
 Reading = Literal["unseen", "code", "note", "since", "titled", "signature", "holder"]
 
+LONGEST_PARSED = 3_000
+"""Characters of a paragraph that are parsed at once: for each mark that nothing closes, parsers
+read on to the end."""
 NOTES = {"note", "tip", "hint", "warning", "important", "caution", "danger", "attention", "error",
          "info", "todo", "question", "example", "abstract", "seealso"}  # fmt: skip
 """What shows its own name as a title, and its argument as text."""
@@ -34,18 +37,11 @@ _OF_CODE = {"function", "class", "method", "attribute", "data", "exception", "de
             "describe", "object", "envvar", "confval", "staticmethod", "classmethod", "property",
             "type", "macro", "struct", "var", "member", "command"}  # fmt: skip
 _LABELLED = re.compile(r"(.*\S)\s*<[^<>]*>", re.DOTALL)
-_PIECE = re.compile(r".{1,3000}(?:(?<=\n)|\Z)|.{1,3000}(?!\S)|.{1,3000}", re.DOTALL)
-"""Of a longer paragraph, parsers would read the rest again for each mark that nothing closes."""
 _TARGET = re.compile(r"[\w./:-]*[a-z\d][\w./: -]*")
 _AS_TEXT = {"abbr", "term", "menuselection", "guilabel", "download", "sub", "dfn", "sup"}
 _TITLES = {"ref", "doc", "numref", "any"}
 _SERIES = {"issue": "#", "pr": "#", "gh": "#", "pep": "PEP ", "rfc": "RFC ", "cve": "CVE-"}
 """Roles that show what they number."""
-
-
-def in_pieces(text: str) -> list[str]:
-    """Cut a paragraph of thousands of characters between lines or words, to be parsed in pieces."""
-    return _PIECE.findall(text)
 
 
 def reading_of(name: str, argument: str) -> tuple[Reading, str]:

@@ -11,14 +11,16 @@ from functools import cache
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
-from crag.documents.directives import in_pieces, reading_of, role_as_html
+from crag.documents.directives import LONGEST_PARSED, reading_of, role_as_html
 from crag.text.blocks import text_of
 from crag.text.html import Shown, blocks_of_html
+from crag.text.sentences import in_pieces
 from crag.text.visible import PLACE
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.renderer import RendererHTML
+    from markdown_it.rules_block import StateBlock
     from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
@@ -51,6 +53,8 @@ _TARGET = re.compile(r"^( {0,3}\[[^\[\]\n]+\]:[ \t]*)\{%[^\n]*%\}[ \t]*$", re.MU
 """Where a label leads, if a template says it."""
 _OPTIONS = re.compile(r"(?:[ \t]*:[\w-]+:.*(?:\n|\Z))+|---\n[\s\S]*?\n---(?:\n|\Z)")
 _LONGEST_NESTING = 40
+_MOST_CELLS = 2
+"""Cells of a table for each of its characters; what rows lack is read too."""
 
 
 def read_markdown(text: str) -> Shown:
@@ -110,11 +114,25 @@ def _parser() -> "MarkdownIt":
     ):  # fmt: skip
         parser.use(plugin)
     parser.core.ruler.after("block", "crag_text", _clean)
+    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     parser.core.ruler.at("inline", _parse_pieces)
     parser.core.ruler.push("crag_places", _place)
     for name, rule in _RULES.items():
         parser.add_render_rule(name, rule)
     return parser
+
+
+def _table(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
+    """Parse a table, unless most of its cells are such that its rows lack."""
+    from markdown_it.rules_block import table
+
+    if not table(state, first, end, silent=True):
+        return False
+    below = next((line for line in range(first, end) if state.isEmpty(line)), end)
+    columns = state.src.count("|", state.bMarks[first], state.eMarks[first])
+    written = state.bMarks[below] - state.bMarks[first]
+    is_filled = columns * (below - first) <= _MOST_CELLS * written
+    return is_filled and (silent or table(state, first, end, silent=False))
 
 
 def _clean(state: "StateCore") -> None:
@@ -131,7 +149,7 @@ def _parse_pieces(state: "StateCore") -> None:
     for token in state.tokens:
         if token.type == "inline":
             token.children = []
-            for piece in in_pieces(token.content):
+            for piece in in_pieces(token.content, LONGEST_PARSED):
                 state.md.inline.parse(piece, state.md, state.env, token.children)
 
 

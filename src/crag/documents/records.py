@@ -23,7 +23,7 @@ _SEPARATOR = re.compile(r"\ufeff?\"?sep=(.)\"?\s*$", re.IGNORECASE)
 _DELIMITERS = ",;\t|"
 _SAMPLE = 50
 """Rows that show how a file is written."""
-_DATUM = re.compile(r"[-+]?[\d.,:/\s%€$-]*\d[\d.,:/\s%€$-]*|\S+@\S+\.\S+|https?://\S+")
+_DATUM = re.compile(r"(?=\D*\d)[-+]?[\d.,:/\s%€$-]+|[^\s@]+@[^\s@.]+\.\S+|https?://\S+")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _FULL = 0.6
 """Share of the usual number of filled cells that a header has at least."""

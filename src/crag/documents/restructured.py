@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from html import escape
 from itertools import chain, takewhile
 from threading import Lock
@@ -19,9 +19,10 @@ from docutils.transforms import references
 from docutils.utils import new_document
 from docutils.writers.html5_polyglot import HTMLTranslator, Writer
 
-from crag.documents.directives import in_pieces, reading_of, role_as_html
+from crag.documents.directives import LONGEST_PARSED, reading_of, role_as_html
 from crag.text.blocks import Block
 from crag.text.html import blocks_of_html
+from crag.text.sentences import in_pieces
 from crag.text.visible import PLACE
 
 _OF_DOCUTILS = {"table", "list-table", "csv-table", "figure", "replace", "unicode", "date",
@@ -47,11 +48,7 @@ _UNSEEN = (
 
 def read_rst(text: str) -> list[Block]:
     """Return what readers of a text see, with its lines; docutils' complaints are not shown."""
-    parser = Parser(inliner=_inliner())
-    settings = get_default_settings(parser, Writer)
-    settings.initial_header_level = 1
-    settings.file_insertion_enabled = settings.raw_enabled = False
-    settings.syntax_highlight = "none"
+    parser, settings = Parser(inliner=_inliner()), _settings().copy()
     settings.line_length_limit = len(text) + 1
     document = new_document("", settings)
     document.reporter.system_message = lambda *_, **_options: nodes.system_message()
@@ -65,6 +62,15 @@ def read_rst(text: str) -> list[Block]:
     writer = _Writer(document)
     document.walkabout(writer)
     return blocks_of_html("".join(writer.body))
+
+
+@cache
+def _settings() -> Any:
+    settings = get_default_settings(Parser, Writer)
+    settings.initial_header_level = 1
+    settings.file_insertion_enabled = settings.raw_enabled = False
+    settings.syntax_highlight = "none"
+    return settings
 
 
 @contextmanager
@@ -123,7 +129,7 @@ def _inliner() -> Inliner:
     inliner.simplename, parse = _SHORT_NAME, inliner.parse
 
     def parse_pieces(text: str, *where: Any) -> tuple[list[nodes.Node], list[nodes.Node]]:
-        parsed = [parse(piece, *where)[0] for piece in in_pieces(text)]
+        parsed = [parse(piece, *where)[0] for piece in in_pieces(text, LONGEST_PARSED)]
         return parsed[0] if len(parsed) == 1 else [nodes.inline("", "", *one) for one in parsed], []
 
     inliner.parse = parse_pieces

@@ -30,6 +30,8 @@ _GERMAN_ORDINAL = re.compile(
 """A number after an article or preposition; any noun that follows has a capital letter."""
 _LONGEST_END = 24
 """Characters before a full stop in which an abbreviation is looked for."""
+_LONGEST = 20_000
+"""Characters that are cut at once: sentencex looks each end up from the beginning."""
 _MARKER = re.compile(r"\s*(?:\d{1,3}|[a-zA-Z])[.)]\s*\Z")
 
 
@@ -46,7 +48,7 @@ def split_sentences(text: str, language: str = "") -> list[str]:
     ISO 639-1 code; without it, the language is taken from the text, and is English if unclear.
     """
     language = language or language_of(text) or ENGLISH
-    pieces: list[str] = list(segment(language, text))
+    pieces = [piece for part in in_pieces(text, _LONGEST) for piece in segment(language, part)]
     # A segmenter that lost characters must not lose them for our users.
     if "".join(pieces) != text:
         return [text]
@@ -57,6 +59,12 @@ def split_sentences(text: str, language: str = "") -> list[str]:
         else:
             joined.append(piece)
     return joined
+
+
+def in_pieces(text: str, longest: int) -> list[str]:
+    """Cut a text that is too long to be read at once, between lines or words if possible."""
+    some = rf"(?s:.{{1,{longest}}})"
+    return re.findall(rf"{some}(?:(?<=\n)|\Z)|{some}(?!\S)|{some}", text)
 
 
 def _belongs_together(before: str, after: str, language: str) -> bool:
