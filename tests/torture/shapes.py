@@ -24,16 +24,15 @@ WITHIN = (
     (":a:`", "x", ""), ("data:", "a", ""), ("1", "2", "."), ("", "-", "x"), ("", "ab-", ""),
     ("", "a'b", ""), ("<p", "a=b ", ">x</p>"), ("<p style='", "a:b;", "'>x</p>"),
     ("<p style='", "/*", "'>x</p>"), ("<p style='", "\\0", "'>x</p>"), ("<script>", "a", ""),
-    ("&", "a", ""),
+    ("&", "a", ""), (f"{'a|' * 280}\n{'-|' * 280}\n", "|\n", ""), ("", ".. _a:\n", ""),
+    ("".join(f".. |{n}| replace:: |{n + 1}| |{n + 1}|\n" for n in range(20)), "|0| ", "中。" * 900),
 )  # fmt: skip
 """What stands before, what is repeated, and what stands after it."""
 
 
 def shapes(length: int) -> Iterator[str]:
     """Yield a text of about `length` characters for each shape."""
-    for piece in REPEATED:
-        yield shape(length, piece)
-    for before, piece, after in WITHIN:
+    for before, piece, after in (*(("", piece, "") for piece in REPEATED), *WITHIN):
         yield shape(length, piece, before, after)
 
 

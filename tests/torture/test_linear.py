@@ -103,7 +103,7 @@ def slow(read: Callable[[str], Any], texts: Iterable[str]) -> dict[str, float]:
     found: dict[str, float] = {}
     for text in texts:
         start = time.thread_time()
-        with suppress(ContentError, EvaluatorError, PageError, ValueError):
+        with suppress(ContentError, EvaluatorError, PageError, RecursionError, ValueError):
             read(text)
         seconds = time.thread_time() - start
         if seconds > SECONDS:

@@ -5,7 +5,9 @@ leads a block in, the head of a table, and as many sentences around as fit.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from textwrap import dedent
 from typing import Final, NamedTuple
 
@@ -61,7 +63,8 @@ class ParsedStrip(NamedTuple):
     def label(self, at: int) -> str:
         """Return what a part is about: its question, a term before a colon, or the first cell."""
         first = self.said(self.block(at)[0])
-        begins = not self.text[: self.parts[at].start].rpartition("\n")[2].strip()
+        start = self.parts[at].start
+        begins = not self.text[self.text.rfind("\n", 0, start) + 1 : start].strip()
         found = _LABEL.match(self.said(at)) if begins else None
         if first.endswith("?"):
             return first
@@ -75,10 +78,11 @@ class ParsedStrip(NamedTuple):
         leads = [self.said(lead)] if self.leads(lead) else []
         return [*self.headings[at], *leads, self.label(at)]
 
-    def block(self, at: int) -> list[int]:
+    def block(self, at: int) -> Sequence[int]:
         """Return the parts of the block that a part is of."""
-        number = self.parts[at].block
-        return [n for n, part in enumerate(self.parts) if part.block == number]
+        number, number_of = self.parts[at].block, attrgetter("block")
+        first = bisect_left(self.parts, number, key=number_of)
+        return range(first, bisect_right(self.parts, number, key=number_of))
 
     def following(self, at: int) -> tuple[int, int]:
         """Return a part, and the last one after it, below the same headings, for which is room."""
@@ -100,12 +104,12 @@ class ParsedStrip(NamedTuple):
             return self.size(block[0], block[-1]) <= _MOST_OF_ITEM
         return self.parts[at].kind == "row" or bool(self.label(at))
 
-    def item(self, at: int) -> list[int]:
+    def item(self, at: int) -> Sequence[int]:
         """Return the parts of the short paragraph that a part is in, else the part alone."""
         is_short = self.parts[at].kind == "sentence" and self.is_item(at)
         return self.block(at) if is_short else [at]
 
-    def fellows(self, at: int) -> list[int]:
+    def fellows(self, at: int) -> Sequence[int]:
         """Return the parts of all items of the list or table that a part is in, if it is in one."""
         if not self.is_item(at):
             return []
@@ -114,7 +118,7 @@ class ParsedStrip(NamedTuple):
         short = [n for n, part in enumerate(self.parts) if part.kind == "sentence"]
         return list(filter(self.is_item, short))
 
-    def head(self, at: int) -> list[int]:
+    def head(self, at: int) -> Sequence[int]:
         """Return the rows of the head of the table that a row is in, if it has rows below."""
         block = self.block(at)
         has_rule = len(block) > 2 and is_rule(self.said(block[1]))  # noqa: PLR2004
