@@ -1,10 +1,9 @@
 """Evaluators: judges of how well texts serve a question, behind the Protocol in `crag.parts`."""
 
-from crag.evaluators.attribution import ReaderAttributor
 from crag.evaluators.chat import ChatEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
 from crag.evaluators.loading import load_evaluator
-from crag.evaluators.reader import ReaderEvaluator
+from crag.evaluators.reader import ReaderAttributor, ReaderEvaluator
 from crag.evaluators.rerank import RerankEvaluator
 from crag.evaluators.t5 import T5Evaluator
 

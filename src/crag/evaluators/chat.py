@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from crag.answering.forms import Call, FormAsker
 from crag.errors import EvaluatorError
-from crag.evaluators.texts import scored
+from crag.evaluators.cross_encoder import scored
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.state import Thresholds

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import httpx
 
 from crag.errors import EvaluatorError
-from crag.evaluators.cross_encoder import UNCALIBRATED
-from crag.evaluators.texts import scored
+from crag.evaluators.cross_encoder import UNCALIBRATED, scored
 
 SECONDS = 30.0
 """The longest time that one request may take."""
