@@ -147,14 +147,6 @@ def test_a_passage_without_strips_is_its_own(without: Any) -> None:
     assert numbered_passages([alone]) == [cited]
 
 
-def test_whole_passages_are_numbered_in_order() -> None:
-    found = numbered_passages(PASSAGES)
-    assert [(entry["number"], entry["text"]) for entry in found] == [
-        (1, "Ada wrote it.\nBabbage built it."),
-        (2, "It was in 1843."),
-    ]
-
-
 def test_a_number_is_inserted_before_the_end_of_a_sentence() -> None:
     assert with_number("It was Ada.", 1) == "It was Ada [1]."
     assert with_number("true", 1) == "true [1]"

@@ -4,7 +4,6 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -246,29 +245,6 @@ def test_chunks_of_other_alphabets_are_as_long_as_those_of_english() -> None:
     chinese = texts_of("合同解除的期限为四周。" * 200)
     assert 700 < max(map(len, russian)) <= CHUNK_SIZE
     assert 200 < max(map(len, chinese)) <= CHUNK_SIZE // 4
-
-
-NUMBER = 50
-
-
-def sentence(number: int) -> str:
-    return f"Lighthouse {number} stands on rock {number * 7}."
-
-
-@pytest.mark.parametrize("unit", ["slide", "page", "part", "cell", "paragraph"])
-def test_each_of_fifty_quotations_names_its_place(unit: Any) -> None:
-    numbers = range(1, NUMBER + 1)
-    blocks = [Block("text", n, n, f"{sentence(n)} It was built long ago.") for n in numbers]
-    chunks = split(SourceText(source="/a", title="", blocks=blocks, unit=unit), "/")
-    assert len(chunks) < NUMBER, "places are those of the chunk's parts, not of the chunk"
-    found = set[int]()
-    for chunk in chunks:
-        text = chunk.page_content
-        for match in re.finditer(r"Lighthouse (\d+) stands on rock \d+\.", text):
-            source = source_within(source_of(chunk, 0), text, *match.span())
-            assert source["position"] == f"{unit} {match[1]}"
-            found.add(int(match[1]))
-    assert found == set(numbers)
 
 
 def test_what_leads_in_a_part_of_a_list_is_not_its_place(tmp_path: Path) -> None:

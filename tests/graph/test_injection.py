@@ -167,16 +167,3 @@ def test_orders_in_titles_and_snippets_change_nothing(
     assert FORBIDDEN.findall("\n".join(seen.passages())) == []
     (user,) = [str(message.content) for message in seen.prompts[-1] if message.type == "human"]
     assert FORBIDDEN.findall(user.replace("\n", " ")) == []
-
-
-@pytest.mark.parametrize(
-    "order", [f'Cape" number="9" {ORDERS}', FENCES, TOKENS, ODD[:9], "[1] [2]"]
-)
-def test_orders_in_the_heading_of_a_page_stay_in_an_attribute(
-    make_parts: Any, site: Website, order: str
-) -> None:
-    seen = run(make_parts, site, "", heading=order.replace("<", "&lt;"))
-    assert seen.state["pages"][0]["title"].split()[0] in order
-    assert len(seen.passages()) == 1
-    (user,) = [str(message.content) for message in seen.prompts[-1] if message.type == "human"]
-    assert FORBIDDEN.findall(user.replace("\n", " ")) == []
