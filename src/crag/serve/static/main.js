@@ -111,7 +111,8 @@ async function ask(question, instead = edited) {
   const before = !goesOn ? [] : at < 0 ? conversation.turns : conversation.turns.slice(0, at);
   // The first question asked anew begins a conversation of its own, so that nothing answered is lost.
   const thread = goesOn && (before.length || !instead?.checkpoint) ? conversation.thread : null;
-  const parent = before.findLast(({ run }) => run.checkpoint && run.phase !== "waiting")?.run.checkpoint ?? null;
+  const previous = thread && before.findLast(({ run }) => run.checkpoint && run.phase !== "waiting");
+  const parent = previous?.run.checkpoint ?? null;
   const run = begin({ question: question.trim(), graph, settings: settings.context(), thread, parent }, Date.now());
   const turn = newTurn(run);
   conversation = { thread, graph, turns: [...before, turn], kept: thread ? conversation.kept : [] };
