@@ -44,7 +44,11 @@ class Evaluator(Protocol):
 
 @runtime_checkable
 class ReadingEvaluator(Evaluator, Protocol):
-    """An evaluator that also finds the relevant part of a passage; graphs only call `read`."""
+    """An evaluator that also finds the relevant part of a passage; graphs only call `read`.
+
+    It may offer `similarity(question, texts) → list[float]`, cosines in [-1, 1] of their meanings:
+    of strips that are read as nearly equal, the closest one is quoted first.
+    """
 
     @property
     def quote_threshold(self) -> float:

@@ -251,6 +251,8 @@ def test_nothing_to_index_creates_nothing(folder: Path, index: DocumentIndex) ->
     for name, problem in ("a.xyz", "unsupported"), ("self.txt", "no such file"), ("~nobody", "no"):
         with pytest.raises(DocumentIndexError, match=problem):
             index_paths([folder / name], index)
+    with pytest.raises(DocumentIndexError, match="of nothing: name a file or a folder to index"):
+        index_paths([], index)
     assert not Path(index.location).exists()
     (folder / "b.json").write_text("7")
     assert index_paths([folder / "b.json"], index).skipped

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crag.text.blocks import all_within, text_of
@@ -163,7 +163,8 @@ def test_wrapped_lines_are_joined_up_to_the_end_of_a_sentence() -> None:
     )
 
 
-@given(st.text(alphabet=st.sampled_from("ab -1.|\n"), max_size=400))
+@example("---  ---  ---\n" * 3)
+@given(st.lists(st.sampled_from([*"ab -1.|\n", "a   b   ab\n"]), max_size=200).map("".join))
 def test_blocks_of_a_text_lose_nothing_and_stand_where_they_say(text: str) -> None:
     lines = text.split("\n")
     before = 0

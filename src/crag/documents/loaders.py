@@ -34,7 +34,6 @@ from crag.plain import said
 from crag.text.blocks import JSON
 from crag.text.encodings import storable
 from crag.text.paragraphs import blocks_of_text
-from crag.text.words import PLAIN_TEXT
 
 _logger = logging.getLogger(__name__)
 
@@ -56,7 +55,7 @@ _SUFFIXES: Mapping[Loader, str] = {
     load_csv: ".csv .tsv",
     load_jsonl: ".jsonl .ndjson",
     load_json: ".json",
-    load_text: f"{' '.join(PLAIN_TEXT)} .adoc .asciidoc .org .textile .wiki .mediawiki .tex",
+    load_text: ".txt .text .log .adoc .asciidoc .org .textile .wiki .mediawiki .tex",
     load_code: _CODE,
 }
 LOADERS: Mapping[str, Loader] = {
@@ -97,7 +96,8 @@ def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -
     a folder that contains itself through one is entered once.
 
     Raises:
-        DocumentIndexError: a path does not exist, or a folder or all paths hold no supported file.
+        DocumentIndexError: a path does not exist, a folder or all paths hold no supported file, or
+            no path is named.
     """
     found = Found(loaders=loaders)
     for path in paths:
@@ -120,7 +120,9 @@ def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -
         found.files |= {file: path for file in read if file not in found.files}
         found.unsupported += [file for file in files if not loader_of(file, loaders)]
     if not found.files:
-        raise DocumentIndexError(found.refused[0].source, found.refused[0].reason)
+        nothing = Unusable("of nothing", "name a file or a folder to index")
+        refused = next(iter(found.refused), nothing)
+        raise DocumentIndexError(refused.source, refused.reason)
     return found
 
 

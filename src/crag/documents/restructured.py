@@ -32,7 +32,6 @@ _MOST_SUBSTITUTED = 20
 """How much longer a text may become by what it defines to stand for names."""
 _SHORT_NAME = r"(?:(?!_)\w){1,100}(?:[-._+:](?:(?!_)\w){1,100}){0,20}"
 """As docutils has it, but for the limits."""
-utils.column_indices = lru_cache(maxsize=100)(utils.column_indices)  # Of a line, for each cell.
 _ONE_AT_A_TIME = Lock()
 _RESOLVING = [
     references.Substitutions, references.AnonymousHyperlinks, references.IndirectHyperlinks,
@@ -53,7 +52,7 @@ def read_rst(text: str) -> list[Block]:
     document = new_document("", settings)
     document.reporter.system_message = lambda *_, **_options: nodes.system_message()
     document.substitution_defs = _Substitutions(_MOST_SUBSTITUTED * len(text))
-    with _directives_of_sphinx():
+    with _as_sphinx():
         parser.parse(text, document)
     _join_targets(document)
     document.transformer.add_transforms(_RESOLVING)
@@ -74,9 +73,12 @@ def _settings() -> Any:
 
 
 @contextmanager
-def _directives_of_sphinx() -> Iterator[None]:
-    """Replace how docutils finds directives and roles, as Sphinx does."""
-    directive, role = directives.directive, roles.role
+def _as_sphinx() -> Iterator[None]:
+    """Replace how docutils finds directives and roles, as Sphinx does, and columns of a line.
+
+    These it works out anew for each cell of a table.
+    """
+    directive, role, columns = directives.directive, roles.role, utils.column_indices
 
     def any_directive(name: str, language: Any, document: Any) -> Any:
         if name in _OF_DOCUTILS:
@@ -89,10 +91,11 @@ def _directives_of_sphinx() -> Iterator[None]:
 
     with _ONE_AT_A_TIME:
         directives.directive, roles.role = any_directive, any_role
+        utils.column_indices = lru_cache(maxsize=100)(columns)
         try:
             yield
         finally:
-            directives.directive, roles.role = directive, role
+            directives.directive, roles.role, utils.column_indices = directive, role, columns
 
 
 class _Substitutions(dict[str, nodes.substitution_definition]):

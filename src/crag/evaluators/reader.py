@@ -73,7 +73,7 @@ class ReaderEvaluator:
         return self._readings([(question, passage) for passage in passages])
 
     def similarity(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return the cosine of the question and each text, as the packaged encoder reads them."""
+        """Return the cosine, in [-1, 1], of the question and each text, by the packaged encoder."""
         asked, *found = np.array(packaged_encoder().embed_documents([question, *texts]))
         return [float(asked @ one) for one in found]
 

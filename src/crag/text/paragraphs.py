@@ -130,7 +130,7 @@ def _cells(lines: list[str]) -> list[list[str]]:
     head = _MARGIN.split(lines[0].strip())
     if len(head) < _FEWEST_COLUMNS or not is_head(head) or len(lines) < _FEWEST_COLUMNS:
         return []
-    written = [line for line in lines if not _RULE.fullmatch(line)]
+    written = [line for line in lines if not _RULE.fullmatch(line)] or lines
     filled = {at for line in written for at, letter in enumerate(line) if letter != " "}
     shape = "".join("x" if at in filled else " " for at in range(max(filled) + 1))
     columns = [found.span() for found in _COLUMN.finditer(shape)]

@@ -61,8 +61,6 @@ _FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _START = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?)", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*\.\. [\w:.+-]+::[ \t]*", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
-PLAIN_TEXT = (".txt", ".text", ".log")
-"""How the names of files end that no markup is read in."""
 _CELLS = re.compile(r"(?:(?<![ \t])[ \t]+)?\|[ \t]*")
 
 
