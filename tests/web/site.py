@@ -183,6 +183,8 @@ def listening(answers: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
         thread = threading.Thread(target=serve)
         thread.start()
         yield listener.getsockname()[1], received
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)  # What was not asked for is not waited for.
     thread.join()
 
 
