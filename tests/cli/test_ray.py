@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,17 +23,9 @@ pytestmark = [
 QUESTIONS = [f"Who built bridge {number}?" for number in range(12)]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[None]:
-    """Start one cluster of two cores for all tests; workers get what this process has."""
-    import ray
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-        patched.setenv("OPENAI_API_KEY", "none")  # Keys are those of the workers' machines.
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-        yield
-        ray.shutdown()
+@pytest.fixture(autouse=True)
+def _path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))  # Workers get it.
 
 
 def ending(flag: Path) -> Callable[[int], list[int]]:
@@ -47,7 +39,7 @@ def ending(flag: Path) -> Callable[[int], list[int]]:
 
 
 def test_a_worker_that_dies_loses_nothing(tmp_path: Path) -> None:
-    assert sorted(spread(range(9), partial(ending, tmp_path / "died"))) == list(range(9))
+    assert sorted(spread(range(9), partial(ending, tmp_path / "died"), "local")) == list(range(9))
     assert (tmp_path / "died").exists()
 
 
@@ -93,16 +85,8 @@ def test_the_answers_are_those_of_one_process(texts: Path, tmp_path: Path) -> No
         variables = {
             "OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none", "CRAG_MODEL": "m",
         }  # fmt: skip
-        command = [
-            "batch",
-            asked,
-            "--index",
-            tmp_path / "index",
-            "--set",
-            "upper=-100",
-            "--set",
-            "lower=-100",
-        ]
+        correct = ("--set", "upper=-100", "--set", "lower=-100")
+        command = ["batch", asked, "--index", tmp_path / "index", *correct]
         expected = told(*command, "--output", tmp_path / "here.jsonl", **variables)
         ended = told(*command, "--output", tmp_path / "there.jsonl", "--ray", "local", **variables)
     assert ended | {"output": ""} == expected | {"output": ""}

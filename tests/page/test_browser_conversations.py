@@ -90,7 +90,7 @@ def test_of_two_tabs_on_one_conversation_the_newer_question_wins(visit: Visit, s
     ask(tab, OTHER)
     page.bring_to_front()
     page.wait_for_selector(f"{LAST}[data-phase=cancelled]")
-    assert "a newer question on this conversation took its place" in page.inner_text(LAST)
+    assert "a newer question on it took its place" in page.inner_text(LAST)
     assert phase(tab) == "not_found"
 
 

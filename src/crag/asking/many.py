@@ -9,9 +9,11 @@ import json
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -26,8 +28,6 @@ from crag.settings import Settings
 from crag.telemetry import start
 
 _WRITE = 'write lines such as {"question": "…"}'
-_BEGINNING = b'{"id": '
-"""Of each row, also of one that a killed run has only begun."""
 Row = dict[str, Any]
 """What came of one question: `id`, `error` (why it failed; else empty), `seconds`, and of the final
 state what `REPORTED` names."""
@@ -85,12 +85,11 @@ def read_questions(path: Path) -> list[Question]:
     return list(found.values())
 
 
-class JsonLines:
+class JsonLines(AbstractContextManager["JsonLines"]):
     """Objects by their field `key`, one per line, each on disk before the next one starts.
 
     An unfinished last line of a killed run is removed when the file is opened. Of objects with the
-    same key the last one counts. Each has at least the fields `required`, first of all `id`; `what`
-    names one.
+    same key the last one counts. Each has at least the fields `required`; `what` names one.
 
     Raises:
         DataError: a line is no such object; the file is then not changed.
@@ -106,9 +105,8 @@ class JsonLines:
         self._file = path.open("ab")
         content = path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
-        begun = content[len(whole) :]
-        is_ours = _BEGINNING.startswith(begun[: len(_BEGINNING)])
-        for number, line in enumerate((whole if is_ours else content).splitlines(), start=1):
+        # Without a whole line, what is there may be a file of the user's.
+        for number, line in enumerate((whole or content).splitlines(), start=1):
             try:
                 row = json.loads(line)
             except ValueError:
@@ -126,10 +124,6 @@ class JsonLines:
         self._file.flush()
         os.fsync(self._file.fileno())
         self.rows[str(row[self.key])] = row
-
-    def __enter__(self) -> Self:
-        """Use the file until the end of the block."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close it; one without a row leaves nothing behind."""
@@ -152,21 +146,18 @@ async def ask(graph: Graph, question: Question, settings: Settings) -> tuple[Row
     return row, state
 
 
-Judge = Callable[[Question, Row, State], Row]
-"""Adds to a row what is right about it."""
 Chosen = tuple[Mapping[str, Any], str, Mapping[str, object]]
 """How questions are answered, as workers are told: values of the environment, a graph, settings."""
 
 
-def answer_all(  # noqa: PLR0913 - how a run is done
+def answer_all(
     questions: Sequence[Question],
     chosen: Chosen,
     output: Path,
+    progress: Callable[[int, int], object],
     *,
-    judge: Judge = lambda _, row, __: row,
     concurrency: int = 4,
     ray: str | None = None,
-    progress: Callable[[int, int], object] = lambda *_: None,
 ) -> tuple[list[Row], int]:
     """Answer into a file what has no answer there; return all rows, and how many there were before.
 
@@ -187,21 +178,19 @@ def answer_all(  # noqa: PLR0913 - how a run is done
             name for name, row in answers.rows.items() if not (row["error"] or part_failed(row))
         }
         left = [one for one in questions if one.id not in whole]
-        before = done = len(questions) - len(left)
+        before = len(questions) - len(left)
+        done = count(before + 1)
 
-        def ready(row: Row) -> None:
-            nonlocal done
+        def ready(row: Row, _: State | None = None) -> None:
             answers.append({**row, "run": run})
-            done += 1
-            progress(done, len(questions))
+            progress(next(done), len(questions))
 
-        progress(done, len(questions))
         if ray is None:
-            asyncio.run(_ask_all(_built(chosen), left, judge, concurrency, ready))
+            ask_all(left, chosen, ready, concurrency)
         else:
             from crag.runtime.ray_cluster import spread
 
-            for row in spread(left, partial(_asker, chosen, judge), address=ray):
+            for row in spread(left, partial(_asker, chosen), ray):
                 ready(row)
         return [answers.rows[one.id] for one in questions], before
 
@@ -209,6 +198,31 @@ def answer_all(  # noqa: PLR0913 - how a run is done
 def part_failed(row: Row) -> bool:
     """Return whether an answer had to do without a part, such as a model that was away."""
     return any(one["kind"] in _PART_FAILED for one in row["events"] or ())
+
+
+def ask_all(
+    questions: Sequence[Question],
+    chosen: Chosen,
+    ready: Callable[[Row, State], object],
+    concurrency: int,
+) -> None:
+    """Ask in this process, `concurrency` at a time; `ready` receives what comes of each.
+
+    Raises:
+        CragError: a part cannot be used.
+    """
+    graph, settings = _built(chosen)
+    gate = asyncio.Semaphore(concurrency)
+
+    async def one(question: Question) -> None:
+        async with gate:
+            answered = await ask(graph, question, settings)
+        ready(*answered)
+
+    async def every() -> None:
+        await asyncio.gather(*map(one, questions))
+
+    asyncio.run(every())
 
 
 def _built(chosen: Chosen) -> tuple[Graph, Settings]:
@@ -219,24 +233,7 @@ def _built(chosen: Chosen) -> tuple[Graph, Settings]:
     return graph_named(method).build(parts), checked
 
 
-async def _ask_all(
-    built: tuple[Graph, Settings],
-    questions: Sequence[Question],
-    judge: Judge,
-    concurrency: int,
-    ready: Callable[[Row], object],
-) -> None:
-    gate = asyncio.Semaphore(concurrency)
-
-    async def one(question: Question) -> None:
-        async with gate:
-            found = await ask(built[0], question, built[1])
-        ready(judge(question, *found))
-
-    await asyncio.gather(*map(one, questions))
-
-
-def _asker(chosen: Chosen, judge: Judge) -> Callable[[Question], list[Row]]:
+def _asker(chosen: Chosen) -> Callable[[Question], list[Row]]:
     """Return what asks questions in a worker, with one graph, and one loop for its clients."""
     (graph, settings), loop = _built(chosen), asyncio.Runner()
-    return lambda question: [judge(question, *loop.run(ask(graph, question, settings)))]
+    return lambda question: [loop.run(ask(graph, question, settings))[0]]

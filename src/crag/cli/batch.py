@@ -39,9 +39,8 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     chosen = (environment(location).shared(), method, assigned(settings))
     with progress_bar("asking", quiet=as_json) as advance:
         rows, before = answer_all(
-            read_questions(questions), chosen, output,
-            concurrency=concurrency, ray=ray, progress=advance,
-        )  # fmt: skip
+            read_questions(questions), chosen, output, advance, concurrency=concurrency, ray=ray
+        )
     usage: Counter[str] = Counter()
     for row in rows:
         usage.update(row["usage"] or {})

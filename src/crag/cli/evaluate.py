@@ -1,7 +1,7 @@
 """`crag evaluate`: your own questions, judged, with the failures to read."""
 
+import json
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -46,25 +46,24 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     The exit code is 1 where questions have failed.
     """
     from crag.asking.evaluate import judged, summarise
-    from crag.asking.many import answer_all, read_questions
+    from crag.asking.many import Row, State, ask_all, read_questions
 
     if output.exists() and not output.is_file():
         raise DataError(output, "is no file: name one")
     if output.exists() and questions.exists() and output.samefile(questions):
         raise DataError(output, f"writing it would overwrite {questions}, which is read")
-    asked = read_questions(questions)
-    chosen = (environment(location).shared(), method, assigned(settings))
     output.parent.mkdir(parents=True, exist_ok=True)
-    # What an earlier run wrote is replaced as a whole, and stays where this one fails.
-    with (
-        TemporaryDirectory(dir=output.parent, prefix=".crag-") as folder,
-        progress_bar("asking", quiet=as_json) as advance,
-    ):
-        rows, _ = answer_all(
-            asked, chosen, new := Path(folder, output.name),
-            judge=judged, concurrency=concurrency, progress=advance,
-        )  # fmt: skip
-        new.replace(output)
+    asked = {question.id: question for question in read_questions(questions)}
+    chosen, rows = (environment(location).shared(), method, assigned(settings)), list[Row]()
+    with progress_bar("asking", quiet=as_json) as advance:
+
+        def ready(row: Row, state: State) -> None:
+            rows.append(judged(asked[row["id"]], row, state))
+            advance(len(rows), len(asked))
+
+        ask_all([*asked.values()], chosen, ready, concurrency)
+    # Only now, so that what an earlier run wrote stays where this one fails.
+    output.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), "utf-8")
     summary = summarise(rows)
     if not as_json:
         for row in rows:

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crag.cli.options import IndexOption, JsonOption, RayOption
-from crag.cli.terminal import (
-    environment,
-    from_here,
-    import_from_here,
-    print_json,
-    progress_bar,
-    safe,
-    say,
-)
+from crag.cli.terminal import environment, from_here, print_json, progress_bar, safe, say
 from crag.plain import counted
 
 if TYPE_CHECKING:
@@ -52,7 +44,6 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.index import index_paths, open_index
     from crag.index.update import reader_within
 
-    import_from_here(loader or ())  # A module of the user's own may lie where the command is run.
     loaders = loaders_with(loader or ())
     chosen = environment(location)
     if ray is None:

@@ -33,7 +33,7 @@ def ray_reader(environment: Environment, address: str) -> Reader:
         starts = range(0, len(files), FILES)
         groups = [Found(files=dict(files[at : at + FILES]), loaders=loaders) for at in starts]
         step = partial(worker, environment.shared(), held)
-        yield from spread(groups, step, address=address, in_order=True)
+        yield from spread(groups, step, address, in_order=True)
 
     return read
 

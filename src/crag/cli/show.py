@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.markdown import Markdown
 
 from crag.api import Answer, OpenDocuments, Question, open_documents
-from crag.cli.terminal import assigned, from_here, import_from_here, safe, say
+from crag.cli.terminal import assigned, from_here, safe, say
 from crag.correction.provenance import source_of
 from crag.plain import counted, shortened
 from crag.reflection.cleaning import cleaned
@@ -39,7 +39,6 @@ def opened(
     if folder is not None:  # One that is there is named from wherever it is asked.
         given["folder"] = str(Path(folder).resolve()) if Path(folder).exists() else folder
     chosen = Settings.model_validate(given)
-    import_from_here([location or ""])
     start()
     return open_documents(location, method=method, settings=chosen)
 

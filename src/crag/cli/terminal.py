@@ -1,7 +1,7 @@
 """What the commands share: the environment, settings, and safe output on the terminal."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,20 +15,10 @@ SOME_FAILED = 1
 """Exit code of a command that asks many questions, where some of them have failed."""
 
 
-def import_from_here(names: Iterable[str]) -> None:
-    """Let ``module:attribute`` be of a module in the current folder, if one is among `names`.
-
-    Only for names from the command line: a file of the folder, such as crag.toml, may be another's.
-    """
-    if any(":" in name.partition("://")[0] for name in names) and "" not in sys.path:
-        sys.path.insert(0, "")
-
-
 def environment(location: str | None = None) -> "Environment":
     """Return the environment, with the index from the command line."""
     from crag.runtime.environment import Environment
 
-    import_from_here([location or ""])
     found = Environment()
     return found.model_copy(update={"index": location}) if location else found
 

@@ -8,8 +8,8 @@ on all.
 import logging
 import os
 import socket
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,6 @@ from crag.plain import first_line
 
 Step = Callable[[], Callable[[Any], Iterable[Any]]]
 """Makes, once in each actor, what takes an item and returns items; both are pickled."""
-LOCAL = "local"
-"""In the place of an address: a cluster of this machine alone, for as long as the command runs."""
 _VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # The GPUs of a machine stay visible.
@@ -30,11 +28,11 @@ _VARIABLES = {
 
 
 def spread(
-    items: Iterable[Any], step: Step, *, address: str | None = None, in_order: bool = False
+    items: Iterable[Any], step: Step, address: str, *, in_order: bool = False
 ) -> Generator[Any]:
     """Yield what a step makes of the items, as they are ready or in their order.
 
-    `address` is that of a cluster, or RAY_ADDRESS names one; otherwise one starts here.
+    `address` is that of a cluster, or ``local`` for one of this machine, until all is done.
 
     Raises:
         CragError: the step raised it; or there is no cluster, or its workers failed again and
@@ -48,8 +46,9 @@ def spread(
     from ray import data
     from ray.exceptions import RayError
 
-    rows = [{"item": _cloudpickle().dumps(item)} for item in items]
-    with _cluster(ray, address or os.environ.get("RAY_ADDRESS") or LOCAL):
+    pickle: Any = import_module("ray.cloudpickle")  # It has no types.
+    rows = [{"item": pickle.dumps(item)} for item in items]
+    with _cluster(address):
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         context = data.DataContext.get_current()
         context.enable_progress_bars = False
@@ -62,7 +61,7 @@ def spread(
         )  # fmt: skip
         try:
             for row in dataset.iter_rows() if rows else ():
-                made = _cloudpickle().loads(row["item"])
+                made = pickle.loads(row["item"])
                 if isinstance(made, CragError):
                     raise made
                 yield made
@@ -81,38 +80,29 @@ class _Actor:
         self._take: Any = None
 
     def __call__(self, row: Mapping[str, bytes]) -> list[dict[str, bytes]]:
-        item, made = _cloudpickle().loads(row["item"]), []
+        pickle: Any = import_module("ray.cloudpickle")
+        item, made = pickle.loads(row["item"]), []
         try:
             self._take = self._take or self._step()
             made.extend(self._take(item))
         except CragError as error:
             made.append(CragError(str(error)))  # One that can be sent to another process.
-        return [{"item": _cloudpickle().dumps(one)} for one in made]
+        return [{"item": pickle.dumps(one)} for one in made]
 
 
-def _cloudpickle() -> Any:
-    return import_module("ray.cloudpickle")  # It has no types.
+def _cluster(address: str) -> AbstractContextManager[Any]:
+    """Connect until the end of the block, or start a cluster here."""
+    import ray
 
-
-@contextmanager
-def _cluster(ray: Any, address: str) -> Iterator[None]:
-    """Connect for the block, or start a cluster here, unless the program has done so."""
-    if ray.is_initialized():
-        yield
-        return
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    if address == LOCAL:
+    if address == "local":
         options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     host, _, port = address.partition(":")
     try:
         if port.isdecimal():  # Ray would try for minutes.
             socket.create_connection((host, int(port)), timeout=10).close()
-        ray.init(address=address, **options)
+        return ray.init(address=address, **options)
     except Exception as error:
         ray.shutdown()
-        fix = f"start one with `ray start --head`, or work on this machine: --ray {LOCAL}"
+        fix = "start one with `ray start --head`, or work on this machine: --ray local"
         raise CragError(f"no Ray cluster at {address} ({error}): {fix}") from error
-    try:
-        yield
-    finally:
-        ray.shutdown()

@@ -1,7 +1,6 @@
 """The application: its routes, and what it keeps while it runs."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -23,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 from crag.errors import CragError, DocumentIndexError, QuestionError, SettingsError
 from crag.factory.parts import choose_parts, choose_searcher
 from crag.generation.chat import DEFAULT_MODEL
-from crag.graph_registry import GRAPHS, built
+from crag.graph_registry import GRAPHS, GraphEntry, built
 from crag.plain import problem_of
 from crag.runtime.environment import Environment
 from crag.serve import completions, documents, tools
@@ -76,7 +75,7 @@ def create(
             *mcp_routes,
         ],
         middleware=[*access(settings), Middleware(GZipMiddleware)],
-        exception_handlers={kind: _refuse for kinds in _STATUSES for kind in kinds},
+        exception_handlers=dict.fromkeys(_STATUSES, _refuse),
         lifespan=lifespan,
     )
     app.state.environment, app.state.settings, app.state.graphs = environment, settings, graphs
@@ -98,14 +97,13 @@ async def offered(request: Request) -> Response:
     state = request.app.state
     graphs = [
         {
-            "name": name,
-            "title": GRAPHS[name].title if name in GRAPHS else name,
-            "description": GRAPHS[name].description if name in GRAPHS else "",
+            "name": name, "title": entry.title, "description": entry.description,
             "drawing": graph.get_graph(xray=1).to_json(),
             "settings": graph.get_context_jsonschema(),
         }
         for name, graph in state.graphs.items()
-    ]
+        for entry in [GRAPHS.get(name, GraphEntry("", name, ""))]
+    ]  # fmt: skip
     return _json({"graphs": graphs, **connected(state.environment)})
 
 
@@ -114,7 +112,7 @@ def connected(environment: Environment) -> dict[str, str | None]:
     model = environment.model or (DEFAULT_MODEL if environment.openai_api_key else None)
     searcher = choose_searcher(environment)
     return {
-        "model": model and re.split(r"[/\\]", model)[-1],
+        "model": model and model.rpartition("/")[2],
         "web": type(searcher).__name__.removesuffix("Searcher") if searcher else None,
     }
 
@@ -146,15 +144,13 @@ def _json(value: object) -> Response:
 
 async def _refuse(request: Request, error: Any) -> Response:
     """Answer an error as JSON; one may have a status of its own."""
-    known = next(status for kinds, status in _STATUSES.items() if isinstance(error, kinds))
+    known = next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
     message = problem_of(error) if isinstance(error, ValidationError) else str(error)
     told = getattr(error, "detail", message) if known else "the server failed: its log says why"
     return refusal(request.scope["path"], getattr(error, "status_code", known or 500), told)
 
 
-_STATUSES: dict[tuple[type[Exception], ...], int] = {
-    (ValidationError, QuestionError, SettingsError, ClientDisconnect): 400,
-    (DocumentIndexError,): 409,
-    (HTTPException, CragError, OSError): 500,
-    (Exception,): 0,
-}
+_STATUSES: dict[type[Exception], int] = {
+    ValidationError: 400, QuestionError: 400, SettingsError: 400, ClientDisconnect: 400,
+    DocumentIndexError: 409, HTTPException: 500, CragError: 500, OSError: 500, Exception: 0,
+}  # fmt: skip

@@ -86,7 +86,7 @@ class Conversations:
             name: graph.copy({"checkpointer": storage.saver}) for name, graph in graphs.items()
         }
         self._saver, self._store, self._lists, self._turn = storage
-        self._runs: dict[asyncio.Task[None], Tell] = {}
+        self._runs: set[asyncio.Task[None]] = set()
 
     async def ask(self, user: str, asked: Ask) -> AsyncIterator[ServerSentEvent]:
         """Return the events of an answer: `thread`, `tasks`, `messages`, and `end` or `error`.
@@ -116,28 +116,24 @@ class Conversations:
     async def _events(
         self, place: Place, asked: Ask, changed: str
     ) -> AsyncIterator[ServerSentEvent]:
-        events: asyncio.Queue[tuple[str, object]] = asyncio.Queue()
+        events: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
 
         def tell(event: str, data: object) -> None:
-            events.put_nowait((event, data))
+            events.put_nowait(ServerSentEvent(as_json(data).decode(), event=event))
 
         # In a task of its own, cancelled once: LangGraph leaves its nodes running where it is
         # cancelled again and again, as Starlette's tasks are.
         task = asyncio.create_task(self._run(place, asked, tell))
         watching = asyncio.create_task(self._watch(place, changed, task, tell))
-        self._runs[task] = tell
-
-        def ended(_: object) -> None:
-            watching.cancel()
-            tell("", None)
-            del self._runs[task]
-
-        task.add_done_callback(ended)
+        self._runs.add(task)
+        task.add_done_callback(self._runs.discard)
+        task.add_done_callback(lambda _: events.put_nowait(None))
         try:
             yield ServerSentEvent(place.thread, event="thread")
-            while (event := await events.get())[0]:
-                yield ServerSentEvent(as_json(event[1]).decode(), event=event[0])
+            while (event := await events.get()) is not None:
+                yield event
         finally:
+            watching.cancel()
             _cancel(task)
 
     async def _run(self, place: Place, asked: Ask, tell: Tell) -> None:
@@ -156,19 +152,15 @@ class Conversations:
         self, place: Place, changed: str, task: asyncio.Task[None], tell: Tell
     ) -> None:
         """End a run when its thread was asked something newer, or deleted, by any process."""
-        why = ""
-        while not why:
+        is_newest = True
+        while is_newest:
             await asyncio.sleep(LOOK)
             with suppress(Exception):  # A database that fails when it is looked at may not later.
-                why = await self._why_over(place, changed)
-        await _end(task, tell, why)
-
-    async def _why_over(self, place: Place, changed: str) -> str:
-        item = await self._item(place)
-        if item is None:
-            return "the conversation was deleted"
-        is_newest = item.value["changed"] == changed
-        return "" if is_newest else "a newer question on this conversation took its place"
+                item = await self._item(place)
+                is_newest = item is not None and item.value["changed"] == changed
+        message = "the conversation was deleted, or a newer question on it took its place"
+        tell("error", {"error": "replaced", "message": message})
+        _cancel(task)
 
     async def _answer(self, place: Place, asked: Ask, tell: Tell) -> None:
         graph, config = self._graphs[asked.graph], place.config(asked.checkpoint)
@@ -226,8 +218,10 @@ class Conversations:
 
     async def close(self) -> None:
         """Stop all that is being answered."""
-        for run in list(self._runs.items()):
-            await _end(*run, "the server ends: ask again")
+        runs = set(self._runs)
+        for task in runs:
+            _cancel(task)
+        await asyncio.gather(*runs, return_exceptions=True)
 
     async def _listed(self, place: Place) -> dict[str, Any]:
         """Return what the list says of a thread; the user may have none of this name."""
@@ -247,14 +241,6 @@ class Conversations:
 
     async def _latest(self, place: Place, graph: str) -> StateSnapshot | None:
         return await anext(self._states(place, graph), None)
-
-
-async def _end(task: asyncio.Task[None], tell: Tell, why: str) -> None:
-    """End a run, and wait until it has: what it keeps must come before what the next one does."""
-    if not task.done():
-        tell("error", {"error": "replaced", "message": why})
-        _cancel(task)
-        await asyncio.wait({task})
 
 
 def _cancel(task: asyncio.Task[None]) -> None:

@@ -50,27 +50,21 @@ def check_database(database: str) -> None:
     Raises:
         SettingsError: it cannot be used.
     """
-    scheme, separator, _ = database.partition("://")
-    problem = "allowed are postgresql://… and the path of an SQLite file"
     try:
-        if not separator:
+        if "://" in database:
+            import_module("psycopg").connect(database, connect_timeout=20).close()
+        else:
             Path(database).parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(database)) as file:
                 file.execute("BEGIN IMMEDIATE")
-            return
-        if scheme in {"postgresql", "postgres"}:
-            import_module("psycopg").connect(database, connect_timeout=20).close()
-            return
-    except Exception as error:  # noqa: BLE001 - of whatever kind a driver raises
-        problem = f"it cannot be opened ({first_line(error)})"
-    raise SettingsError("CRAG_SERVE_DATABASE", database, problem)
+    except Exception as error:  # Of whatever kind a driver raises.
+        problem = f"it cannot be opened as PostgreSQL or as an SQLite file ({first_line(error)})"
+        raise SettingsError("CRAG_SERVE_DATABASE", database, problem) from error
 
 
-@asynccontextmanager
-async def storage_in(database: str) -> AsyncIterator[Storage]:
+def storage_in(database: str) -> AbstractAsyncContextManager[Storage]:
     """Open a PostgreSQL database by its address, or an SQLite file by its path."""
-    async with (_postgres if "://" in database else _sqlite)(database) as storage:
-        yield storage
+    return (_postgres if "://" in database else _sqlite)(database)
 
 
 @asynccontextmanager

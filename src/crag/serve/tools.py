@@ -16,16 +16,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from crag.errors import CragError
-from crag.graph_registry import GRAPHS
+from crag.graph_registry import GRAPHS, GraphEntry
 from crag.serve.completions import final_state, sources_of
 
-OUTCOMES: Mapping[str, str] = {
-    "answered": "answered from the sources",
-    "likely": "these passages are likely to answer",
-    "not_found": "nothing found",
-    "nothing_asked": "nothing was asked",
-}
-"""How a client is told of each outcome of `crag.state`."""
 Question = Annotated[str, Field(min_length=1, description="One question, complete in itself.")]
 
 
@@ -35,8 +28,7 @@ def served(graphs: Mapping[str, Any]) -> tuple[StreamableHTTPSessionManager, lis
     logging.getLogger(StreamableHTTPSessionManager.__module__).setLevel(logging.WARNING)
     server: MCPServer[Any] = MCPServer("crag", log_level="WARNING")
     for name, graph in graphs.items():
-        entry = GRAPHS.get(name)
-        title, description = (entry.title, entry.description) if entry else (name, f"Asks {name}.")
+        _, title, description = GRAPHS.get(name, GraphEntry("", name, ""))
         server.add_tool(_tool(graph), name, title, description, structured_output=False)
     # Each request stands for itself; hosts and origins are checked for all routes.
     app = server.streamable_http_app(
@@ -54,9 +46,9 @@ def _tool(graph: Any) -> Any:
             state = await final_state(graph, {"question": question.strip()}, request)
         except (CragError, HTTPException) as error:
             raise ToolError(getattr(error, "detail", str(error))) from error
-        outcome, sources = str(state.get("outcome") or ""), sources_of(state, request)
-        head = f"\n\nOutcome: {OUTCOMES.get(outcome, outcome)}." if outcome else ""
-        lines = (f"\n[{at}] {title}: {link}" for at, (title, link) in sources.items())
-        return str(state["answer"] + head + "".join(lines))
+        outcome = str(state["outcome"]).replace("_", " ")
+        sources = sources_of(state, request).items()
+        lines = (f"\n[{at}] {title}: {link}" for at, (title, link) in sources)
+        return f"{state['answer']}\n\nOutcome: {outcome}.{''.join(lines)}"
 
     return answer
