@@ -10,7 +10,7 @@ from langchain_core.retrievers import BaseRetriever
 from typing_extensions import TypedDict
 
 from crag.events import Event, event
-from crag.runtime.calls import Attempt, ignores_folder, options_of, plain_documents
+from crag.runtime.calls import Attempt, options_of, plain_documents
 from crag.settings import Settings
 from crag.state import State
 from crag.text.language import reads
@@ -74,7 +74,7 @@ class Retrieve:
         self, reply: Iterable[Document], settings: Settings, error: Exception | None = None
     ) -> RetrieveUpdate:
         documents, events = plain_documents(reply, settings.k), list[Event]()
-        if ignores_folder(self.retriever, settings):
+        if settings.folder is not None and "folder" not in options_of(self.retriever, settings):
             detail = f"the retriever {type(self.retriever).__name__} takes no folder"
             events.append(event("filter_ignored", "retrieve", detail, "search all documents"))
         if error is not None:

@@ -53,7 +53,6 @@ DECLARED = {
     ("GET", "/api/documents/picture"): Asked(400, 400),
     ("PUT", "/api/documents/{name}"): Asked(415, 403),
     ("GET", "/v1/models"): Asked(),
-    ("GET", "/v1/models/{name}"): Asked(404, 404),
     ("POST", "/v1/chat/completions"): Asked(400, 400),
     ("POST", "/mcp"): Asked(400, 400),
 }

@@ -36,10 +36,10 @@ def judged(question: Question, row: Row, state: State) -> Row:
     its place, text and score; `strips`, the kept ones first; `retrieved` and `kept`, whether a
     document and a kept strip hold the evidence (None if nobody knows).
     """
-    documents = []
-    for place, document in enumerate(state.get("documents") or []):
-        score, text = document.metadata.get("score"), document.page_content
-        documents.append({**source_of(document, place), "text": text, "score": score})
+    documents = [
+        {**source_of(one, at), "text": one.page_content, "score": one.metadata.get("score")}
+        for at, one in enumerate(state.get("documents") or [])
+    ]
     kept = kept_strips(state) if state else []  # type: ignore[arg-type]
     if not kept:  # Self-RAG reads whole passages.
         kept = [strip for one in reflected(state).get("passages", []) for strip in strips_of(one)]

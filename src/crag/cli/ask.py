@@ -1,5 +1,6 @@
 """`crag ask`: run a graph on a question and show its decisions."""
 
+import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,15 +38,15 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     Exits with 0 for an answer and for passages that are likely to be one, and with 4 if nothing was
     found.
     """
-    from crag.cli.show import ask as ask_shown
-    from crag.cli.show import opened, show
+    from crag.cli import show
 
-    state = ask_shown(opened(location, settings, folder, method), question).state
+    answering = show.ask(show.opened(location, settings, folder, method), question)
+    state = asyncio.run(answering).state
     if as_json:
         told: dict[str, Any] = dict.fromkeys(("question", "action", "outcome", "answer"))
         told |= {"citations": [], "strips": [], "events": [], "usage": {}, **state}
         private = {"messages", "documents"}
         print_json({"method": method} | {key: told[key] for key in told if key not in private})
     else:
-        show(state, trace=trace)
+        show.show(state, trace=trace)
     raise typer.Exit(EXIT_CODES[state["outcome"]])

@@ -1,5 +1,6 @@
 """`crag chat`: question after question, each of which may lean on those before it."""
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
@@ -49,7 +50,7 @@ def chat(
                 show_sources(state)
             else:
                 asked = [*state.get("messages", ()), HumanMessage(line)]
-                state = dict(ask(documents, asked).state)
+                state = dict(asyncio.run(ask(documents, asked)).state)
                 show(state, trace=trace)
         except KeyboardInterrupt:
             say("\n[yellow]cancelled[/]", stderr=True)

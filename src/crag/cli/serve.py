@@ -43,8 +43,7 @@ def serve(
 
     chosen, family = environment(location), socket.AF_INET6 if ":" in host else socket.AF_INET
     parts = choose_parts(chosen, index_must_exist=True)
-    settings = settings_for(host, token=token)
-    settings = settings.model_copy(update={"database": database or settings.database})
+    settings = settings_for(host, token=token, database=database)
     check_database(database_of(chosen, settings))
     try:
         listening = socket.create_server((host, port), family=family)
@@ -52,21 +51,15 @@ def serve(
         problem = f"nobody can listen on {host}, port {port} ({error.strerror})"
         raise typer.BadParameter(f"{problem}: choose another --port or --host") from None
     start()
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if self.started:
-                _announce(host, port, settings)
-
     config = uvicorn.Config(
         create(chosen, settings, built(parts)), log_level="warning", access_log=False,
         server_header=False, proxy_headers=False, timeout_graceful_shutdown=3,
     )  # fmt: skip
-    Server(config).run([listening])
+    _announce(host, port, settings)
+    uvicorn.Server(config).run([listening])
 
 
-def settings_for(host: str, *, token: bool) -> "ServeSettings":
+def settings_for(host: str, *, token: bool, database: str | None = None) -> "ServeSettings":
     """Return the settings of the environment, changed by the options.
 
     Raises:
@@ -80,10 +73,10 @@ def settings_for(host: str, *, token: bool) -> "ServeSettings":
     if not (token or settings.has_users or _is_loopback(host)):
         problem = f"--no-token is for this machine alone, and {host} lets others in"
         raise typer.BadParameter(f"{problem}: leave it out, or listen on 127.0.0.1")
-    hosts = {host.lower(), socket.gethostname().lower()}
+    hosts = settings.hosts | {host.lower(), socket.gethostname().lower()}
     required = settings.token or SecretStr(secrets.token_urlsafe(24))
-    asks = token and not settings.has_users  # Users have keys of their own.
-    changed = {"hosts": settings.hosts | hosts, "token": required if asks else None}
+    asked = required if token and not settings.has_users else None  # Users have keys of their own.
+    changed = {"hosts": hosts, "token": asked, "database": database or settings.database}
     return settings.model_copy(update=changed)
 
 

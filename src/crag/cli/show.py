@@ -3,7 +3,6 @@
 With ``--trace``, what led to it comes between them.
 """
 
-import asyncio
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -43,16 +42,11 @@ def opened(
     return open_documents(location, method=method, settings=chosen)
 
 
-def ask(documents: OpenDocuments, question: Question) -> Answer:
+async def ask(documents: OpenDocuments, question: Question) -> Answer:
     """Return the answer; a draft of it shows until then.
 
-    Raises:
-        KeyboardInterrupt: Ctrl-C; the calls that the graph waited for are cancelled.
+    Where Ctrl-C ends it, the calls that the graph waited for are cancelled.
     """
-    return asyncio.run(_streamed(documents, question))
-
-
-async def _streamed(documents: OpenDocuments, question: Question) -> Answer:
     draft, reply = "", None
     console = Console(stderr=True, quiet=not sys.stderr.isatty())
     with Live(console=console, transient=True, redirect_stdout=False) as live:

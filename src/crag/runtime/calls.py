@@ -110,12 +110,8 @@ def options_of(retriever: BaseRetriever | None, settings: Settings) -> dict[str,
     A retriever names them in its attribute `run_settings`. One of a vector store without that
     attribute takes `k`; every other one takes none.
     """
-    return {name: getattr(settings, name) for name in _names(retriever)}
-
-
-def ignores_folder(retriever: BaseRetriever, settings: Settings) -> bool:
-    """Return whether a folder is set that the retriever does not take."""
-    return settings.folder is not None and "folder" not in _names(retriever)
+    own = ("k",) if isinstance(retriever, VectorStoreRetriever) else ()
+    return {name: getattr(settings, name) for name in getattr(retriever, "run_settings", own)}
 
 
 def plain_documents(found: Iterable[Document], most: int) -> list[Document]:
@@ -134,11 +130,6 @@ def plain_documents(found: Iterable[Document], most: int) -> list[Document]:
             address = str(metadata.get("url") or metadata.get("source") or "")
             also.append({"source": address, "position": str(metadata.get("position") or "")})
     return list(documents.values())
-
-
-def _names(retriever: BaseRetriever | None) -> tuple[str, ...]:
-    own = ("k",) if isinstance(retriever, VectorStoreRetriever) else ()
-    return tuple(getattr(retriever, "run_settings", own))
 
 
 class Judged(NamedTuple):

@@ -38,6 +38,10 @@ Home = Annotated[str, AfterValidator(expanduser)]
 class Variables(BaseSettings):
     """Variables with a prefix; of a wrong one its name, value and what is allowed are told."""
 
+    model_config = SettingsConfigDict(
+        env_file=".env", extra="ignore", env_ignore_empty=True, frozen=True
+    )
+
     def __init__(self, **values: Any) -> None:
         try:
             super().__init__(**values)
@@ -60,9 +64,8 @@ class Environment(Variables):
     """Variables that choose the parts; keys are never shown, stored or logged."""
 
     model_config = SettingsConfigDict(
-        env_prefix="CRAG_", env_file=".env", extra="ignore", env_ignore_empty=True, frozen=True,
-        populate_by_name=True, str_strip_whitespace=True,
-    )  # fmt: skip
+        env_prefix="CRAG_", populate_by_name=True, str_strip_whitespace=True
+    )
 
     index: Home = DEFAULT_INDEX
     """CRAG_INDEX: folder of the index, or the address of another store (`crag index --help`)."""

@@ -1,8 +1,8 @@
 """Run a node in LangGraph with the settings of the run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import run_in_executor
@@ -16,25 +16,17 @@ Update = Any
 _DEFAULTS: Final = Settings()
 
 
-class Node(Protocol):
-    """A node that waits for a model or a retriever, which it awaits in `arun`, if it has that."""
-
-    def run(self, state: State, settings: Settings) -> Update:
-        """Return the update of the state."""
-        ...
-
-
 class as_node(Runnable[State, Update]):  # noqa: N801 - it is called as a function
     """A node as LangGraph runs it, once in a trace; for callers that await, in a thread.
 
-    A node is a function of the state, the settings and the parts given here. One that waits needs
-    no thread, so that many runs may wait at once.
+    A node is a function of the state, the settings and the parts given here, or an object whose
+    `run` is one. One that waits for a model or a retriever has `arun` too, and needs no thread, so
+    that many runs may wait at once.
     """
 
-    def __init__(self, node: Callable[..., Update] | Node, *parts: Any, **options: Any) -> None:
-        given: Any = node
+    def __init__(self, node: Any, *parts: Any, **options: Any) -> None:
         self.name = str(getattr(node, "__name__", type(node).__name__))
-        self._run = partial(getattr(given, "run", given), **options)
+        self._run = partial(getattr(node, "run", node), **options)
         self._arun, self._parts = getattr(node, "arun", None), parts
 
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002 - as of a Runnable

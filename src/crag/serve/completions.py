@@ -10,7 +10,6 @@ import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -31,7 +30,9 @@ _HEADED = re.compile(r"\A\s*#{1,3} [^\n:]{1,20}:\s*\n(?!Respond to|Answer)")
 """What open-webui writes above a task, but not above a question with files."""
 _INTRODUCTION = 800
 """Characters in which a task says what it is; the chat may stand behind."""
-_CHORE = re.compile(r"\btitl(?:e|ing)\b|\btags?\b|follow-?up questions|\bemoji|summar", re.IGNORECASE)
+_CHORE = re.compile(
+    r"\btitl(?:e|ing)\b|\btags?\b|follow-?up questions|\bemoji|summar", re.IGNORECASE
+)
 _CHAT = re.compile(r"\bchat|conversation|discussion|dialog|message", re.IGNORECASE)
 _SHORT = re.compile(
     r"concise|only the|\bonly\b.{0,20}\btitle|nothing else|punctuation|briefly|\d+[ -]words?\b"
@@ -39,7 +40,6 @@ _SHORT = re.compile(
 )  # fmt: skip
 """What chat clients ask a model by themselves: to name, tag or continue the conversation. They say
 how short it has to be, and ask nothing in the first line."""
-_DECLINED = {"answer": "Untitled", "outcome": "nothing_asked"}
 
 
 class ChatRequest(BaseModel):
@@ -55,26 +55,32 @@ class ChatRequest(BaseModel):
 
 
 async def models(request: Request) -> Response:
-    """List the graphs, or tell of one, which clients ask for before they use it."""
-    name = request.path_params.get("name")
+    """List the graphs."""
     told = [
-        {"id": one, "object": "model", "created": 0, "owned_by": "crag"}
-        for one in ([name] if name else request.app.state.graphs)
-        if _graph(request, one)
+        {"id": name, "object": "model", "created": 0, "owned_by": "crag"}
+        for name in request.app.state.graphs
     ]
-    return JSONResponse(told[0] if name else {"object": "list", "data": told})
+    return JSONResponse({"object": "list", "data": told})
 
 
 async def chat_completions(request: Request) -> Response:
     """Answer the last message of a chat with all that user and assistant said before it."""
-    asked = ChatRequest.model_validate_json(await request.body())
-    graph = _graph(request, asked.model)
+    asked, graphs = ChatRequest.model_validate_json(await request.body()), request.app.state.graphs
+    if asked.model not in graphs:
+        raise HTTPException(
+            404, f"there is no model {asked.model!r}; there are {', '.join(graphs)}"
+        )
     said = [one for one in asked.messages if str(one.get("role")) in {"user", "assistant"}]
     if not said or said[-1]["role"] != "user":
         raise HTTPException(400, "messages: the last one must be what the user asks")
     told = [one for one in asked.messages if one.get("role") == "system" and len(said) == 1]
     is_chore = any(_is_chore(_text_of(one)) for one in [*told, said[-1]])
-    answer = partial(final_state, graph, {"messages": said}, request, declined=is_chore)
+
+    async def answer() -> Mapping[str, Any]:
+        if is_chore:
+            return {"answer": "Untitled"}
+        return await final_state(graphs[asked.model], {"messages": said}, request)
+
     head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": asked.model}
     if asked.stream:
         return EventSourceResponse(_streamed(asked, answer, request, head), ping=HEARTBEAT)
@@ -86,16 +92,8 @@ async def chat_completions(request: Request) -> Response:
 
 ROUTES = [
     Route("/v1/models", models),
-    Route("/v1/models/{name}", models),
     Route("/v1/chat/completions", chat_completions, methods=["POST"]),
 ]
-
-
-def _graph(request: Request, name: str) -> Any:
-    graphs = request.app.state.graphs
-    if name not in graphs:
-        raise HTTPException(404, f"there is no model {name!r}; there are {', '.join(graphs)}")
-    return graphs[name]
 
 
 def _is_chore(text: str) -> bool:
@@ -112,15 +110,11 @@ def _text_of(message: Mapping[str, Any]) -> str:
     return "\n".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
 
 
-async def final_state(
-    graph: Any, asked: Mapping[str, Any], request: Request, *, declined: bool = False
-) -> Mapping[str, Any]:
+async def final_state(graph: Any, asked: Mapping[str, Any], request: Request) -> Mapping[str, Any]:
     """Return the state that a run of its own ends with; nothing is kept of it.
 
     It ends when its client goes away.
     """
-    if declined:
-        return _DECLINED
     running: asyncio.Task[Mapping[str, Any]] = asyncio.create_task(graph.ainvoke(asked))
     try:
         while not (await asyncio.wait([running], timeout=1))[0]:

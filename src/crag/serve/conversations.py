@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import Item
 from langgraph.types import Command, StateSnapshot
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
@@ -156,7 +155,7 @@ class Conversations:
         while is_newest:
             await asyncio.sleep(LOOK)
             with suppress(Exception):  # A database that fails when it is looked at may not later.
-                item = await self._item(place)
+                item = await self._lists.aget(("threads", place.owner), place.thread)
                 is_newest = item is not None and item.value["changed"] == changed
         message = "the conversation was deleted, or a newer question on it took its place"
         tell("error", {"error": "replaced", "message": message})
@@ -225,13 +224,10 @@ class Conversations:
 
     async def _listed(self, place: Place) -> dict[str, Any]:
         """Return what the list says of a thread; the user may have none of this name."""
-        item = await self._item(place)
+        item = await self._lists.aget(("threads", place.owner), place.thread)
         if item is None:
             raise HTTPException(404, "there is no such conversation")
         return item.value
-
-    async def _item(self, place: Place) -> Item | None:
-        return await self._lists.aget(("threads", place.owner), place.thread)
 
     async def _states(self, place: Place, graph: str) -> AsyncIterator[StateSnapshot]:
         """Yield the states at which runs ended or wait for a human, the latest first."""

@@ -5,6 +5,7 @@ Only files that are in the index are shown, and only uploaded ones are deleted.
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -63,9 +64,9 @@ class Library:
         uploads = uploads and real_path(uploads)
         return cls(index, uploads, choose_limits(environment))
 
-    def files(self) -> list[dict[str, Any]]:
+    def files(self) -> list[dict[str, object]]:
         """Return the files in the index by path: title, chunks, and whether uploaded."""
-        files: list[Any] = list(self.index.files())
+        files = self.index.files()
         return [{**one, "uploaded": Path(one["path"]).parent == self.uploads} for one in files]
 
     def add(self, name: str, content: bytes) -> dict[str, Any]:
@@ -110,20 +111,17 @@ class Library:
         chunks = self._chunks(source)
         known, texts, places = chunks[0].metadata, list[str](), list[int]()
         for chunk in chunks:
-            lines, again = chunk.page_content.split("\n"), chunk.metadata.get("repeats", 0)
-            first = [place[0] for place in line_places(chunk.metadata.get("lines", ""), len(lines))]
-            first += first[-1:] * (len(lines) - len(first))  # Of another program's chunks.
-            texts += [""] * bool(texts) + lines[again:]
+            again = chunk.metadata.get("repeats", 0)
+            first = [place for place, _ in line_places(chunk.metadata.get("lines", ""))]
+            texts += [""] * bool(texts) + chunk.page_content.split("\n")[again:]
             places += places[-1:] + first[again:]
         text, unit = "\n".join(texts), known["position"].partition(" ")[0]
         if len(text) > MOST_SHOWN:
             raise HTTPException(413, f"it has more than {MOST_SHOWN:,} characters: use an editor")
-        pages = [0] if unit.rstrip("s") in _PAGED else []
-        if pages:  # Where each page, slide, … begins.
-            at = 0
-            for line, place in zip(texts, places, strict=True):
-                pages += [at] * (place - len(pages))
-                at += len(line) + 1
+        pages, at = list[int](), 0  # Where each page, slide, … begins.
+        for line, place in zip(texts, places, strict=True) if unit in _PAGED else ():
+            pages += [at] * (place - len(pages))
+            at += len(line) + 1
         shown = {"source": known["source"], "title": known["title"], "unit": unit}
         return {**shown, "pages": pages, "lines": places, "text": text}
 
@@ -145,17 +143,14 @@ class Library:
 
     def _chunks(self, source: str) -> list[Document]:
         """Return the chunks of a source, named by its path, or within the folder of the index."""
-        stored = list(self.index.stored(source))
-        found = [one for one in stored if one.metadata["source"] == source] or [
-            one
-            for one in stored
-            if name_of(one.metadata["source"], one.metadata.get("root", "")) == source
-        ]
-        if not found:
-            raise HTTPException(404, f"{source} is not in the index")
-        first = found[0].metadata["source"]
-        own = (one for one in found if one.metadata["source"] == first)
-        return sorted(own, key=lambda one: one.metadata.get("chunk", 0))
+        by_source: defaultdict[str, list[Document]] = defaultdict(list)
+        for one in self.index.stored(source):
+            path = one.metadata["source"]
+            if source in {path, name_of(path, one.metadata["root"])}:
+                by_source[path].append(one)
+        for chunks in by_source.values():
+            return sorted(chunks, key=lambda one: one.metadata["chunk"])
+        raise HTTPException(404, f"{source} is not in the index")
 
 
 def _check_name(name: str) -> None:

@@ -15,8 +15,7 @@ _SAFE = re.compile(r"https://|http://(127\.0\.0\.1|localhost)[:/]")
 
 
 def _split(value: object) -> object:
-    names = value.split(",") if isinstance(value, str) else None
-    return value if names is None else {name.strip() for name in names if name.strip()}
+    return {*map(str.strip, value.split(","))} - {""} if isinstance(value, str) else value
 
 
 Names = Annotated[frozenset[str], NoDecode, BeforeValidator(_split)]
@@ -25,10 +24,7 @@ Names = Annotated[frozenset[str], NoDecode, BeforeValidator(_split)]
 class ServeSettings(Variables):
     """Who may use the server; by default only this machine, and no other site."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="CRAG_SERVE_", env_file=".env", extra="ignore", env_ignore_empty=True,
-        frozen=True,
-    )  # fmt: skip
+    model_config = SettingsConfigDict(env_prefix="CRAG_SERVE_")
 
     token: SecretStr | None = None
     """CRAG_SERVE_TOKEN: required from every client. Unset, only this machine is served."""
