@@ -126,7 +126,7 @@ def test_a_reply_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
         model.seconds = 30
         told = examined(monkeypatch, CRAG_MODEL="local", OPENAI_BASE_URL=f"{model.url}/v1")
     assert told["answers"].state == "broken"
-    assert "no whole reply within 0.5 seconds: limit its replies" in told["answers"].todo
+    assert "no answer within 0.5 seconds: limit its replies" in told["answers"].todo
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ Chosen = tuple[Mapping[str, Any], str, Mapping[str, object]]
 """How questions are answered, as workers are told: values of the environment, a graph, settings."""
 
 
-def answer_all(
+def answer_all(  # noqa: PLR0913 - how a run is done
     questions: Sequence[Question],
     chosen: Chosen,
     output: Path,

@@ -5,14 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crag.cli.options import (
-    FolderOption,
-    IndexOption,
-    JsonOption,
-    MethodOption,
-    SettingsOption,
-    TraceOption,
-)
+from crag.cli import options
 from crag.cli.terminal import print_json
 
 if TYPE_CHECKING:
@@ -26,12 +19,12 @@ EXIT_CODES: dict["Outcome", int] = {
 
 def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     question: Annotated[str, typer.Argument(help="Your question.")],
-    location: IndexOption = None,
-    method: MethodOption = "crag",
-    settings: SettingsOption = None,
-    folder: FolderOption = None,
-    trace: TraceOption = False,
-    as_json: JsonOption = False,
+    location: options.Index = None,
+    method: options.Method = "crag",
+    settings: options.Settings = None,
+    folder: options.Folder = None,
+    trace: options.Trace = False,
+    as_json: options.Json = False,
 ) -> None:
     """Ask a question; see the answer and its sources.
 

@@ -6,14 +6,7 @@ from typing import Annotated
 
 import typer
 
-from crag.cli.options import (
-    ConcurrencyOption,
-    IndexOption,
-    JsonOption,
-    MethodOption,
-    RayOption,
-    SettingsOption,
-)
+from crag.cli import options
 from crag.cli.terminal import SOME_FAILED, assigned, environment, print_summary, progress_bar
 
 
@@ -22,12 +15,12 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     output: Annotated[
         Path, typer.Option(help="JSON Lines to write; what is answered in it is not asked again.")
     ],
-    location: IndexOption = None,
-    method: MethodOption = "crag",
-    settings: SettingsOption = None,
-    concurrency: ConcurrencyOption = 4,
-    ray: RayOption = None,
-    as_json: JsonOption = False,
+    location: options.Index = None,
+    method: options.Method = "crag",
+    settings: options.Settings = None,
+    concurrency: options.Concurrency = 4,
+    ray: options.Ray = None,
+    as_json: options.Json = False,
 ) -> None:
     """Answer many questions into a file; run the same command again to go on where it ended.
 

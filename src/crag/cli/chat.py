@@ -5,13 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
-from crag.cli.options import (
-    FolderOption,
-    IndexOption,
-    MethodOption,
-    SettingsOption,
-    TraceOption,
-)
+from crag.cli import options
 from crag.cli.terminal import print_error, say
 from crag.errors import CragError
 
@@ -26,11 +20,11 @@ Ctrl-C          cancel an answer, or end the chat where a question is expected""
 
 
 def chat(
-    location: IndexOption = None,
-    method: MethodOption = "crag",
-    settings: SettingsOption = None,
-    folder: FolderOption = None,
-    trace: TraceOption = False,
+    location: options.Index = None,
+    method: options.Method = "crag",
+    settings: options.Settings = None,
+    folder: options.Folder = None,
+    trace: options.Trace = False,
 ) -> None:
     """Ask one question after the other; a follow-up may lean on what was said before.
 

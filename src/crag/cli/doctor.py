@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
-from crag.cli.options import IndexOption, JsonOption
+from crag.cli import options
 from crag.cli.terminal import environment, print_json, safe, say
 from crag.errors import CragError, IndexNotFoundError
 
@@ -19,8 +19,6 @@ _COLOURS = {"ready": "green", "missing": "yellow", "broken": "red"}
 _QUESTION = "What is Corrective RAG?"
 _PASSAGE = "Corrective RAG grades what was retrieved and corrects it."
 _LIMIT = "raise the server's limit of tokens for a reply"
-_SILENT = "switch its thinking off, or raise the server's limit of tokens for a reply"
-_ENDLESS = "limit its replies at the server, or choose another"
 
 
 class PartStatus(NamedTuple):
@@ -38,7 +36,7 @@ Check = tuple[str, str, str, bool, Callable[[], object]]
 returns a text, nobody has chosen the part, and the text says how to."""
 
 
-def doctor(location: IndexOption = None, as_json: JsonOption = False) -> None:
+def doctor(location: options.Index = None, as_json: options.Json = False) -> None:
     """Use each part once; show which are in use, what is missing, and how to fix it.
 
     Exits with 1 if a part is broken, or if there is no index.
@@ -70,14 +68,13 @@ def examine(place: "Environment") -> Iterator[PartStatus]:
             reply = within(SECONDS, use) if is_served else use()
             if isinstance(reply, str):
                 state, todo = "missing", reply
-        except IndexNotFoundError as error:
-            state, todo = "missing", str(error)
         except Exception as error:  # noqa: BLE001 - of whatever kind a client raises
             name = "" if isinstance(error, CragError) else f"{type(error).__name__}: "
             is_unasked = part == "reflection" and place.reflection is None
-            state, todo = "missing" if is_unasked else "broken", f"{name}{error}"
+            is_missing = is_unasked or isinstance(error, IndexNotFoundError)
+            state, todo = "missing" if is_missing else "broken", f"{name}{error}"
             if isinstance(error, TimeoutError):
-                todo = f"no whole reply within {SECONDS:g} seconds: {_ENDLESS} with {why}"
+                todo = f"{error}: limit its replies at the server, or choose another with {why}"
         yield PartStatus(part, state, *map(redact, (in_use, why, todo)))  # type: ignore[arg-type]
 
 
@@ -145,5 +142,5 @@ def _ask(model: Any) -> None:
     if reply.cut:
         raise CragError(f"every reply is cut off ({reply.cut}): {_LIMIT}")
     if reply.problem:
-        detail = f"{reply.detail}: {_SILENT}" if reply.problem == "empty" else str(reply.detail)
-        raise CragError(detail)
+        advice = f": switch its thinking off, or {_LIMIT}" if reply.problem == "empty" else ""
+        raise CragError(f"{reply.detail}{advice}")

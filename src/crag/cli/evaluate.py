@@ -6,13 +6,7 @@ from typing import Annotated
 
 import typer
 
-from crag.cli.options import (
-    ConcurrencyOption,
-    IndexOption,
-    JsonOption,
-    MethodOption,
-    SettingsOption,
-)
+from crag.cli import options
 from crag.cli.terminal import (
     SOME_FAILED,
     assigned,
@@ -32,14 +26,14 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
             help="JSON Lines: question, and answers, files or evidence; answerable=false."
         ),
     ],
-    location: IndexOption = None,
-    method: MethodOption = "crag",
-    settings: SettingsOption = None,
+    location: options.Index = None,
+    method: options.Method = "crag",
+    settings: options.Settings = None,
     output: Annotated[
         Path, typer.Option(help="JSON Lines to write, one for each question.")
     ] = Path("evaluation.jsonl"),
-    concurrency: ConcurrencyOption = 4,
-    as_json: JsonOption = False,
+    concurrency: options.Concurrency = 4,
+    as_json: options.Json = False,
 ) -> None:
     """Ask your own questions, count what is right, and say where each failure was lost.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crag.cli.options import IndexOption, JsonOption, RayOption
+from crag.cli import options
 from crag.cli.terminal import environment, from_here, print_json, progress_bar, safe, say
 from crag.plain import counted
 
@@ -22,11 +22,11 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
             "notebooks, source code, CSV, JSONL."
         ),
     ],
-    location: IndexOption = None,
+    location: options.Index = None,
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove these paths from the index.")
     ] = False,
-    ray: RayOption = None,
+    ray: options.Ray = None,
     loader: Annotated[
         list[str] | None,
         typer.Option(
@@ -34,7 +34,7 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
             help="Read files of a suffix with a loader of LangChain; may be repeated.",
         ),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Index documents; run it again to update changed, added and removed ones."""
     if ray is not None and remove:

@@ -1,11 +1,11 @@
 """`crag list`: the documents of the index."""
 
-from crag.cli.options import IndexOption, JsonOption
+from crag.cli import options
 from crag.cli.terminal import environment, from_here, print_json, safe, say
 from crag.plain import counted
 
 
-def list_documents(location: IndexOption = None, as_json: JsonOption = False) -> None:
+def list_documents(location: options.Index = None, as_json: options.Json = False) -> None:
     """List the documents of the index: chunks, path and title."""
     from crag.factory.embeddings import choose_encoder
     from crag.index import open_index

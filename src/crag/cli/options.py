@@ -1,4 +1,4 @@
-"""The options that several commands have; each is declared once, here."""
+"""The options that several commands have, each declared once: a command names `options.Index`."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ import typer
 from crag.graph_registry import GRAPHS
 from crag.index.backends import STORES
 
-IndexOption = Annotated[
+Index = Annotated[
     str | None,
     typer.Option(
         "--index",
@@ -15,27 +15,25 @@ IndexOption = Annotated[
         help=f"Where the index is: {', '.join(STORES)}. Default: CRAG_INDEX, .crag/index.",
     ),
 ]
-MethodOption = Annotated[
+Method = Annotated[
     str,
     typer.Option(
         metavar="GRAPH",
         help="\n\n".join(f"{name}: {entry.description}" for name, entry in GRAPHS.items()),
     ),
 ]
-SettingsOption = Annotated[
+Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="NAME=VALUE", help="A setting, such as upper=0.5; may be repeated."
     ),
 ]
-FolderOption = Annotated[
+Folder = Annotated[
     str | None,
     typer.Option("--in", metavar="PATH", help="Search only this folder or file of the index."),
 ]
-TraceOption = Annotated[
-    bool, typer.Option("--trace", help="Show what led to it: scores, strips, pages.")
-]
-RayOption = Annotated[
+Trace = Annotated[bool, typer.Option("--trace", help="Show what led to it: scores, strips, pages.")]
+Ray = Annotated[
     str | None,
     typer.Option(
         "--ray",
@@ -43,7 +41,7 @@ RayOption = Annotated[
         help="Work on this Ray cluster: HOST:PORT, auto, or local for the cores of this machine.",
     ),
 ]
-ConcurrencyOption = Annotated[
+Concurrency = Annotated[
     int, typer.Option(min=1, help="Questions at the same time, on this machine.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

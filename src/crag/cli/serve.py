@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crag.cli.options import IndexOption
+from crag.cli import options
 from crag.cli.terminal import environment
 from crag.extras import require
 
@@ -19,7 +19,7 @@ _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a server that
 
 
 def serve(
-    location: IndexOption = None,
+    location: options.Index = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 2024,
     token: Annotated[bool, typer.Option(help="Ask clients for the printed token.")] = True,

@@ -21,7 +21,6 @@ from pydantic import (
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
-    SettingsConfigDict,
     TomlConfigSettingsSource,
 )
 
@@ -35,12 +34,8 @@ Home = Annotated[str, AfterValidator(expanduser)]
 """Perhaps a path below ``~``, which no shell expands in `.env`."""
 
 
-class Variables(BaseSettings):
+class Variables(BaseSettings, env_file=".env", extra="ignore", env_ignore_empty=True, frozen=True):
     """Variables with a prefix; of a wrong one its name, value and what is allowed are told."""
-
-    model_config = SettingsConfigDict(
-        env_file=".env", extra="ignore", env_ignore_empty=True, frozen=True
-    )
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -60,12 +55,8 @@ class Variables(BaseSettings):
             raise SettingsError(f"{prefix}{name.upper()}", value, problem) from None
 
 
-class Environment(Variables):
+class Environment(Variables, env_prefix="CRAG_", populate_by_name=True, str_strip_whitespace=True):
     """Variables that choose the parts; keys are never shown, stored or logged."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="CRAG_", populate_by_name=True, str_strip_whitespace=True
-    )
 
     index: Home = DEFAULT_INDEX
     """CRAG_INDEX: folder of the index, or the address of another store (`crag index --help`)."""

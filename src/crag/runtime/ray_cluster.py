@@ -101,8 +101,9 @@ def _cluster(address: str) -> AbstractContextManager[Any]:
     try:
         if port.isdecimal():  # Ray would try for minutes.
             socket.create_connection((host, int(port)), timeout=10).close()
-        return ray.init(address=address, **options)
+        cluster: AbstractContextManager[Any] = ray.init(address=address, **options)
     except Exception as error:
         ray.shutdown()
         fix = "start one with `ray start --head`, or work on this machine: --ray local"
         raise CragError(f"no Ray cluster at {address} ({error}): {fix}") from error
+    return cluster

@@ -30,9 +30,7 @@ _HEADED = re.compile(r"\A\s*#{1,3} [^\n:]{1,20}:\s*\n(?!Respond to|Answer)")
 """What open-webui writes above a task, but not above a question with files."""
 _INTRODUCTION = 800
 """Characters in which a task says what it is; the chat may stand behind."""
-_CHORE = re.compile(
-    r"\btitl(?:e|ing)\b|\btags?\b|follow-?up questions|\bemoji|summar", re.IGNORECASE
-)
+_CHORE = re.compile(r"\btitl|\btags?\b|follow-?up questions|\bemoji|summar", re.IGNORECASE)
 _CHAT = re.compile(r"\bchat|conversation|discussion|dialog|message", re.IGNORECASE)
 _SHORT = re.compile(
     r"concise|only the|\bonly\b.{0,20}\btitle|nothing else|punctuation|briefly|\d+[ -]words?\b"
@@ -65,11 +63,10 @@ async def models(request: Request) -> Response:
 
 async def chat_completions(request: Request) -> Response:
     """Answer the last message of a chat with all that user and assistant said before it."""
-    asked, graphs = ChatRequest.model_validate_json(await request.body()), request.app.state.graphs
-    if asked.model not in graphs:
-        raise HTTPException(
-            404, f"there is no model {asked.model!r}; there are {', '.join(graphs)}"
-        )
+    asked = ChatRequest.model_validate_json(await request.body())
+    graph, there = request.app.state.graphs.get(asked.model), ", ".join(request.app.state.graphs)
+    if graph is None:
+        raise HTTPException(404, f"there is no model {asked.model!r}; there are {there}")
     said = [one for one in asked.messages if str(one.get("role")) in {"user", "assistant"}]
     if not said or said[-1]["role"] != "user":
         raise HTTPException(400, "messages: the last one must be what the user asks")
@@ -79,7 +76,7 @@ async def chat_completions(request: Request) -> Response:
     async def answer() -> Mapping[str, Any]:
         if is_chore:
             return {"answer": "Untitled"}
-        return await final_state(graphs[asked.model], {"messages": said}, request)
+        return await final_state(graph, {"messages": said}, request)
 
     head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": asked.model}
     if asked.stream:

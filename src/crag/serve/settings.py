@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, SecretStr, model_validator
-from pydantic_settings import NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode
 
 from crag.errors import SettingsError
 from crag.runtime.environment import Variables
@@ -21,10 +21,8 @@ def _split(value: object) -> object:
 Names = Annotated[frozenset[str], NoDecode, BeforeValidator(_split)]
 
 
-class ServeSettings(Variables):
+class ServeSettings(Variables, env_prefix="CRAG_SERVE_"):
     """Who may use the server; by default only this machine, and no other site."""
-
-    model_config = SettingsConfigDict(env_prefix="CRAG_SERVE_")
 
     token: SecretStr | None = None
     """CRAG_SERVE_TOKEN: required from every client. Unset, only this machine is served."""
