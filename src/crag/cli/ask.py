@@ -1,20 +1,15 @@
 """`crag ask`: run a graph on a question and show its decisions."""
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from crag.cli import options
 from crag.cli.terminal import print_json
 
-if TYPE_CHECKING:
-    from crag.state import Outcome
-
-EXIT_CODES: dict["Outcome", int] = {
-    "answered": 0, "likely": 0, "not_found": 4, "nothing_asked": 0,
-}  # fmt: skip
-"""What `crag ask` exits with; 1 and 2 are errors."""
+NOT_FOUND = 4
+"""What `crag ask` exits with where nothing was found; 1 and 2 are errors."""
 
 
 def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -36,10 +31,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     answering = show.ask(show.opened(location, settings, folder, method), question)
     state = asyncio.run(answering).state
     if as_json:
-        told: dict[str, Any] = dict.fromkeys(("question", "action", "outcome", "answer"))
-        told |= {"citations": [], "strips": [], "events": [], "usage": {}, **state}
         private = {"messages", "documents"}
-        print_json({"method": method} | {key: told[key] for key in told if key not in private})
+        print_json({"method": method} | {key: state[key] for key in state if key not in private})
     else:
         show.show(state, trace=trace)
-    raise typer.Exit(EXIT_CODES[state["outcome"]])
+    raise typer.Exit(NOT_FOUND if state["outcome"] == "not_found" else 0)

@@ -37,8 +37,6 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: options.Json = False,
 ) -> None:
     """Index documents; run it again to update changed, added and removed ones."""
-    if ray is not None and remove:
-        raise typer.BadParameter("--ray is for indexing: leave out --remove")
     from crag.documents.loaders import loaders_with
     from crag.factory.embeddings import choose_encoder, choose_limits
     from crag.index import index_paths, open_index

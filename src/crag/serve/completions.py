@@ -80,11 +80,14 @@ async def chat_completions(request: Request) -> Response:
 
     head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": asked.model}
     if asked.stream:
-        return EventSourceResponse(_streamed(asked, answer, request, head), ping=HEARTBEAT)
+        wants_usage = bool((asked.stream_options or {}).get("include_usage"))
+        events = _streamed(answer, request, head, wants_usage=wants_usage)
+        return EventSourceResponse(events, ping=HEARTBEAT)
     state = await answer()
+    reason, usage = _ended(state)
     message = {"role": "assistant", "content": state["answer"], "refusal": None}
-    choice = {"message": {**message, "annotations": annotations(state, request)}}
-    return JSONResponse(_told(head, "chat.completion", choice, state))
+    choice = _choice(reason, message={**message, "annotations": annotations(state, request)})
+    return JSONResponse({**head, "object": "chat.completion", "choices": [choice], "usage": usage})
 
 
 ROUTES = [
@@ -117,12 +120,9 @@ async def final_state(graph: Any, asked: Mapping[str, Any], request: Request) ->
         while not (await asyncio.wait([running], timeout=1))[0]:
             if await request.is_disconnected():
                 raise HTTPException(400, "the client has left")
-        state = await running
+        return await running
     finally:
         running.cancel()  # Once, and does nothing to one that has ended.
-    if "__interrupt__" in state or state.get("answer") is None:
-        raise HTTPException(409, "the run waits for a human, whom this protocol cannot ask")
-    return state
 
 
 def sources_of(state: Mapping[str, Any], request: Request) -> dict[int, tuple[str, str]]:
@@ -158,45 +158,38 @@ def annotations(state: Mapping[str, Any], request: Request) -> list[dict[str, An
 
 
 async def _streamed(
-    asked: ChatRequest,
     answer: Callable[[], Awaitable[Mapping[str, Any]]],
     request: Request,
     head: Mapping[str, object],
+    *,
+    wants_usage: bool,
 ) -> AsyncIterator[ServerSentEvent]:
-    def chunk(
-        delta: object, state: Mapping[str, Any] | None = None, **more: object
-    ) -> ServerSentEvent:
-        told = _told(head, "chat.completion.chunk", {"delta": delta}, state)
-        return ServerSentEvent(as_json(told | more).decode())
+    def chunk(*choices: object, **more: object) -> ServerSentEvent:
+        told = {**head, "object": "chat.completion.chunk", "choices": choices, **more}
+        return ServerSentEvent(as_json(told).decode())
 
     try:
-        yield chunk({"role": "assistant", "content": ""})
+        yield chunk(_choice(delta={"role": "assistant", "content": ""}))
         state = await answer()
-        yield chunk({"content": state["answer"]})
-        # The usage comes in a chunk of its own, and only to who asked for it.
-        yield chunk({"annotations": annotations(state, request)}, state, usage=None)
-        if (asked.stream_options or {}).get("include_usage"):
-            yield chunk({}, state, choices=[])
+        reason, usage = _ended(state)
+        yield chunk(_choice(delta={"content": state["answer"]}))
+        yield chunk(_choice(reason, delta={"annotations": annotations(state, request)}))
+        if wants_usage:
+            yield chunk(usage=usage)
     except (CragError, HTTPException) as error:  # The answer has begun: no status can tell it.
         message = getattr(error, "detail", str(error))
         yield ServerSentEvent(bytes(refusal("/v1/", 500, message).body).decode())
     yield ServerSentEvent("[DONE]")
 
 
-def _told(
-    head: Mapping[str, object], kind: str, choice: dict[str, Any], state: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Return a reply, or a piece of one, which with a `state` is the end of it."""
-    reason = None
-    rest: dict[str, Any] = {}
-    if state is not None:
-        was_cut = {"reply_cut", "reflection_limited"} & {
-            event["kind"] for event in state.get("events") or []
-        }
-        reason, spent = "length" if was_cut else "stop", state.get("usage") or {}
-        read, written = spent.get("input_tokens", 0), spent.get("output_tokens", 0)
-        rest["usage"] = {
-            "prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written,
-        }  # fmt: skip
-    choices = [{"index": 0, "logprobs": None, "finish_reason": reason, **choice}]
-    return {**head, "object": kind, "choices": choices, **rest}
+def _choice(reason: str | None = None, **said: object) -> dict[str, object]:
+    return {"index": 0, "logprobs": None, "finish_reason": reason, **said}
+
+
+def _ended(state: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
+    """Return why a reply has ended, and what it used."""
+    kinds, spent = {one["kind"] for one in state.get("events", ())}, state.get("usage", {})
+    read, written = spent.get("input_tokens", 0), spent.get("output_tokens", 0)
+    return "length" if kinds & {"reply_cut", "reflection_limited"} else "stop", {
+        "prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written,
+    }  # fmt: skip
