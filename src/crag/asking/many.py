@@ -9,11 +9,10 @@ import json
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -85,7 +84,7 @@ def read_questions(path: Path) -> list[Question]:
     return list(found.values())
 
 
-class JsonLines(AbstractContextManager["JsonLines"]):
+class JsonLines:
     """Objects by their field `key`, one per line, each on disk before the next one starts.
 
     An unfinished last line of a killed run is removed when the file is opened. Of objects with the
@@ -124,6 +123,10 @@ class JsonLines(AbstractContextManager["JsonLines"]):
         self._file.flush()
         os.fsync(self._file.fileno())
         self.rows[str(row[self.key])] = row
+
+    def __enter__(self) -> Self:
+        """Use the file until the end of the block."""
+        return self
 
     def __exit__(self, *_: object) -> None:
         """Close it; one without a row leaves nothing behind."""
