@@ -255,7 +255,6 @@ def other_zip(path: Path) -> None:
         ("a.pptx", b"PK\3\4 broken", "not a PPTX file, damaged, or encrypted"),
         ("a.xlsx", b"PK\3\4 broken", "not a workbook file, damaged, or encrypted"),
         ("a.ipynb", b'{"cells": [{}]}', "not a Jupyter notebook"),
-        ("a.djvu", b"x", "unknown format"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_told(
@@ -273,19 +272,13 @@ def test_a_file_that_the_system_refuses_is_told(folder: Path, suffix: str) -> No
     assert "cannot be read: No such file" in refusal(folder / f"missing{suffix}")
 
 
-@pytest.mark.parametrize(
-    ("unpacked", "told"),
-    [
-        (2_000_000_000, "it unpacks to 2,000,000,000 bytes, more than 1,000,000,000"),
-        (50_000_000, "its XML unpacks to 50,000,000 bytes, more than 40,000,000"),
-    ],
-)
-def test_an_archive_that_unpacks_to_too_much(folder: Path, unpacked: int, told: str) -> None:
+def test_an_archive_that_unpacks_to_too_much(folder: Path) -> None:
     with zipfile.ZipFile(folder / "a.docx", "w") as archive:
         archive.writestr("word/document.xml", "x")
     body = (folder / "a.docx").read_bytes()
     size = (1).to_bytes(4, "little")
     at = body.rindex(b"PK\1\2") + 24  # The uncompressed size in the directory of the archive.
     assert body[at : at + 4] == size
-    (folder / "a.docx").write_bytes(body[:at] + unpacked.to_bytes(4, "little") + body[at + 4 :])
-    assert told in refusal(folder / "a.docx")
+    unpacked = (2_000_000_000).to_bytes(4, "little")
+    (folder / "a.docx").write_bytes(body[:at] + unpacked + body[at + 4 :])
+    assert "unpacks to 2,000,000,000 bytes, more than 400,000,000" in refusal(folder / "a.docx")

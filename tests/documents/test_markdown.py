@@ -125,7 +125,7 @@ def test_each_line_of_restructured_text_knows_its_place() -> None:
         ("```", 12, 12), ("a", 12, 12), ("b", 14, 14), ("```", 14, 14),
         ("- wheel", 16, 16), ("- dam of wood", 17, 18), ("Note: It floods at times.", 20, 21),
         ("Often.", 23, 23), ("```sh", 28, 28), ("c", 28, 28), ("d", 29, 29), ("```", 29, 29),
-        ("| e |", 32, 33), ("| --- |", 32, 32), ("| f |", 34, 34),
+        ("| e |", 32, 32), ("| --- |", 32, 32), ("| f |", 34, 34),
         ("Deprecated since version 3.2: Use it.", 37, 38), ("## End", 40, 41),
     ]  # fmt: skip
 

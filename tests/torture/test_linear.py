@@ -11,8 +11,6 @@ from crag.answering.citations import attributed, validate
 from crag.correction.queries import keywords, read_query
 from crag.correction.strips import decompose
 from crag.documents.chunks import chunks_of
-from crag.documents.markdown import read_markdown
-from crag.documents.restructured import read_rst
 from crag.documents.sources import SourceText
 from crag.errors import ContentError, EvaluatorError, PageError
 from crag.events import event
@@ -83,8 +81,6 @@ READERS: dict[str, Callable[[str], Any]] = {
         text.encode("latin-1", "replace"), f"text/html; charset={text}"
     ),
     "likeliest": lambda text: likeliest(text.encode()),
-    "markdown": read_markdown,
-    "restructured": read_rst,
     "plain_blocks": blocks_of_text,
     "chunks": lambda text: chunks_of(
         SourceText(source="/a", title="A", blocks=blocks_of_text(text), unit="line")

@@ -10,9 +10,6 @@ from typing import Literal
 
 Reading = Literal["unseen", "code", "note", "since", "titled", "signature", "holder"]
 
-LONGEST_PARSED = 3_000
-"""Characters of a paragraph that are parsed at once: for each mark that nothing closes, parsers
-read on to the end."""
 NOTES = {"note", "tip", "hint", "warning", "important", "caution", "danger", "attention", "error",
          "info", "todo", "question", "example", "abstract", "seealso"}  # fmt: skip
 """What shows its own name as a title, and its argument as text."""
@@ -44,20 +41,24 @@ _SERIES = {"issue": "#", "pr": "#", "gh": "#", "pep": "PEP ", "rfc": "RFC ", "cv
 """Roles that show what they number."""
 
 
-def reading_of(name: str, argument: str) -> tuple[Reading, str]:
-    """Return how a directive is read, and what stands as a title above what it holds."""
+def reading_of(name: str, argument: str) -> tuple[Reading, str, str]:
+    """Return how a directive is read, the title above what it holds, and the text it begins with.
+
+    Of code, the title is its language.
+    """
     short = name.rpartition(":")[2].lower()
     if name.lower() in NOTES:
-        return "note", "See also" if short == "seealso" else short.capitalize()
+        return "note", "See also" if short == "seealso" else short.capitalize(), argument
     if short in _SINCE:
-        return "since", _SINCE[short]
-    if short in _OF_CODE or short.startswith("auto"):
-        return ("unseen", "") if short in _UNSEEN else ("signature", argument)
-    if short in _TITLED:
-        return "titled", argument
+        version, text = [*argument.split(maxsplit=1), "", ""][:2]
+        return "since", f"{_SINCE[short]} {version}", text
     if short in _UNSEEN or short in _HOLDERS:
-        return "unseen" if short in _UNSEEN else "holder", ""
-    return "code", argument if short in _CODE else ""
+        return "unseen" if short in _UNSEEN else "holder", "", ""
+    if short in _OF_CODE or short.startswith("auto"):
+        return "signature", argument, ""
+    if short in _TITLED:
+        return "titled", argument, ""
+    return "code", argument if short in _CODE else "", ""
 
 
 def role_as_html(name: str, text: str) -> str:

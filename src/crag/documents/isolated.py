@@ -7,7 +7,6 @@ taken it over; when it ends, the file is reported and the next one gets a new pr
 its program too: `main` answers each request with a line.
 """
 
-import base64
 import json
 import os
 import signal
@@ -17,9 +16,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self, cast
+from typing import IO, Any, NamedTuple, Self, TypeVar, cast
+
+from pydantic import ConfigDict, TypeAdapter
 
 from crag.documents.loaders import (
     LOADERS,
@@ -29,14 +29,13 @@ from crag.documents.loaders import (
     load,
     loader_of,
 )
-from crag.documents.sources import Loaded, Loader, SourceText, Unusable, renamed
+from crag.documents.sources import Loaded, Loader, SourceText, Unusable
 from crag.errors import ContentError
-from crag.text.blocks import JSON
 from crag.text.pdf_picture import Picture, picture_of_page
 
 HARMLESS = 40_000
-"""Bytes of plain text, source code or Markdown up to which no other process is needed: no native
-code reads them, and the tests show that as many of any shape take less than two seconds."""
+"""Bytes of plain text, source code or JSON up to which no other process is needed: no native code
+reads them, and the tests show that as many of any shape take less than two seconds."""
 _TO_START, _GRACE = 60.0, 5.0
 """Seconds to start, and those after which its caller ends a process that has not ended itself."""
 _MOST_OUTPUT, _GROWTH, _GROWTH_OF_RECORDS = 30_000_000, 6, 32
@@ -49,6 +48,11 @@ _LASTING = 2_000_000
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_", "TMP", "TEMP", "SYSTEMROOT", "LD_", "DYLD_", "PYTHON")
 """Beginnings of the names of variables that the process is told; keys are none of them."""
 
+_AnswerT = TypeVar("_AnswerT")
+_BYTES = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+_DOCUMENTS = TypeAdapter(list[SourceText | Unusable])
+_PICTURE = TypeAdapter(tuple[Picture | Unusable], config=_BYTES)
+"""What the process answers, and nothing else."""
 _NO_ANSWER = "the process that read it gave no answer: damaged?"
 
 
@@ -76,26 +80,18 @@ class IsolatedReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def read(
-        self, path: Path, *, loaders: Mapping[str, Loader] = LOADERS, name: Path | None = None
-    ) -> Iterator[Loaded]:
+    def read(self, path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded]:
         """Yield the documents of a file as `load` does, or how a limit was exceeded.
 
-        Loaders that are not packaged run in this process, without limits. `name` is the path that
-        the documents are to have.
+        Loaders that are not packaged run in this process, without limits.
         """
-        name = name or path
         if loader_of(path, loaders) is not loader_of(path) or _is_harmless(path):
-            for loaded in load(path, loaders):
-                yield renamed(loaded, path, name)
+            yield from load(path, loaders)
             return
         try:
-            documents = list(map(_restored, self._answer({"path": str(path)}, path)))
+            yield from self._answer({"path": str(path)}, path, _DOCUMENTS)
         except ContentError as error:
-            documents = [Unusable(str(path), error.problem)]
-        except (KeyError, TypeError, ValueError):
-            documents = [Unusable(str(path), _NO_ANSWER)]
-        yield from (renamed(one, path, name) for one in documents)
+            yield Unusable(str(path), error.problem)
 
     def picture(self, path: Path, page: int, quotations: Sequence[str]) -> Picture:
         """Return a page of a PDF, with quotations marked.
@@ -104,10 +100,10 @@ class IsolatedReader:
             ContentError: it cannot be drawn within the limits.
         """
         request = {"path": str(path), "page": page, "quotations": list(quotations)}
-        (drawn,) = self._answer(request, path)
-        if "reason" in drawn:
-            raise ContentError(drawn["reason"])
-        return Picture(base64.b64decode(drawn["png"]), drawn["marked"])
+        (drawn,) = self._answer(request, path, _PICTURE)
+        if isinstance(drawn, Unusable):
+            raise ContentError(drawn.reason)
+        return drawn
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -116,7 +112,9 @@ class IsolatedReader:
             with suppress(BrokenPipeError), self._process:
                 self._process = None
 
-    def _answer(self, request: Mapping[str, object], path: Path) -> list[dict[str, Any]]:
+    def _answer(
+        self, request: Mapping[str, object], path: Path, kind: TypeAdapter[_AnswerT]
+    ) -> _AnswerT:
         """Return what the process answers; it goes on with the next request if nothing is amiss."""
         goes_on = False
         try:
@@ -129,7 +127,8 @@ class IsolatedReader:
                 requests = cast("IO[bytes]", process.stdin)
                 requests.write(json.dumps(request).encode() + b"\n")
                 requests.flush()
-            answer = json.loads(self._line(process, _MOST_OUTPUT + growth * size, seconds))
+            line = self._line(process, _MOST_OUTPUT + growth * size, seconds)
+            answer = kind.validate_json(line)
             goes_on = size < _LASTING
         except OSError as error:
             reason = error.strerror or type(error).__name__
@@ -140,7 +139,7 @@ class IsolatedReader:
         finally:
             if not goes_on:
                 self.close()
-        return cast("list[dict[str, Any]]", answer)
+        return answer
 
     def _line(self, process: "subprocess.Popen[bytes]", room: int, seconds: float) -> bytes:
         timer = threading.Timer(seconds, process.kill)
@@ -183,19 +182,6 @@ def _is_harmless(path: Path) -> bool:
     return False
 
 
-def _restored(values: dict[str, Any]) -> Loaded:
-    if "reason" in values:
-        return Unusable(**values)
-    return SourceText(**{**values, "blocks": JSON.validate_python(values["blocks"])})
-
-
-def _written(loaded: Loaded) -> dict[str, Any]:
-    if isinstance(loaded, Unusable):
-        return vars(loaded)
-    values = {one.name: getattr(loaded, one.name) for one in fields(loaded)}
-    return values | {"blocks": JSON.dump_python([*loaded.blocks], exclude_defaults=True)}
-
-
 def main() -> None:
     """Answer requests until the caller closes the pipe or dies."""
     output = os.fdopen(os.dup(1), "wb")
@@ -203,22 +189,22 @@ def main() -> None:
     _confine(int(sys.argv[1]))
     for request in sys.stdin.buffer:
         _alarm(float(sys.argv[2]))
-        output.write(json.dumps(_answered(json.loads(request))).encode() + b"\n")
+        output.write(_answered(json.loads(request)) + b"\n")
         output.flush()
         _alarm(0)
 
 
-def _answered(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _answered(request: Mapping[str, Any]) -> bytes:
     path = Path(request["path"])
     try:
-        if "quotations" not in request:
-            return list(map(_written, load(path)))
-        png, marked = picture_of_page(path, request["page"], request["quotations"])
-        return [{"png": base64.b64encode(png).decode(), "marked": marked}]
-    except ContentError as error:
-        return [_written(Unusable(str(path), error.problem))]
-    except MemoryError:
-        return [_written(Unusable(str(path), TOO_MUCH_MEMORY))]
+        if "quotations" in request:
+            return _PICTURE.dump_json(
+                (picture_of_page(path, request["page"], request["quotations"]),)
+            )
+        return _DOCUMENTS.dump_json(list(load(path)), exclude_defaults=True)
+    except (ContentError, MemoryError) as error:
+        reason = getattr(error, "problem", TOO_MUCH_MEMORY)
+        return _DOCUMENTS.dump_json([Unusable(str(path), reason)])
 
 
 def _alarm(seconds: float) -> None:

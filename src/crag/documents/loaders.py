@@ -1,6 +1,5 @@
 """Choose the loader of each file, and find the files to index."""
 
-import json
 import logging
 import os
 import re
@@ -20,7 +19,7 @@ from crag.documents.pages import (
 )
 from crag.documents.records import load_csv, load_json, load_jsonl
 from crag.documents.sources import Loaded, Loader, SourceText, Unusable, in_units
-from crag.documents.texts import check_size, reason_of
+from crag.documents.texts import reason_of
 from crag.errors import (
     ContentError,
     DocumentIndexError,
@@ -31,7 +30,7 @@ from crag.errors import (
 from crag.events import redact
 from crag.extras import attribute_named, provider_package
 from crag.plain import said
-from crag.text.blocks import JSON
+from crag.text.blocks import all_within
 from crag.text.encodings import storable
 from crag.text.paragraphs import blocks_of_text
 
@@ -64,12 +63,14 @@ LOADERS: Mapping[str, Loader] = {
 """Suffix, in lower case, to loader."""
 OF_RECORDS = {load_csv, load_jsonl, load_json}
 """Loaders of files whose documents are rows or records."""
-PLAIN = {load_text, load_code, load_markdown, load_json}
+PLAIN = {load_text, load_code, load_json}
 """Loaders without native code."""
 TOO_MUCH_MEMORY = (
     "reading it takes more memory than CRAG_READ_MEGABYTES allows: split it, or allow more"
 )
 
+_MOST_BYTES = 100_000_000
+_TOO_LARGE = f"it has more than {_MOST_BYTES:,} bytes: split it into smaller files"
 _LONGEST_TITLE = 500
 """Characters: each chunk repeats it."""
 
@@ -127,16 +128,15 @@ def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -
 
 
 def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded]:
-    """Load the documents of a supported file, one after the other.
+    """Load the documents of a file of a supported format, one after the other.
 
     Documents without text are skipped, and so is the rest of a file that becomes unreadable.
     """
-    loader, holds_nothing = loader_of(path, loaders), True
-    if loader is None:
-        yield Unusable(str(path), "unknown format")
-        return
+    holds_nothing = True
     try:
-        for loaded in loader(path):
+        is_large = path.stat().st_size > _MOST_BYTES
+        loader = loaders[path.suffix.lower()]
+        for loaded in [Unusable(str(path), _TOO_LARGE)] if is_large else loader(path):
             holds_nothing = False
             if isinstance(loaded, Unusable):
                 yield loaded
@@ -147,10 +147,10 @@ def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded
                 yield _storable(loaded)
         if holds_nothing:  # Such as a CSV file of a header alone.
             yield Unusable(str(path), "empty", empty=True)
-    except (ContentError, SourceError) as error:
-        yield Unusable(str(path), error.problem)
-    except MissingPackageError as error:
-        yield Unusable(str(path), str(error))
+    except (ContentError, MissingPackageError, SourceError) as error:
+        yield Unusable(str(path), getattr(error, "problem", str(error)))
+    except OSError as error:
+        yield Unusable(str(path), reason_of(error))
     except MemoryError:
         yield Unusable(str(path), TOO_MUCH_MEMORY)
     except Exception as error:  # noqa: BLE001 - what readers of damaged files raise cannot be listed
@@ -190,7 +190,6 @@ def _loader(name: str) -> Loader:
         raise SettingsError("loader", name, problem)
 
     def load(path: Path) -> Iterator[SourceText]:
-        check_size(path)
         try:
             found = list(made(str(path)).lazy_load())  # type: ignore[call-arg]
         except ImportError as error:
@@ -211,14 +210,12 @@ def supported() -> str:
 
 
 def _storable(loaded: SourceText) -> SourceText:
-    """Replace what no database takes, which is rare."""
+    """Replace what no database takes."""
+    for block in all_within(loaded.blocks):
+        block.text = storable(block.text)
+        block.rows = [row._replace(cells=list(map(storable, row.cells))) for row in block.rows]
     title = storable(loaded.title[:_LONGEST_TITLE])
-    if storable(said := f"{loaded.text}{loaded.url}") == said:
-        return replace(loaded, title=title)
-    held = [JSON.dump_python([*loaded.blocks]), loaded.url]
-    written = storable(json.dumps(held, ensure_ascii=False)).replace("\\u0000", "\ufffd")
-    blocks, url = json.loads(written)
-    return replace(loaded, title=title, url=url, blocks=JSON.validate_python(blocks))
+    return replace(loaded, title=title, url=storable(loaded.url))
 
 
 def _walk(root: Path, refused: list[Unusable]) -> Iterator[Path]:

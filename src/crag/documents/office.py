@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crag.documents.sources import SourceText, in_units
-from crag.documents.texts import attribute, check_archive, reading, xml_of
+from crag.documents.texts import attribute, check_archive, xml_of
 from crag.errors import SourceError
 from crag.extras import require
 from crag.text.blocks import Block, Row, escaped
@@ -120,8 +120,7 @@ def _office_errors(path: Path, kind: str, *errors: type[Exception]) -> Iterator[
         zipfile.BadZipFile, AttributeError, LookupError, ValueError, EOFError, *errors,
     )  # fmt: skip
     try:
-        with reading(path):
-            yield
+        yield
     except damage as error:
         raise SourceError(str(path), f"not a {kind} file, damaged, or encrypted") from error
 
@@ -197,7 +196,7 @@ def _sheets(path: Path) -> Iterator[tuple[str, Grid]]:
 
     formats: dict[str, Formats] = {}
     if zipfile.is_zipfile(path):
-        check_archive(path, trees=False)
+        check_archive(path)
         with zipfile.ZipFile(path) as archive:
             formats = _formats_of(archive) if "xl/styles.xml" in archive.namelist() else {}
     with CalamineWorkbook.from_path(path) as workbook:

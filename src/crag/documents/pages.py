@@ -9,7 +9,7 @@ from typing import Any
 
 from crag.documents.markdown import read_markdown
 from crag.documents.sources import SourceText, in_units, of_blocks
-from crag.documents.texts import read_bytes, read_text
+from crag.documents.texts import read_text
 from crag.errors import SourceError
 from crag.extras import how_to_install
 from crag.text.blocks import Block, escaped
@@ -77,7 +77,7 @@ def _marked_up(path: Path, read: Callable[[str], Shown]) -> SourceText:
 
 def load_html(path: Path) -> Iterator[SourceText]:
     """Load what a web page shows, the paragraphs counted."""
-    shown = read_page(decoded(read_bytes(path), "text/html"))
+    shown = read_page(decoded(path.read_bytes(), "text/html"))
     parts = ([block] for block in shown.blocks)
     yield in_units(path, shown.title, parts, "paragraph", fields=shown.fields)
 
@@ -89,7 +89,7 @@ def load_pdf(path: Path) -> Iterator[SourceText]:
         SourceError: it has no text.
         ContentError: it is damaged or encrypted.
     """
-    title, blocks = read_pdf(read_bytes(path))
+    title, blocks = read_pdf(path.read_bytes())
     if not blocks:
         problem = "no text in it, nor any in its pictures" if has_ocr() else _SCANNED
         raise SourceError(str(path), problem)
@@ -102,7 +102,7 @@ def load_notebook(path: Path) -> Iterator[SourceText]:
     Raises:
         SourceError: it is not a notebook.
     """
-    body = decoded(read_bytes(path), "text/plain")
+    body = decoded(path.read_bytes(), "text/plain")
     try:
         notebook = json.loads(body)
         language = (notebook.get("metadata") or {}).get("kernelspec", {}).get("language", "python")

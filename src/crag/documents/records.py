@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from crag.documents.sources import Loaded, SourceText, Unit, Unusable, record_source
-from crag.documents.texts import read_bytes, read_text
+from crag.documents.texts import read_text
 from crag.errors import SourceError
 from crag.text.blocks import HARD_BREAK, Block, escaped
 from crag.text.tables import groups, with_group
@@ -37,12 +37,9 @@ def load_jsonl(path: Path) -> Iterator[Loaded]:
 
     Other fields are lines of it, ``name: value``. Invalid lines are skipped and reported with their
     number.
-
-    Raises:
-        SourceError: the file cannot be read.
     """
     records = _Records(path, "record")
-    for number, line in enumerate(read_bytes(path).split(b"\n"), start=1):
+    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
         if line.strip():
             try:
                 record = json.loads(line.decode("utf-8-sig"))
@@ -59,11 +56,11 @@ def load_json(path: Path) -> Iterator[Loaded]:
     what stands beside them.
 
     Raises:
-        SourceError: the file cannot be read, or is neither a list nor an object.
+        SourceError: the file is no JSON, or neither a list nor an object.
     """
     records = _Records(path, "record")
     try:
-        found = json.loads(read_bytes(path))
+        found = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise SourceError(str(path), "not JSON") from error
     if isinstance(found, dict):
@@ -86,7 +83,7 @@ def load_csv(path: Path) -> Iterator[Loaded]:
     others; `title`, `url` and `id` say what they say.
 
     Raises:
-        SourceError: the file cannot be read or parsed, or has a cell of over 4,000,000 characters.
+        SourceError: the file cannot be parsed, or has a cell of over 4,000,000 characters.
     """
     records = _Records(path, "row")
     try:

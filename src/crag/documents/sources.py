@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -143,8 +143,3 @@ def name_of(source: str, root: str) -> str:
     if root and source.startswith(root):
         return source[len(root) :].lstrip("/\\") or Path(source).name
     return source
-
-
-def renamed(loaded: Loaded, path: Path, name: Path) -> Loaded:
-    """Return what was loaded from `path` as if it had been loaded from `name`."""
-    return replace(loaded, source=f"{name}{loaded.source.removeprefix(str(path))}")

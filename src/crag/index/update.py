@@ -75,7 +75,7 @@ def reader_within(limits: Limits | None = None) -> Reader:
     def read(found: Found, _: Held) -> Generator[FromFile]:
         with IsolatedReader(limits) as files:
             for file, root in found.files.items():
-                for loaded in files.read(file, loaders=found.loaders):
+                for loaded in files.read(file, found.loaders):
                     yield FromFile(file, str(root), loaded)
 
     return read
@@ -128,9 +128,10 @@ def replace_file(
     """
     documents: list[FromFile] = []
     with IsolatedReader(limits) as reader:
-        for loaded in reader.read(staged, name=file):
+        for loaded in reader.read(staged):
             if isinstance(loaded, SourceText):
-                documents.append(FromFile(file, str(file), loaded))
+                source = f"{file}{loaded.source.removeprefix(str(staged))}"
+                documents.append(FromFile(file, str(file), replace(loaded, source=source)))
             elif not loaded.empty:
                 raise SourceError(file.name, loaded.reason)
     if not documents:
