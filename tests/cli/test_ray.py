@@ -25,7 +25,8 @@ QUESTIONS = [f"Who built bridge {number}?" for number in range(12)]
 
 @pytest.fixture(autouse=True)
 def _path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))  # Workers get it.
+    """Let workers find these tests."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]), prepend=os.pathsep)
 
 
 def ending(flag: Path) -> Callable[[int], list[int]]:

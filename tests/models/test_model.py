@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from onnx import TensorProto, helper
 from pydantic import ValidationError
 
 import crag
-from crag.errors import EncoderError, EvaluatorError
+from crag.errors import EvaluatorError
 from crag.models.encoder import SentenceEncoder, packaged_encoder
 from crag.models.model import MODEL, TOKENIZER, Input, Model, ModelFiles
 from crag.models.model_card import CARD, Calibration, DataFile, ModelCard, read_card
@@ -94,18 +93,17 @@ def test_a_process_that_forks_while_another_thread_computes_finds_its_models_who
 @pytest.mark.parametrize("name", [MODEL, TOKENIZER])
 @pytest.mark.parametrize("damage", ["cut", "changed", "missing"])
 def test_a_damaged_file_is_told_by_its_name(tmp_path: Path, name: str, damage: str) -> None:
-    from crag.models.encoder import SentenceEncoder
-
     folder = shutil.copytree(PACKAGED, tmp_path / "mine")
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[:-1] if damage == "cut" else content + b" ")
     if damage == "missing":
         (folder / name).unlink()
     problem = "cannot be read" if damage == "missing" else "not the file that the card names"
-    encoder = SentenceEncoder(folder)
-    for use in (encoder.verify, lambda: encoder.embed_query("a")):
-        with pytest.raises(EncoderError, match=f"{name}: .*{problem}.*install crag again"):
-            use()
+    held = ModelFiles(folder, read_card(folder).files, EvaluatorError)  # type: ignore[union-attr]
+    model = Model(held)
+    use = {MODEL: lambda: model.run(INPUTS[:1]), TOKENIZER: lambda: model.encode("a")}[name]
+    with pytest.raises(EvaluatorError, match=f"{name}: .*{problem}.*install crag again"):
+        use()
 
 
 def test_a_character_that_is_no_unicode_is_a_question_mark() -> None:
@@ -189,18 +187,3 @@ def test_a_vector_does_not_depend_on_what_stands_beside_its_text() -> None:
     assert encoder.embed_documents(TEXTS[::-1]) == together[::-1]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(encoder.embed_query, TEXTS * 3)) == together * 3
-
-
-def test_a_folder_with_an_encoder_is_another_one_of_its_own_name(tmp_path: Path) -> None:
-    packaged = Path(str(files("crag.models").joinpath("crag_minilm_l6_v2")))
-    encoder = SentenceEncoder(shutil.copytree(packaged, tmp_path / "mine"))
-    assert encoder.name == str(tmp_path / "mine")
-    assert encoder.embed_query("a") == packaged_encoder().embed_query("a")
-
-
-def test_a_folder_with_something_else(tmp_path: Path) -> None:
-    reader = Path(str(files("crag.models").joinpath("crag_reader_l6_v2")))
-    with pytest.raises(EncoderError, match="it is a reader, which makes no vectors"):
-        SentenceEncoder(reader)
-    with pytest.raises(EncoderError, match=r"its card\.json cannot be used"):
-        SentenceEncoder(tmp_path)

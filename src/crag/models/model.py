@@ -56,11 +56,6 @@ class ModelFiles(NamedTuple):
             problem = f"it cannot be read ({error})"
         raise self.refused(f"{name}: {problem}. Copy the folder again, or install crag again")
 
-    def verify(self) -> None:
-        """Check all files with a hash, without loading the model."""
-        for name in self.hashes:
-            self.read(name)
-
 
 class Model:
     """A graph with its tokenizer, loaded on first use; thread-safe, also in forked processes.
