@@ -173,8 +173,7 @@ def test_a_database_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
 def test_a_body_is_limited_whether_its_length_is_told_or_not(tmp_path: Path) -> None:
     with serving(graphs(), tmp_path, max_bytes=1000) as url:
         for content in (b"x" * 1800, iter([b"x" * 600] * 3)):
-            refused = httpx.post(f"{url}/api/ask", content=content)
-            assert (refused.status_code, "message" in refused.json()) == (413, True)
+            assert httpx.post(f"{url}/api/ask", content=content).status_code == 413
 
 
 def test_an_origin_that_is_named_may_ask(tmp_path: Path) -> None:

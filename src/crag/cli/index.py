@@ -1,6 +1,7 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,12 +45,11 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     loaders = loaders_with(loader or ())
     chosen = environment(location)
-    if ray is None:
-        reader = reader_within(choose_limits(chosen))
-    else:
-        from crag.cli.index_workers import ray_reader
+    reader = reader_within(choose_limits(chosen))
+    if ray is not None:
+        from crag.cli.index_workers import read_on_ray
 
-        reader = ray_reader(chosen, ray)
+        reader = partial(read_on_ray, chosen, ray)
     target = open_index(chosen.index, choose_encoder(chosen))
     with progress_bar("indexing", quiet=as_json) as advance:
         report = index_paths(

@@ -13,7 +13,7 @@ from crag.documents.loaders import Found
 from crag.documents.sources import SourceText
 from crag.factory.embeddings import choose_encoder, choose_limits
 from crag.index.store import embedded
-from crag.index.update import FromFile, Held, Reader, reader_within
+from crag.index.update import FromFile, Held, reader_within
 from crag.runtime.environment import Environment
 from crag.runtime.ray_cluster import spread
 
@@ -21,21 +21,19 @@ FILES = 16
 """How many files a worker is given at once: what a lost worker costs."""
 
 
-def ray_reader(environment: Environment, address: str) -> Reader:
-    """Return what reads, splits and embeds on all cores of the Ray cluster at `address`.
+def read_on_ray(
+    environment: Environment, address: str, found: Found, held: Held
+) -> Generator[FromFile]:
+    """Read, split and embed on all cores of the Ray cluster at `address`.
 
     The documents come in the order of the files, so that the index is that of one process to the
     last duplicate.
     """
-
-    def read(found: Found, held: Held) -> Generator[FromFile]:
-        files, loaders = list(found.files.items()), dict(found.loaders)
-        starts = range(0, len(files), FILES)
-        groups = [Found(files=dict(files[at : at + FILES]), loaders=loaders) for at in starts]
-        step = partial(worker, environment.shared(), held)
-        yield from spread(groups, step, address, in_order=True)
-
-    return read
+    files, loaders = list(found.files.items()), dict(found.loaders)
+    starts = range(0, len(files), FILES)
+    groups = [Found(files=dict(files[at : at + FILES]), loaders=loaders) for at in starts]
+    step = partial(worker, environment.shared(), held)
+    yield from spread(groups, step, address, in_order=True)
 
 
 def worker(shared: Mapping[str, Any], held: Held) -> Callable[[Found], Iterator[FromFile]]:

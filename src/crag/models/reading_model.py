@@ -97,7 +97,6 @@ class ReaderModel:
             return EvaluatorError(f"evaluator {folder}: {problem}")
 
         self._files = ModelFiles(folder, hashes or {}, refused)
-        self._refused = refused
         self._model = Model(self._files)
         self._max_length = max_length
 
@@ -157,10 +156,10 @@ class ReaderModel:
         try:
             stored = load(self._files.read(GRADE))
         except SafetensorError as error:
-            raise self._refused(f"{GRADE} is damaged ({error}): copy it again") from error
+            raise self._files.refused(f"{GRADE} is damaged ({error}): copy it again") from error
         blend = stored["blend"].astype(np.float64)
         if len(blend) != len(SIGNALS) + len(FEATURES) + 1:
-            raise self._refused(f"{GRADE} belongs to another version: train the reader again")
+            raise self._files.refused(f"{GRADE} belongs to another version: train the reader again")
         return blend, stored["rarity"].astype(np.float32)
 
 

@@ -20,7 +20,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from crag.errors import CragError, DocumentIndexError, QuestionError, SettingsError
-from crag.factory.parts import choose_parts, choose_searcher
+from crag.factory.parts import choose_parts
 from crag.generation.chat import DEFAULT_MODEL
 from crag.graph_registry import GRAPHS, GraphEntry, built
 from crag.plain import problem_of
@@ -110,11 +110,8 @@ async def offered(request: Request) -> Response:
 def connected(environment: Environment) -> dict[str, str | None]:
     """Return the name of the model that writes the answers and of the web search, None without."""
     model = environment.model or (DEFAULT_MODEL if environment.openai_api_key else None)
-    searcher = choose_searcher(environment)
-    return {
-        "model": model and model.rpartition("/")[2],
-        "web": type(searcher).__name__.removesuffix("Searcher") if searcher else None,
-    }
+    web = environment.service.title()
+    return {"model": model and model.rpartition("/")[2], "web": None if web == "None" else web}
 
 
 async def ask(request: Request) -> Response:
