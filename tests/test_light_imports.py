@@ -82,7 +82,7 @@ USES = {
         "from crag.papers.bench.corpus import CorpusSearcher; CorpusSearcher([])",
     ],
     "postgres": ["from crag.index import open_index; open_index('postgresql://h/n', None)"],
-    "ray": ["from crag.runtime.ray_cluster import spread; list(spread([1], list))"],
+    "ray": ["from crag.runtime.ray_cluster import spread; list(spread([1], list, 'local'))"],
 }
 
 

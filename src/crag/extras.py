@@ -35,6 +35,19 @@ def provider_package(error: ImportError) -> str:
     return named[1] if named else module.partition(".")[0].replace("_", "-")
 
 
+def of_provider(function: str, name: str, kind: str) -> Any:
+    """Return what a function of LangChain's, as ``module:function``, makes of ``provider:name``.
+
+    Raises:
+        MissingPackageError: the provider needs a package that is missing.
+        ValueError: LangChain knows no such provider.
+    """
+    try:
+        return resolve_name(function)(name)
+    except ImportError as error:
+        raise MissingPackageError(provider_package(error), f"the {kind} {name!r}") from error
+
+
 def is_attribute(name: str) -> bool:
     """Return whether a name is of the form ``module:attribute``, by which users give own parts."""
     return re.fullmatch(r"[\w.]+:\w+", name) is not None

@@ -64,8 +64,6 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
             if row["verdict"] in {"wrong", "abstained", "failed"}:
                 told = ", ".join(filter(None, (row["verdict"], row["lost"] or row["error"])))
                 say(f"[yellow]{safe(told)}:[/] {safe(row['question'])} [dim]({safe(row['id'])})[/]")
-        if summary["verdicts"].get("unjudged") == len(rows):
-            say("[yellow]no question says what is right:[/] give 'answers', 'files', 'answerable'")
     print_summary({"method": method, **summary, "output": str(output)}, as_json=as_json)
     if summary["verdicts"].get("failed"):
         raise typer.Exit(SOME_FAILED)

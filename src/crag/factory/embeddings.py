@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
-from crag.errors import EncoderError, MissingPackageError
-from crag.extras import is_attribute, part_named, provider_package
+from crag.errors import EncoderError
+from crag.extras import is_attribute, of_provider, part_named
 from crag.models.encoder import DEFAULT_MODEL, packaged_encoder
 from crag.plain import first_line
 from crag.runtime.environment import Environment
@@ -93,14 +93,10 @@ class ServedEmbeddings(Embeddings):
 
 def _of_provider(name: str) -> Embeddings:
     try:
-        from langchain.embeddings import init_embeddings  # pyright: ignore[reportMissingImports]
-
-        return ServedEmbeddings(name, init_embeddings(name))
-    except ImportError as error:
-        package = provider_package(error)
-        raise MissingPackageError(package, f"the embedding model {name!r}") from error
+        made = of_provider("langchain.embeddings:init_embeddings", name, "embedding model")
     except ValueError as error:
         if is_attribute(name) and "not supported" in str(error):
             return part_named(name, "CRAG_EMBEDDING_MODEL", Embeddings)  # type: ignore[type-abstract]
         allowed = f"allowed are provider:name and module:attribute ({first_line(error)})"
         raise EncoderError(name, allowed) from error
+    return ServedEmbeddings(name, made)

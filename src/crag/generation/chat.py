@@ -9,8 +9,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages.ai import subtract_usage
 
 from crag.answering.model_calls import words_of
-from crag.errors import MissingPackageError, ModelError
-from crag.extras import provider_package
+from crag.errors import ModelError
+from crag.extras import of_provider
 from crag.runtime.calls import within
 
 DEFAULT_MODEL = "gpt-4o-mini"
@@ -135,13 +135,7 @@ def _counting_once() -> Callable[[Any], Any]:
 
 def _of_provider(name: str) -> BaseChatModel:
     try:
-        from langchain.chat_models import init_chat_model  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise MissingPackageError("langchain", f"the model {name!r}") from error
-    try:
-        model: BaseChatModel = init_chat_model(name)
-    except ImportError as error:
-        raise MissingPackageError(provider_package(error), f"the model {name!r}") from error
+        model: BaseChatModel = of_provider("langchain.chat_models:init_chat_model", name, "model")
     except ValueError as error:
         raise ModelError(name, "unknown", str(error)) from error
     return model

@@ -42,7 +42,6 @@ def spread(
     for name, value in _VARIABLES.items():
         os.environ.setdefault(name, value)
     require("ray", "--ray", "ray", "pyarrow", "pandas")
-    import ray
     from ray import data
     from ray.exceptions import RayError
 
@@ -53,12 +52,9 @@ def spread(
         context = data.DataContext.get_current()
         context.enable_progress_bars = False
         context.execution_options.preserve_order = in_order
-        resources: Any = ray.cluster_resources  # It has no types either.
-        cores = max(1, int(resources().get("CPU", 1)))
         dataset = data.from_items(rows, override_num_blocks=len(rows) or None).flat_map(
-            _Actor, fn_constructor_args=(step, Path.cwd()),
-            compute=data.ActorPoolStrategy(min_size=1, max_size=cores),
-        )  # fmt: skip
+            _Actor, fn_constructor_args=(step, Path.cwd()), compute=data.ActorPoolStrategy()
+        )
         try:
             for row in dataset.iter_rows() if rows else ():
                 made = pickle.loads(row["item"])
