@@ -3,21 +3,13 @@
 from collections.abc import Hashable
 from typing import Literal
 
-from crag.correction.action import Branch, branches
+from crag.correction.action import branches
 from crag.runtime.node_adapter import current_settings
 from crag.state import State, is_follow_up, known_action, reflected
 from crag.wording import civil_reply
 
-Condition = Literal["correct, ambiguous", "incorrect, ambiguous"]
-_CONDITIONS: dict[Branch, Condition] = {
-    "refine": "correct, ambiguous",
-    "web": "incorrect, ambiguous",
-}
-BRANCHES: dict[Hashable, str] = {condition: node for node, condition in _CONDITIONS.items()}
+BRANCHES: dict[Hashable, str] = {"correct, ambiguous": "refine", "incorrect, ambiguous": "web"}
 """The path map of `by_action`; drawings show its keys at the edges."""
-
-
-Confirmation = Literal["confirm_web", "otherwise"]
 CONFIRMATION: dict[Hashable, str] = {"confirm_web": "confirm_search", "otherwise": "search"}
 """The path map of `by_confirmation`."""
 
@@ -28,7 +20,7 @@ def by_history(state: State) -> Literal["nothing asked", "follow-up", "first que
     What asks nothing, such as thanks, is not searched for. The papers' tasks take it as a question.
     """
     settings, follows = current_settings(), is_follow_up(state)
-    if settings.profile.chats and civil_reply(state["asked"], follows=follows):
+    if not settings.profile.benchmark and civil_reply(state["asked"], follows=follows):
         return "nothing asked"
     return "follow-up" if follows and settings.contextualize else "first question"
 
@@ -72,12 +64,12 @@ def by_search(state: State) -> Literal["beam_step", "finish_reflection"]:
     return "beam_step" if reflected(state).get("beam") else "finish_reflection"
 
 
-def by_action(state: State) -> list[Condition]:
+def by_action(state: State) -> list[Hashable]:
     """Choose the branches for the action; `BRANCHES` maps what is returned to nodes."""
     taken = branches(known_action(state.get("action")))
-    return [_CONDITIONS[branch] for branch in taken]
+    return [condition for condition, node in BRANCHES.items() if node in taken]
 
 
-def by_confirmation(state: State) -> Confirmation:  # noqa: ARG001 - a router's form
+def by_confirmation(state: State) -> Literal["confirm_web", "otherwise"]:  # noqa: ARG001 - a router's form
     """Ask a human before the search, if the settings say so."""
     return "confirm_web" if current_settings().confirm_web else "otherwise"

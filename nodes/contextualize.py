@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 
 from langchain_core.messages import AnyMessage, HumanMessage
-from typing_extensions import TypedDict
 
 from crag.answering.model_calls import Reply, aask, ask
 from crag.answering.outcome import WITH_SUBJECT, completed
@@ -26,14 +25,6 @@ HISTORY = 6
 """Earlier messages that it reads."""
 
 
-class ContextualizeUpdate(TypedDict):
-    """Written by `contextualize`."""
-
-    question: str
-    events: list[Event]
-    usage: Usage
-
-
 @dataclass(frozen=True)
 class Contextualize:
     """Make a follow-up question in a chat self-contained, with one model call.
@@ -46,12 +37,12 @@ class Contextualize:
     model: ChatModel | None
     prompts: Prompts = PACKAGED
 
-    def run(self, state: State, settings: Settings) -> ContextualizeUpdate:
+    def run(self, state: State, settings: Settings) -> State:
         """Write the self-contained question."""
         reply = ask(self.model, self._prompt(state)) if self.model else None
         return _concluded(state, settings, reply)
 
-    async def arun(self, state: State, settings: Settings) -> ContextualizeUpdate:
+    async def arun(self, state: State, settings: Settings) -> State:
         """Do the same, awaiting the model."""
         reply = await aask(self.model, self._prompt(state)) if self.model else None
         return _concluded(state, settings, reply)
@@ -67,29 +58,29 @@ class Contextualize:
         return self.prompts.render("contextualize", question=question, history="\n".join(lines))
 
 
-def _concluded(state: State, settings: Settings, reply: Reply | None) -> ContextualizeUpdate:
+def _concluded(state: State, settings: Settings, reply: Reply | None) -> State:
     """Take the model's question; where there is none, complete what was asked by a rule.
 
     Small models answer instead of asking.
     """
-    asked, usage = state["question"], Usage() if reply is None else reply.usage
-    said = " ".join(one.text for one in spoken(state))
+    asked = state["question"]
+    events, said = list[Event](), " ".join(one.text for one in spoken(state))
     written = without_chatter(reply.text, said) if reply else ""
     question = " ".join(written.split()).strip(_AROUND)
-    kind: EventKind = "contextualize_failed"
+    is_question = _MARK.search(question) is not None or _MARK.search(asked) is None
+    is_usable = question and is_question and len(question) <= settings.max_question_characters
+    kind: EventKind = "contextualize_failed" if reply else "contextualize_skipped"
     problem: object = ""
     if reply is None:
-        kind, problem = "contextualize_skipped", "no chat model is configured to complete questions"
+        problem = "no chat model is configured to complete questions"
     elif reply.problem is not None:
         problem = reply.detail
-    else:
-        is_question = _MARK.search(question) is not None or _MARK.search(asked) is None
-        if not (question and is_question and len(question) <= settings.max_question_characters):
-            problem = f"the model's reply is not a question: {reply.text[:80]!r}"
-    events: list[Event] = []
+    elif not is_usable:
+        problem = f"the model's reply is not a question: {reply.text[:80]!r}"
     if problem:
         question = completed(asked, state, settings)
         fallback = _AS_ASKED if question == asked else WITH_SUBJECT
         events = [event(kind, "contextualize", problem, fallback)]
+    usage = reply.usage if reply else Usage()
     question = settings.profile.split_apart(question)[0]
-    return ContextualizeUpdate(question=question, events=events, usage=usage)
+    return State(question=question, events=events, usage=usage)

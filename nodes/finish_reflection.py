@@ -26,7 +26,6 @@ from crag.answering.outcome import (
 )
 from crag.events import EventKind, event
 from crag.parts import Attributor, Quoter
-from crag.reflection_tokens import IRRELEVANT
 from crag.settings import Settings
 from crag.state import Citation, Critique, Flag, State, Strip, reflected
 from crag.text.untrusted import neutral
@@ -66,7 +65,7 @@ def finish_reflection(
     doubts = [_doubted(state, one) for one in chosen]
     events += links_removed(_NODE, links)
     events += [
-        event("unsupported_answer", _NODE, f"the model called {doubt}", "no citation")
+        event("unsupported_answer", _NODE, doubt, "no citation")
         for doubt in dict.fromkeys(filter(None, doubts))
     ]
     if any(critique["passage"] is None for critique in chosen):
@@ -86,7 +85,7 @@ def finish_reflection(
         cited = [strip for at in places for strip in strips_of(reflection["passages"][at])]
         problem = unsupported(question, judged.sentences if is_judged else [], cited)
         if doubts and all(doubts):
-            problem = f"the model called {doubts[0]}"
+            problem = doubts[0]
         if nothing := why_empty(answer):
             problem = f"the model {nothing}"
         if problem:
@@ -123,13 +122,11 @@ def _cited(
 
 
 def _doubted(state: State, critique: Critique) -> str:
-    """Return the model's objection to a candidate; empty if there is none."""
+    """Return the model's objection to a candidate from a passage; empty if there is none."""
     if critique["passage"] is None or not critique["doubts"]:
         return ""
     title = reflected(state)["passages"][critique["passage"]]["title"]
-    if IRRELEVANT in critique["doubts"]:
-        return f"the passage {title!r} irrelevant"
-    return f"its text not supported by {title!r}"
+    return f"the model wrote {critique['doubts'][0]} of {title!r}"
 
 
 def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -> str:

@@ -3,33 +3,21 @@
 from collections.abc import Sequence
 
 from langchain_core.documents import Document
-from typing_extensions import TypedDict
 
-from crag.correction.action import decide, limits, replaced
+from crag.correction.action import decide, limits
 from crag.correction.provenance import passage_of
-from crag.events import Event, event
+from crag.events import event
 from crag.parts import Evaluator
 from crag.reading import Reading
 from crag.runtime.calls import Attempt, judge_passages, thresholds_of
 from crag.settings import Settings
-from crag.state import Action, State, Thresholds, Usage
+from crag.state import State, Thresholds
 
 _ALL_AMBIGUOUS = 1.0, -1.0
 """For an evaluator without thresholds of its own: its scores alone say neither of the others."""
 
 
-class GradeUpdate(TypedDict):
-    """Written by `grade`."""
-
-    documents: list[Document]
-    """Each with its `score`, and of an evaluator that reads its `reading`, in the metadata."""
-    thresholds: Thresholds
-    action: Action
-    events: list[Event]
-    usage: Usage
-
-
-def grade(state: State, settings: Settings, evaluator: Evaluator) -> GradeUpdate:
+def grade(state: State, settings: Settings, evaluator: Evaluator) -> State:
     """Score all documents in one evaluator call, and judge the set by its best score.
 
     CRAG, Sec. 4.2 (evaluator) and 4.3 (action trigger). An evaluator that reads is asked for
@@ -38,7 +26,7 @@ def grade(state: State, settings: Settings, evaluator: Evaluator) -> GradeUpdate
     passages = [passage_of(document, settings.variant.titles) for document in state["documents"]]
     question = state["question"]
     scores, readings, events, usage = judge_passages(evaluator, question, passages, node="grade")
-    if settings.variant.strip_scores == "alone":
+    if settings.profile.benchmark:
         readings = []
     own = _ALL_AMBIGUOUS
     with Attempt("evaluator") as attempt:
@@ -48,11 +36,10 @@ def grade(state: State, settings: Settings, evaluator: Evaluator) -> GradeUpdate
         events = [*events, event("evaluator_failed", "grade", attempt.error, fallback)]
     upper, lower = limits(*own, settings)
     thresholds = Thresholds(upper=upper, lower=lower)
-    action = replaced(decide(scores, **thresholds), settings)
-    return GradeUpdate(
+    return State(
         documents=graded(state["documents"], scores, readings),
         thresholds=thresholds,
-        action=action,
+        action=decide(scores, **thresholds),
         events=events,
         usage=usage,
     )

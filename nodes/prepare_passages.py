@@ -1,9 +1,7 @@
 """Prepare the passages that reflection answers from."""
 
 from collections.abc import Sequence
-from typing import Literal
-
-from typing_extensions import TypedDict
+from typing import Literal, get_args
 
 from crag.correction.provenance import offered_document, title_of
 from crag.correction.strips import joint_text, recompose, score_of
@@ -14,29 +12,23 @@ from crag.state import (
     Reflection,
     State,
     Strip,
+    StripKind,
     Thresholds,
     known_action,
     strips_of_kind,
 )
 
 
-class PreparePassagesUpdate(TypedDict):
-    """Written by `prepare_passages`."""
-
-    reflection: Reflection
-
-
-def prepare_passages(state: State, settings: Settings, *, prepared: bool) -> PreparePassagesUpdate:
+def prepare_passages(state: State, settings: Settings, *, prepared: bool) -> State:
     """Offer documents as they are (Self-RAG), or the knowledge made of them (Self-CRAG).
 
-    Knowledge has the title of its best strip, or that of the first document as in the official
-    code, even if it comes from elsewhere. Its kinds are offered in the order correct, incorrect,
-    ambiguous; one without any strip is left out. For the poster's rule the documents are
+    Knowledge has the title of its best strip. Its kinds are offered in the order correct,
+    incorrect, ambiguous; one without any strip is left out. For the poster's rule the documents are
     offered with the evaluator's grades.
     """
     is_prepared = prepared and settings.form != "poster"
     passages = _knowledge(state, settings) if is_prepared else _documents(state)
-    return {"reflection": Reflection(passages=passages)}
+    return State(reflection=Reflection(passages=passages))
 
 
 def _documents(state: State) -> list[OfferedPassage]:
@@ -79,21 +71,17 @@ def _knowledge(state: State, settings: Settings) -> list[OfferedPassage]:
 def _passage(
     label: Literal[Action, "web"], strips: Sequence[Strip], state: State, settings: Settings
 ) -> OfferedPassage:
-    """Join strips as the paper's knowledge files do, or each on a line of its own."""
-    documents = state["documents"]
-    if documents and settings.variant.knowledge_title == "first_document":
-        title = title_of(documents[0])
-    else:
-        title = max(strips, key=score_of)["source"]["title"]
-    between = "\n" if settings.cites else "; "
+    """Write each strip on a line of its own, or without citations as the paper's files do.
 
-    def joined(strips: Sequence[Strip]) -> str:
-        return between.join(strip["text"].strip() for strip in strips)
-
-    text = joined(strips)
-    if label == "ambiguous" and settings.variant.ambiguous_text == "joint":
-        text = joint_text(
-            joined([strip for strip in strips if strip["kind"] == "document"]),
-            joined([strip for strip in strips if strip["kind"] == "web"]),
+    There strips are joined, and bear the title of the first document, wherever they come from.
+    """
+    title = max(strips, key=score_of)["source"]["title"]
+    text = "\n".join(strip["text"].strip() for strip in strips)
+    if not settings.cites:
+        title = title_of(state["documents"][0]) if state["documents"] else title
+        internal, external = (
+            "; ".join(strip["text"].strip() for strip in strips if strip["kind"] == kind)
+            for kind in get_args(StripKind)
         )
+        text = joint_text(internal, external)
     return OfferedPassage(title=title, text=text, label=label, grade="", strips=list(strips))

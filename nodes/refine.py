@@ -2,28 +2,17 @@
 
 from collections.abc import Sequence
 
-from typing_extensions import TypedDict
-
 from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import kept_whole, source_of, strip_of, title_of, unscored
 from crag.correction.strips import decompose, with_title
-from crag.events import Event
 from crag.parts import Evaluator
 from crag.runtime.calls import filter_strips
 from crag.settings import Settings
-from crag.state import State, Strip, Usage
+from crag.state import State, Strip
 from crag.text.units import units_of
 
 
-class StripsUpdate(TypedDict):
-    """Written by `refine`, `pass_through` and `select`."""
-
-    strips: list[Strip]
-    events: list[Event]
-    usage: Usage
-
-
-def refine(state: State, settings: Settings, evaluator: Evaluator) -> StripsUpdate:
+def refine(state: State, settings: Settings, evaluator: Evaluator) -> State:
     """Decompose all documents, score their strips, keep the best.
 
     CRAG, Sec. 4.4 and Algorithm 1: all of the documents are refined, not only the relevant ones,
@@ -31,17 +20,16 @@ def refine(state: State, settings: Settings, evaluator: Evaluator) -> StripsUpda
     the readings of the documents.
     """
     if not settings.variant.refine:
-        whole = kept_whole(state["documents"], "refinement is off")
-        return StripsUpdate(strips=whole, events=[], usage=Usage())
+        return State(strips=kept_whole(state["documents"], "refinement is off"))
     question, documents = state["question"], state["documents"]
     readings = [one.metadata["reading"] for one in documents if "reading" in one.metadata]
     if len(readings) == len(documents) > 0:
         in_context = strips_in_context(question, documents, readings, settings)
-        return StripsUpdate(strips=without_readings(in_context), events=[], usage=Usage())
+        return State(strips=without_readings(in_context))
     strips, events, usage = filter_strips(
         evaluator, question, _strips(state, settings), settings, node="refine"
     )
-    return StripsUpdate(strips=strips, events=events, usage=usage)
+    return State(strips=strips, events=events, usage=usage)
 
 
 def without_readings(strips: Sequence[Strip]) -> list[Strip]:

@@ -3,23 +3,14 @@
 from dataclasses import dataclass
 
 from langchain_core.messages import AnyMessage
-from typing_extensions import TypedDict
 
 from crag.answering.model_calls import Reply, aask, ask
 from crag.correction.queries import LONGEST, cut, keywords, read_query
-from crag.events import Event, event
+from crag.events import event
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
-from crag.state import State, Usage
-
-
-class RewriteUpdate(TypedDict):
-    """Written by `rewrite`."""
-
-    query: str
-    events: list[Event]
-    usage: Usage
+from crag.state import State
 
 
 @dataclass(frozen=True)
@@ -34,13 +25,13 @@ class Rewrite:
     prompts: Prompts = PACKAGED
     longest: int = LONGEST
 
-    def run(self, state: State, settings: Settings) -> RewriteUpdate:
+    def run(self, state: State, settings: Settings) -> State:
         """Write the query."""
         query, prompt = self._plan(state["question"], settings)
         reply = ask(self.model, prompt) if self.model and prompt else None
         return self._concluded(state["question"], query, reply)
 
-    async def arun(self, state: State, settings: Settings) -> RewriteUpdate:
+    async def arun(self, state: State, settings: Settings) -> State:
         """Do the same, awaiting the model."""
         query, prompt = self._plan(state["question"], settings)
         reply = await aask(self.model, prompt) if self.model and prompt else None
@@ -55,15 +46,14 @@ class Rewrite:
             return cut(profile.query(question), self.longest), []
         return "", self.prompts.render(profile.rewrite_prompt, question=question)
 
-    def _concluded(self, question: str, query: str, reply: Reply | None) -> RewriteUpdate:
+    def _concluded(self, question: str, query: str, reply: Reply | None) -> State:
         if reply is None:
-            query = query or keywords(question, self.longest)
-            return RewriteUpdate(query=query, events=[], usage=Usage())
+            return State(query=query or keywords(question, self.longest))
         written = read_query(reply.text, self.longest, question=question)
         if reply.problem is None and written:
-            return RewriteUpdate(query=written, events=[], usage=reply.usage)
+            return State(query=written, usage=reply.usage)
         unread = f"the model's reply is not a search query: {reply.text[:80]!r}"
         detail = reply.detail if reply.problem else unread
         failed = event("rewrite_failed", "rewrite", detail, "search for the question's keywords")
         query = keywords(question, self.longest)
-        return RewriteUpdate(query=query, events=[failed], usage=reply.usage)
+        return State(query=query, events=[failed], usage=reply.usage)

@@ -4,7 +4,7 @@ from crag.correction.evidence import paragraph_in_context
 from crag.correction.shortlist import shortlist
 from crag.correction.strips import LOWEST, STRIPS_KEPT, kept_best, with_title
 from crag.events import Event, event
-from crag.nodes.refine import StripsUpdate, without_readings
+from crag.nodes.refine import without_readings
 from crag.parts import Evaluator, Passage, is_reading
 from crag.runtime.calls import filter_strips, judge_passages
 from crag.settings import Settings
@@ -15,7 +15,7 @@ MOST_JUDGED = 200
 question."""
 
 
-def select(state: State, settings: Settings, evaluator: Evaluator) -> StripsUpdate:
+def select(state: State, settings: Settings, evaluator: Evaluator) -> State:
     """Score all paragraphs in one evaluator call and keep the best (CRAG, Sec. 4.5).
 
     They are scored against the original question, not the rewritten query, and kept by the same
@@ -24,22 +24,25 @@ def select(state: State, settings: Settings, evaluator: Evaluator) -> StripsUpda
     """
     strips = strips_of_kind(state, "web")
     if not strips:
-        return _nothing(state)
+        found = len(state.get("pages", []))  # A search without hits has told of that.
+        detail = f"the {found} pages found and their snippets have no text"
+        nothing = event("search_empty", "select", detail, "continue without web knowledge")
+        return State(strips=[], events=[nothing] if found else [])
     if not settings.variant.select:
         kept: list[Strip] = [{**s, "kept": True, "reason": "not selected"} for s in strips]
-        return StripsUpdate(strips=kept, events=[], usage=Usage())
+        return State(strips=kept)
     texts = [with_title(strip["source"]["title"], strip["text"]) for strip in strips]
     pages = [strip["source"]["id"] for strip in strips]
     question = state["question"]
     chosen = shortlist(question, texts, MOST_JUDGED, pages)
     judged, events, usage = _judged(evaluator, question, [strips[i] for i in chosen], settings)
-    return StripsUpdate(strips=without_readings(judged), events=events, usage=usage)
+    return State(strips=without_readings(judged), events=events, usage=usage)
 
 
 def _judged(
     evaluator: Evaluator, question: str, strips: list[Strip], settings: Settings
 ) -> tuple[list[Strip], list[Event], Usage]:
-    if settings.variant.strip_scores == "alone" or not is_reading(evaluator):
+    if settings.profile.benchmark or not is_reading(evaluator):
         return filter_strips(evaluator, question, strips, settings, node="select")
     passages = [Passage(strip["source"]["title"], strip["text"]) for strip in strips]
     _, readings, events, usage = judge_passages(evaluator, question, passages, node="select")
@@ -49,13 +52,3 @@ def _judged(
         strips = [{**strip, "score": LOWEST} for strip in strips]
     kept = kept_best(strips, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
     return kept, events, usage
-
-
-def _nothing(state: State) -> StripsUpdate:
-    """Record an event if hits brought no text; a search without hits has already recorded one."""
-    update = StripsUpdate(strips=[], events=[], usage=Usage())
-    if state.get("pages"):
-        detail = f"the {len(state['pages'])} pages found and their snippets have no text"
-        fallback = "continue without web knowledge"
-        update["events"] = [event("search_empty", "select", detail, fallback)]
-    return update

@@ -43,7 +43,7 @@ class PaperProfile(TaskProfile):
     settings: Mapping[str, object] = field(default_factory=dict)
     """What differs from the defaults of the settings, unless it is set explicitly."""
     cites: bool = False
-    chats: bool = False
+    benchmark: bool = True
     correct_prompt: str = ""
     rewrite_prompt: str = "rewrite_default"
     knowledge: Callable[[Mapping[str, Any]], str] | None = paper_format
@@ -138,9 +138,6 @@ def _name(question: str) -> str:
 _PAPER = {
     "max_answer_tokens": 100,
     "allow_own_knowledge": True,
-    "strip_scores": "alone",
-    "knowledge_title": "first_document",
-    "ambiguous_text": "joint",
     "respell": False,
 }
 _LABEL = {"max_new_tokens": 50}
@@ -186,7 +183,7 @@ TASKS: Mapping[str, TaskProfile] = MappingProxyType(
             answer="long",
         ),
         "asqa": PaperProfile(
-            settings={"k": 5, "strip_scores": "alone", "respell": False, "delta": 0.0, **_LONG},
+            settings={"k": 5, "respell": False, "delta": 0.0, **_LONG},
             cites=True,
             answer_prompt="answer_asqa",
             own_prompt="answer_own_asqa",

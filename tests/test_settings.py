@@ -52,7 +52,7 @@ def test_a_task_brings_the_papers_numbers(task: str, upper: float, lower: float)
     settings = PaperSettings.model_validate({"task": task})
     assert (settings.upper, settings.lower) == (upper, lower)
     assert settings.max_answer_tokens == 100
-    assert settings.strip_scores == "alone"
+    assert settings.profile.benchmark
     assert PaperSettings.model_validate({"task": task, "upper": 0.9}).upper == 0.9
 
 

@@ -32,7 +32,7 @@ from crag.papers.settings import PaperSettings
 from crag.papers.tasks import paper_format
 from crag.reflection_tokens import CONTINUE, TOKENS
 from crag.runtime.calls import filter_strips
-from crag.state import Source, Strip, StripKind
+from crag.state import Source, Strip, StripKind, reflected
 from crag.testing import FakeEvaluator
 
 CHECKOUT, MEASURES = "CRAG/scripts", "self-rag/retrieval_lm"
@@ -280,8 +280,7 @@ def _our_passages(seed: int) -> list[Any]:
         ]
         documents = [Document(one["text"], metadata={"title": one["title"]}) for one in row["ctxs"]]
         state: Any = {"documents": documents, "strips": strips}
-        update = prepare_passages(state, settings, prepared=True)
-        passages = update["reflection"]["passages"]
+        passages = reflected(prepare_passages(state, settings, prepared=True))["passages"]
         offered.append([[one["title"], one["text"]] for one in passages])
     return offered
 

@@ -59,7 +59,7 @@ class Case(NamedTuple):
 
     name: str
     method: str
-    settings: dict[str, str]
+    settings: dict[str, float]
     suffix: str
     calls: int
 
@@ -67,9 +67,9 @@ class Case(NamedTuple):
 CASES = (
     Case("binary-llm, one document passes", "binary_llm", {}, "", 2),
     Case("binary-llm, all documents pass", "binary_llm", {}, ALL_PASS, 1),
-    Case("crag, Correct", "crag", {"only": "correct"}, "", 1),
-    Case("crag, Incorrect", "crag", {"only": "incorrect"}, "", 2),
-    Case("crag, Ambiguous", "crag", {"only": "ambiguous"}, "", 2),
+    Case("crag, Correct", "crag", {"upper": -100, "lower": -100}, "", 1),
+    Case("crag, Incorrect", "crag", {"upper": 100, "lower": 100}, "", 2),
+    Case("crag, Ambiguous", "crag", {"upper": 100, "lower": -100}, "", 2),
 )
 
 

@@ -20,7 +20,6 @@ from pydantic import (
 
 from crag.errors import SettingsError, did_you_mean
 from crag.plain import first_problem
-from crag.state import Action
 from crag.wording import plainly_asked
 
 Mode = Literal["adaptive", "always", "never", "hard"]
@@ -137,16 +136,8 @@ class Variant(_Group):
     Nodes read it as `settings.variant`. `crag.papers.settings` makes settings of it.
     """
 
-    without: Literal["nothing", Action] = "nothing"
-    """Ablation: remove one action. Questions of a removed Correct or Incorrect get Ambiguous
-    knowledge; without Ambiguous the midpoint of upper and lower decides."""
-    only: Action | None = None
-    """Ablation: give every question this action."""
     refine: bool = True
     """Decompose, filter and recompose the documents. Off: use them whole."""
-    strip_scores: Literal["in_context", "alone"] = "in_context"
-    """How strips are scored: by the reading of their whole document, if the evaluator reads; or
-    each alone, as in the paper."""
     titles: Literal["every_strip", "passage", "none"] = "every_strip"
     """Where a document's title is added for scoring: before each strip, once before the passage
     that is decomposed (official for three tasks), or nowhere (official for PopQA)."""
@@ -158,12 +149,6 @@ class Variant(_Group):
     """Self-CRAG: the knowledge that reflection reads: the text of the action (routed); the texts of
     all three, which searches the web for every question (assembled: the paper's table); or these
     with each piece from the web as its own passage (distributed)."""
-    ambiguous_text: Literal["strips", "joint"] = "strips"
-    """Self-CRAG: the text of Ambiguous knowledge: its strips, or the paper's joint text, which
-    numbers the knowledge from documents and from the web."""
-    knowledge_title: Literal["best_strip", "first_document"] = "best_strip"
-    """Self-CRAG: the title of combined knowledge: of its best strip, or of the first document
-    (official)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,9 +160,10 @@ class TaskProfile:
     """
 
     cites: bool = True
-    """Whether answers refer to strips by number."""
-    chats: bool = True
-    """Whether thanks, greetings and the like are replied to, and not searched for."""
+    """Whether answers refer to strips by number; knowledge without numbers has the papers' form."""
+    benchmark: bool = False
+    """Whether each message is a question, also thanks and the like, and strips are scored each
+    alone, as in the papers, also by an evaluator that reads."""
     closed: bool = False
     """Whether the answer is one of a few labels."""
     answer_prompt: str = "answer_default"

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.correction.action import branches, decide, limits, replaced
-from crag.papers.settings import PaperSettings
+from crag.correction.action import branches, decide, limits
 from crag.settings import Settings
 from crag.state import ACTIONS
 
@@ -34,21 +33,10 @@ def test_equality_counts_as_reached_and_nothing_is_incorrect() -> None:
         (Settings(upper=0.7), (0.7, -0.5)),
         (Settings(upper=-0.8), (-0.8, -0.8)),
         (Settings(lower=0.6), (0.6, 0.6)),
-        (PaperSettings(without="ambiguous", upper=0.75), (0.125, 0.125)),
     ],
 )
 def test_limits_in_force(settings: Settings, expected: tuple[float, float]) -> None:
     assert limits(0.5, -0.5, settings) == expected
-
-
-def test_replacement_leaves_the_other_actions_alone() -> None:
-    without = PaperSettings(without="correct")
-    assert [replaced(action, without) for action in ("correct", "ambiguous", "incorrect")] == [
-        "ambiguous",
-        "ambiguous",
-        "incorrect",
-    ]
-    assert replaced("incorrect", PaperSettings(only="correct")) == "correct"
 
 
 def test_each_action_has_its_own_branches() -> None:

@@ -70,8 +70,8 @@ def test_a_short_answer_cites_its_passage() -> None:
 @pytest.mark.parametrize(
     ("shares", "said"),
     [
-        ({"relevance": 0.1}, "the model called the passage 'T' irrelevant"),
-        ({"support": 0.1}, "the model called its text not supported by 'T'"),
+        ({"relevance": 0.1}, "the model wrote [Irrelevant] of 'T'"),
+        ({"support": 0.1}, "the model wrote [No support / Contradictory] of 'T'"),
     ],
 )
 def test_what_is_doubted_is_not_cited(task: str, shares: Any, said: str) -> None:
@@ -82,8 +82,8 @@ def test_what_is_doubted_is_not_cited(task: str, shares: Any, said: str) -> None
 
 GIVES_WAY = [
     ({"answer": "…"}, "the model wrote no words"),
-    ({"critiques": [critique(relevance=0.1)]}, "the model called the passage 'T' irrelevant"),
-    ({"critiques": [critique(support=0.1)]}, "the model called its text not supported by 'T'"),
+    ({"critiques": [critique(relevance=0.1)]}, "the model wrote [Irrelevant] of 'T'"),
+    ({"critiques": [critique(support=0.1)]}, "the model wrote [No support / Contradictory] of 'T'"),
     ({"answer": "The kettle boils."}, "no strip supports most sentences of the model's answer"),
     ({"question": "Who wrote Moby-7?"}, "no strip that the model's answer cites has Moby-7"),
 ]

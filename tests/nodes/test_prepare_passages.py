@@ -93,8 +93,6 @@ def test_each_kind_of_knowledge_is_offered_and_then_both(
 def test_the_papers_tasks_join_by_semicolons() -> None:
     (found,) = offered(KNOWN, task="popqa")
     assert found["text"] == "Knowledge1: in 1; in 2 [sep] Knowledge2: web 1; web 2"
-    (found,) = offered(KNOWN, task="popqa", ambiguous_text="strips")
-    assert found["text"] == "in 1; in 2; web 1; web 2"
     one: Any = {**KNOWN, "strips": INTERNAL}
     (found,) = offered(one, task="popqa")
     assert found["text"] == "in 1; in 2"
@@ -111,7 +109,6 @@ def test_knowledge_bears_the_title_of_its_best_strip_or_of_the_first_document() 
         ],
     }
     assert [p["title"] for p in offered(state)] == ["Two"]
-    assert [p["title"] for p in offered(state, knowledge_title="first_document")] == ["T0"]
     assert [p["title"] for p in offered(state, task="popqa")] == ["T0"]
     unscored: Any = {"action": "correct", "strips": [web("web", title="Web", score=None)]}
     assert [p["title"] for p in offered(unscored)] == ["Web"]

@@ -160,7 +160,7 @@ def test_of_very_many_paragraphs_those_are_judged_that_fit_by_words() -> None:
 
 def test_nothing_to_select_from() -> None:
     nothing = select(State(question="q", strips=[]), Settings(), FakeEvaluator())
-    assert nothing == {"strips": [], "events": [], "usage": {}}
+    assert nothing == {"strips": [], "events": []}
     hit = WebPage(
         title="", url="https://example.org", snippet="", status="found", detail="", paragraphs=0,
 

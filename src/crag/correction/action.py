@@ -33,29 +33,14 @@ def branches(action: Action) -> list[Branch]:
             return ["refine", "web"]
 
 
-def replaced(action: Action, settings: Settings) -> Action:
-    """Return the action after the ablations in `settings`.
-
-    Without Correct or Incorrect, those questions get Ambiguous knowledge (Table 2); `only` gives
-    every question the same action (Table 11 of version 3). Without Ambiguous, nothing is replaced;
-    a single threshold decides: see `limits`.
-    """
-    if settings.variant.only is not None:
-        return settings.variant.only
-    return "ambiguous" if action == settings.variant.without else action
-
-
 def limits(upper: float, lower: float, settings: Settings) -> tuple[float, float]:
     """Return the upper and lower threshold of one run.
 
     The values in `settings` override the evaluator's `upper` and `lower`. If only one is set and it
-    crosses the evaluator's other one, both get the value that was set. Without Ambiguous both are
-    the midpoint; the paper does not give the value of its single threshold.
+    crosses the evaluator's other one, both get the value that was set.
     """
     if settings.upper is not None:
         upper, lower = settings.upper, min(lower, settings.upper)
     if settings.lower is not None:
         upper, lower = max(upper, settings.lower), settings.lower
-    if settings.variant.without == "ambiguous":
-        upper = lower = (upper + lower) / 2
     return upper, lower
