@@ -317,24 +317,21 @@ class Parts:
     def __post_init__(self) -> None:
         for name, method in _CALLED_BY.items():
             part = getattr(self, name)
-            if isinstance(part, type):
-                raise CragError(f"Parts({name}=…) cannot be a class: give {part.__name__}(…)")
-            if part is not None and not hasattr(part, method):
-                hint = ": give its as_retriever()" if hasattr(part, "as_retriever") else ""
-                kind = type(part).__name__
-                raise CragError(f"Parts({name}=…) cannot be {kind}, without `{method}`{hint}")
+            if part is None or (hasattr(part, method) and not isinstance(part, type)):
+                continue
+            kind = f"the class {part.__name__}" if isinstance(part, type) else type(part).__name__
+            hint = ", such as its as_retriever()" if hasattr(part, "as_retriever") else ""
+            raise CragError(f"Parts({name}=…) cannot be {kind}: give what has `{method}`{hint}")
         if self.model is None and self.quoter is None:
-            object.__setattr__(self, "quoter", self._packaged_quoter())
+            object.__setattr__(self, "quoter", self._quoting())
 
     def reflection_or_packaged(self) -> ReflectionBackend:
         """Return the reflection back end, or the packaged one, which asks no model."""
         path = "crag.reflection.backends.embedded:EmbeddedReflection"
-        quoter = self.quoter or self._packaged_quoter()
-        return self.reflection or _packaged(path, self.evaluator, quoter)
+        return self.reflection or _packaged(path, self.evaluator, self._quoting())
 
-    def _packaged_quoter(self) -> Quoter:
-        quoter: Quoter = _packaged("crag.generation:ExtractiveAnswerer", self.evaluator)
-        return quoter
+    def _quoting(self) -> Any:
+        return self.quoter or _packaged("crag.generation:ExtractiveAnswerer", self.evaluator)
 
 
 _CALLED_BY = {

@@ -42,17 +42,10 @@ def evidence_in(reading: Reading, start: int, end: int, *, best: float = 1.0) ->
     With `best` below 1, only that share of them with the most evidence counts: half of a strip may
     answer while the rest leads up to it.
     """
-    shares = sorted(
-        (
-            (share, min(high, end) - max(low, start))
-            for low, high, share in _pieces(reading, end)
-            if min(high, end) > max(low, start)
-        ),
-        reverse=True,
-    )
+    shares = [(share, high - low) for low, high, share in _pieces(reading, start, end)]
     left = wanted = best * max(1, end - start)
     total = 0.0
-    for share, length in shares:
+    for share, length in sorted(shares, reverse=True):
         counted = min(length, left)
         total += share * counted
         left -= counted
@@ -64,16 +57,12 @@ def sliced(reading: Reading, start: int, end: int, score: float) -> Reading:
 
     Offsets are those within the slice; a span that does not lie in it is left out.
     """
-    inside = [
-        (max(low - start, 0), share)
-        for low, high, share in _pieces(reading, end)
-        if high > start and low < end
-    ]
+    inside = [(low - start, share) for low, _, share in _pieces(reading, start, end)]
     span = reading["span"]
-    if span is not None and start <= span["start"] and span["end"] <= end:
-        span = Span(start=span["start"] - start, end=span["end"] - start, score=span["score"])
-    else:
-        span = None
+    if span is not None:
+        is_inside = start <= span["start"] and span["end"] <= end
+        moved = Span(start=span["start"] - start, end=span["end"] - start, score=span["score"])
+        span = moved if is_inside else None
     return Reading(score=score, evidence=_written(inside), span=span)
 
 
@@ -92,12 +81,15 @@ def compressed(ends: Sequence[int], probabilities: Sequence[float]) -> str:
     return _written(shares)
 
 
-def _pieces(reading: Reading, end: int) -> list[tuple[int, int, int]]:
-    """Return start, end and per cent of each piece; the last one ends at `end` or after it."""
+def _pieces(reading: Reading, start: int, end: int) -> list[tuple[int, int, int]]:
+    """Return start, end and per cent of each piece of the characters from `start` to `end`."""
     shares = shares_of(reading)
-    ends = [offset for offset, _ in shares[1:]]
-    ends.append(max([end, *ends]))
-    return [(low, high, share) for (low, share), high in zip(shares, ends, strict=False)]
+    ends = [*(offset for offset, _ in shares[1:]), end]
+    return [
+        (max(low, start), min(high, end), share)
+        for (low, share), high in zip(shares, ends, strict=False)
+        if low < end and high > start
+    ]
 
 
 def _written(shares: Sequence[tuple[int, int]]) -> str:

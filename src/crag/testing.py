@@ -30,16 +30,7 @@ from crag.parts import (
 )
 from crag.reading import Reading, Span, compressed
 from crag.reflection.driver import spend
-from crag.reflection_tokens import (
-    FULLY,
-    IRRELEVANT,
-    NO_RETRIEVAL,
-    NO_SUPPORT,
-    PARTIALLY,
-    RELEVANT,
-    RETRIEVAL,
-    UTILITY,
-)
+from crag.reflection_tokens import IRRELEVANT, NO_RETRIEVAL, RELEVANT, RETRIEVAL, SUPPORT, UTILITY
 from crag.state import Ending, Strip, Thresholds, Usage
 
 __all__ = [
@@ -236,7 +227,7 @@ def fake_candidate(  # noqa: PLR0913 - one for each critique
     return Candidate(
         text,
         None if relevance is None else {IRRELEVANT: 1 - relevance, RELEVANT: relevance},
-        None if support is None else {FULLY: support, PARTIALLY: 0.0, NO_SUPPORT: 1 - support},
+        None if support is None else dict(zip(SUPPORT, (support, 0.0, 1 - support), strict=True)),
         None if utility is None else {t: float(t == f"[Utility:{utility}]") for t in UTILITY},
         mean_log_probability,
         len(text.split()),

@@ -94,7 +94,7 @@ def test_what_is_checked_is_every_part(make_parts: Any) -> None:
     for field in fields(Parts):
         with pytest.raises(CragError, match=rf"Parts\({field.name}=…\) cannot be object"):
             replace(parts, **{field.name: object()})
-    with pytest.raises(CragError, match=r"Parts\(model=…\) cannot be a class: give FakeChatModel"):
+    with pytest.raises(CragError, match=r"Parts\(model=…\) cannot be the class FakeChatModel"):
         replace(parts, model=FakeChatModel)
     with pytest.raises(CragError, match=r"built of Parts\(retriever=…\), not of FakeRetriever"):
         build_crag(parts.retriever)
