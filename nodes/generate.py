@@ -54,14 +54,20 @@ class Generate:
         self, state: State, settings: Settings
     ) -> tuple[ChatModel | None, Sequence[AnyMessage]]:
         """Return the model if it is to be asked, and what."""
-        strips, model = kept_strips(state), self.parts.model
+        strips, model, profile = kept_strips(state), self.parts.model, settings.profile
         if model is None or not (strips or self.own_knowledge or settings.allow_own_knowledge):
             return None, []
         if settings.max_answer_tokens is not None:
             model = model.bind(max_tokens=settings.max_answer_tokens)
-        write = settings.profile.knowledge
-        knowledge = write(state) if write else fenced(strips)
-        values = _values(state, settings) | {"knowledge": knowledge, "not_found": NOT_FOUND}
+        asked = state.get("asked") or state["question"]
+        posed, options = profile.split_apart(asked)
+        # The whole of what was asked, unless that was read otherwise: a follow-up, a typing error.
+        question = asked if not options and posed == state["question"] else state["question"]
+        values = profile.values(options) | {
+            "question": neutral(question) if settings.cites else question,
+            "knowledge": profile.knowledge(state) if profile.knowledge else fenced(strips),
+            "not_found": NOT_FOUND,
+        }
         return model, self.parts.prompts.render(self._wording(state, settings, strips), **values)
 
     def _wording(self, state: State, settings: Settings, strips: Sequence[Strip]) -> str:
@@ -111,18 +117,3 @@ def _problem(reply: Reply, settings: Settings) -> tuple[EventKind, object] | Non
         return "model_declined", FOUND_NOTHING
     nothing = why_empty(reply.text) if settings.cites else ""
     return ("wordless_answer", f"the model {nothing}: {reply.text}") if nothing else None
-
-
-def _values(state: State, settings: Settings) -> dict[str, str]:
-    """Return the question as the model reads it, with its options.
-
-    It is the whole of what was asked, unless the question was read otherwise: a follow-up, a typo.
-    """
-    profile, asked = settings.profile, state.get("asked") or state["question"]
-    posed, options = profile.split_apart(asked)
-    is_whole = not options and posed == state["question"]
-    question = asked if is_whole else state["question"]
-    return {
-        "question": neutral(question) if settings.cites else question,
-        **profile.values(options),
-    }
