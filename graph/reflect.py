@@ -9,7 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
 from crag.answering.outcome import AnswerUpdate
-from crag.graph.routes import by_form, by_search
+from crag.graph.routes import FORMS, by_form, by_search
 from crag.nodes.finish_reflection import finish_reflection
 from crag.nodes.reflect import reflect
 from crag.parts import Attributor, Prefix, Quoter, ReflectionBackend
@@ -74,12 +74,12 @@ def build_reflect(
         input_schema=ReflectInput,
         output_schema=ReflectOutput,
     )
-    for name in ("short_form", "beam_step", "graded_loop"):
+    for name in FORMS.values():
         algorithm = getattr(algorithms, name)
         graph.add_node(name, as_node(reflect, algorithm, backend, retriever, name=name))
     graph.add_node("finish_reflection", as_node(finish_reflection, attributor, quoter))
 
-    graph.add_conditional_edges(START, by_form)
+    graph.add_conditional_edges(START, by_form, [*FORMS.values(), "finish_reflection"])
     graph.add_edge("short_form", "finish_reflection")
     graph.add_conditional_edges("beam_step", by_search)
     graph.add_edge("graded_loop", "finish_reflection")

@@ -12,6 +12,8 @@ BRANCHES: dict[Hashable, str] = {"correct, ambiguous": "refine", "incorrect, amb
 """The path map of `by_action`; drawings show its keys at the edges."""
 CONFIRMATION: dict[Hashable, str] = {"confirm_web": "confirm_search", "otherwise": "search"}
 """The path map of `by_confirmation`."""
+FORMS = {"short": "short_form", "long": "beam_step", "poster": "graded_loop"}
+"""The node of each form of reflection."""
 
 
 def by_history(state: State) -> Literal["nothing asked", "follow-up", "first question"]:
@@ -44,19 +46,13 @@ def by_knowledge(state: State) -> list[Literal["refine", "web", "prepare_passage
     return ["refine", "web"]
 
 
-def by_form(state: State) -> Literal["short_form", "beam_step", "graded_loop", "finish_reflection"]:
-    """Choose the algorithm; skip reflection if retrieval left nothing to read."""
+def by_form(state: State) -> str:
+    """Choose the algorithm of `FORMS`; skip reflection if retrieval left nothing to read."""
     settings, choices = current_settings(), reflected(state).get("choices") or []
     retrieves = bool(choices) and choices[0]["action"] == "retrieve"
     if retrieves and not reflected(state).get("passages") and not settings.allow_own_knowledge:
         return "finish_reflection"
-    match settings.form:
-        case "short":
-            return "short_form"
-        case "long":
-            return "beam_step"
-        case "poster":
-            return "graded_loop"
+    return FORMS[settings.form]
 
 
 def by_search(state: State) -> Literal["beam_step", "finish_reflection"]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from crag.errors import ModelError
 from crag.events import event
 from crag.parts import Prefix, ReflectionBackend
-from crag.reflection.driver import Driver, ReflectUpdate, asked_of, counting
+from crag.reflection.driver import Driver, asked_of, counting
 from crag.reflection.retrieval_decision import chosen, first_choice
 from crag.settings import Settings
 from crag.state import Choice, Reflection, State
@@ -16,7 +16,7 @@ def decide(
     settings: Settings,
     backend: ReflectionBackend,
     choose: Callable[[Prefix, Driver], Choice] = first_choice,
-) -> ReflectUpdate:
+) -> State:
     """Let the model decide (Self-RAG, Sec. 3.3 and Appendix A.3).
 
     If the model fails, the graph retrieves.
@@ -29,4 +29,4 @@ def decide(
             choice = chosen("retrieve", "the model could not be asked")
             events = [event("model_failed", "decide", error, "retrieve")]
     record = Reflection(approximation=backend.approximation, choices=[choice])
-    return ReflectUpdate(reflection=record, events=events, usage=spent)
+    return State(reflection=record, events=events, usage=spent)

@@ -59,6 +59,7 @@ def finish_reflection(
     told = [_EVENTS[flag] for flag in reflection.get("flags", []) if flag in _EVENTS]
     events = [event(kind, _NODE, detail, fallback) for kind, detail, fallback in told]
     chosen = [critique for critique in reflection.get("critiques", []) if critique["chosen"]]
+    places = [one["passage"] for one in chosen if one["passage"] is not None]
     if nothing := _why_nothing(state, chosen, settings):
         return abstained(events, nothing, node=_NODE)
     answer, citations, links = _cited(state, chosen, settings)
@@ -68,7 +69,7 @@ def finish_reflection(
         event("unsupported_answer", _NODE, doubt, "no citation")
         for doubt in dict.fromkeys(filter(None, doubts))
     ]
-    if any(critique["passage"] is None for critique in chosen):
+    if len(places) < len(chosen):
         events.append(event("own_knowledge", _NODE, "written without a passage"))
     if not settings.cites:
         return answer_update(answer, citations, events)
@@ -79,9 +80,8 @@ def finish_reflection(
     judged = attribute(question, answer, [*citations, *passages], attributor, node=_NODE, add=False)
     events += judged.events
     is_judged = attributor is not None and not judged.events
-    is_quoted = not chosen or any(one["passage"] is None or one["quoted"] for one in chosen)
+    is_quoted = not places or len(places) < len(chosen) or any(one["quoted"] for one in chosen)
     if settings.require_citations and quoter is not None and not is_quoted:
-        places = dict.fromkeys(one["passage"] for one in chosen if one["passage"] is not None)
         cited = [strip for at in places for strip in strips_of(reflection["passages"][at])]
         problem = unsupported(question, judged.sentences if is_judged else [], cited)
         if doubts and all(doubts):

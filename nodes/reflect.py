@@ -3,7 +3,7 @@
 from langchain_core.retrievers import BaseRetriever
 
 from crag.parts import ReflectionBackend
-from crag.reflection.driver import Algorithm, Driver, ReflectUpdate
+from crag.reflection.driver import Algorithm, Driver
 from crag.settings import Settings
 from crag.state import State
 
@@ -16,7 +16,7 @@ def reflect(  # noqa: PLR0913 - a node and its parts
     retriever: BaseRetriever | None = None,
     *,
     name: str,
-) -> ReflectUpdate:
+) -> State:
     """Run an algorithm of `crag.reflection`, or one round of its beam search.
 
     Without a retriever the passages of the state serve for every segment.

@@ -302,10 +302,9 @@ def merge_reflection(known: Reflection | None, new: Reflection | None) -> Reflec
 
 def add_usage(spent: Usage, new: Usage) -> Usage:
     """Sum counts by name."""
-    counts: dict[str, Any] = dict(spent)
-    for name, count in new.items():
-        counts[name] = counts.get(name, 0) + count
-    return cast("Usage", counts)
+    known: Mapping[str, Any] = spent
+    counts = {name: known.get(name, 0) + count for name, count in new.items()}
+    return cast("Usage", {**spent, **counts})
 
 
 @with_config(ConfigDict(use_attribute_docstrings=True))

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from typing_extensions import TypedDict
 
 from crag.correction.provenance import offered_document
 from crag.errors import ModelError
@@ -97,14 +96,6 @@ def asked_of(state: State, settings: Settings) -> Asked:
     )
 
 
-class ReflectUpdate(TypedDict):
-    """Written by the nodes of reflection."""
-
-    reflection: Reflection
-    events: list[Event]
-    usage: Usage
-
-
 class Driver:
     """One back end and, where an algorithm searches itself, one retriever, for one run.
 
@@ -124,7 +115,7 @@ class Driver:
         self.settings = settings
         self.events: list[Event] = []
 
-    def answer(self, state: State, algorithm: "Algorithm") -> ReflectUpdate:
+    def answer(self, state: State, algorithm: "Algorithm") -> State:
         """Run an algorithm; if the back end fails, its answer is empty."""
         record: Reflection = {
             "choices": [], "passages": [], **reflected(state),
@@ -135,7 +126,7 @@ class Driver:
         if attempt.error is not None:
             self.events.append(event("model_failed", self._node, attempt.error, "abstain"))
         record["approximation"] = self._backend.approximation
-        return ReflectUpdate(reflection=record, events=self.events, usage=spent)
+        return State(reflection=record, events=self.events, usage=spent)
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Return one decision for each prefix, by one call.
