@@ -302,8 +302,8 @@ def merge_reflection(known: Reflection | None, new: Reflection | None) -> Reflec
 
 def add_usage(spent: Usage, new: Usage) -> Usage:
     """Sum counts by name."""
-    known: Mapping[str, Any] = spent
-    counts = {name: known.get(name, 0) + count for name, count in new.items()}
+    known, more = cast("Mapping[str, int]", spent), cast("Mapping[str, int]", new)
+    counts = {name: known.get(name, 0) + count for name, count in more.items()}
     return cast("Usage", {**spent, **counts})
 
 
