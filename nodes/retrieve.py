@@ -73,15 +73,15 @@ class Retrieve:
             detail = f"the embedding model does not read the language of the question: {advice}"
             fallback = "find documents by shared words more than by meaning"
             events.append(event("unread_language", "retrieve", detail, fallback))
-        is_in_all = settings.folder and "folder" not in options_of(self.retriever, settings)
-        if is_in_all:
+        searches_all = settings.folder and "folder" not in options_of(self.retriever, settings)
+        if searches_all:
             detail = f"the retriever {type(self.retriever).__name__} takes no folder"
             events.append(event("filter_ignored", "retrieve", detail, "search all documents"))
         if error is not None:
             events.append(event("retrieval_failed", "retrieve", error, _NOTHING))
         elif not documents:
             detail = "the retriever found no document"
-            if settings.folder and not is_in_all:
+            if settings.folder and not searches_all:
                 detail = f"no document of the folder {settings.folder!r} was found: is it indexed?"
             events.append(event("nothing_retrieved", "retrieve", detail, _NOTHING))
         if not is_respelled:
