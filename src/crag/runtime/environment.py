@@ -119,6 +119,11 @@ class Environment(Variables, env_prefix="CRAG_", populate_by_name=True, str_stri
         chosen = "tavily" if self.tavily_api_key else "searxng" if self.searxng_url else "none"
         return self.search or chosen
 
+    @property
+    def beside(self) -> str:
+        """Beside which folder files of this machine lie: that of the index, or its default."""
+        return DEFAULT_INDEX if "://" in self.index else self.index
+
     def shared(self) -> dict[str, Any]:
         """Return what makes this environment again in another process on Ray: all but secrets."""
         return self.model_dump(mode="json", exclude=set(_secrets()))

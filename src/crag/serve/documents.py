@@ -48,7 +48,7 @@ _ASKS = re.compile(
 class Library:
     """The index and the folder of what was uploaded to it."""
 
-    def __init__(self, index: DocumentIndex, uploads: Path | None, limits: Limits) -> None:
+    def __init__(self, index: DocumentIndex, uploads: Path, limits: Limits) -> None:
         self.index, self.uploads, self._limits = index, uploads, limits
         # One file is read at a time, because processes for all of them would add up; who looks at
         # a document does not wait for uploads.
@@ -56,12 +56,9 @@ class Library:
 
     @classmethod
     def of(cls, environment: Environment, settings: ServeSettings) -> "Library":
-        """Return the library of an environment; without a folder for uploads, beside the index."""
-        uploads = settings.uploads
-        if uploads is None and "://" not in environment.index:
-            uploads = Path(f"{environment.index}-uploads")
+        """Return the library of an environment."""
         index = open_index(environment.index, choose_encoder(environment))
-        uploads = uploads and real_path(uploads)
+        uploads = real_path(settings.uploads or f"{environment.beside}-uploads")
         return cls(index, uploads, choose_limits(environment))
 
     def files(self) -> list[dict[str, object]]:
@@ -78,9 +75,6 @@ class Library:
             HTTPException: the name or the content is refused, or nothing could be indexed.
             DocumentIndexError: the index cannot be written.
         """
-        if self.uploads is None:
-            told = "the index is on a server: name a folder for uploads in CRAG_SERVE_UPLOADS"
-            raise HTTPException(409, told)
         _check_name(name)
         self.uploads.mkdir(parents=True, exist_ok=True)
         # Where no run of `crag index` looks.
@@ -99,11 +93,11 @@ class Library:
     def remove(self, path: str) -> None:
         """Remove a file from the index, and delete it if it was uploaded."""
         with self._writing:
-            found = [one for one in self.files() if one["path"] == path]
-            if not found:
+            uploaded = {one["path"]: one["uploaded"] for one in self.files()}
+            if path not in uploaded:
                 raise HTTPException(404, f"{path} is not in the index")
             index_paths([Path(path)], self.index, remove=True)
-            if found[0]["uploaded"]:
+            if uploaded[path]:
                 Path(path).unlink(missing_ok=True)
 
     def show(self, source: str) -> dict[str, Any]:
@@ -177,7 +171,6 @@ def listed(request: Request) -> Response:
     return JSONResponse({
         "files": library.files(),
         "examples": examples(chunk.metadata for chunk in library.index.stored()),
-        "uploads": library.uploads is not None and edits,
         "edits": edits,
         "accepted": sorted(LOADERS),
         "most_bytes": settings.max_bytes,

@@ -44,7 +44,7 @@ class ServeSettings(Variables, env_prefix="CRAG_SERVE_"):
     max_bytes: int = Field(default=16 * 2**20, gt=0)
     """CRAG_SERVE_MAX_BYTES: largest request body, in bytes."""
     uploads: Path | None = None
-    """CRAG_SERVE_UPLOADS: folder of uploaded documents; unset, beside an index that is a folder."""
+    """CRAG_SERVE_UPLOADS: folder of uploaded documents; unset, one beside the index."""
     database: str | None = None
     """CRAG_SERVE_DATABASE: address of a PostgreSQL database, or path of an SQLite file, that keeps
     the conversations; unset, an SQLite file beside the index."""

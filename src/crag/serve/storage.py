@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore
 
 from crag.errors import SettingsError
 from crag.plain import first_line
-from crag.runtime.environment import DEFAULT_INDEX, Environment
+from crag.runtime.environment import Environment
 from crag.serve.settings import ServeSettings
 
 _SAVING, _ANSWERING = 8, 64
@@ -40,8 +40,7 @@ class Storage(NamedTuple):
 
 def database_of(environment: Environment, settings: ServeSettings) -> str:
     """Return where the conversations are: as set, or in an SQLite file beside the index."""
-    beside = DEFAULT_INDEX if "://" in environment.index else environment.index
-    return settings.database or f"{beside}-conversations.sqlite"
+    return settings.database or f"{environment.beside}-conversations.sqlite"
 
 
 def check_database(database: str) -> None:

@@ -37,14 +37,14 @@ export class Library {
 
   #draw() {
     const open = byId("library").querySelector("details")?.open;
-    const { files, uploads, accepted } = this.told;
+    const { files, edits, accepted } = this.told;
     const input = element("input", {
       id: "upload", type: "file", multiple: true, accept: accepted.join(","), onchange: () => this.add(input.files),
     });
     put(
       byId("library"),
       element("h2", { id: "library-title" }, "Documents"),
-      uploads && element("div.adding", element("label", { for: "upload" }, "Add documents"), input),
+      edits && element("div.adding", element("label", { for: "upload" }, "Add documents"), input),
       this.status,
       element(
         "details", { open: open ?? files.length <= 20 },
