@@ -306,7 +306,7 @@ def test_what_cannot_be_read_replaces_nothing(
 
 def read_elsewhere(found: Found, held: Held) -> Iterator[FromFile]:
     """Read what is sent, as Ray sends it; what the index holds is not embedded."""
-    for one in worker(Environment().shared(), held)(found):
+    for one in worker(Environment(), held)(found):
         assert (one.chunks is None) == (getattr(one.loaded, "source", "") in held)
         yield pickle.loads(pickle.dumps(one))  # noqa: S301 - our own
 

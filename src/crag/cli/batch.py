@@ -29,7 +29,7 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     from crag.asking.many import answer_all, part_failed, read_questions
 
-    chosen = (environment(location).shared(), method, assigned(settings))
+    chosen = (environment(location), method, assigned(settings))
     with progress_bar("asking", quiet=as_json) as advance:
         rows, before = answer_all(
             read_questions(questions), chosen, output, advance, concurrency=concurrency, ray=ray

@@ -48,7 +48,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise DataError(output, f"writing it would overwrite {questions}, which is read")
     output.parent.mkdir(parents=True, exist_ok=True)
     asked = {question.id: question for question in read_questions(questions)}
-    chosen, rows = (environment(location).shared(), method, assigned(settings)), list[Row]()
+    chosen, rows = (environment(location), method, assigned(settings)), list[Row]()
     with progress_bar("asking", quiet=as_json) as advance:
 
         def ready(row: Row, state: State) -> None:

@@ -4,9 +4,8 @@ One process writes because stores in a folder take one writer, and because the m
 are the only record of what is in it: a run that was killed goes on where the index ends.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
-from typing import Any
 
 from crag.documents.chunks import split
 from crag.documents.loaders import Found
@@ -32,14 +31,13 @@ def read_on_ray(
     files, loaders = list(found.files.items()), dict(found.loaders)
     starts = range(0, len(files), FILES)
     groups = [Found(files=dict(files[at : at + FILES]), loaders=loaders) for at in starts]
-    step = partial(worker, environment.shared(), held)
+    step = partial(worker, environment, held)
     yield from spread(groups, step, address, in_order=True)
 
 
-def worker(shared: Mapping[str, Any], held: Held) -> Callable[[Found], Iterator[FromFile]]:
+def worker(environment: Environment, held: Held) -> Callable[[Found], Iterator[FromFile]]:
     """Return what reads files, and splits and embeds the documents that the index does not hold."""
-    place = Environment(**shared)
-    reader, encoder = reader_within(choose_limits(place)), choose_encoder(place)
+    reader, encoder = reader_within(choose_limits(environment)), choose_encoder(environment)
 
     def read(found: Found) -> Iterator[FromFile]:
         for one in reader(found, held):

@@ -5,6 +5,7 @@ key of the file is the name of a variable without ``CRAG_``, in lower case. Secr
 it, because such a file is committed and copied.
 """
 
+from functools import partial
 from os.path import expanduser
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -124,9 +125,10 @@ class Environment(Variables, env_prefix="CRAG_", populate_by_name=True, str_stri
         """Beside which folder files of this machine lie: that of the index, or its default."""
         return DEFAULT_INDEX if "://" in self.index else self.index
 
-    def shared(self) -> dict[str, Any]:
-        """Return what makes this environment again in another process on Ray: all but secrets."""
-        return self.model_dump(mode="json", exclude=set(_secrets()))
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let another process have it but for the secrets, which it reads in its own."""
+        shared = self.model_dump(mode="json", exclude=set(_secrets()))
+        return partial(Environment, **shared), ()
 
     @classmethod
     def settings_customise_sources(
