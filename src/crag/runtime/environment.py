@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
+    SettingsConfigDict,
     TomlConfigSettingsSource,
 )
 
@@ -35,8 +36,12 @@ Home = Annotated[str, AfterValidator(expanduser)]
 """Perhaps a path below ``~``, which no shell expands in `.env`."""
 
 
-class Variables(BaseSettings, env_file=".env", extra="ignore", env_ignore_empty=True, frozen=True):
+class Variables(BaseSettings):
     """Variables with a prefix; of a wrong one its name, value and what is allowed are told."""
+
+    model_config = SettingsConfigDict(
+        env_file=".env", extra="ignore", env_ignore_empty=True, frozen=True
+    )
 
     def __init__(self, **values: Any) -> None:
         try:
