@@ -18,43 +18,29 @@ SINGLE = r"\[\d{1,4}\]"
 # time.
 _MARK = re.compile(rf"(?:(?<!\s)\s+)?({PATTERN})")
 _NUMBER = re.compile(r"\d+")
-_SIGN = r"(?:\s?(?:numbers?|n[°º]|no\.|nr\.|№|#))?[\s:=.]{0,3}[\"“]?"
-_NAMES = (
-    r"(?:(?:see|cf\.|siehe|vgl\.|voir|véase)\s)?(?:passages?|sources?|doc(?:ument)?s?|excerpts?"
-    r"|ref(?:erence)?s?|citations?|cite|chunks?|snippets?|quellen?|dokumente?|textstellen?"
-    r"|extraits?|fuentes?|pasajes?|documentos?|font[ei]|passaggi?o?|bron|źródło|источники?|документы?"
-    rf"|来源|來源|文档|文檔|资料|資料|段落|引用|参考|出典|文書|출처|문서){_SIGN}"
+_NAME = (
+    r"(?:see\s)?(?:passages?|sources?|doc(?:ument)?s?|excerpts?|ref(?:erence)?s?|citations?|cite"
+    r"|chunks?|snippets?|quellen?|dokumente?|textstellen?|extraits?|fuentes?|pasajes?|documentos?"
+    r"|font[ei]|passaggi?o?|bron|źródło|источники?|документы?|来源|來源|文档|文檔|资料|資料|段落"
+    r"|引用|参考|出典|文書|출처|문서)(?:\s?(?:numbers?|n[°º]|no\.|nr\.|№|#))?[\s:=.]{0,3}[\"“]?"
 )
-_SHORT_NAMES = rf"(?:{_NAMES}|(?:notes?|context|result|id|no\.|nr\.|№|#){_SIGN})"
 _RANGE = r"\d{1,4}(?:\s?[-–]\s?\d{1,3})?"
-_SEVERAL = rf"{_RANGE}(?:\s*(?:[,;，、&]|and|und|et|y|e)\s*(?:{_NAMES})?{_RANGE})*"
-_TAG = r"<(?P<tag>sup|cite|citation|ref|source|source_id|doc)\b[^<>\n]{0,40}>"
-_OTHER_FORMATS = (
-    rf"[\[［【]{_SHORT_NAMES}(?P<named>{_SEVERAL})[\"”]?(?:[:†][^\[\]【】\n]{{0,60}})?[\]］】]",
-    rf"[(（]{_NAMES}(?P<round>{_SEVERAL})[)）]",
-    r"【(?P<black>\d{1,4})(?:[:†][^【】\n]{0,40})?】",
-    rf"［(?P<wide>{_SEVERAL})］",
-    r"\^?\[\^?(?P<note>\d{1,4})\^?\]\^",
-    r"\[\^(?P<foot>\d{1,4})\^?\]",
-    rf"\\\[(?P<escaped>{_SEVERAL})\\\]",
-    rf"\[\[(?P<double>{_SEVERAL})\]\](?:\(#[^()\s]{{0,300}}\))?",
-    r"\[(?P<link>\d{1,4})\]\((?:#[^()\s]{0,300})?\)",
-    r"\[(?P<titled>\d{1,4})\s?(?:[:†]|\s[-–])\s?[^\[\]\n]{1,60}\]",
-    rf"\[(?P<range>{_SEVERAL})\]",
-    rf"\$\^\{{(?P<power>{_SEVERAL})\}}\$",
-    rf"{_TAG}\s?(?:<a\b[^<>\n]{{0,300}}>)?\[?(?P<raised>{_SEVERAL})\]?(?:</a>)?\s?</(?P=tag)>",
-    r"<(?:cite|citation|ref|source|doc)\s[^<>\d\n]{0,20}(?P<empty>\d{1,4})[\"']?\s?/>",
-    rf"</co:\s?(?P<span>{_SEVERAL})>",
-    r"(?P<opening>\[cite_start\]|<co(?::\s?\d+)?>)",
-    r"[⁽\[]?(?P<bare0>(?:(?<=[⁽\[])|(?<=[^\W\d_]{3}))[⁰¹²³⁴-⁹]{1,2})[⁾\]]?",
-    rf"(?:(?<=\S)\s\(|（)(?P<bare1>{_SEVERAL})[)）](?=[.,;:!?。，；！？]|\s*(?:\n|\Z))",
-    r"(?:(?<=\S)\s\{|\[[A-Z])(?P<bare2>\d{1,2})[}\]](?=[.,;:!?]|\s*(?:\n|\Z))",
+_SEVERAL = rf"{_RANGE}(?:\s*(?:[,;，、&]|and|und|et|y|e)\s*(?:{_NAME})?{_RANGE})*"
+_OTHER = re.compile(
+    rf"\\?\^?[\[［【]{{1,2}}\^?(?:{_NAME})?(?P<square>{_SEVERAL})[\"”]?"
+    r"(?:(?:\s?[:†]|\s[-–])[^\[\]【】\n]{1,60})?"
+    r"\^?\\?[\]］】]{1,2}\^?(?:\((?:#[^()\s]{0,300})?\))?"
+    rf"|[(（]{_NAME}(?P<round>{_SEVERAL})[)）]"
+    r"|<(?P<tag>sup|cite|citation|ref|source|source_id|doc)\b[^<>\n]{0,40}>\s?"
+    rf"(?:<a\b[^<>\n]{{0,300}}>)?\[?(?P<raised>{_SEVERAL})\]?(?:</a>)?\s?</(?P=tag)>"
+    r"|(?P<opening>\[cite_start\])"
+    r"|(?P<bare0>(?<=[^\W\d_]{3})[⁰¹²³⁴-⁹]{1,2})"
+    rf"|(?:(?<=\S)\s\(|（)(?P<bare1>{_SEVERAL})[)）](?=[.,;:!?。，；！？]|\s*(?:\n|\Z))",
+    re.IGNORECASE,
 )
-"""Marks as models write them who were not trained to write ours.
-
-Those called bare may be something else: they are marks if no other stands in the text.
-"""
-_OTHER = re.compile("|".join(_OTHER_FORMATS), re.IGNORECASE)
+"""Marks as models write them who were not trained to write ours: in square brackets of any kind, a
+name in round ones, in tags. Those called bare may be something else: they are marks if no other
+stands in the text."""
 _OURS = re.compile(PATTERN, re.ASCII)
 _RANGES = re.compile(r"(\d{1,4})(?:\s?[-–]\s?(\d{1,3}))?")
 _LONGEST_RANGE = 20
@@ -113,12 +99,7 @@ def with_numbers(text: str, change: Callable[[Sequence[int]], Sequence[int]]) ->
         changed = change(numbers)
         if not changed:
             return ""
-        if [*changed] == numbers:
-            return match[0]
-        if len(changed) != len(numbers):
-            return match[0].replace(match[1], as_mark(*changed))
-        following = iter(changed)  # What stands between the numbers stays.
-        return _NUMBER.sub(lambda _: str(next(following)), match[0])
+        return match[0] if [*changed] == numbers else match[0].replace(match[1], as_mark(*changed))
 
     return _MARK.sub(replace, text)
 

@@ -16,92 +16,77 @@ _STEM = (
 _NAME = rf"(?:[\w.▁-]{{0,20}}[:_▁])?(?:ant|inner)?{_STEM}[\w:.▁-]{{0,30}}"
 """What begins so names thoughts: `think`, `seed:think`, `antThinking`, `chain_of_thought`, 思考."""
 _SQUARE = r"(?:think(?:ing)?|thoughts?|reasoning|analysis|思考|思[维維])"
-_MARKS = (
-    (rf"[<＜]\s?{_NAME}(?:\s[^<>\n]{{0,80}})?[>＞]", rf"[<＜][/／]\s?{_NAME}\s?[>＞]"),
-    (rf"[\[【]{_SQUARE}[\]】]", rf"[\[【]/{_SQUARE}[\]】]"),
-    (r"◁think▷", r"◁/think▷"),
+_TAGS = rf"[<＜]\s?{_NAME}(?:\s[^<>\n]{{0,80}})?[>＞]", rf"[<＜][/／]\s?{_NAME}\s?[>＞]"
+_BRACKETS = rf"[\[【]{_SQUARE}[\]】]", rf"[\[【]/{_SQUARE}[\]】]"
+_OPENING = "|".join(
     (
+        rf"(?<!\w){_TAGS[0]}",
+        r"\[THINK\]",  # Other words in brackets may be headings: their end shows what they are.
+        r"◁think▷",
         rf"<[|｜](?!/|end)(?:{_NAME}|inner_prefix)[|｜]>",
-        rf"<[|｜](?:/|end[_▁])?(?:{_NAME}|inner_suffix)[|｜]>",
-    ),
-    (
         r"<\|channel\|>\s*(?:analysis|commentary)\b",
-        r"<\|channel\|>\s*final\b[^<\n]{0,20}(?:<\|constrain\|>[^<\n]{0,20})?<\|message\|>",
-    ),
-    (r"<\|channel>\s*thought\b", r"<channel\|>"),
-)
-_WORDED = (
-    (rf"<!--\s?{_NAME}", r"-->"),
-    (r"<details\b[^<>\n]{0,40}\breasoning\b[^<>\n]{0,80}>", r"</details>"),
-    (r"(?:\A|(?<=\n))```think(?:ing)?\n", r"\n```(?=\n|\Z)"),
-    (r"\A\s*Here(?: is|['’]s) my thought process:?", r"Here(?: is|['’]s) my response:?"),
-    (r"\A\s*Thought:", r"\n\s*(?:Final )?Answer:"),
-    (r"\[\[ ## reasoning ## \]\]", r"\[\[ ## (?:answer|response) ## \]\]"),
-    (r"\A\s*Thinking\.\.\.\n", r"\n\.\.\.done thinking\."),
-)
-"""How thoughts begin and end, where the end says nothing alone."""
-_CODE = (
-    r"(?P<code>(?<=\n)(?P<fence>```|~~~)(?!think)[^\n`]*\n(?:.*?\n)??(?:(?P=fence)(?=\n|\Z)|\Z))"
-)
-"""Code shows marks; not where a model has fenced its whole reply."""
-_OPENERS = r"[<＜\[【◁`~]"
-"""What every mark begins with that does not begin a reply."""
-_CLOSED = "|".join(
-    rf"(?<![{_QUOTES}]){opening}(?![\"{_QUOTES}]).*?(?:{closing})"
-    for opening, closing in _MARKS + _WORDED
-)
-_UNCLOSED = "|".join(
-    rf"(?<![{_QUOTES}]){opening}(?![\"{_QUOTES}]).*\Z"
-    for opening in (
-        rf"(?<!\w){_MARKS[0][0]}",
-        r"\[THINK\]",
-        *(one for one, _ in _MARKS[2:] + _WORDED),
+        r"<\|channel>\s*thought\b",
+        r"<details\b[^<>\n]{0,40}\breasoning\b[^<>\n]{0,80}>",
+        r"\A\s*Here(?: is|['’]s) my thought process:?",
+        r"(?-i:\Aanalysis(?=[A-Z]))",  # gpt-oss, where a server has removed its marks.
     )
 )
-_BLOCK = re.compile(
-    rf"(?={_OPENERS}|\A)(?:{_CODE}|{_CLOSED}|{_UNCLOSED})", re.DOTALL | re.IGNORECASE
+_CLOSING = "|".join(
+    (
+        _TAGS[1],
+        _BRACKETS[1],
+        r"◁/think▷",
+        rf"<[|｜](?:/|end[_▁])?(?:{_NAME}|inner_suffix)[|｜]>",
+        r"<\|channel\|>\s*final\b[^<\n]{0,20}(?:<\|constrain\|>[^<\n]{0,20})?<\|message\|>",
+        r"<channel\|>",
+    )
 )
-"""Thoughts from their opening mark to the closing one, or to the end where they were cut off."""
-_CLOSINGS = "|".join(closing for _, closing in _MARKS)
-_ENDS = re.compile(
-    rf"{_CODE}|(?<![{_QUOTES}])(?:{_CLOSINGS})(?![\"{_QUOTES}])", re.DOTALL | re.IGNORECASE
+_END = re.compile(
+    rf"{_CLOSING}|</details>|Here(?: is|['’]s) my response:?|(?-i:assistantfinal)", re.IGNORECASE
 )
-"""Ends of thoughts whose opening mark stood in the prompt."""
-_NESTED = [re.compile("|".join(marks), re.IGNORECASE) for marks in zip(*_MARKS[:2], strict=True)]
-_BARE = re.compile(r"\Aanalysis(?=[A-Z]).*?(?:assistantfinal|\Z)", re.DOTALL)
-"""The channels of gpt-oss where a server has removed their marks and left their names."""
-_CONTROL = re.compile(
-    rf"{_CODE}|(?<![{_QUOTES}])(?:<[|｜][\w▁]{{1,40}}[|｜]>(?:assistant(?![a-z]))?"
-    r"|<\|?(?:end_of_)?turn\|?>|<think\s?/>|\[\[ ## completed ## \]\])",
-    re.DOTALL,
+"""Of thoughts whose beginning is there; some of these say nothing alone."""
+_MARK = re.compile(
+    # Code shows marks; not where a model has fenced its whole reply.
+    r"(?P<code>(?<=\n)(?P<fence>```|~~~)[^\n`]*\n(?:.*?\n)??(?:(?P=fence)(?=\n|\Z)|\Z))"
+    rf"|(?<![{_QUOTES}])(?:(?P<opening>{_OPENING})|(?P<closing>{_CLOSING})"
+    r"|(?P<control><[|｜][\w▁]{1,40}[|｜]>(?:assistant(?-i:(?![a-z])))?|<\|?(?:end_of_)?turn\|?>"
+    rf"|<think\s?/>))(?![\"{_QUOTES}])",
+    re.DOTALL | re.IGNORECASE,
 )
-"""Tokens of control, such as ``<|im_end|>``, which servers should not pass on."""
+"""The marks of thoughts, and tokens of control, which servers should not pass on."""
+_OPENED, _CLOSED = (
+    re.compile("|".join(marks), re.IGNORECASE) for marks in zip(_TAGS, _BRACKETS, strict=True)
+)
 _WRAPPED = re.compile(
     r"\A\s*<(?P<name>answer|response|output|final(?:_answer)?)>(?P<answer>.*?)(?:</(?P=name)>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 """An answer in a tag of its own, as models that mark their thoughts write it."""
+_FIRST = frozenset("<＜[【◁`~")
+"""What every mark begins with that does not begin a reply."""
+_FIRST_WORDS = "analysis", "here is my thought process:", "here's my thought process:"
 _BEGINNING = re.compile(
-    r"(?:[<＜][^<>\n]{0,120}|<\|channel\|?>[^<\n]{0,20}|<\|\w{1,30}\|>[a-z]{0,9}|[\[【]/?\w{0,9}"
-    r"|\[\[[ #\w]{0,20}\]?|◁/?\w{0,5}|`{1,3}\w{0,8}\n?)\Z"
+    r"(?:[<＜\[【◁][^<>＞\]】▷\n]{0,120}|<\|channel\|?>[^<\n]{0,20}|<\|\w{1,30}\|>[a-z]{0,9}"
+    r"|`{1,3}\w{0,8}\n?)\Z"
 )
 """What may be the beginning of a mark, at the end of a text that goes on."""
-_FIRST_WORDS = (
-    "analysis", "here is my thought process:", "here's my thought process:", "thinking...\n",
-    "thought:",
-)  # fmt: skip
 
 
 def without_thoughts(text: str) -> str:
     """Return a reply without what its model wrote to itself, and without marks of channels."""
-    text = _BLOCK.sub(_code, _BARE.sub("", text))
-    ends = [one.end() for one in _ENDS.finditer(text) if not one["code"]]
-    text = _CONTROL.sub(_code, text[ends[-1] :] if ends else text)
-    return _WRAPPED.sub(r"\g<answer>", text).strip()
-
-
-def _code(found: re.Match[str]) -> str:
-    return found["code"] or ""
+    said, at = "", 0
+    while found := _MARK.search(text, at):
+        said += text[at : found.start()]
+        at = found.end()
+        match found.lastgroup:
+            case "code":
+                said += found[0]
+            case "opening":
+                end = _END.search(text, at)
+                at = end.end() if end else len(text)
+            case "closing":  # The opening mark stood in the prompt.
+                said = ""
+    return _WRAPPED.sub(r"\g<answer>", said + text[at:]).strip()
 
 
 class AnswerStream:
@@ -116,12 +101,12 @@ class AnswerStream:
     def add(self, piece: str) -> str:
         """Return what a piece adds to the answer that is shown; it may be empty."""
         self._text += piece
-        if self._is_open and not re.search(_OPENERS, piece):
+        if self._is_open and _FIRST.isdisjoint(piece):
             self._shown += piece
             return piece
         begun = self._text.lstrip().replace("’", "'").casefold()
         may_think = any(words.startswith(begun) for words in _FIRST_WORDS)
-        opened, closed = (len(mark.findall(self._text)) for mark in _NESTED)
+        opened, closed = (len(mark.findall(self._text)) for mark in (_OPENED, _CLOSED))
         text = _BEGINNING.sub("", self._text)
         answer = "" if may_think or opened > closed else without_thoughts(text)
         if text.endswith((" ", "\n")):
