@@ -12,7 +12,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -103,30 +104,26 @@ class _Word(NamedTuple):
     """Letters without a space between them, in one text object of the page."""
 
     object: int
-    is_spaced: bool
     direction: int
     """Quarters of a turn that it is written at."""
-    base: float
-    size: float
-    is_bold: bool
-    letters: list[str]
     boxes: list[_Box]
     """Of each letter, on the page as it is."""
+    upright: Segment
 
 
 def seen_text(page: Any) -> SeenText | None:
     """Return what is seen on a page of PDFium, in the direction of most of its text."""
-    if not (words := _words(page)):
-        return None
+    words = list(_words(page))  # Before the canvas hides them.
     canvas = _Canvas(page)
     seen = canvas.seen(words)
-    way = Counter(word.direction for word in seen for _ in word.letters).most_common(1)
-    if not way:
+    letters = Counter(word.direction for word in seen for _ in word.boxes)
+    if not letters:
         return None
-    left, _, _, top = _upright(canvas.bounds, way[0][0])
-    upright = (_segment_of(word) for word in seen if word.direction == way[0][0])
+    way = max(letters, key=lambda direction: letters[direction])
+    left, _, _, top = _upright(canvas.bounds, way)
+    upright = (word.upright for word in seen if word.direction == way)
     lines = [list(_segments(line)) for line in lines_of(upright)]
-    return SeenText(lines, np.rot90(canvas.below, -way[0][0]), left, top, canvas.scale)
+    return SeenText(lines, np.rot90(canvas.below, -way), left, top, canvas.scale)
 
 
 def lines_of(segments: Iterable[Segment]) -> list[Line]:
@@ -165,39 +162,36 @@ def _segments(words: Line) -> Iterator[Segment]:
     yield joined(near)
 
 
-def _words(page: Any) -> list[_Word]:
-    """Return the words of a page as PDFium orders its characters."""
+def _words(page: Any) -> Iterator[_Word]:
+    """Yield the words of a page as PDFium orders its characters."""
     from pypdfium2 import raw
 
     text, matrix = page.get_textpage(), raw.FS_MATRIX()
     x, y, font = ctypes.c_double(), ctypes.c_double(), ctypes.create_string_buffer(_LONGEST_NAME)
-    words, is_spaced = list[_Word](), True
+    letters, spaces = list[tuple[int, int, int, str]](), 1
     for at in range(text.count_chars()):
         character = chr(raw.FPDFText_GetUnicode(text, at)).replace(_HYPHEN, "-")
         held = raw.FPDFText_GetTextObject(text, at)
-        if not held or not character.isprintable() or character.isspace():
-            is_spaced = True
-            continue
-        if is_spaced or not words or _address(held) != words[-1].object:
-            raw.FPDFText_GetMatrix(text, at, matrix)
-            raw.FPDFText_GetCharOrigin(text, at, x, y)
-            direction = -round(raw.FPDFText_GetCharAngle(text, at) / (math.pi / 2)) % 4
-            base = _upright((x.value, y.value) * 2, direction)[1]  # pyright: ignore[reportArgumentType]
-            size = raw.FPDFText_GetFontSize(text, at) * math.hypot(matrix.c, matrix.d)
-            raw.FPDFText_GetFontInfo(text, at, font, _LONGEST_NAME, None)
-            is_bold = _BOLD.search(font.value) is not None
-            words.append(_Word(_address(held), is_spaced, direction, base, size, is_bold, [], []))
-        words[-1].letters.append(character)
-        words[-1].boxes.append(text.get_charbox(at))
-        is_spaced = False
-    return words
-
-
-def _segment_of(word: _Word) -> Segment:
-    lefts, _, rights, _ = zip(*(_upright(box, word.direction) for box in word.boxes), strict=True)
-    ends = min(lefts), max(rights)
-    text = "".join(word.letters)
-    return Segment(text, *ends, word.base, word.size, word.is_spaced, word.is_bold)
+        if held and character.isprintable() and not character.isspace():
+            letters.append((spaces, _address(held), at, character))
+        else:
+            spaces += 1
+    before = 0
+    for (spaces, held), word in groupby(letters, key=itemgetter(0, 1)):
+        _, _, (at, *others), characters = zip(*word, strict=True)
+        raw.FPDFText_GetMatrix(text, at, matrix)
+        raw.FPDFText_GetCharOrigin(text, at, x, y)
+        raw.FPDFText_GetFontInfo(text, at, font, _LONGEST_NAME, None)
+        direction = -round(raw.FPDFText_GetCharAngle(text, at) / (math.pi / 2)) % 4
+        base = _upright((x.value, y.value) * 2, direction)[1]  # pyright: ignore[reportArgumentType]
+        size = raw.FPDFText_GetFontSize(text, at) * math.hypot(matrix.c, matrix.d)
+        is_bold = _BOLD.search(font.value) is not None
+        boxes = [text.get_charbox(one) for one in (at, *others)]
+        lefts, _, rights, _ = zip(*(_upright(box, direction) for box in boxes), strict=True)
+        said, ends = "".join(characters), (min(lefts), max(rights))
+        upright = Segment(said, *ends, base, size, spaces > before, is_bold)
+        yield _Word(held, direction, boxes, upright)
+        before = spaces
 
 
 class _Canvas:
@@ -224,7 +218,7 @@ class _Canvas:
             changes = np.abs(self._drawn().astype(np.int16) - self.below).max(axis=2) > _CONTRAST
             self._show(texts, shown=False)
             for at, word in enumerate(words):
-                if word.object in texts and word.size >= _SMALLEST:
+                if word.object in texts and word.upright.size >= _SMALLEST:
                     inked = sum(bool(changes[self._place(box)].any()) for box in word.boxes)
                     seen |= {at} if 2 * inked > len(word.boxes) else set()
         if self._is_scan:
