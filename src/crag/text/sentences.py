@@ -8,20 +8,12 @@ from crag.text.language import ENGLISH, language_of
 
 _WORDS = re.compile(r"\w")
 _FULL_WIDTH = "。！？"
-_BEFORE_MORE = re.compile(
-    r"(?:^|[\s(\[\"'“‘])(?:approx|appx|ca|cf|ch|dept|dr|ed|eds|eq|est|et al|etc|ex|fig|figs|gen|"
-    r"incl|inc|max|min|misc|mr|mrs|ms|no|nos|op|p|para|pp|prof|ref|refs|rev|sec|sr|st|tab|v|ver|vol|"
-    r"vs|\d{1,3}|[a-zA-Z])\.\s*\Z",
-    re.IGNORECASE,
-)
-"""Ends of pieces that the next one goes on with: abbreviations, numbers of items, initials."""
-_GOES_ON = re.compile(r"[a-z0-9(\[]")
 _OPENING = r"(?:^|[\s.(\[\"'„“«‘])"
 _LETTER = r"[A-Za-z\u00c0-\u058f]"
 """Of the scripts with small and capital letters."""
 _INITIAL = re.compile(_OPENING + rf"(?P<letter>{_LETTER})\.\s*\Z")
 _SHORT = re.compile(_OPENING + rf"(?:{_LETTER}{{1,4}}|\d{{1,4}})\.\s*\Z")
-"""An abbreviation or an ordinal, before a small letter or a digit: Abb. 3, d.w.z., 9. května."""
+"""An abbreviation or an ordinal, before what begins no sentence: Abb. 3, d.w.z., 9. května."""
 _GERMAN_ORDINAL = re.compile(
     r"\b(?:am|im|vom|zum|zur|beim|ab|bis|seit|de[mnrs]|die|das|(?:ein|jed|dies)e?[mnrs]?|und)"
     r"\s+\d{1,2}\.\s*\Z",
@@ -70,23 +62,15 @@ def in_pieces(text: str, longest: int) -> list[str]:
 def _belongs_together(before: str, after: str, language: str) -> bool:
     if "\n\n" in before[-3:] or not before.strip():
         return False
-    if not _WORDS.search(after):
-        return True  # The bar that ends a table's row, or a closing bracket, says nothing alone.
+    # The bar that ends a table's row, or a closing bracket, says nothing alone.
+    if not _WORDS.search(after) or _MARKER.match(before):
+        return True
     if not before[-1].isspace() and before[-1] not in _FULL_WIDTH:
         return not after[:1].isspace()  # A name with dots.
-    if _MARKER.match(before):
-        return True
     end = before[-_LONGEST_END:]
-    if language == ENGLISH:
-        return bool(_BEFORE_MORE.search(end) and _GOES_ON.match(after))
-    return _goes_on(end, after, language)
-
-
-def _goes_on(end: str, after: str, language: str) -> bool:
-    """Say whether a sentence goes on where sentencex, which knows abbreviations, has cut it."""
     if language == "de" and _GERMAN_ORDINAL.search(end):
         return True
-    if after[:1].islower() or after[:1].isdigit():
+    if after[:1].islower() or after[:1].isdigit() or after[:1] in "([":
         return bool(_SHORT.search(end))
-    initial = _INITIAL.search(end)
-    return initial is not None and initial["letter"].isupper()
+    initial = _INITIAL.search(end)  # Sentencex knows those of English.
+    return language != ENGLISH and initial is not None and initial["letter"].isupper()
