@@ -216,8 +216,8 @@ class _Reading:
         place = self._place
         captions = "".join(_line(one) for one in table if one.tag == "caption")
         caption = with_title(captions, [], *place)
-        rows = [one for one in table.iter("tr") if next(one.iterancestors("table")) is table]
-        owns = [[one for one in row if one.tag in {"td", "th"}] for row in rows]
+        rows = table.xpath("tr|*/tr")
+        owns = [row.xpath("td|th") for row in rows]
         cells = (
             [(_line(one), _spanned(one, "colspan"), _spanned(one, "rowspan")) for one in own]
             for own in owns
@@ -268,8 +268,8 @@ def _spread(rows: Iterable[Sequence[tuple[str, int, int]]]) -> Iterator[list[str
 
 def _holds_data(table: "HtmlElement") -> bool:
     """Return whether a table has short cells, rather than being used for the layout of a page."""
-    cells = [one for one in table.iter("td", "th") if next(one.iterancestors("table")) is table]
-    if any(one.tag == "pre" or one.tag in _HEADINGS for one in table.iter()):
+    cells = table.xpath("(tr|*/tr)/*")
+    if next(table.iter("pre", *_HEADINGS), None) is not None:
         return False
     is_wide = any(one.tag == "th" or one.getnext() is not None for one in cells)
     return is_wide and all(len(_text(one).split()) <= _MOST_WORDS_OF_CELL for one in cells)
@@ -367,9 +367,8 @@ def read_html(text: str) -> tuple[str, list[str]]:
     """
     import trafilatura
 
-    logger = logging.getLogger("trafilatura")
-    if logger.level == logging.NOTSET:
-        logger.setLevel(logging.CRITICAL)  # It reports each page without main content as an error.
+    # It reports each page without main content as an error.
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     tree = visible_tree(text)
     _mark_powers(tree)
     title = _title(tree.find(".//title"), tree)

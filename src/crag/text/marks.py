@@ -95,11 +95,8 @@ def with_numbers(text: str, change: Callable[[Sequence[int]], Sequence[int]]) ->
     """
 
     def replace(match: re.Match[str]) -> str:
-        numbers = _numbers(match[1])
-        changed = change(numbers)
-        if not changed:
-            return ""
-        return match[0] if [*changed] == numbers else match[0].replace(match[1], as_mark(*changed))
+        changed = change(_numbers(match[1]))
+        return match[0].replace(match[1], as_mark(*changed)) if changed else ""
 
     return _MARK.sub(replace, text)
 
