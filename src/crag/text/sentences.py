@@ -60,8 +60,6 @@ def in_pieces(text: str, longest: int) -> list[str]:
 
 
 def _belongs_together(before: str, after: str, language: str) -> bool:
-    if "\n\n" in before[-3:] or not before.strip():
-        return False
     # The bar that ends a table's row, or a closing bracket, says nothing alone.
     if not _WORDS.search(after) or _MARKER.match(before):
         return True
