@@ -3,13 +3,9 @@
 import re
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
-from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-_TRACKING = re.compile(
-    r"utm_.*|mc_[ce]id|_hs(enc|mi)|_gl|fbclid|gclid|gclsrc|gbraid|wbraid|dclid|msclkid|yclid|twclid"
-    r"|ttclid|igshid|li_fat_id|srsltid|ref_src",
-    re.IGNORECASE,
-)
+from w3lib.url import canonicalize_url
+
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*|[0-9a-f.]*:[0-9a-f:.]+")
 _MOBILE = ".m.wikipedia.org"
 
@@ -25,25 +21,20 @@ _Found = TypeVar("_Found", bound=_Located)
 def canonical(url: str) -> str:
     """Return one spelling for all URLs that lead to the same page; empty if it is none of the web.
 
-    Parameters are sorted by name; without Wikipedia's mobile label, fragments, and parameters that
-    track a visitor. Only for comparing: a slash that was written as ``%2F`` is a slash in it.
+    Parameters are sorted; without Wikipedia's mobile label and fragments. Only for comparing.
     """
     import httpx
 
     try:
-        parsed = httpx.URL(url.strip())
-    except (httpx.InvalidURL, UnicodeError):
+        parsed = httpx.URL(canonicalize_url(url.strip()))
+    except (httpx.InvalidURL, ValueError):
         return ""
     host = parsed.raw_host.decode().rstrip(".").replace(_MOBILE, ".wikipedia.org")
     if parsed.scheme not in {"http", "https"} or not _HOST.fullmatch(host):
         return ""
-    fields = parse_qsl(parsed.query.decode(), keep_blank_values=True)
-    kept = sorted(
-        (one for one in fields if not _TRACKING.fullmatch(one[0])), key=lambda one: one[0]
-    )
     place = f"[{host}]" if ":" in host else host
-    path = quote(unquote(parsed.path), errors="replace").rstrip("/")
-    return f"{parsed.scheme}://{place}:{parsed.port or ''}{path}?{urlencode(kept)}"
+    path, _, query = parsed.raw_path.decode().partition("?")
+    return f"{parsed.scheme}://{place}:{parsed.port or ''}{path.rstrip('/')}?{query}"
 
 
 def is_wikipedia(url: str) -> bool:
