@@ -41,8 +41,6 @@ _LATIN = {
     "cp1257": {"lt", "lv"},
 }
 """Encodings of Latin letters and their languages; the first one if it is unclear."""
-_LATIN_9 = re.compile(rb"[^\x80-\x9f]*\xa4[^\x80-\x9f]*")
-"""What has a euro sign in ISO 8859-15, and none of the signs that cp1252 has beside it."""
 _SAMPLE = 20_000
 """Bytes from which an encoding is guessed: guessing takes time for each of them."""
 _MOST_BINARY = 0.05
@@ -89,9 +87,6 @@ def likeliest(body: bytes) -> str:
     letters of ASCII show already.
     """
     sample = body[:_SAMPLE]
-    for name, high in (("utf-16-be", sample[::2]), ("utf-16-le", sample[1::2])):
-        if 2 * high.count(0) > len(high):  # It has no byte order mark.
-            return name
     foreign = len(sample) - len(sample.decode("ascii", "ignore"))
     together = b"".join(_NOT_LATIN.findall(sample))
     if 2 * len(together) - 2 * len(together.decode("ascii", "ignore")) > foreign:
@@ -101,8 +96,7 @@ def likeliest(body: bytes) -> str:
         for name, languages in _LATIN.items()
         if language_of(sample.decode(name, "replace")) in languages
     )
-    name = next(fitting, "cp1252")
-    return "iso8859-15" if name == "cp1252" and _LATIN_9.fullmatch(sample) else name
+    return next(fitting, "cp1252")
 
 
 def _share_of_usual(sample: bytes, encoding: str) -> float:

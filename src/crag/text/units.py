@@ -122,18 +122,17 @@ def _are_entries(lines: Sequence[str]) -> bool:
 
 def units_of(text: str) -> list[Unit]:
     """Cut a text into strips, in order; only white space stands between them."""
-    units: list[Unit] = []
-    path: list[tuple[int, str]] = []
-    for headings, body in _sections(parts_of(text)):
-        for part in headings:
+    units, path, is_open = list[Unit](), list[tuple[int, str]](), False
+    for is_heading, run in groupby(parts_of(text), key=lambda part: part.kind == "heading"):
+        parts = list(run)
+        for part in parts if is_heading else ():
             path = [above for above in path if above[0] < part.level]
             path.append((part.level, heading_words(text[part.start : part.end])))
         names = tuple(name for _, name in path)
-        start = headings[0].start if headings else None
-        for unit in _units_in(text, body) if body else [_spanning(headings)]:
-            begin = unit.start if start is None else start
-            units.append(unit._replace(start=begin, headings=names))
-            start = None
+        for unit in [_spanning(parts)] if is_heading else _units_in(text, parts):
+            start = units.pop().start if is_open else unit.start  # What follows headings has them.
+            units.append(unit._replace(start=start, headings=names))
+            is_open = is_heading
     return units
 
 
@@ -158,19 +157,6 @@ def is_rule(row: str) -> bool:
     return _RULE.fullmatch(row) is not None
 
 
-def _sections(parts: Iterator[Part]) -> Iterator[tuple[list[Part], list[Part]]]:
-    """Yield headings that follow each other, and the parts below them."""
-    headings: list[Part] = []
-    for is_heading, run in groupby(parts, key=lambda part: part.kind == "heading"):
-        if is_heading:
-            headings = list(run)
-        else:
-            yield headings, list(run)
-            headings = []
-    if headings:
-        yield headings, []
-
-
 def _units_in(text: str, body: Sequence[Part]) -> Iterator[Unit]:
     """Join sentences, and what leads a block in with that, or with its first part."""
     waiting: list[Part] = []
@@ -184,9 +170,10 @@ def _units_in(text: str, body: Sequence[Part]) -> Iterator[Unit]:
                 waiting = []
             waiting += group
             continue
-        lead = [one for one in waiting[-1:] if _leads(text, one, group[0])]
+        is_code = group[0].kind == "code"
+        lead = [one for one in waiting[-1:] if is_code or leads_in(text[one.start : one.end])]
         size = _size(text, group)
-        is_whole = size <= (LONGEST_CODE if group[0].kind == "code" else LONGEST)
+        is_whole = size <= (LONGEST_CODE if is_code else LONGEST)
         has_room = is_whole and _size(text, waiting) + size <= LONGEST_INTRODUCED
         if waiting[: -1 if lead else None] and not (lead and has_room):
             yield _spanning(waiting[: -1 if lead else None])
@@ -217,10 +204,6 @@ def _is_full(text: str, waiting: Sequence[Part], following: Part, together: int)
         return False
     is_question = text[waiting[-1].end - 1] == "?"
     return size > LONGEST or (len(waiting) + together > SENTENCES_PER_STRIP and not is_question)
-
-
-def _leads(text: str, sentence: Part, block: Part) -> bool:
-    return block.kind == "code" or leads_in(text[sentence.start : sentence.end])
 
 
 def _cut(text: str, lead: Sequence[Part], group: Sequence[Part]) -> Iterator[Unit]:
