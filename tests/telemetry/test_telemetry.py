@@ -1,4 +1,4 @@
-"""What a collector is sent: what ran and what failed, and nothing of what was said."""
+"""What a collector is sent: which questions ended how, and nothing of what they said."""
 
 import re
 import subprocess
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from crag.telemetry import start
@@ -45,12 +46,16 @@ class Receiver(Loopback):
     def parse(body: bytes) -> dict[str, Any]:
         return {"body": body}
 
-    def spans(self) -> list[Any]:
-        spans = list[Any]()
+    def spans_and_metrics(self) -> tuple[list[Any], list[Any]]:
+        spans, metrics = list[Any](), list[Any]()
         for sent in self.requests:
-            for told in ExportTraceServiceRequest.FromString(sent["body"]).resource_spans:
-                spans += [span for scope in told.scope_spans for span in scope.spans]
-        return spans
+            if sent["path"] == "/v1/traces":
+                for told in ExportTraceServiceRequest.FromString(sent["body"]).resource_spans:
+                    spans += [span for scope in told.scope_spans for span in scope.spans]
+            else:
+                for one in ExportMetricsServiceRequest.FromString(sent["body"]).resource_metrics:
+                    metrics += [metric for scope in one.scope_metrics for metric in scope.metrics]
+        return spans, metrics
 
 
 @pytest.fixture
@@ -67,7 +72,7 @@ def ran(code: str, **variables: str) -> str:
     return done.stdout
 
 
-def test_spans_say_what_happened_and_no_text(receiver: Receiver) -> None:
+def test_spans_and_counter_say_what_happened_and_no_text(receiver: Receiver) -> None:
     ran(
         RUNS, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url,
         OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20of-the-test",
@@ -75,7 +80,7 @@ def test_spans_say_what_happened_and_no_text(receiver: Receiver) -> None:
     assert b"SECRET" not in b"".join(sent["body"] for sent in receiver.requests)
     assert {sent["authorization"] for sent in receiver.requests} == {"Bearer of-the-test"}
     assert all(b"service.name\x12\x06\n\x04crag" in sent["body"] for sent in receiver.requests)
-    spans = receiver.spans()
+    spans, (counter,) = receiver.spans_and_metrics()
     roots = [one.name for one in spans if not one.parent_span_id]
     assert roots == ["crag", "crag", "ask_crag"]
     names = {one.name for one in spans}
@@ -84,6 +89,14 @@ def test_spans_say_what_happened_and_no_text(receiver: Receiver) -> None:
     (event,) = failed.events
     told = {one.key: one.value.string_value for one in event.attributes}
     assert (failed.status.code, told) == (2, {"exception.type": "ValueError"})
+    assert counter.name == "crag.questions"
+    counted = [
+        {one.key: one.value.string_value for one in point.attributes} | {"": point.as_int}
+        for point in counter.sum.data_points
+    ]
+    assert sorted((one["crag.action"], one["crag.outcome"], one[""]) for one in counted) == [
+        ("correct", "answered", 1), ("incorrect", "answered", 2),
+    ]  # fmt: skip
 
 
 OWN = """
