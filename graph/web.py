@@ -9,7 +9,6 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
-from crag.correction.queries import longest_query
 from crag.events import Event
 from crag.graph.routes import CONFIRMATION, by_confirmation
 from crag.nodes.confirm_search import confirm_search
@@ -53,9 +52,9 @@ def build_web(
     graph = StateGraph(
         State, context_schema=Settings, input_schema=WebInput, output_schema=WebOutput
     )
-    searches, longest = parts.searcher is not None, longest_query(parts.searcher)
+    searches = parts.searcher is not None
     model = parts.model if searches else None  # Without a search no query is worth a call.
-    graph.add_node("rewrite", as_node(Rewrite(model, parts.prompts, longest)))
+    graph.add_node("rewrite", as_node(Rewrite(model, parts.prompts)))
     graph.add_node("search", as_node(search, parts.searcher))
     graph.add_node("read_pages", as_node(read_pages, parts.reader))
     graph.add_node("select", as_node(select, parts.evaluator))
@@ -63,7 +62,7 @@ def build_web(
     if searches:
         graph.add_node(
             "confirm_search",
-            as_node(confirm_search, longest),
+            as_node(confirm_search),
             destinations={"search": "approved", "select": "refused"},
         )
         graph.add_conditional_edges("rewrite", by_confirmation, CONFIRMATION)

@@ -7,7 +7,7 @@ from langgraph.config import get_config
 from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.types import Command, interrupt
 
-from crag.correction.queries import LONGEST, cut, without_operators
+from crag.correction.queries import without_operators
 from crag.events import event
 from crag.settings import Settings
 from crag.state import State
@@ -18,7 +18,7 @@ _FALLBACK = "continue without web knowledge"
 Decision = Command[Literal["search", "select"]]
 
 
-def confirm_search(state: State, settings: Settings, longest: int = LONGEST) -> Decision:  # noqa: ARG001 - a node's form
+def confirm_search(state: State, settings: Settings) -> Decision:  # noqa: ARG001 - a node's form
     """Interrupt before the search, for a human to decide; the graph comes here if `confirm_web`.
 
     Resume the run with True or "approve", with False or "refuse", or with another query as
@@ -33,7 +33,7 @@ def confirm_search(state: State, settings: Settings, longest: int = LONGEST) -> 
     })  # fmt: skip
     query = given.get("query") if isinstance(given, Mapping) else None
     if edited := without_operators(str(query or "")):
-        return Command(goto="search", update={"query": cut(edited, longest)})
+        return Command(goto="search", update={"query": edited})
     match str(given).strip().lower():
         case "approve" | "yes" | "true":
             return Command(goto="search")

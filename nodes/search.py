@@ -4,6 +4,7 @@ import time
 
 from pydantic import TypeAdapter
 
+from crag.correction.queries import cut
 from crag.errors import SearchError
 from crag.events import EventKind, event
 from crag.parts import SEARCHER_HINT, Hit, WebSearcher
@@ -13,6 +14,8 @@ from crag.state import State, Usage, WebPage
 from crag.text.urls import distinct, is_wikipedia
 
 _HITS = TypeAdapter(list[Hit])
+LONGEST = 400
+"""Characters of a query where the searcher sets no limit, which is Tavily's."""
 _MOST_HITS = 20
 """The most that Tavily returns for one search."""
 
@@ -20,7 +23,8 @@ _MOST_HITS = 20
 def search(state: State, settings: Settings, searcher: WebSearcher | None) -> State:
     """Search once, and sort the hits into the order in which they are read (CRAG, Sec. 4.5).
 
-    Hits from Wikipedia come first, as in the paper. Of two hits with the same address the first is
+    The query has at most the `longest_query` characters of the searcher, or 400. Hits from
+    Wikipedia come first, as in the paper. Of two hits with the same address the first is
     kept. A search that fails or finds nothing writes none.
     """
     if searcher is None:
@@ -30,7 +34,8 @@ def search(state: State, settings: Settings, searcher: WebSearcher | None) -> St
         limit = max(limit, min(_MOST_HITS, 2 * limit))
     start = time.monotonic()
     with Attempt("web search") as attempt:
-        replied = within(settings.max_web_seconds, searcher.search, query, limit)
+        shown = cut(query, getattr(searcher, "longest_query", LONGEST))
+        replied = within(settings.max_web_seconds, searcher.search, shown, limit)
         hits = distinct(_HITS.validate_python(replied))
         if settings.wikipedia == "prefer":
             hits.sort(key=lambda hit: not is_wikipedia(hit.url))

@@ -26,7 +26,7 @@ from pydantic import ConfigDict
 
 from crag.answering.model_calls import Reply, aask, ask
 from crag.correction.provenance import kept_whole, strips_of_snippet, title_of, unscored
-from crag.correction.queries import cut, longest_query
+from crag.correction.queries import cut
 from crag.correction.strips import with_title
 from crag.errors import CragError, EvaluatorError
 from crag.events import event
@@ -119,11 +119,10 @@ def build_binary_llm(parts: Parts) -> Graph:
     """
     if parts.model is None:
         raise CragError("binary_llm asks a chat model about each document: give Parts(model=…)")
-    longest = longest_query(parts.searcher)
     graph = opened_graph("retrieve")
     graph.add_node("retrieve", as_node(Retrieve(parts.retriever)))
     graph.add_node("grade", as_node(GradeOneByOne(parts.model, parts.prompts)))
-    graph.add_node("rewrite", as_node(Rewrite(parts.model, parts.prompts, longest=longest)))
+    graph.add_node("rewrite", as_node(Rewrite(parts.model, parts.prompts)))
     graph.add_node("search", as_node(search, parts.searcher))
     graph.add_node("snippets", as_node(Snippets()))
     graph.add_node("generate", _generate(parts))

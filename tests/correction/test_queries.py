@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.correction.queries import LONGEST, cut, keywords, read_query, without_operators
+from crag.correction.queries import cut, keywords, read_query, without_operators
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,10 @@ def test_keywords(question: str, found: str) -> None:
     assert keywords(question) == found
 
 
-@given(st.text(max_size=900), st.integers(20, 500))
-def test_no_query_is_too_long_or_an_instruction(text: str, longest: int) -> None:
-    for query in (keywords(text, longest), read_query(text, longest) or ""):
-        assert len(query) <= longest
-        assert "\n" not in query
-    query = read_query(text, longest)
+@given(st.text(max_size=900))
+def test_no_query_has_lines_or_only_marks(text: str) -> None:
+    query = read_query(text)
+    assert "\n" not in keywords(text) + (query or "")
     assert query is None or (query.strip() == query and any(c.isalnum() for c in query))
 
 
@@ -94,4 +92,4 @@ def test_taking_operators_out_again_changes_nothing(text: str) -> None:
 
 def test_a_cut_falls_between_words() -> None:
     cuts = [cut("one two three", 9), cut("one two three", 7), cut("unbreakable", 4)]
-    assert [*cuts, cut("short", LONGEST)] == ["one two", "one two", "unbr", "short"]
+    assert [*cuts, cut("short", 400)] == ["one two", "one two", "unbr", "short"]

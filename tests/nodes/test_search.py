@@ -53,9 +53,11 @@ def test_switched_off_or_nothing_to_search_costs_nothing() -> None:
 
 
 def test_the_searcher_says_how_long_a_query_may_be() -> None:
-    model = FakeChatModel(replies=["kettle " * 20])
-    assert len(Rewrite(model, longest=50).run(TO_REWRITE, Settings())["query"]) <= 50
-    assert len(Rewrite(None, longest=8).run(TO_REWRITE, Settings())["query"]) <= 8
+    searcher = FakeSearcher()
+    search(State(query="kettle " * 90), Settings(), searcher)
+    searcher.longest_query = 50  # type: ignore[attr-defined]
+    search(State(query="kettle " * 90), Settings(), searcher)
+    assert list(map(len, searcher.queries)) == [398, 48]
 
 
 def test_biography_questions_are_reduced_to_the_name() -> None:

@@ -2,11 +2,8 @@
 
 import re
 
-from crag.parts import WebSearcher
 from crag.text.words import STOP_WORDS, question_words, words
 
-LONGEST = 400
-"""Longest query in characters if the searcher sets no limit; Tavily's limit is 400."""
 MOST_WORDS = 32
 """A reply with more words is an essay, not a query."""
 _FENCE_OR_TAG = re.compile(r"^[^\S\n]*```\w*[^\S\n]*$|</?[a-z_]+>", re.MULTILINE)
@@ -26,12 +23,6 @@ _WORD = re.compile(r"\w[\w'’.&/+-]*", re.UNICODE)
 _STOP_WORDS = STOP_WORDS | {"give", "know", "let", "many", "much", "name", "please", "tell"}
 
 
-def longest_query(searcher: WebSearcher | None) -> int:
-    """Return the longest query in characters: the searcher's `longest_query`, or the default."""
-    longest = getattr(searcher, "longest_query", LONGEST)
-    return longest if isinstance(longest, int) and longest > 0 else LONGEST
-
-
 def without_chatter(reply: str, about: str) -> str:
     """Return what a model was asked for, without what it wrote before and after it.
 
@@ -48,7 +39,7 @@ def without_chatter(reply: str, about: str) -> str:
     return next((one for one in paragraphs if known & {*words(one)}), (*paragraphs, "")[0])
 
 
-def read_query(reply: str, longest: int = LONGEST, *, question: str = "") -> str | None:
+def read_query(reply: str, question: str = "") -> str | None:
     """Return the query for a question in a model's reply, or None if there is none.
 
     Labels, quotation marks and search operators are removed, and lines are joined. A reply of more
@@ -59,7 +50,7 @@ def read_query(reply: str, longest: int = LONGEST, *, question: str = "") -> str
     text = without_operators(", ".join(filter(None, lines)))
     if not any(character.isalnum() for character in text) or len(text.split()) > MOST_WORDS:
         return None
-    return cut(text, longest)
+    return text
 
 
 def without_operators(text: str) -> str:
@@ -69,7 +60,7 @@ def without_operators(text: str) -> str:
     return text.lstrip(" -+!~,;'").rstrip(" ,;'")
 
 
-def keywords(question: str, longest: int = LONGEST) -> str:
+def keywords(question: str) -> str:
     """Return the keywords of a question, in order and without duplicates.
 
     English question and function words are removed, unless nothing else would be left.
@@ -80,7 +71,7 @@ def keywords(question: str, longest: int = LONGEST) -> str:
         bare = word.rstrip(".-/&+'’").removesuffix("'s").removesuffix("’s")
         distinct.setdefault(bare.lower(), bare)
     found = [word for known, word in distinct.items() if known and known not in _STOP_WORDS]
-    return cut(" ".join(found[:MOST_WORDS]) or plain or " ".join(question.split()), longest)
+    return " ".join(found[:MOST_WORDS]) or plain or " ".join(question.split())
 
 
 def cut(text: str, longest: int) -> str:
