@@ -1,7 +1,5 @@
 """Refine the retrieved documents into internal knowledge."""
 
-from collections.abc import Sequence
-
 from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import kept_whole, source_of, strip_of, title_of, unscored
 from crag.correction.strips import decompose, with_title
@@ -24,20 +22,11 @@ def refine(state: State, settings: Settings, evaluator: Evaluator) -> State:
     question, documents = state["question"], state["documents"]
     readings = [one.metadata["reading"] for one in documents if "reading" in one.metadata]
     if len(readings) == len(documents) > 0:
-        in_context = strips_in_context(question, documents, readings, settings)
-        return State(strips=without_readings(in_context))
+        return State(strips=strips_in_context(question, documents, readings, settings))
     strips, events, usage = filter_strips(
         evaluator, question, _strips(state, settings), settings, node="refine"
     )
     return State(strips=strips, events=events, usage=usage)
-
-
-def without_readings(strips: Sequence[Strip]) -> list[Strip]:
-    """Leave out what was read in strips that were not kept, which nobody asks for again."""
-    for strip in strips:
-        if not strip["kept"]:
-            strip.pop("reading", None)
-    return list(strips)
 
 
 def _strips(state: State, settings: Settings) -> list[Strip]:

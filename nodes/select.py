@@ -1,14 +1,12 @@
 """Select external knowledge from what was read on the web."""
 
-from crag.correction.evidence import paragraph_in_context
 from crag.correction.shortlist import shortlist
-from crag.correction.strips import LOWEST, STRIPS_KEPT, kept_best, with_title
-from crag.events import Event, event
-from crag.nodes.refine import without_readings
-from crag.parts import Evaluator, Passage, is_reading
-from crag.runtime.calls import filter_strips, judge_passages
+from crag.correction.strips import with_title
+from crag.events import event
+from crag.parts import Evaluator
+from crag.runtime.calls import filter_strips
 from crag.settings import Settings
-from crag.state import State, Strip, Usage, strips_of_kind
+from crag.state import State, Strip, strips_of_kind
 
 MOST_JUDGED = 200
 """Paragraphs from the web that the evaluator scores: those that share the most words with the
@@ -34,21 +32,6 @@ def select(state: State, settings: Settings, evaluator: Evaluator) -> State:
     texts = [with_title(strip["source"]["title"], strip["text"]) for strip in strips]
     pages = [strip["source"]["id"] for strip in strips]
     question = state["question"]
-    chosen = shortlist(question, texts, MOST_JUDGED, pages)
-    judged, events, usage = _judged(evaluator, question, [strips[i] for i in chosen], settings)
-    return State(strips=without_readings(judged), events=events, usage=usage)
-
-
-def _judged(
-    evaluator: Evaluator, question: str, strips: list[Strip], settings: Settings
-) -> tuple[list[Strip], list[Event], Usage]:
-    if settings.profile.benchmark or not is_reading(evaluator):
-        return filter_strips(evaluator, question, strips, settings, node="select")
-    passages = [Passage(strip["source"]["title"], strip["text"]) for strip in strips]
-    _, readings, events, usage = judge_passages(evaluator, question, passages, node="select")
-    if readings:
-        strips = list(map(paragraph_in_context, strips, readings))
-    else:
-        strips = [{**strip, "score": LOWEST} for strip in strips]
-    kept = kept_best(strips, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
-    return kept, events, usage
+    best = [strips[at] for at in shortlist(question, texts, MOST_JUDGED, pages)]
+    strips, events, usage = filter_strips(evaluator, question, best, settings, node="select")
+    return State(strips=strips, events=events, usage=usage)

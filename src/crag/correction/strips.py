@@ -46,7 +46,13 @@ def kept_best(strips: Sequence[Strip], count: int, threshold: float | None = Non
             return "among the best" if passes else "best of those below the strip threshold"
         return f"not among the best {count}" if passes else f"below the strip threshold {least:g}"
 
-    return [{**strip, "kept": at in kept, "reason": reason(at)} for at, strip in enumerate(strips)]
+    judged: list[Strip] = [
+        {**strip, "kept": at in kept, "reason": reason(at)} for at, strip in enumerate(strips)
+    ]
+    for strip in judged:
+        if not strip["kept"]:
+            strip.pop("reading", None)  # Nobody asks for it again.
+    return judged
 
 
 def recompose(strips: Sequence[Strip]) -> list[Strip]:
@@ -82,16 +88,6 @@ def split_title(text: str) -> Passage:
 def joined(question: str, text: str) -> str:
     """Return the input of the paper's evaluator; ``[SEP]`` is not a token of T5."""
     return f"{question} [SEP] {text}"
-
-
-def judged_strips(
-    strips: Sequence[Strip], scores: Sequence[float], settings: Settings
-) -> list[Strip]:
-    """Score the strips, and keep the best (CRAG, Sec. 4.4)."""
-    scored: list[Strip] = [
-        {**strip, "score": score} for strip, score in zip(strips, scores, strict=True)
-    ]
-    return kept_best(scored, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
 
 
 def strip_passage(strip: Strip, settings: Settings) -> Passage:

@@ -21,7 +21,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStoreRetriever
 from langgraph.errors import GraphBubbleUp
 
-from crag.correction.strips import LOWEST, judged_strips, strip_passage, with_title
+from crag.correction.evidence import paragraph_in_context
+from crag.correction.strips import LOWEST, STRIPS_KEPT, kept_best, strip_passage, with_title
 from crag.errors import CragError, EvaluatorError
 from crag.events import Event, describe, event, redact
 from crag.parts import Evaluator, Passage, is_reading
@@ -208,14 +209,21 @@ def filter_strips(
 ) -> tuple[list[Strip], list[Event], Usage]:
     """Score all `strips` in one call and keep the best (CRAG, Sec. 4.4).
 
-    Unless the settings say from which score on, it is -0.5, as in the paper, or on another scale
-    than from -1 to 1 the evaluator's lower threshold.
+    An evaluator that reads scores them by their evidence, but in benchmarks as the paper. Unless
+    the settings say from which score on, it is -0.5, as in the paper, or on another scale than from
+    -1 to 1 the evaluator's lower threshold.
     """
     passages = [strip_passage(strip, settings) for strip in strips]
-    scores, _, events, usage = judge_passages(evaluator, question, passages, node=node)
+    scores, readings, events, usage = judge_passages(evaluator, question, passages, node=node)
+    scored: list[Strip] = [
+        {**strip, "score": score} for strip, score in zip(strips, scores, strict=True)
+    ]
+    if readings and not settings.profile.benchmark:
+        scored = list(map(paragraph_in_context, strips, readings))
     if "strip_threshold" not in settings.model_fields_set and not events:
         with Attempt("evaluator"):  # Of which `grade` tells.
             upper, lower = thresholds_of(evaluator)
             if not (LOWEST <= lower <= 0 and upper <= -LOWEST):
                 settings = settings.model_copy(update={"strip_threshold": lower})
-    return judged_strips(strips, scores, settings), events, usage
+    count = settings.strips_kept or STRIPS_KEPT
+    return kept_best(scored, count, settings.strip_threshold), events, usage
