@@ -7,8 +7,8 @@
     ├── DocumentIndexError       the index; IndexNotFoundError: there is none
     ├── SourceError              one file that cannot be indexed
     ├── ContentError             bytes that hold no text anybody can read
-    ├── EncoderError, EvaluatorError    a model of our own that cannot be used
-    ├── SearchError, PageError, ModelError    the web searcher, one web page, the chat model
+    ├── EvaluatorError           an evaluator that cannot be used
+    ├── SearchError, PageError, ModelError    the web searcher, one web page, a model
     └── MissingPackageError      an optional package that a part needs
 
 The root is a `RuntimeError` because a LangGraph server only forwards messages of well-known
@@ -80,12 +80,6 @@ class SourceError(_NamedError):
     """One source (a file, or one record of a file) cannot be indexed."""
 
 
-class EncoderError(_NamedError):
-    """The sentence encoder cannot be loaded, or its server fails."""
-
-    kind = "sentence encoder "
-
-
 class DocumentIndexError(_NamedError):
     """The index of documents at a location (a folder or a server's URL) cannot be used."""
 
@@ -128,7 +122,7 @@ class PageError(_NamedError):
 
 
 class ModelError(_NamedError):
-    """The chat model or its reply cannot be used, by a `ModelProblem`."""
+    """A model or its reply cannot be used, by a `ModelProblem` or in words."""
 
     kind = "model "
 

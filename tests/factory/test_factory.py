@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from crag.errors import CragError, EncoderError, MissingPackageError
+from crag.errors import CragError, MissingPackageError, ModelError
 from crag.evaluators import ReaderAttributor, ReaderEvaluator
 from crag.factory.embeddings import choose_encoder
 from crag.factory.parts import choose_attributor, choose_parts, choose_searcher
@@ -206,7 +206,7 @@ def test_the_key_is_sent(server: Loopback) -> None:
 
 def test_a_server_that_fails_is_named(server: Loopback) -> None:
     server.statuses = [401]
-    with pytest.raises(EncoderError, match=r"encoder openai:m: its server failed: .*401"):
+    with pytest.raises(ModelError, match=r"model openai:m: its server failed: .*401"):
         load("openai:m", server.url).embed_query("a")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
-from crag.errors import EncoderError
+from crag.errors import ModelError
 from crag.extras import is_attribute, of_provider, part_named
 from crag.models.encoder import DEFAULT_MODEL, packaged_encoder
 from crag.plain import first_line
@@ -39,7 +39,7 @@ def choose_encoder(environment: Environment) -> Embeddings:
         return _of_provider(name)
     if not environment.key and base_url is None:
         message = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
-        raise EncoderError(name, message)
+        raise ModelError(name, message)
     from langchain_openai import OpenAIEmbeddings
     from pydantic import SecretStr
 
@@ -63,7 +63,7 @@ class ServedEmbeddings(Embeddings):
     """An embedding model under the name that an index records; its failures are named.
 
     Raises:
-        EncoderError: when embedding, if the server cannot be reached or refuses.
+        ModelError: when embedding, if the server cannot be reached or refuses.
     """
 
     def __init__(self, name: str, embeddings: Embeddings) -> None:
@@ -88,7 +88,7 @@ class ServedEmbeddings(Embeddings):
         try:
             yield
         except (OpenAIError, HTTPError, OSError, ValueError) as error:
-            raise EncoderError(self.name, f"its server failed: {error}") from error
+            raise ModelError(self.name, f"its server failed: {error}") from error
 
 
 def _of_provider(name: str) -> Embeddings:
@@ -98,5 +98,5 @@ def _of_provider(name: str) -> Embeddings:
         if is_attribute(name) and "not supported" in str(error):
             return part_named(name, "CRAG_EMBEDDING_MODEL", Embeddings)  # type: ignore[type-abstract]
         allowed = f"allowed are provider:name and module:attribute ({first_line(error)})"
-        raise EncoderError(name, allowed) from error
+        raise ModelError(name, allowed) from error
     return ServedEmbeddings(name, made)

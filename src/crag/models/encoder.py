@@ -5,7 +5,7 @@ from importlib.resources import files
 
 from langchain_core.embeddings import Embeddings
 
-from crag.errors import EncoderError
+from crag.errors import ModelError
 from crag.models.model import Input, Model, ModelFiles
 from crag.models.model_card import CARD, ModelCard
 
@@ -25,7 +25,7 @@ class SentenceEncoder(Embeddings):
     It loads on first use, which several threads may share. Vectors have 384 numbers and length 1.
 
     Raises:
-        EncoderError: on first use, if a file of the model is missing or damaged.
+        ModelError: on first use, if a file of the model is missing or damaged.
     """
 
     name = DEFAULT_MODEL
@@ -36,7 +36,7 @@ class SentenceEncoder(Embeddings):
     def __init__(self) -> None:
         folder = files("crag.models").joinpath(PACKAGED)
         card = ModelCard.model_validate_json(folder.joinpath(CARD).read_bytes())
-        held = ModelFiles(folder, card.files, partial(EncoderError, self.name))
+        held = ModelFiles(folder, card.files, partial(ModelError, self.name))
         self._model = Model(held, MAX_LENGTH)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
