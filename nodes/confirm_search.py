@@ -34,13 +34,10 @@ def confirm_search(state: State, settings: Settings) -> Decision:  # noqa: ARG00
     query = given.get("query") if isinstance(given, Mapping) else None
     if edited := without_operators(str(query or "")):
         return Command(goto="search", update={"query": edited})
-    match str(given).strip().lower():
-        case "approve" | "yes" | "true":
-            return Command(goto="search")
-        case "refuse" | "no" | "false":
-            return _refused("the web search was refused")
-    known = 'true or "approve", false or "refuse", or {"query": "…"}'
-    return _refused(f"{str(given)[:80]!r} is not a decision; resume with {known}")
+    if str(given).strip().lower() in {"approve", "yes", "true"}:
+        return Command(goto="search")
+    known = 'true, "approve" or {"query": "…"}'
+    return _refused(f"the web search was refused by {str(given)[:80]!r}; {known} approves it")
 
 
 def _refused(detail: str) -> Decision:
