@@ -113,16 +113,13 @@ class FakeReadingEvaluator(FakeEvaluator):
         return [self._reading(score, one.text) for score, one in zip(scores, passages, strict=True)]
 
     def _reading(self, score: float, text: str) -> Reading:
-        spans, shares = list[Span](), [0.02] * len(text)
-        for phrase in self._evidence:
-            if (start := text.find(phrase)) >= 0:
-                end = start + len(phrase)
-                spans.append(Span(start=start, end=end, score=0.9))
-                shares[start:end] = [0.95] * len(phrase)
+        shares = [0.02] * len(text)
+        found = [(at, phrase) for phrase in self._evidence if (at := text.find(phrase)) >= 0]
+        for at, phrase in found:
+            shares[at : at + len(phrase)] = [0.95] * len(phrase)
+        spans = (Span(start=at, end=at + len(phrase), score=0.9) for at, phrase in found)
         evidence = compressed(range(1, len(text) + 1), shares)
-        return Reading(
-            score=score if text else -1.0, evidence=evidence, span=next(iter(spans), None)
-        )
+        return Reading(score=score if text else -1.0, evidence=evidence, span=next(spans, None))
 
 
 @dataclass
