@@ -65,7 +65,7 @@ def show(state: Mapping[str, Any], *, trace: bool = False) -> None:
     """
     for line in (*_evidence(state), *_reflection(state)) if trace else ():
         say(line)
-    if _words(state["question"]) != _words(state.get("asked") or state["question"]):
+    if state["question"] != (state.get("asked") or state["question"]):
         say(f"[bold]question[/]  {safe(state['question'])}")
     answer, citations = from_one(state["answer"], state.get("citations") or [])
     say()
@@ -154,10 +154,6 @@ def _print_markdown(text: str) -> None:
     with console.capture() as printed:
         console.print(Markdown(without_controls(text), hyperlinks=False))
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
-
-
-def _words(text: str) -> str:
-    return "".join(filter(str.isalnum, text)).casefold()
 
 
 def _place_of(source: Source) -> str:
