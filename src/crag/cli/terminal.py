@@ -24,7 +24,7 @@ def environment(location: str | None = None) -> "Environment":
 
 
 def assigned(assignments: Sequence[str] | None) -> dict[str, object]:
-    """Read ``name=value`` texts; an empty value or `none` unsets an optional setting.
+    """Read ``name=value`` texts.
 
     Raises:
         SettingsError: a text without ``=``, or without a name before it.
@@ -34,7 +34,7 @@ def assigned(assignments: Sequence[str] | None) -> dict[str, object]:
         name, separator, value = (part.strip() for part in assignment.partition("="))
         if not (name and separator):
             raise SettingsError(name, value, "write it as name=value")
-        values[name] = None if value.lower() in {"", "none", "null"} else value
+        values[name] = value
     return values
 
 
