@@ -1,5 +1,6 @@
 """The search services: Tavily, SearXNG and Wikipedia."""
 
+import math
 import random
 import time
 from abc import ABC, abstractmethod
@@ -19,14 +20,6 @@ ATTEMPTS = 3
 """Most requests for one search, as in the official code."""
 
 
-class _Passing(Exception):  # noqa: N818 - a reason to ask again, which nobody else catches
-    """A temporary failure: the `error`, and the seconds that the server asks to wait, if any."""
-
-    def __init__(self, error: SearchError, wait: float | None = None) -> None:
-        super().__init__(str(error))
-        self.error, self.wait = error, wait
-
-
 class ServiceSearcher(ABC):
     """Search by one request; redirects are not followed.
 
@@ -41,8 +34,8 @@ class ServiceSearcher(ABC):
     provider: str
     longest_query: int
     """Characters, for the graph, which cuts its query."""
-    forbidden = "the request was not accepted (HTTP 403)"
-    """What that status means, where the service is known to send it for one reason."""
+    forbidden = ""
+    """What status 403 means, where the service is known to send it for one reason."""
 
     def __init__(self, address: str, *, timeout: float = 20.0, longest_wait: float = 8.0) -> None:
         self.address, self.timeout, self._longest_wait = address, timeout, longest_wait
@@ -60,12 +53,16 @@ class ServiceSearcher(ABC):
         attempt = 1
         while True:
             try:
-                return self._ask(query, limit)
-            except _Passing as failure:
-                grown = random.uniform(0, min(attempt, self._longest_wait))  # noqa: S311 - no secret
-                wait = grown if failure.wait is None else failure.wait
+                return [
+                    Hit(" ".join(title.split()), url, " ".join(snippet.split()), text)
+                    for title, url, snippet, text in self.find(query, limit)[:limit]
+                ]
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+                raise self.error("the reply cannot be read: check the address") from error
+            except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:  # OSErrors: of requests.
+                failure, wait = self._failure(error, attempt)
                 if attempt == ATTEMPTS or wait > self._longest_wait:
-                    raise failure.error from failure
+                    raise failure from error
             time.sleep(wait)
             attempt += 1
 
@@ -79,36 +76,27 @@ class ServiceSearcher(ABC):
         """Return an error of this service."""
         return SearchError(self.provider, problem, message)
 
-    def _ask(self, query: str, limit: int) -> list[Hit]:
-        try:
-            return [
-                Hit(" ".join(title.split()), url, " ".join(snippet.split()), text)
-                for title, url, snippet, text in self.find(query, limit)[:limit]
-            ]
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise self.error("the reply cannot be read: check the address") from error
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:  # OSErrors: of requests.
-            raise self._failure(error) from error
-
-    def _failure(self, error: Exception) -> Exception:
-        """Return what to raise for a request that failed."""
+    def _failure(self, error: Exception, attempt: int) -> tuple[SearchError, float]:
+        """Return what to raise for a request that failed, and in how many seconds to ask again."""
+        never, grown = math.inf, random.uniform(0, min(attempt, self._longest_wait))  # noqa: S311 - no secret
         response, name = getattr(error, "response", None), type(error).__name__
         if response is None and "Timeout" in name:
-            return _Passing(self.error("no answer in time: try again later", "timeout"))
+            return self.error("no answer in time: try again later", "timeout"), grown
         if response is None:
-            return self.error(f"{self._shown} cannot be reached ({name}): check the address")
+            return self.error(f"{self._shown} cannot be reached ({name}): check the address"), never
         status, asked = response.status_code, response.headers.get("Retry-After", "")
-        wait = float(asked) if asked.isdecimal() else None
-        later = "" if wait is None else f" (the service asks to wait {wait:.0f} s)"
+        wait = float(asked) if asked.isdecimal() else grown
+        later = f" (the service asks to wait {wait:.0f} s)" if asked.isdecimal() else ""
         if status == codes.TOO_MANY_REQUESTS:
             message = f"too many requests, or the quota is used up: try again later{later}"
-            return _Passing(self.error(message, "quota"), wait)
+            return self.error(message, "quota"), wait
         if status >= codes.INTERNAL_SERVER_ERROR:
-            return _Passing(self.error(f"the server failed (HTTP {status}){later}"), wait)
+            return self.error(f"the server failed (HTTP {status}){later}"), wait
         if status == codes.UNAUTHORIZED:
-            return self.error("the key or password is not valid", "key")
-        message = f"the request was not accepted (HTTP {status})"
-        return self.error(self.forbidden if status == codes.FORBIDDEN else message, "request")
+            return self.error("the key or password is not valid", "key"), never
+        told = self.forbidden if status == codes.FORBIDDEN else ""
+        message = told or f"the request was not accepted (HTTP {status})"
+        return self.error(message, "request"), never
 
 
 class TavilySearcher(ServiceSearcher):
@@ -193,7 +181,7 @@ class WikipediaSearcher(ServiceSearcher):
         }  # fmt: skip
         reply = self.get(asked, self._agent)
         if error := reply.get("error"):  # Such as of a busy server, with the status of a success.
-            raise _Passing(self.error(error.get("info") or "the search failed"))
+            raise self.error(error.get("info") or "the search failed")
         pages = reply["query"]["pages"] if reply.get("query") else []
         ranked = sorted(pages, key=lambda page: page["index"])
         return [_hit(page, "title", "fullurl", "extract") for page in ranked]
