@@ -79,11 +79,10 @@ def finish_reflection(
     passages = numbered_passages(reflection["passages"], after=len(citations))
     judged = attribute(question, answer, [*citations, *passages], attributor, node=_NODE, add=False)
     events += judged.events
-    is_judged = attributor is not None and not judged.events
     is_quoted = not places or len(places) < len(chosen) or any(one["quoted"] for one in chosen)
     if settings.require_citations and quoter is not None and not is_quoted:
         cited = [strip for at in places for strip in strips_of(reflection["passages"][at])]
-        problem = unsupported(question, judged.sentences if is_judged else [], cited)
+        problem = unsupported(question, judged, cited)
         if doubts and all(doubts):
             problem = doubts[0]
         if nothing := why_empty(answer):

@@ -117,39 +117,39 @@ def test_numbers_on_a_line_of_their_own_are_those_of_the_sentence_above(
     [
         ("What is the hotel limit in London?", "The hotel limit in London is 180 EUR.",
          "| City | Hotel limit |\n| --- | --- |\n| London | 260 EUR |\n| Paris | 180 EUR |",
-         ["180"]),
+         True),
         ("What is the hotel limit in London?", "It is 260 EUR in London.",
          "| City | Hotel limit |\n| --- | --- |\n| London | 260 EUR |\n| Paris | 180 EUR |",
-         []),
+         False),
         ("Is invoice 1042 paid?", "Invoice 1042 is overdue.",
-         "- Invoice 1041: overdue\n- Invoice 1042: open", ["overdu"]),
+         "- Invoice 1041: overdue\n- Invoice 1042: open", True),
         ("When does the lease of the barn end?", "The lease of the barn ends on 31 May 2025.",
-         "The lease of the barn ends on 2025-05-31.", []),
+         "The lease of the barn ends on 2025-05-31.", False),
         ("How heavy is the Kestrel?", "The Kestrel weighs 3 kg.",
-         "The Kestrel is a tent for two. It weighs 3 kg.", []),
-        ("How many nights?", "At most 3 nights are paid.", "At most three nights are paid.", []),
-        ("What does it cost?", "It costs 1500 EUR.", "It costs 1,500 EUR.", []),
+         "The Kestrel is a tent for two. It weighs 3 kg.", False),
+        ("How many nights?", "At most 3 nights are paid.", "At most three nights are paid.", False),
+        ("What does it cost?", "It costs 1500 EUR.", "It costs 1,500 EUR.", False),
         ("Is parking paid?", "Parking at the airport is not paid.",
-         "Parking at the airport is paid.", ["not"]),
+         "Parking at the airport is paid.", True),
         ("Is parking paid?", "Parking is paid at the airport.",
-         "Parking at the airport is never paid.", ["not"]),
+         "Parking at the airport is never paid.", True),
         ("Is Munich open on Saturday?", "Yes, Munich is open on Saturday.",
-         "Branch: Munich. Monday to Friday 8 to 17, closed on Saturday.", ["open"]),
+         "Branch: Munich. Monday to Friday 8 to 17, closed on Saturday.", True),
         ("Is Munich open on Saturday?", "Munich is closed on Saturday.",
-         "Branch: Munich. Monday to Friday 8 to 17, closed on Saturday.", []),
+         "Branch: Munich. Monday to Friday 8 to 17, closed on Saturday.", False),
         ("Is Munich open on Saturday?", "Munich is not open on Saturday.",
-         "Munich: Monday to Friday 8 to 17, closed on Saturday.", []),
+         "Munich: Monday to Friday 8 to 17, closed on Saturday.", False),
         ("Is Munich open on Friday?", "Munich is open on Friday.",
-         "Munich is open on Friday, and closed on Saturday.", []),
+         "Munich is open on Friday, and closed on Saturday.", False),
         ("How much may I carry over?", "You cannot carry over more than 5 days.",
-         "You can carry over 5 days.", []),
+         "You can carry over 5 days.", False),
     ],
 )  # fmt: skip
 def test_what_a_sentence_states_is_checked_where_it_stands_for_what_was_asked(
-    question: str, said: str, text: str, wrong: list[str]
+    question: str, said: str, text: str, *, wrong: bool
 ) -> None:
     found = attribute(question, f"{said[:-1]} [1].", strips(text), Attributor([[1.0]]))
-    assert found.misstated == wrong
+    assert found.is_misstated is wrong
     assert [one["status"] for one in found.sentences] == ["unsupported" if wrong else "cited"]
 
 

@@ -22,7 +22,7 @@ LIMITS = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(
 def test_a_degree_never_falls_with_the_score(scores: list[float], limits: Thresholds) -> None:
     degrees = [degree_of(score, limits) for score in sorted(scores)]
     assert degrees == sorted(degrees)
-    assert all(0 < degree <= 1 for degree in degrees)
+    assert all(0 <= degree <= 1 for degree in degrees)
 
 
 @given(LIMITS, st.floats(-2, 2))

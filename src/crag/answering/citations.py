@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from crag.answering.links import prose_and_code, without_links
 from crag.state import Citation, OfferedPassage, Source, Strip
-from crag.text.marks import Mark, as_mark, in_our_format, marks_of, with_numbers
+from crag.text.marks import PATTERN, Mark, as_mark, in_our_format, marks_of, with_numbers
 from crag.text.words import words
 
 _ROUNDS = 3
@@ -69,7 +69,7 @@ def with_number(text: str, number: int | None) -> str:
 
 def before_end(text: str) -> int:
     """Return where the punctuation that ends a sentence begins, and a number is inserted."""
-    return len(text.rstrip(_SENTENCE_ENDS))
+    return len(text.rstrip(_SENTENCE_ENDS).rstrip())
 
 
 def marks_in(answer: str) -> Iterator[Mark]:
@@ -84,6 +84,14 @@ def marks_in(answer: str) -> Iterator[Mark]:
 def without_citations(answer: str) -> str:
     """Return an answer without its marks; code is not changed."""
     return _in_prose(answer, lambda prose: with_numbers(prose, lambda _: ()))
+
+
+def blanked(answer: str) -> str:
+    """Return an answer with as many blanks for its marks, and for code of several lines."""
+    pieces = prose_and_code(answer)
+    pieces[::2] = [re.sub(PATTERN, lambda mark: " " * len(mark[0]), one) for one in pieces[::2]]
+    pieces[1::2] = ["\n" * len(code) if "\n" in code else code for code in pieces[1::2]]
+    return "".join(pieces)
 
 
 def is_wordless(answer: str) -> bool:

@@ -72,26 +72,21 @@ class ParsedStrip(NamedTuple):
             return found[1] or found[2]
         return self.said(at) if self.is_line(at) else ""
 
-    def about(self, at: int) -> list[str]:
-        """Return the headings of a part, the sentence that leads its block in, and its label."""
+    def told(self, at: int) -> tuple[str, str]:
+        """Return what says what a part is about, and the part; a row below the head of its table.
+
+        That is its headings, the sentence that leads its block in, and its label.
+        """
         lead = self.block(at)[0] - 1
         leads = [self.said(lead)] if self.leads(lead) else []
-        return [*self.headings[at], *leads, self.label(at)]
+        about = "\n".join([*self.headings[at], *leads, self.label(at)])
+        return about, "\n".join(map(self.said, [*self.head(at), at]))
 
     def block(self, at: int) -> Sequence[int]:
         """Return the parts of the block that a part is of."""
         number, number_of = self.parts[at].block, attrgetter("block")
         first = bisect_left(self.parts, number, key=number_of)
         return range(first, bisect_right(self.parts, number, key=number_of))
-
-    def following(self, at: int) -> tuple[int, int]:
-        """Return a part, and the last one after it, below the same headings, for which is room."""
-        last = at
-        while last + 1 < len(self.parts) and self.headings[last + 1] == self.headings[at]:
-            if self.size(at, last + 1) > MOST_WORDS:
-                break
-            last += 1
-        return at, last
 
     def is_line(self, at: int) -> bool:
         """Return whether a part is a line of a list that has no marks, such as of telephones."""
@@ -153,29 +148,25 @@ def excerpt(
     others = {
         n
         for n, odds in named.items()
-        if n not in own
-        if parsed.headings[n] != parsed.headings[at]
-        or (odds <= named[at] - NAMES_ONE and (n in fellows or parsed.label(n)))
+        if odds <= named[at] - NAMES_ONE and n not in own and (n in fellows or parsed.label(n))
     }
-    near, is_item = named.keys() - others, parsed.parts[at].kind in {"item", "row"}
+    near, kind = named.keys() - others, parsed.parts[at].kind
     is_long = parsed.size(low, high) > MOST_WORDS_WITH_BLOCK
-    is_cut = is_item and (is_long or not block.isdisjoint(others))
+    is_cut = kind in {"item", "row"} and (is_long or not block.isdisjoint(others))
     if is_cut:
         low, high, near = at, at, near & block
-    elif leads and parsed.parts[at].kind == "sentence" and not leans(parsed.said(at)):
+    elif leads and kind == "sentence" and not leans(parsed.said(at)):
         near = {n for n in near if n >= low}
-    while True:
-        after, before = ({high + 1} & near, {low - 1} & near)
-        steps = [(low, n if is_cut else _whole(parsed, n)[1]) for n in after]
-        steps += [(n if is_cut else _whole(parsed, n)[0], high) for n in before]
-        for first, last in reversed(steps) if is_cut else steps:
+    for step in (-1, 1) if is_cut else (1, -1):
+        while (n := (low if step < 0 else high) + step) in near:
+            first, last = (n, n) if is_cut else _whole(parsed, n)
+            first, last = min(low, first), max(high, last)
             kinds = {parsed.parts[first].kind, parsed.parts[last].kind}
             most = MOST_WORDS if is_cut or kinds == {"sentence"} else MOST_WORDS_WITH_BLOCK
-            if {first, last} <= near and parsed.size(first, last) <= most:
-                low, high = first, last
+            if not {first, last} <= near or parsed.size(first, last) > most:
                 break
-        else:
-            return low, high
+            low, high = first, last
+    return low, high
 
 
 def _whole(parsed: ParsedStrip, at: int) -> tuple[int, int]:
@@ -206,7 +197,7 @@ def written(parsed: ParsedStrip, low: int, high: int) -> str:
     return f"{text}\n{fence}" if last == "code" and text.count(fence) % 2 else text
 
 
-def subject_of(parsed: ParsedStrip, low: int, text: str, asked: frozenset[str]) -> str:
+def subject_of(parsed: ParsedStrip, low: int, text: str, asked: set[str]) -> str:
     """Return the headings that name the subject of a quotation that does not, as ``Use > Install``.
 
     Each names something asked that neither the text does nor the headings below it.

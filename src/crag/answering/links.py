@@ -7,7 +7,7 @@ outside code, and what two parsers still draw of it is escaped.
 
 import html
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -29,12 +29,10 @@ _CODE = re.compile(
 """Code in a fence, which lasts to the end where nothing closes it, or between backticks of one
 paragraph; escapes and other backticks are matched so that nothing begins within them."""
 _GONE = "(link removed)"
-_ROUNDS, _MOST_WORK = 5, 60_000
-"""How often an answer is broken and parsed again, and the characters parsed over all rounds."""
+_ROUNDS = 5
+"""How often an answer is broken again, after that may have formed a new link."""
 _LONGEST = 30_000
 """Characters of an answer that is parsed in less than a second; of a longer one all is escaped."""
-_MOST_NAMES = 500
-"""The most words with a full stop inside, each of which may be the name of a host."""
 _DEEPEST = 90
 _CERTAIN = r"(?:[!#-&*-;=?-Z_a-z~]|\([!#-&*-;=?-Z_a-z~]*\))*"
 """What every client takes for a part of an address."""
@@ -48,51 +46,45 @@ _WHOLE_ADDRESS = re.compile(rf"{_SCHEME}[^\s<>]*", re.IGNORECASE)
 _AFTER = ".,:;!?*_~'\"”»…"
 _ENDS = re.compile(r"[*_~'\"”»]*(?:\)[):*_~'\"”»]*)?[.,;!?…]?(?![^\s<>])")
 """Punctuation after an address that no client takes for a part of it."""
-_DOTTED = re.compile(r"\.[^\s.]")
 _NAME = re.compile(r"[^\s<>()\[\]{}\"'“”‘’,;`*|]+")
 _LABELLED = re.compile(
     r"\\.|(?P<picture>!?)\[(?P<label>[^\[\]\n\\]{0,300})\]\(\s*<?(?P<address>[^()\s<>]*"
     r"(?:\([^()\s<>]*\)[^()\s<>]*){0,9})>?(?:\s+[\"'(][^\n\"')]*[\"')])?\s*\)"
 )
-_SYNTAX = re.compile(
-    r"(?P<kept>\\.|<br ?/?>)|<(?P<auto>[^\s<>]+)>"
-    r"|\]\((?P<target>[^()\s<>]+)\)|(?P<opening><(?=[a-z/!?])|(?<=\])[(:]|!(?=\[))",
+_ACTIVE = re.compile(
+    r"(?P<kept>\\.|<br ?/?>)|<(?P<auto>[^\s<>]+)>|\]\((?P<target>[^()\s<>]+)\)"
+    r"|(?P<opening><(?=[a-z/!?])|(?<=\])[(:]|!(?=\[))"
+    rf"|(?P<address>{_ADDRESS.pattern})"
+    r"|(?P<name>(?>(?<![\w.@/`-])[\w-]++(?:\.[\w-]++)*?\.[^\W\d_]{2,}+(?![\w-])"
+    rf"(?:[:/?#]{_CERTAIN})?)(?!`))",
     re.IGNORECASE | re.DOTALL,
 )
-"""What Markdown makes links, pictures and HTML of, and escapes, which stay."""
+"""What Markdown or a client makes links, pictures and HTML of, and escapes, which stay."""
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_ACTIVE = re.compile(rf"[\\`<&!|~]|(?!(?:{SINGLE})(?![\[(:]))\[|(?<=\])[(:]|[.@](?=\S)|//")
+_ANY = re.compile(rf"[\\`<&!|~]|(?!(?:{SINGLE})(?![\[(:]))\[|(?<=\])[(:]|[.@](?=\S)|//")
 
 
 def without_links(answer: str, available: Sequence[Citation]) -> tuple[str, list[str]]:
     """Remove pictures, HTML and unknown addresses; return the answer and what was removed.
 
     An address stays if it is that of the source of a strip, or occurs in one. The label of a link
-    or picture stays, and so does code; HTML is escaped, so that it is shown as text. A name that
-    clients turn into a link, such as ``example.com``, becomes code.
+    or picture stays, and so does code; HTML is escaped, so that it is shown as text. A name that no
+    strip has and that clients may turn into a link, such as ``example.com``, becomes code.
 
     The result is parsed by CommonMark alone and with the tables of GitHub. Where that still finds a
     picture, tag or unknown address, and in what is too long to be parsed, each character that
     Markdown could read is escaped instead.
     """
     text = answer.replace("\0", "\ufffd").replace("\r\n", "\n").replace("\r", "\n").strip()
-    known, removed, names = _KnownAddresses(available), list[str](), set[str]()
-    if len(_DOTTED.findall(text)) > _MOST_NAMES:
-        return _all_escaped(text, removed), removed
-    for _ in range(max(1, min(_ROUNDS, _MOST_WORK // (len(text) + 1)))):
-        for _ in range(_ROUNDS):
-            before, pieces = text, prose_and_code(text)
-            pieces[::2] = [_broken(prose, known, names, removed) for prose in pieces[::2]]
-            text = "".join(pieces).strip()
-            if text == before:
-                break
-        drawn = set(_drawn(text, known)) if len(text) <= _LONGEST else {""}
-        if not drawn:
-            return text, removed
-        if "" in drawn or drawn <= names:
+    known, removed = _KnownAddresses(available), list[str]()
+    for _ in range(_ROUNDS):
+        before, pieces = text, prose_and_code(text)
+        pieces[::2] = [_broken(prose, known, removed) for prose in pieces[::2]]
+        text = "".join(pieces).strip()
+        if text == before:
             break
-        names |= drawn
-    return _all_escaped(text, removed), removed
+    is_safe = len(text) <= _LONGEST and not _is_drawn(text, known)
+    return text if is_safe else _all_escaped(text, removed), removed
 
 
 def prose_and_code(source: str) -> list[str]:
@@ -134,7 +126,7 @@ class _KnownAddresses:
         return name in self._names
 
 
-def _broken(prose: str, known: _KnownAddresses, names: Collection[str], removed: list[str]) -> str:
+def _broken(prose: str, known: _KnownAddresses, removed: list[str]) -> str:
     """Break the syntax of links, pictures and HTML; remove addresses, and make code of names."""
 
     def labelled(found: re.Match[str]) -> str:
@@ -144,33 +136,28 @@ def _broken(prose: str, known: _KnownAddresses, names: Collection[str], removed:
         removed.append(address or "#")
         return f"[{found['label']}]" if found["label"].strip().isdecimal() else found["label"]
 
-    def broken(found: re.Match[str]) -> str:
-        text, address = found[0], found["auto"] or found["target"]
-        if found["kept"] or (address and known.holds(address)):
-            return text
-        at = 1 if found["target"] or found["opening"] == "!" else 0
-        return f"{text[:at]}\\{text[at:]}"
-
     def checked(found: re.Match[str]) -> str:
-        if found["name"]:
-            return f"`{found[0]}`"
-        address = _trimmed(found[0])
-        rest, is_known = found[0][len(address) :], known.holds if "//" in address else known.names
+        text, target = found[0], found["auto"] or found["target"]
+        if found["kept"] or (target and known.holds(target)):
+            return text
+        if target or found["opening"]:
+            at = 1 if found["target"] or found["opening"] == "!" else 0
+            return f"{text[:at]}\\{text[at:]}"
+        address = _trimmed(text)
+        rest, is_known = text[len(address) :], known.holds if "//" in address else known.names
         if not is_known(address):
-            removed.append(address)
-            return _GONE + rest
+            removed.extend([address] if found["address"] else [])
+            return _GONE + rest if found["address"] else f"`{address}`{rest}"
         ended = _ENDS.match(found.string, found.start() + len(address)) is not None
-        return found[0] if ended or "://" not in address else f"<{address}>{rest}"
+        return text if ended or "://" not in address else f"<{address}>{rest}"
 
     for _ in range(_ROUNDS):
         prose = _LABELLED.sub(labelled, prose)
-    prose = _SYNTAX.sub(broken, prose)
-    hosts = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
-    return re.sub(rf"{_ADDRESS.pattern}|(?P<name>{hosts})", checked, prose, flags=re.IGNORECASE)
+    return _ACTIVE.sub(checked, prose)
 
 
-def _drawn(text: str, known: _KnownAddresses) -> Iterator[str]:
-    """Yield the names that clients make links of, and "" for any other link, picture or tag."""
+def _is_drawn(text: str, known: _KnownAddresses) -> bool:
+    """Return whether clients make a picture or tag of something, or a link that is not known."""
     for parser in _parsers():
         tokens = parser.parse(text)
         while tokens:
@@ -179,12 +166,13 @@ def _drawn(text: str, known: _KnownAddresses) -> Iterator[str]:
             tokens += children
             is_tag = token.type == "html_inline" and not re.fullmatch("<br ?/?>", token.content)
             if token.type in {"image", "html_block"} or is_tag or token.level > _DEEPEST:
-                yield ""
+                return True
             for link, label in pairwise(children):
                 if link.type == "link_open" and not known.holds(str(link.attrs["href"])):
-                    name = label.content if link.markup == "linkify" else ""
-                    if not (name and known.names(_trimmed(name))):
-                        yield name
+                    name = _trimmed(label.content) if link.markup == "linkify" else ""
+                    if not known.names(name):
+                        return True
+    return False
 
 
 @cache
@@ -223,4 +211,4 @@ def _all_escaped(text: str, removed: list[str]) -> str:
     """Escape all that Markdown could read, but for citations, and remove all addresses."""
     plain = _ESCAPED.sub(r"\1", text)
     removed += (found[0] for found in _ADDRESS.finditer(plain))
-    return _ACTIVE.sub(r"\\\g<0>", _ADDRESS.sub(_GONE, plain))
+    return _ANY.sub(r"\\\g<0>", _ADDRESS.sub(_GONE, plain))

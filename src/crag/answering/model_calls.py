@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
 from crag.errors import ModelProblem
 from crag.parts import ChatModel
@@ -122,21 +122,16 @@ def _as_reply(returned: object) -> Reply:
     tokens = {name: counted.get(name) for name in ("input_tokens", "output_tokens")}
     tokens = {name: count for name, count in tokens.items() if isinstance(count, int)}
     usage = cast("Usage", {"llm_calls": 1, **tokens})
-    if not isinstance(returned, BaseMessage):
-        written, message_id, refused, cut = str(returned), None, "", ""
-    else:
-        written, message_id = str(returned.text), returned.id
-        refused, cut = _ended(returned)
+    message = returned if isinstance(returned, BaseMessage) else AIMessage(str(returned))
+    refused, cut = _ended(message)
     if refused:
-        return Reply("", "refused", refused, message_id, usage)
+        return Reply("", "refused", refused, message.id, usage)
     # A model with reflection tokens writes them after any prompt; the official code removes them.
-    text = without_reflection(without_thoughts(well_formed(written))).strip()
-    if cut:
-        text = _finished(text)
-    if not text:
-        detail = f"the reply was cut off: {cut}" if cut else "the model replied with nothing"
-        return Reply("", "empty", detail, message_id, usage, cut)
-    return Reply(text, None, "", message_id, usage, cut)
+    text = without_reflection(without_thoughts(well_formed(str(message.text)))).strip()
+    text = _finished(text) if cut else text
+    nothing = f"the reply was cut off: {cut}" if cut else "the model replied with nothing"
+    problem: ModelProblem | None = None if text else "empty"
+    return Reply(text, problem, "" if text else nothing, message.id, usage, cut)
 
 
 def _ended(message: BaseMessage) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from typing_extensions import TypedDict
 
-from crag.answering.attribution import attribute
+from crag.answering.attribution import Attributed, attribute
 from crag.answering.citations import validate
 from crag.answering.context import numbered
 from crag.answering.links import without_links
@@ -69,15 +69,14 @@ def from_reply(
     """Take the model's text as the answer to a `question`, and say what is wrong with it.
 
     Links that no strip holds go. Where it `cites`, citations are validated, and its sentences
-    attributed to strips, if there are any: see `unsupported`, which counts only what an
-    `attributor` can tell.
+    attributed to strips, if there are any: see `unsupported`.
     """
-    available, citations, sentences = numbered(strips), list[Citation](), list[AnswerSentence]()
+    available = numbered(strips)
     if not cites:
         answer, links = without_links(reply.text, available)
         return answer_update(answer, [], links_removed(_NODE, links), reply=reply), ""
     answer, removed, links = validate(reply.text, available)
-    events, problem = links_removed(_NODE, links), ""
+    events = links_removed(_NODE, links)
     if reply.cut:
         detail = f"the model's reply ends before its end ({reply.cut}): {reply.text}"
         fallback = "its unfinished sentence is left out, and the answer is only likely"
@@ -87,29 +86,26 @@ def from_reply(
         detail = f"the answer cited {marks}, but there are {len(strips)} strips"
         events.append(event("citation_removed", _NODE, detail, "the citation was removed"))
     outcome: Outcome = "likely" if reply.cut else "answered"
-    if strips:
-        told = attribute(question, answer, available, attributor)
-        answer, citations, sentences = told.answer, told.citations, told.sentences
-        is_judged = told.misstated or (attributor is not None and not told.events)
-        cited = [strips[one["number"] - 1] for one in citations]
-        problem = unsupported(question, sentences if is_judged else [], cited)
-        said = ", ".join(told.misstated)
-        problem += f"; {said} does not stand there for what was asked" if problem and said else ""
-        outcome = "likely" if said else outcome
-        events += told.events
+    if not strips:
+        return answer_update(answer, [], events, outcome=outcome, reply=reply), ""
+    told = attribute(question, answer, available, attributor)
     update = answer_update(
-        answer, citations, events, outcome=outcome, sentences=sentences, reply=reply
-    )
+        told.answer, told.citations, [*events, *told.events], sentences=told.sentences,
+        outcome="likely" if told.is_misstated else outcome, reply=reply,
+    )  # fmt: skip
+    cited = [strips[one["number"] - 1] for one in told.citations]
+    problem = unsupported(question, told, cited)
     return update, f"{problem}: {reply.text}" if problem else ""
 
 
-def unsupported(question: str, sentences: Sequence[AnswerSentence], cited: Sequence[Strip]) -> str:
+def unsupported(question: str, told: Attributed, cited: Sequence[Strip]) -> str:
     """Return why the strips that it cites do not bear out an answer as a whole, or nothing.
 
-    None of them supports most of its sentences, or none has a name of the question.
+    None of them supports most of its sentences, where these were judged, or none has a name of the
+    question.
     """
-    count = sum(one["status"] == "unsupported" for one in sentences)
-    if not cited or 2 * count > len(sentences):
+    count = sum(one["status"] == "unsupported" for one in told.sentences)
+    if not cited or (told.is_judged and 2 * count > len(told.sentences)):
         return "no strip supports most sentences of the model's answer"
     missing = lacking(question, cited)
     return f"no strip that the model's answer cites has {', '.join(missing)}" if missing else ""
@@ -242,8 +238,8 @@ def quoted_or_abstained(  # noqa: PLR0913 - what to quote, and why
         if quoter is not None and strips:
             given = quoter.quote(state["question"], strips)
             quotations = [one for one in given if strips[one.strip]]  # Or it is no quotation.
-    if attempt.error is None and not quotations and strips and state.get("action") == "correct":
-        quotations = [_best_of(strips)]
+        if not quotations and strips and state.get("action") == "correct":
+            quotations = [_best_of(strips)]
     is_sure = bool(quotations) and _answers(state, quotations[0], strips)
     if problem is not None:
         kind, detail = problem
@@ -287,10 +283,10 @@ def _has_names_apart(question: str, best: Quotation) -> bool:
 
 def _best_of(strips: Sequence[Strip]) -> Quotation:
     """Return the strip with the highest score, as it is read; one with words of its own first."""
-    named = [all(part.kind == "heading" for part in parts_of(one["text"])) for one in strips]
-    best = max(range(len(strips)), key=lambda at: (not named[at], score_of(strips[at])))
-    text, score = strips[best]["text"], score_of(strips[best])
-    return Quotation(text.strip(), best, score, place=(0, len(text)), sure=False)
+    says = [any(part.kind != "heading" for part in parts_of(one["text"])) for one in strips]
+    best = max(range(len(strips)), key=lambda at: (says[at], score_of(strips[at])))
+    text = strips[best]["text"]
+    return Quotation(text.strip(), best, score_of(strips[best]), (0, len(text)), sure=False)
 
 
 def why_nothing(state: State, strips: Sequence[Strip] = ()) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from crag.answering.attribution import SPELT, turned_round
+from crag.answering.attribution import SPELT, is_turned_round
 from crag.answering.excerpts import (
     NAMES_ONE,
     ParsedStrip,
@@ -186,11 +186,8 @@ def _candidates(question: str, strips: Sequence[Strip]) -> list[_Candidate]:
         for at, part in enumerate(one.parts)
         if part.end > one.own and _WORD.search(one.said(at)) and at not in one.head(at)
     ]
-    texts = [
-        ("\n".join([about(strips[i]), *parsed[i].about(at)]),
-         "\n".join(map(parsed[i].said, [*parsed[i].head(at), at])))
-        for i, at in parts
-    ]  # fmt: skip
+    told = [(about(strips[i]), *parsed[i].told(at)) for i, at in parts]
+    texts = [(f"{whole}\n{label}", text) for whole, label, text in told]
     named: dict[int, dict[int, float]] = {}
     for (index, at), odds in zip(parts, named_odds(question, texts), strict=True):
         named.setdefault(index, {})[at] = odds
@@ -202,19 +199,17 @@ def _candidate(
 ) -> _Candidate:
     """Quote a strip around the part that has the names of the question, nearest to its answer."""
     title, url, reading = strip["source"]["title"], strip["source"]["url"], strip["reading"]
-    span, asked = reading["span"], frozenset(question_words(question))
+    span, asked = reading["span"], {*question_words(question)}
     anchor = parsed.own + ((span["start"] + span["end"]) // 2 if span else 0)
     files = [title, url.rpartition("/")[2]]
     lost = {at: _lost(question, [*files, *parsed.headings[at]], parsed.said(at)) for at in named}
     items = {at: parsed.item(at) for at in named}
-    held = {at: asked & {*words(parsed.said(own[0], own[-1]))} for at, own in items.items()}
-    most = {
-        at: max((len(held[n]) for n in parsed.fellows(at) if n in held), default=0) for at in named
+    held = {
+        at: len(asked.intersection(words(parsed.said(own[0], own[-1]))))
+        for at, own in items.items()
     }
-    odds = {
-        at: names - lost[at] - OTHER_ROW * max(most[at] - len(held[at]), 0)
-        for at, names in named.items()
-    }
+    most = {at: max(held.get(n, 0) for n in [at, *parsed.fellows(at)]) for at in named}
+    odds = {at: names - lost[at] - OTHER_ROW * (most[at] - held[at]) for at, names in named.items()}
 
     def distance(at: int) -> int:
         return max(parsed.parts[at].start - anchor, anchor - parsed.parts[at].end + 1, 0)
@@ -223,11 +218,10 @@ def _candidate(
     answer = strip["text"][span["start"] : span["end"]] if span and not distance(at) else ""
     is_yes_no = _YES_NO.match(question) is not None
     low, high = excerpt(parsed, at, odds, leads=is_yes_no)
-    if asked.issuperset(words(parsed.said(at))):  # It says nothing but what was asked about.
-        low, high = parsed.following(at)
     text = written(parsed, low, high)
     place = max(parsed.parts[low].start - parsed.own, 0), parsed.parts[high].end - parsed.own
-    read = _odds(strip, asked)
+    answers = max(score_odds(span["score"]), _NO_SPAN) if span else _NO_SPAN
+    read = evidence_odds(strip) + _SPAN_WEIGHT * answers
     score = min(math.tanh((read - lost[at]) / 2), reading["score"])
     is_told = not (is_yes_no or lost[at])
     return _Candidate(
@@ -239,7 +233,7 @@ def _candidate(
             lead=subject_of(parsed, low, text, asked),
         ),
         about=[title, *parsed.headings[at]],
-        statement="\n".join(map(parsed.said, [*parsed.head(at), at])),
+        statement=parsed.told(at)[1],
         answer=_tokens(answer),
         file=url.partition("#")[0],
     )  # fmt: skip
@@ -258,15 +252,6 @@ def _lost(question: str, names: Sequence[str], said: str) -> float:
     return lost
 
 
-def _odds(strip: Strip, asked: frozenset[str]) -> float:
-    """Return the log-odds that a strip answers, not another question, whatever names it has."""
-    span = strip["reading"]["span"]
-    said = strip["text"][span["start"] : span["end"] + 1] if span else ""
-    is_another = said.endswith("?") and asked.isdisjoint(words(said))
-    answers = max(score_odds(span["score"]), _NO_SPAN) if span and not is_another else _NO_SPAN
-    return evidence_odds(strip) + _SPAN_WEIGHT * answers
-
-
 def _contradict(one: _Candidate, other: _Candidate) -> bool:
     """Return whether two candidates say the same with other figures or answers, or with a "not"."""
     said = [_tokens(_MARK.sub("", each.statement)) for each in (one, other)]
@@ -274,7 +259,7 @@ def _contradict(one: _Candidate, other: _Candidate) -> bool:
     if not all(values) or values[0] & values[1]:
         values = [each.answer & own for each, own in zip((one, other), said, strict=True)]
     if values[0] <= values[1] or values[1] <= values[0]:
-        return bool(turned_round(one.statement, [other.statement]))
+        return is_turned_round(one.statement, [other.statement])
     rest = [own - value for own, value in zip(said, values, strict=True)]
     fewest = min(map(len, rest))
     return bool(fewest) and len(rest[0] & rest[1]) >= _SAME * fewest

@@ -21,8 +21,6 @@ UNKNOWN_FIGURE = 0.5
 """The most coverage of a text with a figure that is not in the passage."""
 _NARROWEST = 0.2
 """The least distance of the thresholds that is used: closer together, the curve becomes a step."""
-_STEEPEST = 50.0
-"""Exponents beyond this change no digit of a degree, and large ones overflow."""
 _WORD, _DIGIT = re.compile(r"\w+"), re.compile(r"\d")
 _TELLS = re.compile(r"\w{4}|\d")
 """What a word has that counts: shorter ones are mostly function words."""
@@ -79,16 +77,15 @@ def agreement(sentence: str, passage: Passage, question: str = "") -> float:
 
 
 def degree_of(score: float, thresholds: Thresholds) -> float:
-    """Map a score of the evaluator to a degree in (0, 1).
+    """Map a score of the evaluator to a degree in [0, 1].
 
     A logistic curve through 0.05 at the lower threshold, 0.5 halfway and 0.95 at the upper one:
     continuous and never falling. Thresholds that are less than 0.2 apart count as 0.2 apart.
     """
     upper, lower = thresholds["upper"], thresholds["lower"]
     half = max(upper - lower, _NARROWEST) / 2
-    steepness = math.log(AT_THRESHOLD / (1 - AT_THRESHOLD))
-    exponent = steepness * (score - (upper + lower) / 2) / half
-    return 1 / (1 + math.exp(-max(-_STEEPEST, min(_STEEPEST, exponent))))
+    steepness = math.atanh(2 * AT_THRESHOLD - 1)
+    return (1 + math.tanh(steepness * (score - (upper + lower) / 2) / half)) / 2
 
 
 def is_quoted(text: str, passage: Passage) -> bool:
