@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatResult
 from pydantic import Field
 
-from crag.answering.outcome import NOT_FOUND, from_quotations
+from crag.answering.outcome import NOT_FOUND, quoted_text
 from crag.answering.support import WordAttributor
 from crag.events import event
 from crag.nodes.contextualize import WITH_SUBJECT
@@ -147,8 +147,7 @@ def test_a_quotation_takes_the_place_of_a_decline_and_is_as_sure_as_its_quoter(
 def test_quotations_are_written_so_that_every_client_draws_them(
     quotations: list[Quotation], answer: str
 ) -> None:
-    update = from_quotations(quotations, list(map(strip, ("Bob", "Ada"))), [])
-    assert update["answer"] == answer
+    assert quoted_text(quotations) == answer
 
 
 @pytest.mark.parametrize(

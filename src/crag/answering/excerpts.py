@@ -61,16 +61,16 @@ class ParsedStrip(NamedTuple):
         return after == "code" or (after != "sentence" and leads_in(self.said(at)))
 
     def label(self, at: int) -> str:
-        """Return what a part is about: its question, a term before a colon, or the first cell."""
-        first = self.said(self.block(at)[0])
-        start = self.parts[at].start
-        begins = not self.text[self.text.rfind("\n", 0, start) + 1 : start].strip()
-        found = _LABEL.match(self.said(at)) if begins else None
+        """Return what a part is about: its question, a term before a colon, or the first cell.
+
+        A line of a list that has no marks, such as of telephones, is about all that it says.
+        """
+        first, said = self.said(self.block(at)[0]), self.said(at)
         if first.endswith("?"):
             return first
-        if found is not None:
+        if found := _LABEL.match(said):
             return found[1] or found[2]
-        return self.said(at) if self.is_line(at) else ""
+        return said if self.parts[at].kind == "item" and not _LISTED.match(said) else ""
 
     def told(self, at: int) -> tuple[str, str]:
         """Return what says what a part is about, and the part; a row below the head of its table.
@@ -87,10 +87,6 @@ class ParsedStrip(NamedTuple):
         number, number_of = self.parts[at].block, attrgetter("block")
         first = bisect_left(self.parts, number, key=number_of)
         return range(first, bisect_right(self.parts, number, key=number_of))
-
-    def is_line(self, at: int) -> bool:
-        """Return whether a part is a line of a list that has no marks, such as of telephones."""
-        return self.parts[at].kind == "item" and not _LISTED.match(self.said(at))
 
     def is_item(self, at: int) -> bool:
         """Return whether a part is a row, an item with a label, or in a short paragraph."""

@@ -117,29 +117,6 @@ def links_removed(node: str, links: Sequence[str]) -> list[Event]:
     return [event("link_removed", node, detail, "the link was removed")] if links else []
 
 
-def from_quotations(
-    quotations: Sequence[Quotation],
-    strips: Sequence[Strip],
-    events: list[Event],
-    reply: Reply | None = None,
-    node: str = _NODE,
-) -> AnswerUpdate:
-    """Quote the strips, each quotation followed by its citation, without pictures and HTML.
-
-    The outcome is that of the first quotation, which answers, or is likely to.
-    """
-    known = numbered([{**one, "text": f"{about(one)} {one['text']}"} for one in strips])
-    answer, links = without_links(quoted_text(quotations), known)
-    citations = [
-        _quoted(citation, [one for one in quotations if one.strip == at], known)
-        for at, citation in enumerate(numbered(strips))
-        if at in {one.strip for one in quotations}
-    ]
-    outcome: Outcome = "answered" if quotations[0].sure else "likely"
-    events = [*events, *links_removed(node, links)]
-    return answer_update(answer, citations, events, outcome=outcome, reply=reply)
-
-
 def quoted_text(quotations: Sequence[Quotation]) -> str:
     """Write short quotations in a row; with one of several lines among them, each by itself.
 
@@ -159,27 +136,28 @@ def quoted_text(quotations: Sequence[Quotation]) -> str:
 
 
 def _quoted(
-    citation: Citation, quotations: Sequence[Quotation], known: Sequence[Citation]
-) -> Citation:
-    """Return the citation of a strip with what is quoted of it, at whose place it points.
-
-    Quotations keep the addresses that the `known` citations have.
-    """
-    source, text = citation["source"], citation["text"]
-    places = [one.place or (0, len(text)) for one in quotations]
-
-    def position(start: int, end: int) -> str:
-        return source_within(source, text, start, end)["position"]
-
-    quotes = [
-        Quote(
-            start=start, end=end, position=position(start, end), span=one.span,
-            text=without_links(one.text, known)[0],
-        )
-        for one, (start, end) in zip(quotations, places, strict=True)
-    ]  # fmt: skip
-    whole = position(min(start for start, _ in places), max(end for _, end in places))
-    return {**citation, "source": {**source, "position": whole}, "quotes": quotes}
+    quotations: Sequence[Quotation], strips: Sequence[Strip]
+) -> tuple[str, list[Citation], list[str]]:
+    """Return an answer of quotations, without pictures and HTML, its citations, and lost links."""
+    known = numbered([{**one, "text": f"{about(one)} {one['text']}"} for one in strips])
+    answer, links = without_links(quoted_text(quotations), known)
+    citations = list[Citation]()
+    for citation in numbered(strips):
+        source, text = citation["source"], citation["text"]
+        quotes = list[Quote]()
+        for one in quotations:
+            if one.strip == citation["number"] - 1:
+                start, end = one.place or (0, len(text))
+                position = source_within(source, text, start, end)["position"]
+                said, _ = without_links(one.text, known)
+                quote = Quote(start=start, end=end, position=position, span=one.span, text=said)
+                quotes.append(quote)
+        if quotes:
+            whole = min(one["start"] for one in quotes), max(one["end"] for one in quotes)
+            position = source_within(source, text, *whole)["position"]
+            source = {**source, "position": position}
+            citations.append({**citation, "source": source, "quotes": quotes})
+    return answer, citations, links
 
 
 def abstained(
@@ -249,8 +227,10 @@ def quoted_or_abstained(  # noqa: PLR0913 - what to quote, and why
         events.append(event("evaluator_failed", node, attempt.error, "nothing is quoted"))
     if not quotations:
         return abstained(events, why_nothing(state, strips), reply, node)
-    shown = [one._replace(sure=is_sure) for one in quotations]
-    return from_quotations(shown if is_sure else shown[:MOST_LIKELY], strips, events, reply, node)
+    answer, citations, links = _quoted(quotations[: None if is_sure else MOST_LIKELY], strips)
+    outcome: Outcome = "answered" if is_sure else "likely"
+    events += links_removed(node, links)
+    return answer_update(answer, citations, events, outcome=outcome, reply=reply)
 
 
 def _answers(state: State, best: Quotation, strips: Sequence[Strip]) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages.ai import subtract_usage
@@ -61,22 +61,16 @@ def load_chat_model(
     # can no longer be used, so none is kept.
     limits = httpx.Limits(max_keepalive_connections=0)
     client = httpx.AsyncClient(timeout=timeout, follow_redirects=True, limits=limits)
-    options: dict[str, Any] = {
-        "model": name,
-        "base_url": base_url,
-        "api_key": SecretStr(key or "not-needed"),
-        "timeout": timeout,
-        "max_retries": retries,
-        "http_async_client": client,
-    }
-    if base_url is None:
-        return _bounded(ChatOpenAI, _WHOLE_CALL * timeout)(**options)
     # Other servers know `max_tokens` and not the name that OpenAI gave it since.
-    options["stream_usage"] = True
-    return _bounded(BaseChatOpenAI, _WHOLE_CALL * timeout)(**options)
+    bounded = _bounded(BaseChatOpenAI if base_url else ChatOpenAI, _WHOLE_CALL * timeout)
+    model: BaseChatModel = bounded(
+        model=name, base_url=base_url, api_key=SecretStr(key or "not-needed"), timeout=timeout,
+        max_retries=retries, http_async_client=client, stream_usage=True,
+    )  # fmt: skip
+    return model
 
 
-def _bounded(base: Any, seconds: float) -> type[BaseChatModel]:
+def _bounded(base: Any, seconds: float) -> Any:
     """Return a class of chat models that give up a call, with its repetitions, after some seconds.
 
     The client's timeout bounds each wait for the next byte, so a server that writes forever, or
@@ -93,8 +87,7 @@ def _bounded(base: Any, seconds: float) -> type[BaseChatModel]:
             return await asyncio.wait_for(super().ainvoke(*args, **options), seconds)
 
         def _stream(self, *args: Any, **options: Any) -> Any:
-            once = _counting_once()
-            yield from map(once, super()._stream(*args, **options))
+            return map(_counting_once(), super()._stream(*args, **options))
 
         async def _astream(self, *args: Any, **options: Any) -> Any:
             once = _counting_once()
@@ -117,7 +110,7 @@ def _bounded(base: Any, seconds: float) -> type[BaseChatModel]:
                 raise ModelError(self.model_name, "failed", body) from error
 
     Bounded.__name__ = base.__name__
-    return cast("type[BaseChatModel]", Bounded)
+    return Bounded
 
 
 def _counting_once() -> Callable[[Any], Any]:

@@ -47,7 +47,8 @@ _END = re.compile(
 """Of thoughts whose beginning is there; some of these say nothing alone."""
 _MARK = re.compile(
     # Code shows marks; not where a model has fenced its whole reply.
-    r"(?P<code>(?<=\n)(?P<fence>```|~~~)[^\n`]*\n(?:.*?\n)??(?:(?P=fence)(?=\n|\Z)|\Z))"
+    r"(?P<code>(?<=\n)(?P<head>(?P<fence>```|~~~)[^\n`]*\n)(?:.*?\n)??"
+    r"(?:(?P<foot>(?P=fence)(?=\n|\Z))|\Z))"
     rf"|(?<![{_QUOTES}])(?:(?P<opening>{_OPENING})|(?P<closing>{_CLOSING})"
     r"|(?P<control><[|｜][\w▁]{1,40}[|｜]>(?:assistant(?-i:(?![a-z])))?|<\|?(?:end_of_)?turn\|?>"
     rf"|<think\s?/>))(?![\"{_QUOTES}])",
@@ -57,13 +58,11 @@ _MARK = re.compile(
 _OPENED, _CLOSED = (
     re.compile("|".join(marks), re.IGNORECASE) for marks in zip(_TAGS, _BRACKETS, strict=True)
 )
+_WRAPPING = re.compile(r"<(?P<name>answer|response|output|final(?:_answer)?)>", re.IGNORECASE)
 _WRAPPED = re.compile(
-    r"\A\s*<(?P<name>answer|response|output|final(?:_answer)?)>(?P<answer>.*?)(?:</(?P=name)>|\Z)",
-    re.DOTALL | re.IGNORECASE,
+    rf"\A\s*{_WRAPPING.pattern}(?P<answer>.*?)(?:</(?P=name)>|\Z)", re.DOTALL | re.IGNORECASE
 )
 """An answer in a tag of its own, as models that mark their thoughts write it."""
-_FIRST = frozenset("<＜[【◁`~")
-"""What every mark begins with that does not begin a reply."""
 _FIRST_WORDS = "analysis", "here is my thought process:", "here's my thought process:"
 _BEGINNING = re.compile(
     r"(?:[<＜\[【◁][^<>＞\]】▷\n]{0,120}|<\|channel\|?>[^<\n]{0,20}|<\|\w{1,30}\|>[a-z]{0,9}"
@@ -95,15 +94,10 @@ class AnswerStream:
     def __init__(self) -> None:
         self._text = ""
         self._shown = ""
-        self._is_open = False
-        """Whether what follows is shown up to the next mark."""
 
     def add(self, piece: str) -> str:
         """Return what a piece adds to the answer that is shown; it may be empty."""
         self._text += piece
-        if self._is_open and _FIRST.isdisjoint(piece):
-            self._shown += piece
-            return piece
         begun = self._text.lstrip().replace("’", "'").casefold()
         may_think = any(words.startswith(begun) for words in _FIRST_WORDS)
         opened, closed = (len(mark.findall(self._text)) for mark in (_OPENED, _CLOSED))
@@ -111,10 +105,11 @@ class AnswerStream:
         answer = "" if may_think or opened > closed else without_thoughts(text)
         if text.endswith((" ", "\n")):
             answer += text[len(text.rstrip()) :] if answer else ""
-        self._is_open = (
-            bool(answer) and text == self._text and without_thoughts(f"{text}.") == f"{answer}."
-        )
+        is_open = answer and text == self._text and without_thoughts(f"{text}.") == f"{answer}."
         if not answer.startswith(self._shown):  # Only now is it known that thoughts were shown.
             return ""
         added, self._shown = answer[len(self._shown) :], answer
+        if is_open and not _WRAPPING.search(text):  # What was shown is not read again.
+            code = (one["head"] for one in _MARK.finditer(text) if one["code"] and not one["foot"])
+            self._text = self._shown = f".\n{next(code, '')}{text[-1]}"
         return added
