@@ -88,26 +88,22 @@ class ParsedStrip(NamedTuple):
         first = bisect_left(self.parts, number, key=number_of)
         return range(first, bisect_right(self.parts, number, key=number_of))
 
-    def is_item(self, at: int) -> bool:
-        """Return whether a part is a row, an item with a label, or in a short paragraph."""
+    def is_short(self, at: int) -> bool:
+        """Return whether a part is in a short paragraph, which may be one of a list of things."""
         block = self.block(at)
-        if self.parts[at].kind == "sentence":
-            return self.size(block[0], block[-1]) <= _MOST_OF_ITEM
-        return self.parts[at].kind == "row" or bool(self.label(at))
+        is_prose = self.parts[at].kind == "sentence"
+        return is_prose and self.size(block[0], block[-1]) <= _MOST_OF_ITEM
 
     def item(self, at: int) -> Sequence[int]:
         """Return the parts of the short paragraph that a part is in, else the part alone."""
-        is_short = self.parts[at].kind == "sentence" and self.is_item(at)
-        return self.block(at) if is_short else [at]
+        return self.block(at) if self.is_short(at) else [at]
 
     def fellows(self, at: int) -> Sequence[int]:
         """Return the parts of all items of the list or table that a part is in, if it is in one."""
-        if not self.is_item(at):
-            return []
-        if self.parts[at].kind != "sentence":
-            return self.block(at)
-        short = [n for n, part in enumerate(self.parts) if part.kind == "sentence"]
-        return list(filter(self.is_item, short))
+        kind = self.parts[at].kind
+        if kind == "sentence":
+            return list(filter(self.is_short, range(len(self.parts)))) if self.is_short(at) else []
+        return self.block(at) if kind == "row" or self.label(at) else []
 
     def head(self, at: int) -> Sequence[int]:
         """Return the rows of the head of the table that a row is in, if it has rows below."""

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AnyMessage
@@ -27,8 +28,8 @@ _REFUSED = re.compile(r"answered (?:4(?!01|08|29)\d\d|50[01])\b|response_format|
 """What a server says that takes no schema for its reply."""
 _OPENING = re.compile(r"[\[{](?=\s*[\w\"'“{\[/#])")
 _DECODER = json.JSONDecoder(strict=False)
-_LONGEST, _MOST = 20_000, 50
-"""Characters of an object that is no JSON, and objects of a reply; the rest is not read."""
+_LONGEST, _MOST = 20_000, 100
+"""Characters of an object that is no JSON, and brackets of a reply; the rest is not read."""
 _AMENDED = [
     (re.compile(pattern, re.MULTILINE), instead)
     for pattern, instead in (
@@ -116,18 +117,16 @@ def filled(form: type[BaseModel], reply: str) -> Any:
     comma too many. Thoughts, fences and prose around it are ignored, and so is an object that the
     model repeats from what it read before it gives its own. A form of one list may be that list.
     """
-    text, found, at = without_thoughts(reply), None, 0
-    for _ in range(_MOST):
-        if not (begun := _OPENING.search(text, at)):
-            break
-        at, end = begun.start(), begun.end()
+    text, found, end = without_thoughts(reply), None, 0
+    for begun in islice(_OPENING.finditer(text), _MOST):
+        if begun.start() < end:  # It is a part of the last one.
+            continue
         with suppress(ValueError, TypeError, SyntaxError, RecursionError):
-            value, after = _read(text, at)
+            value, after = _read(text, begun.start())
             (only, *others), is_list = form.model_fields, isinstance(value, list)
             named = {only: value} if is_list and not others else dict(value)
             found = form.model_validate({str(name).casefold(): named[name] for name in named})
             end = after
-        at = end
     return found
 
 
@@ -140,5 +139,5 @@ def _read(text: str, at: int) -> tuple[Any, int]:
     for pattern, instead in _AMENDED:
         written = pattern.sub(instead, written)
     with suppress(ValueError):
-        return _DECODER.decode(written), max(end, len(text))
-    return ast.literal_eval(written), max(end, len(text))
+        return _DECODER.decode(written), len(text)
+    return ast.literal_eval(written), len(text)
