@@ -77,13 +77,14 @@ def test_a_sentence_that_cites_another_strip_gets_the_one_that_supports_it_too()
 
 
 def test_a_sentence_that_nothing_supports_is_told_whatever_it_cites() -> None:
-    found = told("Ada wrote the first program [1]. Napoleon burnt Moscow [2]. It rained in Paris.")
-    assert found.answer.endswith("Napoleon burnt Moscow [2]. It rained in Paris.")
+    found = told("Ada wrote the first program [1]. Napoleon burnt Moscow [2]. It rained in 1999.")
+    assert found.answer.endswith("Napoleon burnt Moscow [2]. It rained in 1999.")
     assert statuses(found)[1:] == [
         ("Napoleon burnt Moscow [2].", "unsupported", [2]),
-        ("It rained in Paris.", "unsupported", []),
+        ("It rained in 1999.", "unsupported", []),
     ]
     assert [one["number"] for one in found.citations] == [1, 2]
+    assert not found.is_misstated
 
 
 def test_a_sentence_from_two_strips_that_cites_both_is_supported_by_both_together() -> None:

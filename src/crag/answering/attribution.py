@@ -108,8 +108,8 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
     for sentence, number in zip(read, best, strict=True):
         cited, mark = sentence.cited, ""
         status: SentenceStatus = "cited" if number else "unsupported"
-        told = [strips[one] for one in dict.fromkeys([*cited, number])] if number else []
-        if _is_misstated(question, sentence.text, told):
+        told = [strips[one] for one in {*cited, number} - {0}]
+        if number and _is_misstated(question, sentence.text, told):
             status, is_misstated = "unsupported", True
         elif number and number not in cited:
             status = "attributed"
