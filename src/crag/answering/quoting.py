@@ -220,7 +220,9 @@ def _candidate(
     low, high = excerpt(parsed, at, odds, leads=is_yes_no)
     text = written(parsed, low, high)
     place = max(parsed.parts[low].start - parsed.own, 0), parsed.parts[high].end - parsed.own
-    answers = max(score_odds(span["score"]), _NO_SPAN) if span else _NO_SPAN
+    said = strip["text"][span["start"] : span["end"] + 1] if span else ""
+    is_another = said.endswith("?") and asked.isdisjoint(words(said))
+    answers = max(score_odds(span["score"]), _NO_SPAN) if span and not is_another else _NO_SPAN
     read = evidence_odds(strip) + _SPAN_WEIGHT * answers
     score = min(math.tanh((read - lost[at]) / 2), reading["score"])
     is_told = not (is_yes_no or lost[at])
