@@ -64,7 +64,7 @@ def filled(location: str) -> DocumentIndex:
 def test_a_chroma_that_was_being_written_is_made_anew(tmp_path: Path) -> None:
     with closing(filled(str(tmp_path))) as index:
         with closing(sqlite3.connect(tmp_path / FILE)) as database:
-            database.execute("INSERT INTO waiting VALUES ('any')")
+            database.execute("INSERT INTO waiting VALUES (7)")
             database.commit()
         for file in (tmp_path / "chroma").rglob("*.bin"):
             file.write_bytes(b"torn")

@@ -62,15 +62,14 @@ def find(index: "DocumentIndex", question: str, k: int, by: FindBy, folder: str)
     vector: Sequence[float] = ()
     if by != "words":
         vector = index.embeddings.embed_query(question)
-        found |= _spread(index, vector, lambda n: index.by_vector(vector, n, folder), wanted)
+        found |= _spread(index, vector, partial(index.by_vector, vector, folder=folder), wanted)
     if by != "meaning":
         terms = terms_of(question)
         total, counts = index.holders(terms)
         holders = {term: n for term, n in zip(terms, counts, strict=True) if n}
         scarce = [term for term, n in holders.items() if n <= wanted]
         for some in (scarce, _rarest(holders)):  # Or what has many other words hides a name.
-            search = partial(_by_words, index, some, folder)
-            found |= _spread(index, vector, search, wanted)
+            found |= _spread(index, vector, partial(index.by_words, some, folder=folder), wanted)
         weights = _weights(question, total, holders)
     meaning = _MEANING if reads(index.embeddings, question) else _UNREAD
     scores = scored(list(found.values()), weights, meaning)
@@ -85,10 +84,6 @@ def find(index: "DocumentIndex", question: str, k: int, by: FindBy, folder: str)
     equal = {numbers[0]: numbers for numbers in groups.values()}
     documents = (index.document(equal[one.number], folder) for one in shown)
     return [document for document in documents if document]
-
-
-def _by_words(index: "DocumentIndex", terms: Sequence[Term], folder: str, k: int) -> list[int]:
-    return index.by_words(terms, k, folder)
 
 
 def _spread(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SCHEMA = 400 + VERSION
+SCHEMA = 500 + VERSION
 """Version of the stored format, and of the words in it."""
 MOST_PLACES = 20
 """Other places of a text that are told."""
@@ -54,7 +54,6 @@ _REMOVE = "DELETE FROM crag_chunks WHERE id IN (SELECT value FROM {each}) RETURN
 _REMOVE_TEXTS = """
 DELETE FROM crag_texts WHERE number IN (SELECT CAST(value AS bigint) FROM {each})
 AND NOT EXISTS (SELECT 1 FROM crag_chunks WHERE crag_chunks.number = crag_texts.number)
-RETURNING number, key, heading, text
 """
 _ADD_CHUNK = """
 INSERT INTO crag_chunks (id, number, metadata)
@@ -155,9 +154,6 @@ class DocumentIndex(ABC):
         self, run: Run, key: str, heading: str, text: str, vector: "NDArray[np.float32]"
     ) -> None:
         """Store a text that is new, with its words and its vector."""
-
-    def removed_text(self, run: Run, number: int, key: str, heading: str, text: str) -> None:  # noqa: B027 - a database may remove it itself
-        """Remove what else is stored of a text that was removed."""
 
     @staticmethod
     @abstractmethod
@@ -263,12 +259,10 @@ class DocumentIndex(ABC):
         rows = self.rows(_PASSAGES, values=json.dumps(list(numbers)))
         if not rows or not len(vector):
             return [Passage(*row[:3]) for row in rows]
-        cosines = np.stack([self.vector_of(row[3]) for row in rows]) @ unit(
-            np.asarray(vector, np.float32)
-        )
+        asked = unit(np.asarray(vector, np.float32))
+        cosines = np.stack([self.vector_of(row[3]) for row in rows]) @ asked
         rounded = np.round(cosines, DECIMALS).tolist()
-        found = zip(rows, rounded, strict=True)
-        return [Passage(*row[:3])._replace(cosine=cosine) for row, cosine in found]
+        return [Passage._make([*row[:3], one]) for row, one in zip(rows, rounded, strict=True)]
 
     def document(self, numbers: Sequence[int], folder: str = "") -> Document | None:
         """Return a chunk of texts that are as one, the first in the folder; None if they are gone.
@@ -312,14 +306,13 @@ class DocumentIndex(ABC):
             known = {key for (key,) in run(_KEYS, values=json.dumps(keys))}
             for key, chunk, vector in zip(keys, chunks, units, strict=True):
                 if key not in known:
-                    names = (str(chunk.metadata.get(name) or "") for name in ("title", "section"))
-                    heading = " ".join(names).strip()
+                    names = map(chunk.metadata.get, ("title", "section"))
+                    heading = " ".join(filter(None, names))
                     self.add_text(run, key, heading, chunk.page_content, vector)
                     known.add(key)
                 run(_ADD_CHUNK, id=chunk.id, key=key, new=json.dumps(chunk.metadata))
             numbers = list({number for (number,) in touched})
-            for unused in run(_REMOVE_TEXTS, values=json.dumps(numbers)):
-                self.removed_text(run, *unused)
+            run(_REMOVE_TEXTS, values=json.dumps(numbers))
 
     def _made(
         self, chunks: Sequence[Document], keys: Sequence[str], given: Sequence[Any]
@@ -375,29 +368,25 @@ def embedding_name(embeddings: Embeddings) -> str:
 def among(folder: str) -> tuple[str, dict[str, str]]:
     """Return a condition on the numbers of texts, and its values."""
     condition, values = _condition(folder)
-    if not folder:
-        return condition, values
-    return f"number IN (SELECT number FROM crag_chunks WHERE {condition})", values  # noqa: S608 - of constants
-
-
-def _patterns_of(folder: str) -> tuple[str, ...]:
-    r"""Return the patterns of SQL's LIKE, with the escape ``\``, of sources in a folder.
-
-    It is an absolute path, of a folder or a file; or the end or middle of one, such as ``api/v2``.
-    """
-    path = PurePath(folder).as_posix().strip("/")
-    if not path:
-        return ("/%",)
-    escaped = path.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    start = "/" if PurePath(folder).is_absolute() else "%/"
-    return tuple(f"{start}{escaped}{end}" for end in ("", "/%", "#%"))
+    within = f"number IN (SELECT number FROM crag_chunks WHERE {condition})"  # noqa: S608 - of constants
+    return within if folder else condition, values
 
 
 def _condition(folder: str) -> tuple[str, dict[str, str]]:
-    """Return a condition on the table of chunks, made of constants, and its values."""
-    values = {f"path{n}": one for n, one in enumerate(_patterns_of(folder) if folder else ())}
-    sources = (rf"source LIKE :{name} ESCAPE '\'" for name in values)
-    return f"({' OR '.join(sources) or 'true'})", values
+    r"""Return a condition on the table of chunks, made of constants, and its values.
+
+    The folder is an absolute path, of a folder or a file; or the end or middle of one, such as
+    ``api/v2``. Values are patterns of SQL's LIKE, with the escape ``\``.
+    """
+    if not folder:
+        return "true", {}
+    path = PurePath(folder).as_posix().strip("/")
+    escaped = path.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    start = "/" if PurePath(folder).is_absolute() else "%/"
+    ends = ("", "/%", "#%") if path else ("%",)
+    values = {f"path{n}": f"{start}{escaped}{end}" for n, end in enumerate(ends)}
+    sources = " OR ".join(rf"source LIKE :{name} ESCAPE '\'" for name in values)
+    return f"({sources})", values
 
 
 def _chunk(row: Sequence[Any]) -> Document:

@@ -4,6 +4,7 @@ The words are those of `crag.text.words`, stored as a tsvector; what has them is
 `crag.index.ranking`.
 """
 
+import json
 import re
 import threading
 import time
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _REACH = 10
 """How many times more than asked for a graph finds, before exact vectors are compared."""
-_LAST_POSITION, _MOST_POSITIONS = 16_383, 255
 _LOCK = 0x63726167
 """Key of the lock that a run holds."""
 _CONNECT_SECONDS = 10
@@ -121,7 +121,7 @@ class Postgres(DocumentIndex):
         import numpy as np
 
         numbers, values = among(folder)
-        asked = _literal(unit(np.asarray(vector, np.float32)))
+        asked = json.dumps(unit(np.asarray(vector, np.float32)).tolist())
         query = _BY_VECTOR.replace("{numbers}", numbers)
         rows = self.rows(query, vector=asked, k=k, reach=_REACH * k, **values)
         return [number for (number,) in rows]
@@ -146,7 +146,7 @@ class Postgres(DocumentIndex):
         """Store a text with its words and its vector."""
         run(
             _ADD_TEXT, key=key, heading=heading, text=text,
-            words=_words_of(f"{heading} {text}"), vector=_literal(vector),
+            words=_words_of(f"{heading} {text}"), vector=json.dumps(vector.tolist()),
         )  # fmt: skip
 
     @staticmethod
@@ -195,16 +195,6 @@ class Postgres(DocumentIndex):
         return cursor.fetchall() if cursor.description else []
 
 
-def _literal(vector: "NDArray[np.float32]") -> str:
-    return f"[{','.join(map(repr, vector.tolist()))}]"
-
-
 def _words_of(text: str) -> str:
-    """Return the words of a text as those of a tsvector."""
-    positions: dict[str, list[int]] = {}
-    for position, word in enumerate(words(text), start=1):
-        positions.setdefault(word, []).append(min(position, _LAST_POSITION))
-    return " ".join(
-        f"'{word}':{','.join(map(str, places[:_MOST_POSITIONS]))}"
-        for word, places in positions.items()
-    )
+    """Return the words of a text, with their positions, as PostgreSQL reads a tsvector."""
+    return " ".join(f"'{word}':{position}" for position, word in enumerate(words(text), start=1))

@@ -9,6 +9,7 @@ file, without embedding anything.
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import threading
@@ -16,9 +17,8 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
@@ -31,19 +31,21 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    _Vectors = tuple[NDArray[np.int64], NDArray[np.float32]]
+
 Build = Callable[[Embeddings], AbstractContextManager[VectorStore]]
 """Opens a store for vectors as long as those of the `Embeddings`."""
 FILE = "index.sqlite3"
 _AT_ONCE = 500
 """Texts that the store of vectors is given at once."""
+_CHOSEN = "number IN (SELECT value FROM {each})"
 _REACH = 10
 """How many times more than asked for the store's graph finds, before exact vectors are compared."""
 TOKENIZER = """ "ascii tokenchars '-_.:/@+#$'" """
 """Takes each of `crag.text.words` as one token."""
 _TABLES = f"""
 CREATE TABLE crag_index (
-    schema INTEGER NOT NULL, embeddings TEXT NOT NULL, dimension INTEGER NOT NULL,
-    change INTEGER NOT NULL DEFAULT 0
+    schema INTEGER NOT NULL, embeddings TEXT NOT NULL, dimension INTEGER NOT NULL
 );
 CREATE TABLE crag_texts (
     number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, heading TEXT NOT NULL,
@@ -56,55 +58,46 @@ CREATE TABLE crag_chunks (
 );
 CREATE INDEX chunks_of_text ON crag_chunks (number);
 CREATE INDEX chunks_of_source ON crag_chunks (source);
-CREATE TABLE waiting (key TEXT PRIMARY KEY);
-CREATE VIRTUAL TABLE words USING fts5(heading, text, content = '', tokenize = {TOKENIZER})
-"""
+CREATE TABLE waiting (number INTEGER PRIMARY KEY);
+CREATE VIRTUAL TABLE words USING fts5(heading, text, content = '', tokenize = {TOKENIZER});
+CREATE TRIGGER text_comes AFTER INSERT ON crag_texts BEGIN
+    INSERT INTO words (rowid, heading, text)
+    VALUES (new.number, spelled(new.heading), spelled(new.text));
+    INSERT INTO waiting VALUES (new.number);
+END;
+CREATE TRIGGER text_goes AFTER DELETE ON crag_texts BEGIN
+    INSERT INTO words (words, rowid, heading, text)
+    VALUES ('delete', old.number, spelled(old.heading), spelled(old.text));
+    INSERT OR IGNORE INTO waiting VALUES (old.number);
+END
+"""  # noqa: S608 - of constants
 _ADD_TEXT = """
 INSERT INTO crag_texts (key, heading, text, vector) VALUES (:key, :heading, :text, :vector)
-RETURNING number
 """
-_ADD_WORDS = "INSERT INTO words (rowid, heading, text) VALUES (:number, :heading, :text)"
-_REMOVE_WORDS = """
-INSERT INTO words (words, rowid, heading, text) VALUES ('delete', :number, :heading, :text)
-"""
-_POINTS = uuid.UUID("6b1cb8f2-2d33-5c6f-9e0a-3b1a0c6a7d11")
-"""Stores get UUIDs, which some ask for, made of the keys of texts within this namespace."""
-_WAIT = "INSERT OR IGNORE INTO waiting VALUES (:key)"
-
-
-class _Vectors(NamedTuple):
-    """Vectors in the order of their numbers, in matrices of so many rows."""
-
-    numbers: "NDArray[np.int64]"
-    pages: "list[NDArray[np.float32]]"
 
 
 class MadeVectors(Embeddings):
     """Gives a store the vectors that were made already, where it has its texts embedded."""
 
     def __init__(self, dimension: int) -> None:
-        self._probe = [1.0] + [0.0] * (dimension - 1)
-        self.waiting = list[list[float]]()
-        """Those of the texts that are added, in their order."""
+        self._any = [1.0] + [0.0] * (dimension - 1)
+        self.known = dict[str, list[float]]()
+        """By text, those that are added; some stores measure the length of others."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return the next vectors, or any if none wait: some stores measure their length."""
-        if not self.waiting:
-            return [self._probe for _ in texts]
-        taken, self.waiting = self.waiting[: len(texts)], self.waiting[len(texts) :]
-        return taken
+        """Return the vectors of texts, or any."""
+        return list(map(self.embed_query, texts))
 
     def embed_query(self, text: str) -> list[float]:
-        """Return any vector, because questions are embedded elsewhere."""
-        del text
-        return self._probe
+        """Return the vector of a text, or any, because questions are embedded elsewhere."""
+        return self.known.get(text, self._any)
 
 
 class FileIndex(DocumentIndex):
     """An index in the file `index.sqlite3` of a folder; `build` opens the store of its vectors.
 
     LangChain's `VectorStore` has no transactions and does not list what it holds, so that it is
-    told what to add, and when to begin anew. It holds the keys of texts, with their vectors. One
+    told what to add, and when to begin anew. It holds the numbers of texts, with their vectors. One
     process writes at a time; any number reads meanwhile, and sees each write.
     """
 
@@ -137,32 +130,30 @@ class FileIndex(DocumentIndex):
         self._build, self._kept_in = build, kept_in
         self._store: VectorStore | None = None
         self._closing = ExitStack()
-        self._store_is_of = self._held_of = -1
-        """The changes as of which the store is open, and the vectors are held."""
         self._database: sqlite3.Connection | None = None
         self._inode = 0
         self._held: _Vectors | None = None
+        self._version = -1
+        """The state of the file as of which the store is open, and the vectors are held."""
         self._lock = threading.RLock()
 
     def stamp(self) -> Stamp | None:
         """Return what the index was created with."""
-        if self._folder.exists() and not self._folder.is_dir():
-            raise DocumentIndexError(self.location, "this is a file; an index is a folder")
         if not (self._file.is_file() and self.rows("SELECT 1 FROM sqlite_master")):
             return None
         rows = self.rows("SELECT schema, embeddings, dimension FROM crag_index")
         return Stamp(*rows[0]) if rows else None
 
     def create(self, stamp: Stamp) -> None:
-        """Create the file; the store of vectors is opened first, to see whether it answers."""
-        with self._vector_store(stamp.dimension, anew=True):
-            pass
+        """Create the file, and open the store of vectors to see whether it answers."""
         self._file.touch()
         with self.transaction(writes=True) as run:
-            for statement in _TABLES.split(";\n"):
+            for statement in re.split(r";\n(?=CREATE)", _TABLES):
                 run(statement)
-            row = "INSERT INTO crag_index VALUES (:schema, :embeddings, :dimension, 0)"
+            row = "INSERT INTO crag_index VALUES (:schema, :embeddings, :dimension)"
             run(row, **stamp._asdict())
+        with self._vector_store(anew=True):
+            pass
 
     def by_vector(self, vector: Sequence[float], k: int, folder: str = "") -> list[int]:
         """Return the nearest texts, exactly, unless there are too many to compare them all."""
@@ -171,21 +162,15 @@ class FileIndex(DocumentIndex):
         asked = unit(np.asarray(vector, np.float32))
         query = "SELECT 4 * dimension * (SELECT count(*) FROM crag_texts) FROM crag_index"
         is_large = self.rows(query)[0][0] > self.most_held
-        passing = self._near_in_store(asked, _REACH * k) if is_large and not folder else None
         if folder:
-            numbers, values = among(folder)
-            query = f"SELECT number FROM crag_texts WHERE {numbers}"  # noqa: S608 - of constants
-            passing = [number for (number,) in self.rows(query, **values)]
-        held = self._read(passing) if is_large else self._vectors_held()
-        if not held.pages:
-            return []
-        cosines = np.round(np.concatenate([page @ asked for page in held.pages]), DECIMALS)
-        if passing is not None:
-            cosines[~np.isin(held.numbers, passing)] = -np.inf
-        least = np.partition(cosines, -k)[-k] if len(cosines) > k else -np.inf
-        (chosen,) = np.nonzero((cosines >= least) & np.isfinite(cosines))
-        order = chosen[np.argsort(-cosines[chosen], kind="stable")][:k]
-        return list(map(int, held.numbers[order]))
+            condition, values = among(folder)
+            numbers, vectors = self._read(condition, **values)
+        elif is_large:
+            numbers, vectors = self._near_in_store(asked, _REACH * k)
+        else:
+            numbers, vectors = self._vectors_held()
+        cosines = np.round(vectors @ asked, DECIMALS)
+        return list(map(int, numbers[np.argsort(-cosines, kind="stable")[:k]]))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -198,25 +183,11 @@ class FileIndex(DocumentIndex):
             finally:
                 self.close()
 
-    def write(self, *given: Any, **options: Any) -> None:
-        """Write chunks, and tell the store of vectors where many texts wait."""
-        super().write(*given, **options)
-        if self.exists() and self.rows("SELECT count(*) FROM waiting")[0][0] >= PAGE:
-            self._fill_store()
-
     def add_text(
         self, run: Run, key: str, heading: str, text: str, vector: "NDArray[np.float32]"
     ) -> None:
-        """Store a text, its words and its vector, and have the store wait for it."""
-        values = {"heading": heading, "text": text, "vector": vector.tobytes()}
-        ((number,),) = run(_ADD_TEXT, key=key, **values)
-        run(_ADD_WORDS, number=number, heading=_spelled(heading), text=_spelled(text))
-        run(_WAIT, key=key)
-
-    def removed_text(self, run: Run, number: int, key: str, heading: str, text: str) -> None:
-        """Remove the words of a text."""
-        run(_REMOVE_WORDS, number=number, heading=_spelled(heading), text=_spelled(text))
-        run(_WAIT, key=key)
+        """Store a text and its vector; triggers add its words, and have the store wait for it."""
+        run(_ADD_TEXT, key=key, heading=heading, text=text, vector=vector.tobytes())
 
     @staticmethod
     def vector_of(stored: bytes) -> "NDArray[np.float32]":
@@ -237,52 +208,59 @@ class FileIndex(DocumentIndex):
             if self._database is not None:
                 self._database.close()
             self._database, self._held = None, None
-            self._store_is_of = self._held_of = -1
-            self._checked = False
+            self._version, self._checked = -1, False
 
-    def _vectors_held(self) -> _Vectors:
+    def _vectors_held(self) -> "_Vectors":
         """Return all vectors, which are read again after each write."""
         with self._lock:
-            ((change,),) = self.rows("SELECT change FROM crag_index")
-            if self._held is None or self._held_of != change:
-                self._held = None
-                self._held, self._held_of = self._read(), change
+            self._forget_if_written()
+            if self._held is None:
+                self._held = self._read()
             return self._held
 
-    def _read(self, numbers: Sequence[int] | None = None) -> _Vectors:
-        """Return the vectors of these texts, or of all."""
+    def _forget_if_written(self) -> None:
+        """Forget vectors and close the store if another process has written since."""
+        ((version,),) = self.rows("PRAGMA data_version")
+        if self._version != version:
+            self._close_store()
+            self._held, self._version = None, version
+
+    def _read(self, condition: str = "true", **values: Any) -> "_Vectors":
+        """Return the numbers of texts, in their order, and their vectors as rows."""
         import numpy as np
 
-        chosen = "" if numbers is None else "AND number IN (SELECT value FROM {each})"
+        size = f"""
+            SELECT (SELECT count(*) FROM crag_texts WHERE {condition}), dimension FROM crag_index
+        """  # noqa: S608 - of constants
         query = f"""
-            SELECT number, vector FROM crag_texts WHERE number > :last {chosen}
+            SELECT number, vector FROM crag_texts WHERE number > :last AND {condition}
             ORDER BY number LIMIT {PAGE}
         """  # noqa: S608 - of constants
-        read, pages = [0], []
         with self.transaction() as run:
-            while rows := run(query, last=read[-1], values=json.dumps(numbers)):
-                read += [number for number, _ in rows]
-                joined = b"".join(vector for _, vector in rows)
-                pages.append(np.frombuffer(joined, np.float32).reshape(len(rows), -1))
-        return _Vectors(np.array(read[1:], np.int64), pages)
+            ((total, dimension),) = run(size, **values)
+            numbers = np.zeros(total, np.int64)
+            vectors = np.empty((total, dimension), np.float32)
+            for start in range(0, total, PAGE):
+                rows = run(query, last=int(numbers[start - 1]), **values)
+                page = slice(start, start + len(rows))
+                numbers[page] = [number for number, _ in rows]
+                vectors[page] = [self.vector_of(vector) for _, vector in rows]
+        return numbers, vectors
 
-    def _near_in_store(self, asked: "NDArray[np.float32]", k: int) -> list[int] | None:
-        """Return the numbers of near texts, or None if the store does not know all."""
-        query = "SELECT change, dimension, EXISTS (SELECT 1 FROM waiting) FROM crag_index"
-        change, dimension, is_behind = self.rows(query)[0]
+    def _near_in_store(self, asked: "NDArray[np.float32]", k: int) -> "_Vectors":
+        """Return the vectors that the store finds to be near, or all if it does not know them."""
+        ((is_behind, total),) = self.rows(
+            "SELECT EXISTS (SELECT 1 FROM waiting), count(*) FROM crag_texts"
+        )
         if is_behind:
-            return None
+            return self._read()
         with self._lock:
-            if self._store_is_of != change:  # Another process may have written to it.
-                self._close_store()
-                self._store_is_of = change
-            with self._vector_store(dimension) as store:
+            self._forget_if_written()
+            with self._vector_store() as store:
                 near = store.similarity_search_by_vector(asked.tolist(), k=k)
-        keys = [document.metadata["key"] for document in near]
-        query = "SELECT number FROM crag_texts WHERE key IN (SELECT value FROM {each})"
-        found = [number for (number,) in self.rows(query, values=json.dumps(keys))]
-        ((total,),) = self.rows("SELECT count(*) FROM crag_texts")
-        return found if len(found) >= min(k, total) // 2 else None
+        numbers = [int(document.page_content) for document in near]
+        found = self._read(_CHOSEN, values=json.dumps(numbers))
+        return found if len(found[0]) >= min(k, total) // 2 else self._read()
 
     def _fill_store(self, *, anew: bool = False) -> None:
         """Tell the store which texts came and went; within `writing`.
@@ -291,28 +269,26 @@ class FileIndex(DocumentIndex):
         """
         if self.stamp() is None or not self.rows("SELECT 1 FROM waiting LIMIT 1"):
             return
-        ((dimension,),) = self.rows("SELECT dimension FROM crag_index")
         is_empty = anew and self._kept_in is not None
-        with self._vector_store(dimension, anew=is_empty) as store:
-            query = "SELECT key FROM waiting UNION SELECT key FROM crag_texts WHERE :all"
-            keys = [key for (key,) in self.rows(query, all=is_empty)]
-            for start in range(0, len(keys), _AT_ONCE):
-                part = keys[start : start + _AT_ONCE]
-                there = self.vectors(part)
-                gone = [_point(key) for key in part if anew or key not in there]
+        with self._vector_store(anew=is_empty) as store:
+            query = "SELECT number FROM waiting UNION SELECT number FROM crag_texts WHERE :all"
+            numbers = [number for (number,) in self.rows(query, all=is_empty)]
+            for start in range(0, len(numbers), _AT_ONCE):
+                part = numbers[start : start + _AT_ONCE]
+                there, vectors = self._read(_CHOSEN, values=json.dumps(part))
+                gone = [_point(number) for number in part if anew or number not in there]
                 with suppress(KeyError, ValueError):  # Of stores that do not have one.
                     if gone:
                         store.delete(gone)
-                self._given.waiting = [vector.tolist() for vector in there.values()]
-                entries = [Document(key, metadata={"key": key}) for key in there]
-                if there:
-                    store.add_documents(entries, ids=list(map(_point, there)))
+                texts = list(map(str, there.tolist()))
+                self._given.known = dict(zip(texts, vectors.tolist(), strict=True))
+                if texts:
+                    store.add_texts(texts, ids=list(map(_point, there.tolist())))
             with self.transaction(writes=True) as run:
                 run("DELETE FROM waiting")
-                run("UPDATE crag_index SET change = change + 1")
 
     @contextmanager
-    def _vector_store(self, dimension: int, *, anew: bool = False) -> Iterator[VectorStore]:
+    def _vector_store(self, *, anew: bool = False) -> Iterator[VectorStore]:
         """Give the store of vectors; whatever it raises is translated.
 
         Nobody knows its state then, so it is closed.
@@ -323,7 +299,7 @@ class FileIndex(DocumentIndex):
                     self._close_store()
                     shutil.rmtree(self._kept_in, ignore_errors=True)
                 if self._store is None:
-                    self._given = MadeVectors(dimension)
+                    self._given = MadeVectors(self.rows("SELECT dimension FROM crag_index")[0][0])
                     self._store = self._closing.enter_context(self._build(self._given))
                 yield self._store
             except CragError:
@@ -378,6 +354,7 @@ def _connected(file: Path) -> sqlite3.Connection:
         timeout=30, isolation_level=None, check_same_thread=False, uri=True,
     )  # fmt: skip
     try:
+        database.create_function("spelled", 1, _spelled, deterministic=True)
         database.execute("PRAGMA case_sensitive_like = ON")
         if not database.execute("PRAGMA schema_version").fetchone()[0]:
             database.execute("PRAGMA page_size = 8192")
@@ -391,8 +368,6 @@ def _connected(file: Path) -> sqlite3.Connection:
 @contextmanager
 def _sole_writer(folder: Path, location: str) -> Iterator[None]:
     """Create the folder if necessary, and lock it against other runs."""
-    if folder.exists() and not folder.is_dir():
-        raise DocumentIndexError(location, "this is a file; an index is a folder")
     from filelock import FileLock, Timeout  # Which loads asyncio, and no question needs it.
 
     try:
@@ -407,8 +382,9 @@ def _sole_writer(folder: Path, location: str) -> Iterator[None]:
         yield
 
 
-def _point(key: str) -> str:
-    return str(uuid.uuid5(_POINTS, key))
+def _point(number: int) -> str:
+    """Return the number of a text as a UUID, which some stores ask for."""
+    return str(uuid.UUID(int=number))
 
 
 def _spelled(text: str) -> str:
