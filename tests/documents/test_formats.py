@@ -250,11 +250,11 @@ def other_zip(path: Path) -> None:
         ("a.pdf", truncated_pdf, "damaged PDF"),
         ("a.pdf", lambda path: make_pdf(path, [""]), "no text in it"),
         ("a.pdf", encrypted_pdf, "encrypted"),
-        ("a.docx", other_zip, "not a DOCX file"),
-        ("a.docx", b"PK\3\4 broken", "not a DOCX file, damaged, or encrypted"),
-        ("a.pptx", b"PK\3\4 broken", "not a PPTX file, damaged, or encrypted"),
-        ("a.xlsx", b"PK\3\4 broken", "not a workbook file, damaged, or encrypted"),
-        ("a.ipynb", b'{"cells": [{}]}', "not a Jupyter notebook"),
+        ("a.docx", other_zip, "cannot be read: Could not find main document part"),
+        ("a.docx", b"PK\3\4 broken", "damaged, encrypted, or not what it seems"),
+        ("a.pptx", b"PK\3\4 broken", "damaged, encrypted, or not what it seems"),
+        ("a.xlsx", b"PK\3\4 broken", "damaged, encrypted, or not what it seems"),
+        ("a.ipynb", b'{"cells": [{}]}', "not what it seems (KeyError)"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_told(

@@ -159,7 +159,7 @@ def test_what_it_returns_are_pages_or_parts_of_one_document(folder: Path) -> Non
     [
         ("Missing", b"text", "needs the package 'no-such-package'"),
         ("Pages", b"", "empty"),
-        ("Pages", b"\xff\xfe\xff", "damaged, or not what it seems (UnicodeDecodeError)"),
+        ("Pages", b"\xff\xfe\xff", "damaged, encrypted, or not what it seems (UnicodeDecodeError)"),
     ],
 )
 def test_what_a_loader_cannot_read_is_told(

@@ -144,7 +144,7 @@ REFUSED = {
     "bomb.docx": "more memory than",
     "deep.html": "nest too deep",
     "deep.jsonl": "record 1: not JSON",
-    "entities.docx": "not a DOCX file",
+    "entities.docx": "not what it seems",
     "long.csv": "field larger than field limit",
     "loop.pdf": "damaged PDF",
     "stream.pdf": "no text in it",

@@ -156,7 +156,7 @@ def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded
     except Exception as error:  # noqa: BLE001 - what readers of damaged files raise cannot be listed
         name = type(error).__name__
         _logger.warning("reading %r failed: %s: %s", path.name, name, redact(said(error)))
-        yield Unusable(str(path), f"damaged, or not what it seems ({name})")
+        yield Unusable(str(path), f"damaged, encrypted, or not what it seems ({name})")
 
 
 def loader_of(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Loader | None:

@@ -56,13 +56,11 @@ def load_json(path: Path) -> Iterator[Loaded]:
     what stands beside them.
 
     Raises:
-        SourceError: the file is no JSON, or neither a list nor an object.
+        ValueError: the file is no JSON.
+        SourceError: it is neither a list nor an object.
     """
     records = _Records(path, "record")
-    try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise SourceError(str(path), "not JSON") from error
+    found = json.loads(path.read_bytes())
     if isinstance(found, dict):
         lists = {name: _objects(name, value) for name, value in found.items()}
         beside = {name: value for name, value in found.items() if not lists[name]}

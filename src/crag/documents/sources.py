@@ -119,7 +119,8 @@ class Unusable:
 
 Loaded = SourceText | Unusable
 Loader = Callable[[Path], Iterator[Loaded]]
-"""Reads one file; raises `SourceError` or `ContentError` if it cannot be read as a whole."""
+"""Reads one file. It may raise anything, which `load` turns into a reason; the message of
+`SourceError` and `ContentError` is one."""
 
 
 def digest(*parts: str) -> str:
