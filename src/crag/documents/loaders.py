@@ -93,8 +93,8 @@ class Found:
 def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -> Found:
     """Find the files under absolute `paths`, sorted by name within each folder.
 
-    Hidden files and folders are left out, and so are symbolic links that lead out of the folder;
-    a folder that contains itself through one is entered once.
+    Hidden files and folders are left out, and so are symbolic links to folders, and those to files
+    out of the folder.
 
     Raises:
         DocumentIndexError: a path does not exist, a folder or all paths hold no supported file, or
@@ -229,12 +229,7 @@ def _walk(root: Path, refused: list[Unusable]) -> Iterator[Path]:
             refused.append(Unusable(storable(str(path)), reason))
         return not reason
 
-    entered: set[str] = set()
-    for folder, names, files in os.walk(root, followlinks=True, onerror=refuse):
-        if (real := os.path.realpath(folder)) in entered:
-            names.clear()
-            continue
-        entered.add(real)
+    for folder, names, files in os.walk(root, onerror=refuse):
         names[:] = [name for name in sorted(names) if accepted(Path(folder, name))]
         yield from filter(accepted, (Path(folder, name) for name in sorted(files)))
 

@@ -3,6 +3,7 @@
 # docutils has no types.
 # pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportArgumentType=false
 
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -91,14 +92,6 @@ def _as_sphinx() -> Iterator[None]:
             directives.directive, roles.role = directive, role
 
 
-class _AnyOption(dict[str, Any]):
-    def __missing__(self, name: str) -> Any:
-        return lambda value: value
-
-    def __bool__(self) -> bool:
-        return True
-
-
 class _AnyDirective(Directive):  # type: ignore[misc]  # docutils has no types
     """A directive whose options do not matter.
 
@@ -107,7 +100,7 @@ class _AnyDirective(Directive):  # type: ignore[misc]  # docutils has no types
 
     has_content = True
     final_argument_whitespace = True
-    option_spec = _AnyOption()
+    option_spec = defaultdict(lambda: str, any=str)  # noqa: RUF012 - as docutils has it
 
     def run(self) -> list[nodes.Node]:
         """Return what it shows."""

@@ -125,7 +125,8 @@ def terms_of(question: str) -> list[Term]:
     [('said',), ('rang',), ('out', 'of', 'rang')]
     """
     terms = [(word,) for word in question_words(question)]
-    return list(dict.fromkeys([*terms, *_phrases(question)]))
+    phrases = (tuple(words(quoted)) for quoted in _QUOTED.findall(question))
+    return list(dict.fromkeys([*terms, *(phrase for phrase in phrases if len(phrase) > 1)]))
 
 
 def scored(
@@ -190,11 +191,6 @@ def _occurrences(spelled: Sequence[str], terms: Collection[Term]) -> dict[Term, 
         for term in terms
     }
     return {term: number for term, number in found.items() if number}
-
-
-def _phrases(question: str) -> list[Term]:
-    phrases = (tuple(words(quoted)) for quoted in _QUOTED.findall(question))
-    return [phrase for phrase in phrases if len(phrase) > 1]
 
 
 def _rarest(holders: Mapping[Term, int]) -> list[Term]:
