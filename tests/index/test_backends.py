@@ -121,10 +121,6 @@ def test_what_was_added_is_stored(filled: DocumentIndex) -> None:
     assert filled.count() == 5
     assert stored(filled) == {str(one.id): one.metadata for one in CHUNKS}
     assert list(filled.stored("/data/handbook")) == [CHUNKS[3]]
-    keys = [text_key(one) for one in CHUNKS[1:3]]
-    known = filled.vectors([*keys, "unknown"])
-    assert np.array_equal([known.pop(key) for key in keys], VECTORS[1:3])
-    assert not known
 
 
 BY_WORDS = {

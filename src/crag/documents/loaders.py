@@ -19,7 +19,6 @@ from crag.documents.pages import (
 )
 from crag.documents.records import load_csv, load_json, load_jsonl
 from crag.documents.sources import Loaded, Loader, SourceText, Unusable, in_units
-from crag.documents.texts import reason_of
 from crag.errors import (
     ContentError,
     DocumentIndexError,
@@ -150,7 +149,7 @@ def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded
     except (ContentError, MissingPackageError, SourceError) as error:
         yield Unusable(str(path), getattr(error, "problem", str(error)))
     except OSError as error:
-        yield Unusable(str(path), reason_of(error))
+        yield Unusable(str(path), _reason_of(error))
     except MemoryError:
         yield Unusable(str(path), TOO_MUCH_MEMORY)
     except Exception as error:  # noqa: BLE001 - what readers of damaged files raise cannot be listed
@@ -220,7 +219,7 @@ def _storable(loaded: SourceText) -> SourceText:
 
 def _walk(root: Path, refused: list[Unusable]) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
-        refused.append(Unusable(storable(str(error.filename)), reason_of(error)))
+        refused.append(Unusable(storable(str(error.filename)), _reason_of(error)))
 
     def accepted(path: Path) -> bool:
         if path.name.startswith("."):
@@ -246,3 +245,8 @@ def _obstacle(path: Path, root: Path) -> str:
     if path.exists() and not (path.is_file() or path.is_dir()):
         return "a pipe, socket or device, not a file"
     return ""
+
+
+def _reason_of(error: OSError) -> str:
+    """Say what the operating system said, without the path."""
+    return f"cannot be read: {error.strerror or error}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crag.documents.sources import SourceText, in_units
-from crag.documents.texts import attribute, check_archive, xml_of
+from crag.errors import SourceError
 from crag.extras import require
 from crag.text.blocks import Block, Row, escaped
 from crag.text.html import blocks_of_html
@@ -21,6 +21,8 @@ from crag.text.tables import is_head, with_one_head
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet
 
+_MOST_UNPACKED = 400_000_000
+"""Bytes of all parts of an archive."""
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _SIGNS = {f"{_MATH}den": "/", f"{_MATH}sup": "^", f"{_MATH}sub": "_"}
@@ -62,7 +64,7 @@ def load_docx(path: Path) -> Iterator[SourceText]:
     """Load a Word document with its headings, lists, tables and notes; hidden text is left out."""
     from mammoth import convert_to_html, images
 
-    check_archive(path)
+    _check_archive(path)
     with zipfile.ZipFile(path) as archive:
         document = _without_hidden(archive)
     no_pictures = images.img_element(lambda _: {})
@@ -80,7 +82,7 @@ def load_pptx(path: Path) -> Iterator[SourceText]:
     require("office", "reading presentations", "pptx")
     from pptx import Presentation
 
-    check_archive(path)
+    _check_archive(path)
     yield in_units(path, "", map(_slide, Presentation(str(path)).slides), "slide")
 
 
@@ -95,33 +97,57 @@ def load_workbook(path: Path) -> Iterator[SourceText]:
     yield in_units(path, "", parts, "sheet")
 
 
+def _check_archive(path: Path) -> None:
+    """Check that a file that is a ZIP archive inside (DOCX, XLSX, …) can be held in memory.
+
+    Raises:
+        SourceError: what it unpacks to is too large.
+        zipfile.BadZipFile: it is no archive, or damaged.
+    """
+    with zipfile.ZipFile(path) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    if size > _MOST_UNPACKED:
+        problem = f"it unpacks to {size:,} bytes, more than {_MOST_UNPACKED:,}: split it"
+        raise SourceError(str(path), problem)
+
+
+def _tree(part: bytes) -> Any:
+    """Return the root of a part of an archive; entities and the network are not asked."""
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
+    return etree.fromstring(part, parser)
+
+
+def _value(element: Any, name: str) -> str:
+    """Return an attribute of an element whatever its namespace; an empty text without one."""
+    found = (key for key in element.attrib if key.rpartition("}")[2] == name)
+    return next((str(element.attrib[key]) for key in found), "")
+
+
 def _without_hidden(archive: zipfile.ZipFile) -> io.BytesIO:
     """Copy a Word document without pictures, and without the runs that Word does not show."""
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
-    styles = xml_of(archive, "word/styles.xml") if "word/styles.xml" in archive.namelist() else ()
-    _name_headings({attribute(one, "styleId"): one for one in styles})
-    hiding = {attribute(one, "styleId") for one in styles if _vanishes(one.find(f"{_WORD}rPr"))}
+    names = [name for name in archive.namelist() if not name.startswith("word/media/")]
+    parts = {"word/styles.xml": b"<styles/>"} | {name: archive.read(name) for name in names}
+    styles = _tree(parts["word/styles.xml"])
+    _name_headings({_value(one, "styleId"): one for one in styles})
+    parts["word/styles.xml"] = etree.tostring(styles)
+    hiding = {_value(one, "styleId") for one in styles if _vanishes(one.find(f"{_WORD}rPr"))}
+    for name in filter(_DOCX_TEXT.fullmatch, names):
+        root = _tree(parts[name])
+        for run in list(root.iter(f"{_WORD}r")):
+            styled = "*/*[local-name()='rStyle'] | ancestor::*[1]/*/*[local-name()='pStyle']"
+            is_hidden = any(_value(one, "val") in hiding for one in run.xpath(styled))
+            if is_hidden or _vanishes(run.find(f"{_WORD}rPr")):
+                run.getparent().remove(run)
+        _read_out(root)
+        parts[name] = etree.tostring(root)
     seen = io.BytesIO()
     with zipfile.ZipFile(seen, "w") as copy:
-        for name in archive.namelist():
-            if _DOCX_TEXT.fullmatch(name):
-                root = xml_of(archive, name)
-                for run in list(root.iter(f"{_WORD}r")):
-                    properties = run.find(f"{_WORD}rPr")
-                    named = run.xpath(
-                        "*/*[local-name()='rStyle'] | ancestor::*[1]/*/*[local-name()='pStyle']"
-                    )
-                    if _vanishes(properties) or any(
-                        attribute(one, "val") in hiding for one in named
-                    ):
-                        run.getparent().remove(run)
-                _read_out(root)
-                copy.writestr(name, etree.tostring(root))
-            elif name == "word/styles.xml":
-                copy.writestr(name, etree.tostring(styles))
-            elif not name.startswith("word/media/"):
-                copy.writestr(name, archive.read(name))
+        for name, part in parts.items():
+            copy.writestr(name, part)
     return seen
 
 
@@ -140,22 +166,22 @@ def _read_out(root: Any) -> None:
 
 def _name_headings(styles: Mapping[str, Any]) -> None:
     """Give styles that are headings, by their level or by what they are based on, Word's name."""
-    for style in styles.values():
-        based, level = style, ""
-        for _ in range(_MOST_BASED):
-            level = "".join(attribute(one, "val") for one in based.iterfind(_LEVEL))
-            bases = [styles.get(attribute(one, "val")) for one in based.iterfind(f"{_WORD}basedOn")]
-            if level or not bases or bases[0] is None:
-                break
-            based = bases[0]
-        name = style.find(f"{_WORD}name")
-        if level in {*"012345"} and name is not None:
-            name.set(f"{_WORD}val", f"heading {int(level) + 1}")
+    levels = {
+        identifier: "".join(_value(one, "val") for one in style.iterfind(_LEVEL))
+        for identifier, style in styles.items()
+    }
+    for identifier, style in [*styles.items()] * _MOST_BASED:
+        for base in style.iterfind(f"{_WORD}basedOn"):
+            levels[identifier] = levels[identifier] or levels.get(_value(base, "val"), "")
+    for identifier, style in styles.items():
+        if levels[identifier] in {*"012345"}:
+            for name in style.iterfind(f"{_WORD}name"):
+                name.set(f"{_WORD}val", f"heading {int(levels[identifier]) + 1}")
 
 
 def _vanishes(properties: Any) -> bool:
     mark = None if properties is None else properties.find(f"{_WORD}vanish")
-    return mark is not None and attribute(mark, "val") not in {"0", "false", "off"}
+    return mark is not None and _value(mark, "val") not in {"0", "false", "off"}
 
 
 def _sheets(path: Path) -> Iterator[tuple[str, Grid]]:
@@ -164,7 +190,7 @@ def _sheets(path: Path) -> Iterator[tuple[str, Grid]]:
 
     formats: dict[str, Formats] = {}
     if zipfile.is_zipfile(path):
-        check_archive(path)
+        _check_archive(path)
         with zipfile.ZipFile(path) as archive:
             formats = _formats_of(archive) if "xl/styles.xml" in archive.namelist() else {}
     with CalamineWorkbook.from_path(path) as workbook:
@@ -193,19 +219,19 @@ def _grid(sheet: "CalamineSheet", formats: Formats) -> Grid:
 
 def _formats_of(archive: zipfile.ZipFile) -> dict[str, Formats]:
     """Return the formats of the cells of each sheet, by its name."""
-    styles = xml_of(archive, "xl/styles.xml")
+    styles = _tree(archive.read("xl/styles.xml"))
     named = _BUILT_IN | {
-        attribute(one, "numFmtId"): attribute(one, "formatCode") for one in styles.iter("{*}numFmt")
+        _value(one, "numFmtId"): _value(one, "formatCode") for one in styles.iter("{*}numFmt")
     }
-    forms = [attribute(one, "numFmtId") for form in styles.iter("{*}cellXfs") for one in form]
+    forms = [_value(one, "numFmtId") for form in styles.iter("{*}cellXfs") for one in form]
     codes = {str(n): named[one] for n, one in enumerate(forms) if one in named}
     relations = {
-        attribute(one, "Id"): attribute(one, "Target")
-        for one in xml_of(archive, "xl/_rels/workbook.xml.rels")
+        _value(one, "Id"): _value(one, "Target")
+        for one in _tree(archive.read("xl/_rels/workbook.xml.rels"))
     }
     return {
-        attribute(sheet, "name"): dict(_formats(archive, relations[attribute(sheet, "id")], codes))
-        for sheet in xml_of(archive, "xl/workbook.xml").iter("{*}sheet")
+        _value(sheet, "name"): dict(_formats(archive, relations[_value(sheet, "id")], codes))
+        for sheet in _tree(archive.read("xl/workbook.xml")).iter("{*}sheet")
         if codes
     }
 
@@ -349,7 +375,7 @@ def _drawn(shape: Any) -> Iterator[str]:
     from pptx.oxml import parse_xml
 
     for one in shape.element.iter("{*}chart", "{*}relIds"):
-        relation = shape.part.rels.get(attribute(one, "id") or attribute(one, "dm"))
+        relation = shape.part.rels.get(_value(one, "id") or _value(one, "dm"))
         if relation is None or relation.is_external:
             continue
         root = parse_xml(relation.target_part.blob)

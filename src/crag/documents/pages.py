@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crag.documents.markdown import read_markdown
-from crag.documents.sources import SourceText, in_units, of_blocks
-from crag.documents.texts import read_text
+from crag.documents.sources import SourceText, in_units, of_blocks, read_text
 from crag.errors import SourceError
 from crag.extras import how_to_install
 from crag.text.blocks import Block, escaped

@@ -11,8 +11,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from crag.documents.sources import Loaded, SourceText, Unit, Unusable, record_source
-from crag.documents.texts import read_text
+from crag.documents.sources import (
+    Loaded,
+    SourceText,
+    Unit,
+    Unusable,
+    read_text,
+    record_source,
+)
 from crag.errors import SourceError
 from crag.text.blocks import HARD_BREAK, Block, escaped
 from crag.text.tables import groups, with_group

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crag.text.blocks import HARD_BREAK, Block, escaped, lines_of_all, placed, text_of, with_forms
-from crag.text.encodings import storable
+from crag.text.encodings import decoded, storable
 from crag.text.places import lines_written
 from crag.text.words import HOLDS_NO_LONGER, without_markup
 
@@ -62,6 +62,16 @@ class SourceText:
     def says_nothing(self) -> bool:
         """Whether it has no text, or none but headings."""
         return all(block.kind == "heading" for block in self.blocks)
+
+
+def read_text(path: Path) -> str:
+    """Read a text file with line feeds as its only line ends.
+
+    Raises:
+        ContentError: it looks binary.
+    """
+    text = decoded(path.read_bytes(), "text/plain")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def in_units(

@@ -45,7 +45,6 @@ _DOCUMENT = f"""
 ORDER BY NOT ({{condition}}), number <> :first, place LIMIT {MOST_PLACES + 1}
 """  # noqa: S608 - of constants
 _KEYS = "SELECT key FROM crag_texts WHERE key IN (SELECT value FROM {each})"
-_VECTORS = "SELECT key, {vector} FROM crag_texts WHERE key IN (SELECT value FROM {each})"
 _PASSAGES = """
 SELECT number, heading, text, {vector} FROM crag_texts
 WHERE number IN (SELECT CAST(value AS bigint) FROM {each})
@@ -232,11 +231,6 @@ class DocumentIndex(ABC):
             self.open()
         return find(self, question, k, by, folder)
 
-    def vectors(self, keys: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
-        """Return the vectors of those texts that are stored, by `text_key`."""
-        rows = self.rows(_VECTORS, values=json.dumps(list(keys)))
-        return {key: self.vector_of(stored) for key, stored in rows}
-
     def by_words(self, terms: Sequence[Term], k: int, folder: str = "") -> list[int]:
         """Return the `k` texts that have most of the terms, rare ones most, best first."""
         if not terms:
@@ -273,10 +267,9 @@ class DocumentIndex(ABC):
         each = json.dumps(list(numbers))
         rows = self.rows(_DOCUMENT, condition, values=each, first=numbers[0], **values)
         chunks = list(map(_chunk, rows))
-        places = [
-            {key: one.metadata.get(key, "") for key in ("source", "position")} for one in chunks
-        ]
-        also = [place for number, place in enumerate(places) if place not in places[:number]][1:]
+        known = (one.metadata for one in chunks)
+        places = dict.fromkeys((one["source"], one.get("position", "")) for one in known)
+        also = [{"source": source, "position": position} for source, position in places][1:]
         if also:
             chunks[0].metadata["also"] = also
         return chunks[0] if chunks else None
@@ -294,44 +287,39 @@ class DocumentIndex(ABC):
         """
         import numpy as np
 
-        keys = [text_key(chunk) for chunk in chunks]
-        if chunks:
-            vectors = self._made(chunks, keys, vectors)
-        units = unit(np.asarray(vectors, np.float32)) if chunks else ()
         replaced = [*removed, *(str(chunk.id) for chunk in chunks)]
         if not replaced:
             return
+        keys = list(map(text_key, chunks))
+        rows = self.rows(_KEYS, values=json.dumps(keys)) if self.exists() else []
+        known = {key for (key,) in rows}
+        new = {key: at for at, key in enumerate(keys) if key not in known}
+        if len(vectors) == len(chunks):
+            made = [vectors[at] for at in new.values()]
+        else:
+            made = embedded([chunks[at] for at in new.values()], self.embeddings)
+        if new:
+            self._expect(len(made[0]))
         with self.transaction(writes=True) as run:
             touched = run(_REMOVE, values=json.dumps(replaced))
-            known = {key for (key,) in run(_KEYS, values=json.dumps(keys))}
-            for key, chunk, vector in zip(keys, chunks, units, strict=True):
-                if key not in known:
-                    names = map(chunk.metadata.get, ("title", "section"))
-                    heading = " ".join(filter(None, names))
-                    self.add_text(run, key, heading, chunk.page_content, vector)
-                    known.add(key)
+            for (key, at), vector in zip(new.items(), made, strict=True):
+                names = map(chunks[at].metadata.get, ("title", "section"))
+                heading = " ".join(filter(None, names))
+                length_one = unit(np.asarray(vector, np.float32))
+                self.add_text(run, key, heading, chunks[at].page_content, length_one)
+            for key, chunk in zip(keys, chunks, strict=True):
                 run(_ADD_CHUNK, id=chunk.id, key=key, new=json.dumps(chunk.metadata))
             numbers = list({number for (number,) in touched})
             run(_REMOVE_TEXTS, values=json.dumps(numbers))
 
-    def _made(
-        self, chunks: Sequence[Document], keys: Sequence[str], given: Sequence[Any]
-    ) -> Sequence[Any]:
-        """Return the vectors of chunks, and create the index for them if there is none."""
-        there = self.stamp() if self.exists() else None
-        if len(given) != len(chunks):
-            known = self.vectors(keys) if there else {}
-            new = {key: one for key, one in zip(keys, chunks, strict=True) if key not in known}
-            made = embedded(list(new.values()), self.embeddings)
-            known |= dict(zip(new, made, strict=True))
-            given = [known[key] for key in keys]
-        stamp = Stamp(SCHEMA, embedding_name(self.embeddings), len(given[0]))
+    def _expect(self, dimension: int) -> None:
+        """Create the index if there is none; vectors of another length are refused."""
+        stamp, there = Stamp(SCHEMA, embedding_name(self.embeddings), dimension), self.stamp()
         if there is None:
             self.create(stamp)
         elif there != stamp:
             sizes = (f"{one.embeddings} of {one.dimension} dimensions" for one in (there, stamp))
             raise self._of_another_model(*sizes)
-        return given
 
     def _of_another_model(self, made_with: str, in_use: str) -> DocumentIndexError:
         problem = f"it was built with the embedding model {made_with!r}, but {in_use!r} is in use"
@@ -344,14 +332,14 @@ class DocumentIndex(ABC):
             return run(query.replace("{condition}", condition), **values)
 
 
-def embedded(chunks: Sequence[Document], embeddings: Embeddings) -> "Sequence[NDArray[np.float32]]":
+def embedded(chunks: Sequence[Document], embeddings: Embeddings) -> "list[NDArray[np.float32]]":
     """Return vectors in the order of `chunks`."""
     import numpy as np
 
     from crag.documents.chunks import text_to_embed
 
     if not chunks:
-        return ()
+        return []
     texts = list(map(text_to_embed, chunks))
     return list(np.asarray(embeddings.embed_documents(texts), np.float32))
 

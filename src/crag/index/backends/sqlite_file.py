@@ -175,7 +175,17 @@ class FileIndex(DocumentIndex):
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Lock the folder, and bring the store of vectors up to date, before and after."""
-        with _sole_writer(self._folder, self.location):
+        from filelock import FileLock, Timeout  # Which loads asyncio, and no question needs it.
+
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self._folder / "crag.lock").acquire(timeout=0)
+        except OSError as error:
+            problem = f"cannot be written: {error.strerror}"
+            if isinstance(error, Timeout):
+                problem = "another run is writing to it. Wait until it has finished, or stop it"
+            raise DocumentIndexError(self.location, problem) from error
+        with lock:
             try:
                 self._fill_store(anew=True)
                 yield
@@ -363,23 +373,6 @@ def _connected(file: Path) -> sqlite3.Connection:
         database.close()
         raise
     return database
-
-
-@contextmanager
-def _sole_writer(folder: Path, location: str) -> Iterator[None]:
-    """Create the folder if necessary, and lock it against other runs."""
-    from filelock import FileLock, Timeout  # Which loads asyncio, and no question needs it.
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / "crag.lock").acquire(timeout=0)
-    except Timeout:
-        problem = "another run is writing to it. Wait until it has finished, or stop it"
-        raise DocumentIndexError(location, problem) from None
-    except OSError as error:
-        raise DocumentIndexError(location, f"cannot be written: {error.strerror}") from error
-    with lock:
-        yield
 
 
 def _point(number: int) -> str:
