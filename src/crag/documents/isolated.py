@@ -15,9 +15,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self, TypeVar, cast
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter
 
@@ -64,7 +64,7 @@ class Limits(NamedTuple):
     """Address space; Windows and macOS do not limit it."""
 
 
-class IsolatedReader:
+class IsolatedReader(AbstractContextManager["IsolatedReader"]):
     """Reads one file after the other, for one caller at a time; close it after use.
 
     The process starts with the first file that needs it.
@@ -73,9 +73,6 @@ class IsolatedReader:
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -293,21 +293,13 @@ def _sheet(name: str, grid: Grid) -> Iterator[Block]:
     alone, above numbers, another table begins.
     """
     yield _text(name, level=2)
-    for rows in _tables(_filled(grid)):
+    for rows in _tables(grid):
         titles = list(takewhile(lambda row: len(set(filter(None, row))) == 1, rows))
         if len(titles) == len(rows) and len(rows) > 1:  # Such as a list.
             titles = []
         yield from (_text(next(filter(None, row))) for row in titles)
         if rows[len(titles) :]:
             yield _table(rows[len(titles) :])
-
-
-def _filled(grid: Grid) -> Grid:
-    """Return rows of one length, without the empty columns at both ends."""
-    width = max(map(len, grid), default=0)
-    cells = [[*row, *[""] * (width - len(row))] for row in grid]
-    used = [at for at in range(width) if any(row[at] for row in cells)]
-    return [row[used[0] : used[-1] + 1] for row in cells] if used else []
 
 
 def _tables(rows: Sequence[list[str]]) -> Iterator[list[list[str]]]:

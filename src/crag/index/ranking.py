@@ -73,16 +73,14 @@ def find(index: "DocumentIndex", question: str, k: int, by: FindBy, folder: str)
         weights = _weights(question, total, holders)
     meaning = _MEANING if reads(index.embeddings, question) else _UNREAD
     scores = scored(list(found.values()), weights, meaning)
-    order = sorted(found.values(), key=lambda one: (-scores[one.number], one.number))
-    groups: dict[str, list[int]] = {}
-    for passage in order:
+    groups = dict[str, list[Passage]]()
+    for passage in sorted(found.values(), key=lambda one: (-scores[one.number], one.number)):
         text = " ".join(passage.text.split())
         same = text if len(text) >= _LONG else f"{passage.heading}\n{text}"
-        groups.setdefault(same, []).append(passage.number)
-    first = [found[numbers[0]] for numbers in groups.values()]
-    shown = list(dict.fromkeys([*_few_alike(first), *first]))[:k]
-    equal = {numbers[0]: numbers for numbers in groups.values()}
-    documents = (index.document(equal[one.number], folder) for one in shown)
+        groups.setdefault(same, []).append(passage)
+    numbers = {group[0]: [one.number for one in group] for group in groups.values()}
+    shown = list(dict.fromkeys([*_few_alike(numbers), *numbers]))[:k]
+    documents = (index.document(numbers[one], folder) for one in shown)
     return [document for document in documents if document]
 
 

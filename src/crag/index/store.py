@@ -5,7 +5,7 @@ Chunks of one `text_key` share a text, with its words and its vector. Queries ar
 """
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -90,7 +90,7 @@ class Entry:
     ids: list[str] = field(default_factory=list)
 
 
-class DocumentIndex(ABC):
+class DocumentIndex(AbstractContextManager["DocumentIndex"]):
     """Stores chunks and the texts that they have, and finds texts by vector and by words.
 
     `crag.index.open_index` returns one. It opens on first use, and again after `close`; opening for
@@ -113,9 +113,6 @@ class DocumentIndex(ABC):
 
     def __init__(self, embeddings: Embeddings) -> None:
         self.embeddings = embeddings
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
