@@ -140,7 +140,7 @@ def test_code_is_cut_before_what_stands_outermost_and_not_within_a_text() -> Non
     )
     _, *others = of_markdown(f"```py\n{''.join(functions)}```\n")
     assert others
-    assert all(own(chunk).startswith("def f") for chunk in others)
+    assert all(own(chunk).startswith("```py\ndef f") for chunk in others)
 
 
 def test_short_sections_share_a_chunk_each_under_its_heading() -> None:

@@ -40,7 +40,7 @@ _SEPARATOR = " > "
 _HEADINGS_WITHIN = 200
 """Characters of a chunk in which its own headings stand."""
 
-_Joint = Literal["apart", "below", "beside", "within"]
+_Joint = Literal["apart", "below", "beside"]
 
 
 class Chunk(NamedTuple):
@@ -63,8 +63,8 @@ class _Piece(NamedTuple):
     keeps: bool = False
     """Whether it stays with the next one."""
     joint: _Joint = "apart"
-    """How it follows the piece before it in a chunk: after an empty line, on the next line, on the
-    same line, or within the fences of the same code."""
+    """How it follows the piece before it in a chunk: after an empty line, on the next line, or on
+    the same line."""
 
     @property
     def size(self) -> int:
@@ -290,11 +290,9 @@ def _stanzas(lines: Sequence[Line], lead: Sequence[Line]) -> Iterator[_Piece]:
             gaps = [at for at in range(start + 1, until + 1) if not code[at - 1].text.strip()]
             outer = [at for at in gaps if code[at].text[:1].strip()]
             until = max(outer or gaps, default=until)
-        part = [*code[start:until], end._replace(first=code[until - 1].last)]
-        if start:
-            yield _Piece("code", part, [*lead, fence], joint="within")
-        else:
-            yield _Piece("code", [fence, *part])
+        part = code[start:until]
+        fences = part[0]._replace(text=fence.text), part[-1]._replace(text=end.text)
+        yield _Piece("code", [fences[0], *part, fences[1]], lead if start else ())
         start = until
 
 
@@ -331,8 +329,6 @@ def _chunk(path: tuple[str, ...], pieces: Sequence[_Piece]) -> Chunk:
         if number and piece.joint == "beside":
             last = lines.pop()
             first = Line(last.text + first.text, last.first, first.last)
-        elif number and piece.joint == "within":
-            lines.pop()
         elif number and piece.joint == "apart":
             lines.append(Line("", first.first, first.first))
         lines += [first, *others]

@@ -11,16 +11,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from crag.documents.sources import (
-    Loaded,
-    SourceText,
-    Unit,
-    Unusable,
-    read_text,
-    record_source,
-)
+from crag.documents.sources import Loaded, SourceText, Unit, Unusable, read_text
 from crag.errors import SourceError
 from crag.text.blocks import HARD_BREAK, Block, escaped
+from crag.text.encodings import storable
 from crag.text.tables import groups, with_group
 
 TEXT_FIELDS = ("text", "content", "page_content")
@@ -159,7 +153,8 @@ class _Records:
         )  # fmt: skip
 
     def _source(self, key: str, number: int) -> str:
-        name = record_source(self._path, key or str(number))
+        key = storable(key or str(number)).replace("#", "%23")
+        name = f"{self._path}#{key}"
         while name in self._taken:  # By the same id, or by one that looks like this.
             name += f"@{number}"
         self._taken.add(name)

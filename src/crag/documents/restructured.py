@@ -177,7 +177,7 @@ def _place_rows(table: nodes.table) -> None:
     first = _line(table)
     for row in table.findall(nodes.row):
         texts = row.findall(nodes.paragraph)
-        last = max((one.line + one.rawsource.count("\n") for one in texts), default=first)
+        last = max(((one.line or 1) + one.rawsource.count("\n") for one in texts), default=first)
         row["place"] = f"{max(_line(row), first)}-{max(last, first)}"
 
 

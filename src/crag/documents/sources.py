@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crag.text.blocks import HARD_BREAK, Block, escaped, lines_of_all, placed, text_of, with_forms
-from crag.text.encodings import decoded, storable
+from crag.text.encodings import decoded
 from crag.text.places import lines_written
 from crag.text.words import HOLDS_NO_LONGER, without_markup
 
@@ -136,11 +136,6 @@ Loader = Callable[[Path], Iterator[Loaded]]
 def digest(*parts: str) -> str:
     """Hash texts in order, as 32 hexadecimal digits."""
     return hashlib.sha256(_SEPARATOR.join(parts).encode()).hexdigest()[:32]
-
-
-def record_source(path: Path, key: str) -> str:
-    """Name a record of a file by its id or number."""
-    return f"{path}#{storable(key).replace('#', '%23')}"
 
 
 def file_of(source: str, position: str) -> str:
