@@ -4,7 +4,6 @@ It is a subgraph because LangGraph starts a step only after the last one has fin
 branch. As one node of the outer graph, the whole branch runs in parallel with refinement.
 """
 
-from langchain_core.documents import Document
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
@@ -19,16 +18,13 @@ from crag.nodes.select import select
 from crag.parts import Parts
 from crag.runtime.node_adapter import as_node
 from crag.settings import Settings
-from crag.state import Action, State, Strip, Thresholds, Usage, WebPage
+from crag.state import State, Strip, Usage, WebPage
 
 
 class WebInput(TypedDict):
     """The input of the branch; its strips and events start empty, and the outer graph adds them."""
 
     question: str
-    documents: list[Document]
-    thresholds: Thresholds | None
-    action: Action | None
 
 
 class WebOutput(TypedDict):
