@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
+from crag.correction.action import decide
 from crag.correction.provenance import offered_document, title_of
 from crag.correction.strips import joint_text, recompose, score_of
 from crag.settings import Settings
@@ -13,10 +14,14 @@ from crag.state import (
     State,
     Strip,
     StripKind,
-    Thresholds,
     known_action,
     strips_of_kind,
 )
+
+_GRADES: dict[Action, Literal["high", "medium", "low"]] = {
+    "correct": "high", "ambiguous": "medium", "incorrect": "low",
+}  # fmt: skip
+"""The poster's, for the action that a document alone would have."""
 
 
 def prepare_passages(state: State, settings: Settings, *, prepared: bool) -> State:
@@ -38,17 +43,11 @@ def _documents(state: State) -> list[OfferedPassage]:
         passage = offered_document(document, place)
         if limits is not None:
             score = document.metadata["score"]
-            passage["grade"] = _grade(score, limits)
+            passage["grade"] = _GRADES[decide([score], **limits)]
             for strip in passage["strips"]:
                 strip["score"] = score
         offered += [passage] if passage["strips"] else []
     return offered
-
-
-def _grade(score: float, limits: Thresholds) -> Literal["high", "medium", "low"]:
-    if score >= limits["upper"]:
-        return "high"
-    return "medium" if score >= limits["lower"] else "low"
 
 
 def _knowledge(state: State, settings: Settings) -> list[OfferedPassage]:
