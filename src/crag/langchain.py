@@ -14,7 +14,6 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import ConfigDict, Field, field_validator
 
@@ -90,12 +89,12 @@ class CorrectiveRetriever(BaseRetriever):
     def correct(self, question: str, config: RunnableConfig | None = None) -> State:
         """Return the whole state of a run: scores, action, strips kept and dropped, events."""
         graph: Any = self.graph
-        return _logged(graph.invoke({"question": question}, **self._options(config)))
+        return _logged(graph.invoke({"question": question}, config, context=self._chosen()))
 
     async def acorrect(self, question: str, config: RunnableConfig | None = None) -> State:
         """Do the same without blocking the event loop."""
         graph: Any = self.graph
-        return _logged(await graph.ainvoke({"question": question}, **self._options(config)))
+        return _logged(await graph.ainvoke({"question": question}, config, context=self._chosen()))
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
@@ -107,15 +106,11 @@ class CorrectiveRetriever(BaseRetriever):
     ) -> list[Document]:
         return documents_of(await self.acorrect(query, {"callbacks": run_manager.get_child()}))
 
-    def _options(self, config: RunnableConfig | None) -> dict[str, Any]:
-        """Return the settings in use, and the config that shows them to tracing back ends."""
-        settings, wrapped = self.settings, self.retriever
-        own: dict[str, Any] = getattr(wrapped, "search_kwargs", {})
-        taken = options_of(wrapped, settings).keys() - settings.model_fields_set
-        settings = settings.model_copy(update={name: own[name] for name in taken & own.keys()})
-        shown = {"crag_settings": settings.model_dump(mode="json", exclude_unset=True)}
-        named = merge_configs({"tags": ["crag"], "metadata": shown}, config)
-        return {"config": named, "context": settings}
+    def _chosen(self) -> Settings:
+        """Return the settings, with those of the wrapped retriever in the place of defaults."""
+        own: dict[str, Any] = getattr(self.retriever, "search_kwargs", {})
+        taken = options_of(self.retriever, self.settings).keys() - self.settings.model_fields_set
+        return self.settings.model_copy(update={name: own[name] for name in taken & own.keys()})
 
 
 def _logged(state: State) -> State:
@@ -195,7 +190,7 @@ def as_tool(
 
     return StructuredTool.from_function(
         ask, aask, name=name, description=description, response_format="content_and_artifact",
-        handle_tool_error=True, tags=["crag"],
+        handle_tool_error=True,
     )  # fmt: skip
 
 
