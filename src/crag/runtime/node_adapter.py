@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import run_in_executor
@@ -13,7 +13,6 @@ from crag.settings import Settings
 
 State = Any
 Update = Any
-_DEFAULTS: Final = Settings()
 
 
 class as_node(Runnable[State, Update]):  # noqa: N801 - it is called as a function
@@ -57,4 +56,4 @@ def current_settings() -> Settings:
         return context
     if isinstance(context, Mapping) and context.keys() <= Settings.model_fields.keys():
         return Settings.model_validate(context)
-    return _DEFAULTS
+    return Settings()

@@ -98,12 +98,10 @@ async def _postgres(url: str) -> AsyncIterator[Storage]:
         return AsyncConnectionPool(url, min_size=1, max_size=most, kwargs=options, open=False,
                                    check=check, **more)  # fmt: skip
 
-    async def unlock(connection: Any) -> None:
-        await connection.execute(_UNLOCK)
-
     # The pool unlocks what comes back to it: a run that is cancelled does not know whether it had
     # the lock, and could be cancelled while it unlocks.
-    async with pool(_SAVING) as connections, pool(_ANSWERING, reset=unlock) as locks:
+    unlocked = pool(_ANSWERING, reset=lambda connection: connection.execute(_UNLOCK))
+    async with pool(_SAVING) as connections, unlocked as locks:
 
         @asynccontextmanager
         async def turn(key: str) -> AsyncIterator[None]:
