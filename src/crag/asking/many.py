@@ -63,9 +63,8 @@ def read_questions(path: Path) -> list[Question]:
     """
     try:
         lines = path.read_text("utf-8-sig").split("\n")  # A text may hold other separators.
-    except (OSError, UnicodeDecodeError) as error:
-        problem = getattr(error, "strerror", None) or error
-        raise DataError(path, f"it cannot be read as UTF-8: {problem}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(path, f"save it as UTF-8: {error}") from error
     found: dict[str, Question] = {}
     for number, line in enumerate(lines, start=1):
         if line.strip():

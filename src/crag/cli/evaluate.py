@@ -44,7 +44,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     if output.exists() and not output.is_file():
         raise DataError(output, "is no file: name one")
-    if output.exists() and questions.exists() and output.samefile(questions):
+    if output.exists() and output.samefile(questions):
         raise DataError(output, f"writing it would overwrite {questions}, which is read")
     output.parent.mkdir(parents=True, exist_ok=True)
     asked = {question.id: question for question in read_questions(questions)}
