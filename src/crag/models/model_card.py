@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from crag.errors import EvaluatorError
-from crag.plain import first_line, problem_of
+from crag.plain import problem_of
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -91,9 +91,6 @@ def read_card(folder: "Traversable") -> ModelCard | None:
         return ModelCard.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValidationError) as error:
-        problem = first_line(error)
-        if isinstance(error, ValidationError):
-            problem = problem_of(error, "the file")
-        message = f"the evaluator card {path} cannot be used: {problem}"
-        raise EvaluatorError(message) from error
+    except ValidationError as error:
+        problem = problem_of(error, "the file")
+        raise EvaluatorError(f"the evaluator card {path} cannot be used: {problem}") from error

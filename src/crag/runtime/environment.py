@@ -158,9 +158,8 @@ class _File(TomlConfigSettingsSource):
     def _read_file(self, file_path: Path) -> dict[str, Any]:  # type: ignore[override]
         try:
             given = super()._read_file(file_path)
-        except (OSError, ValueError) as error:
-            problem = getattr(error, "strerror", None) or f"it is no TOML: {error}"
-            raise DataError(file_path, problem) from error
+        except ValueError as error:
+            raise DataError(file_path, f"it is no TOML: {error}") from error
         known = Environment.model_fields.keys() - set(_secrets())
         for name, value in given.items():
             if redact(str(value)) != str(value):
