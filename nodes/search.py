@@ -5,7 +5,6 @@ import time
 from pydantic import TypeAdapter
 
 from crag.correction.queries import cut
-from crag.errors import SearchError
 from crag.events import EventKind, event
 from crag.parts import SEARCHER_HINT, Hit, WebSearcher
 from crag.runtime.calls import Attempt, within
@@ -48,9 +47,7 @@ def search(state: State, settings: Settings, searcher: WebSearcher | None) -> St
         ]  # fmt: skip
     usage = Usage(searches=1, web_milliseconds=round((time.monotonic() - start) * 1000))
     if attempt.error is not None:
-        lacks_key = isinstance(attempt.error, SearchError) and attempt.error.problem == "key"
-        kind: EventKind = "search_unavailable" if lacks_key else "search_failed"
-        return _nothing(kind, attempt.error, usage)
+        return _nothing("search_failed", attempt.error, usage)
     if not pages:
         detail = f"the web search found nothing usable for {query!r}"
         return _nothing("search_empty", detail, usage)

@@ -195,7 +195,6 @@ def test_a_hit_without_an_address_cannot_be_cited() -> None:
         (FakeSearcher([Hit("a", SPAM.url, None)]), "search_failed"),  # type: ignore[arg-type]
         (FakeSearcher(error=TimeoutError("20 s")), "search_failed"),
         (FakeSearcher(error=SearchError("Tavily", "quota", "used up")), "search_failed"),
-        (FakeSearcher(error=SearchError("Tavily", "key", "not valid")), "search_unavailable"),
     ],
 )
 def test_a_search_without_result_is_an_event(searcher: Any, kind: str) -> None:
