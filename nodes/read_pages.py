@@ -16,8 +16,6 @@ from crag.settings import Settings
 from crag.state import State, Strip, Usage, WebPage
 from crag.text.paragraphs import paragraphs_of
 
-PAGE_SECONDS, PAGE_BYTES = 8.0, 3_000_000
-"""The most for one page, after decompression."""
 _FALLBACK = "its snippet is used"
 _PAGES = TypeAdapter(list[Page])
 _GRACE = 1.0
@@ -38,8 +36,8 @@ def read_pages(state: State, settings: Settings, reader: PageReader | None) -> S
     unread = [hit["url"] for hit in hits if hit["url"] not in given]
     urls = unread[: settings.max_pages] if reader else []
     spent = state.get("usage", {}).get("web_milliseconds", 0) / 1000
-    left, robots = settings.max_web_seconds - spent, settings.obey_robots
-    read = _read(reader, urls, ReadingLimits(left, PAGE_SECONDS, PAGE_BYTES, robots))
+    limits = ReadingLimits(settings.max_web_seconds - spent, robots=settings.obey_robots)
+    read = _read(reader, urls, limits)
     pages, strips, events = list[WebPage](), list[Strip](), list[Event]()
     for place, hit in enumerate(hits):
         page = given.get(hit["url"]) or read.get(hit["url"])
@@ -67,8 +65,7 @@ def _read(reader: PageReader | None, urls: Sequence[str], limits: ReadingLimits)
             pages = _PAGES.validate_python(as_many(replied, len(urls), "page reader"))
     if len(pages) == len(urls):
         return dict(zip(urls, pages, strict=True))
-    late = "no time was left after the search" if limits.seconds <= 0 else "no page was read"
-    detail = late if attempt.error is None else said(attempt.error)
+    detail = said(attempt.error or "no time was left after the search")
     return {url: Page(url, problem="budget", detail=detail) for url in urls}
 
 

@@ -96,8 +96,8 @@ class ReadingLimits(NamedTuple):
 
     seconds: float
     """For all pages together."""
-    page_seconds: float
-    page_bytes: int
+    page_seconds: float = 8.0
+    page_bytes: int = 3_000_000
     """For one page, after decompression."""
     robots: bool = True
     """Skip pages that a site's robots.txt forbids."""
