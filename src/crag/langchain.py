@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field
 
 from crag.correction.provenance import source_of
 from crag.correction.strips import score_of
@@ -74,11 +74,6 @@ class CorrectiveRetriever(BaseRetriever):
     model_config = ConfigDict(
         arbitrary_types_allowed=True, use_attribute_docstrings=True, extra="forbid"
     )
-
-    @field_validator("settings", mode="before")
-    @classmethod
-    def _validate_settings(cls, given: Any) -> Settings:
-        return Settings.model_validate(given)
 
     @property
     def graph(self) -> Graph:
