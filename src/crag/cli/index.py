@@ -1,18 +1,16 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
 from collections import Counter
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from crag.cli import options
 from crag.cli.terminal import environment, from_here, print_json, progress_bar, safe, say
 from crag.plain import counted
-
-if TYPE_CHECKING:
-    from crag.index import IndexReport
 
 
 def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -53,21 +51,12 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     target = open_index(chosen.index, choose_encoder(chosen))
     with progress_bar("indexing", quiet=as_json) as advance:
         report = index_paths(
-            paths, target, remove=remove, loaders=loaders, reader=reader,
-            progress=lambda done, total, source: advance(done, total, Path(source).name),
-        )  # fmt: skip
+            paths, target, remove=remove, loaders=loaders, reader=reader, progress=advance
+        )
     if as_json:
-        from dataclasses import asdict
-
-        print_json(asdict(report))
-    else:
-        # A folder is shown as it was given, a URL without its password.
-        place = target.location if "://" in chosen.index else chosen.index
-        _report(report, place)
-
-
-def _report(report: "IndexReport", place: str) -> None:
-    """Print what was indexed, and the files that were not."""
+        return print_json(asdict(report))
+    # A folder is shown as it was given, a URL without its password.
+    place = target.location if "://" in chosen.index else chosen.index
     say(
         f"{safe(place)}: {report.added} added, {report.changed} changed, "
         f"{report.unchanged} unchanged, {report.removed} removed "
@@ -78,3 +67,4 @@ def _report(report: "IndexReport", place: str) -> None:
     kinds = Counter(Path(name).suffix.lower() or "no suffix" for name in report.unsupported)
     for suffix, number in kinds.most_common():
         say(f"  [dim]not read: {number} {safe(suffix)} (unknown format)[/]")
+    return None

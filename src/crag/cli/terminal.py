@@ -44,7 +44,6 @@ def print_json(value: object) -> None:
 
     as_ascii = "utf" not in (sys.stdout.encoding or "utf-8").lower()
     sys.stdout.write(json.dumps(value, ensure_ascii=as_ascii) + "\n")
-    sys.stdout.flush()
 
 
 def print_summary(summary: Mapping[str, Any], *, as_json: bool) -> None:
@@ -104,6 +103,6 @@ def progress_bar(task: str, *, quiet: bool) -> Iterator[Callable[..., None]]:
         bar = progress.add_task(task, total=None)
 
         def advance(done: int, total: int | None = None, label: str = "", /) -> None:
-            progress.update(bar, completed=done, total=total, description=safe(label[:40] or task))
+            progress.update(bar, completed=done, total=total, description=safe(label[-40:] or task))
 
         yield advance
