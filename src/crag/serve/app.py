@@ -95,15 +95,12 @@ async def ok(_: Request) -> Response:
 async def offered(request: Request) -> Response:
     """Return the graphs: name, drawing, JSON schema of the settings; and what is connected."""
     state = request.app.state
-    graphs = [
-        {
-            "name": name, "title": entry.title, "description": entry.description,
-            "drawing": graph.get_graph(xray=1).to_json(),
-            "settings": graph.get_context_jsonschema(),
-        }
-        for name, graph in state.graphs.items()
-        for entry in [GRAPHS.get(name, GraphEntry("", name, ""))]
-    ]  # fmt: skip
+    graphs = []
+    for name, graph in state.graphs.items():
+        _, title, description = GRAPHS.get(name, GraphEntry("", name, ""))
+        told = {"name": name, "title": title, "description": description}
+        drawing, settings = graph.get_graph(xray=1).to_json(), graph.get_context_jsonschema()
+        graphs.append({**told, "drawing": drawing, "settings": settings})
     return _json({"graphs": graphs, **connected(state.environment)})
 
 
