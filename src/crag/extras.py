@@ -62,7 +62,8 @@ def attribute_named(name: str, setting: str) -> Any:
     try:
         return resolve_name(name)
     except Exception as error:  # Whatever a module of the user's raises.
-        raise SettingsError(setting, name, f"it cannot be imported: {error}") from error
+        fix = ": is it in this folder? Set PYTHONPATH=." * isinstance(error, ModuleNotFoundError)
+        raise SettingsError(setting, name, f"it cannot be imported: {error}{fix}") from error
 
 
 def part_named(name: str, setting: str, kind: type[Part]) -> Part:
