@@ -175,7 +175,10 @@ def test_what_a_loader_cannot_read_is_told(
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        (".srt=no_such_module:Loader", "No module named 'no_such_module': .* Set PYTHONPATH=[.]"),
+        (
+            ".srt=no_such_module:Loader",
+            "named 'no_such_module': is it in this folder? Set PYTHONPATH=.",
+        ),
         (".srt=:Loader", "invalid format"),
         (".srt=pathlib:Path", "it is no loader"),
         ("x:Y", "'' is no suffix: write .srt=module:Class"),
