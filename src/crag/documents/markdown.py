@@ -105,7 +105,8 @@ def _parser() -> "MarkdownIt":
         admon_plugin, deflist_plugin, footnote_plugin, myst_block_plugin, myst_role_plugin,
     ):  # fmt: skip
         parser.use(plugin)
-    container_plugin(parser, "directive", "`", _holds_blocks, _directive)
+    for mark in "`~":
+        container_plugin(parser, "directive", mark, _holds_blocks, _directive)
     parser.core.ruler.after("block", "crag_text", _clean)
     parser.core.ruler.push("crag_places", _place)
     for name, rule in _RULES.items():

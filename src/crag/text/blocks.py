@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from pydantic import TypeAdapter
-
 Kind = Literal["heading", "text", "list", "table", "code"]
 HARD_BREAK = "  \n"
 """Ends a line within a text that stays a line of its own."""
@@ -72,10 +70,6 @@ class Block:
     items: list[Item] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     """Of a table; the first one is its head."""
-
-
-JSON = TypeAdapter(list[Block])
-"""Writes blocks as objects that JSON can hold, and reads them; what is none is a `ValueError`."""
 
 
 def lines_of(block: Block) -> Iterator[Line]:

@@ -7,7 +7,6 @@ The words are those of `crag.text.words`, stored as a tsvector; what has them is
 import json
 import re
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -35,8 +34,8 @@ _ADVICE = (
     "Is PostgreSQL running, and is this its URL? It needs pgvector 0.8 or newer on the server: "
     "have an administrator of the database run CREATE EXTENSION vector"
 )
-_PATIENCE = 2.0
-"""Seconds for PostgreSQL to release the lock of a connection that was just closed or killed."""
+_PATIENCE = "SET LOCAL lock_timeout = '2s'"
+"""In which PostgreSQL releases the lock of a connection that was just closed or killed."""
 _READING, _WRITING = b"SET statement_timeout = '30s'", b"SET statement_timeout = '1h'"
 _OPTIONS = """
 SET hnsw.ef_search = 1000;
@@ -130,12 +129,9 @@ class Postgres(DocumentIndex):
     def writing(self) -> Iterator[None]:
         """Hold a lock that PostgreSQL releases with the connection, however the process ends."""
         try:
-            until = time.monotonic() + _PATIENCE
-            while not self.rows(f"SELECT pg_try_advisory_lock({_LOCK})")[0][0]:
-                if time.monotonic() > until:
-                    problem = "another run is writing to it. Wait until it has finished, or stop it"
-                    raise DocumentIndexError(self.location, problem)
-                time.sleep(0.05)
+            with self.transaction() as run:
+                run(_PATIENCE)
+                run(f"SELECT pg_advisory_lock({_LOCK})")
             yield
         finally:
             self.close()
@@ -184,6 +180,9 @@ class Postgres(DocumentIndex):
                 with self._connection.transaction():
                     self._connection.execute(_WRITING if writes else _READING)
                     yield self._run
+            except psycopg.errors.LockNotAvailable:
+                problem = "another run is writing to it. Wait until it has finished, or stop it"
+                raise DocumentIndexError(self.location, problem) from None
             except psycopg.Error as error:
                 problem = f"{sentence_of(error)} {_ADVICE}"
                 raise DocumentIndexError(self.location, problem) from None
