@@ -155,8 +155,8 @@ def _quoted(
         if quotes:
             whole = min(one["start"] for one in quotes), max(one["end"] for one in quotes)
             position = source_within(source, text, *whole)["position"]
-            source = {**source, "position": position}
-            citations.append({**citation, "source": source, "quotes": quotes})
+            citation["source"], citation["quotes"] = {**source, "position": position}, quotes
+            citations.append(citation)
     return answer, citations, links
 
 

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from crag.answering.support import agreement, degree_of, is_quoted
+from crag.answering.support import WordAttributor, degree_of, is_quoted
 from crag.correction.strips import FEWEST_WORDS, LOWEST, split_title
 from crag.errors import EvaluatorError
 from crag.evaluators.cross_encoder import UNCALIBRATED
@@ -154,10 +154,7 @@ class ReaderAttributor:
         self, question: str, sentences: Sequence[str], passages: Sequence[Passage]
     ) -> list[list[float]]:
         """Return for each sentence a degree in [0, 1] for each passage."""
-        degrees = [
-            [agreement(sentence, passage, question) for passage in passages]
-            for sentence in sentences
-        ]
+        degrees = WordAttributor().support(question, sentences, passages)
         claims: dict[tuple[int, int], tuple[str, Passage]] = {}
         for row, sentence in enumerate(sentences):
             is_short = word_count(sentence) < FEWEST_WORDS
