@@ -55,7 +55,7 @@ _ACTIVE = re.compile(
     r"(?P<kept>\\.|<br ?/?>)|<(?P<auto>[^\s<>]+)>|\]\((?P<target>[^()\s<>]+)\)"
     r"|(?P<opening><(?=[a-z/!?])|(?<=\])[(:]|!(?=\[))"
     rf"|(?P<address>{_ADDRESS.pattern})"
-    r"|(?P<name>(?>(?<![\w.@/`-])[\w-]++(?:\.[\w-]++)*?\.[^\W\d_]{2,}+(?![\w-])"
+    r"|(?P<name>(?>(?<![\w.@/`-])(?!\d+\.)[\w-]++(?:\.[\w-]++)*?\.[a-z]{2,}+(?![\w-])"
     rf"(?:[:/?#]{_CERTAIN})?)(?!`))",
     re.IGNORECASE | re.DOTALL,
 )
