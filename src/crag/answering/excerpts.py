@@ -133,7 +133,7 @@ def excerpt(
     """Return the first and last part to quote around one, by what each loses for its names.
 
     A block is quoted whole, if it has room, unless one of its items or rows is what was asked for.
-    With `leads` a sentence stands first, unless it refers to the one before.
+    With `leads` the part stands first, unless it is a sentence that refers to the one before.
     """
     low, high = _whole(parsed, at)
     block, own, fellows = {*parsed.block(at)}, parsed.item(at), parsed.fellows(at)
@@ -144,10 +144,10 @@ def excerpt(
     }
     near, kind = named.keys() - others, parsed.parts[at].kind
     is_long = parsed.size(low, high) > MOST_WORDS_WITH_BLOCK
-    is_cut = kind in {"item", "row"} and (is_long or not block.isdisjoint(others))
+    is_cut = kind in {"item", "row"} and (leads or is_long or not block.isdisjoint(others))
     if is_cut:
         low, high, near = at, at, near & block
-    elif leads and kind == "sentence" and not leans(parsed.said(at)):
+    if leads and not (kind == "sentence" and leans(parsed.said(at))):
         near = {n for n in near if n >= low}
     for step in (-1, 1) if is_cut else (1, -1):
         while (n := (low if step < 0 else high) + step) in near:

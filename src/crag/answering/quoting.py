@@ -217,7 +217,9 @@ def _candidate(
     at = max(odds, key=lambda at: (odds[at], -distance(at)))
     answer = strip["text"][span["start"] : span["end"]] if span and not distance(at) else ""
     is_yes_no = _YES_NO.match(question) is not None
-    low, high = excerpt(parsed, at, odds, leads=is_yes_no)
+    is_bare = asked.issuperset(words(parsed.said(at)))  # It says nothing but what was asked about.
+    leads = is_bare or (is_yes_no and parsed.parts[at].kind == "sentence")
+    low, high = excerpt(parsed, at, dict.fromkeys(odds, 0.0) if is_bare else odds, leads=leads)
     text = written(parsed, low, high)
     place = max(parsed.parts[low].start - parsed.own, 0), parsed.parts[high].end - parsed.own
     said = strip["text"][span["start"] : span["end"] + 1] if span else ""
