@@ -87,6 +87,9 @@ def likeliest(body: bytes) -> str:
     letters of ASCII show already.
     """
     sample = body[:_SAMPLE]
+    for name, high in (("utf-16-be", sample[::2]), ("utf-16-le", sample[1::2])):
+        if 2 * high.count(0) > len(high):  # It has no byte order mark.
+            return name
     foreign = len(sample) - len(sample.decode("ascii", "ignore"))
     together = b"".join(_NOT_LATIN.findall(sample))
     if 2 * len(together) - 2 * len(together.decode("ascii", "ignore")) > foreign:

@@ -234,13 +234,12 @@ class _Reading:
                 body.append(written)
                 is_bold = texts[0].strip("*") != texts[0]
                 are_named = are_named and bool(own) and (own[0].tag == "th" or is_bold)
-        if heads:
-            return [*caption, Block("table", *place, rows=with_labels([one_head(heads), *body]))]
-        if not body:
-            return caption
-        unnamed = [Row([""], body[0].first, body[0].first), *body]
-        rows = with_labels(unnamed) if are_named else with_one_head(body)
-        return [*caption, Block("table", *place, rows=rows)]
+        if heads or are_named:
+            head = one_head(heads) if heads else Row([""], *place)
+            rows = with_labels([head, *body])
+        else:
+            rows = with_one_head(body)
+        return [*caption, Block("table", *place, rows=rows)] if heads or body else caption
 
 
 def _spread(rows: Iterable[Sequence[tuple[str, int, int]]]) -> Iterator[list[str]]:
