@@ -247,21 +247,15 @@ def _spread(rows: Iterable[Sequence[tuple[str, int, int]]]) -> Iterator[list[str
 
     Of a row that is one cell there is one text.
     """
-    going_on: dict[int, tuple[str, int]] = {}
+    going_on: dict[int, tuple[str, int, int]] = {}
     for row in rows:
-        written, is_one = list[str](), len(row) == 1 and not going_on
-        for cell in [*row, None]:
-            while (column := len(written)) in going_on:
-                text, more = going_on.pop(column)
-                if more > 1:
-                    going_on[column] = text, more - 1
+        cells, written, is_one = list(row), list[str](), len(row) == 1 and not going_on
+        while cells or len(written) in going_on:
+            text, width, height = going_on.pop(len(written), None) or cells.pop(0)
+            for _ in range(1 if is_one else width):
+                if height > 1:
+                    going_on[len(written)] = text, 1, height - 1
                 written.append(text)
-            if cell is not None:
-                text, width, height = cell
-                for _ in range(1 if is_one else width):
-                    if height > 1:
-                        going_on[len(written)] = text, height - 1
-                    written.append(text)
         yield written
 
 
