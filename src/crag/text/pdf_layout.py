@@ -244,9 +244,12 @@ def _rows(lines: Sequence[Line], seen: SeenText) -> list[list[str]]:
 
 def _continues(cells: Sequence[Line], gaps: Sequence[float], at: int) -> bool:
     """Return whether a line goes on with the row above it."""
+    firsts = [cell[0] for cell in cells if cell]
+    if gaps[at] > _TIGHT * firsts[0].size:
+        return False
     if max(gaps) > LARGE * gaps[at]:  # Rows stand farther apart than the lines of one.
         return True
-    return not cells[0] and all(cell[0].text[:1].islower() for cell in cells if cell)
+    return not cells[0] and all(one.text[:1].islower() for one in firsts)
 
 
 def _texts(lines: Sequence[Line], page: int, sizes: Sequence[float]) -> Iterator[Block]:
