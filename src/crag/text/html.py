@@ -251,7 +251,8 @@ def _spread(rows: Iterable[Sequence[tuple[str, int, int]]]) -> Iterator[list[str
     for row in rows:
         cells, written, is_one = list(row), list[str](), len(row) == 1 and not going_on
         while cells or len(written) in going_on:
-            text, width, height = going_on.pop(len(written), None) or cells.pop(0)
+            goes_on = len(written) in going_on
+            text, width, height = going_on.pop(len(written)) if goes_on else cells.pop(0)
             for _ in range(1 if is_one else width):
                 if height > 1:
                     going_on[len(written)] = text, 1, height - 1
