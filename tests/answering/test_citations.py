@@ -39,13 +39,13 @@ AVAILABLE = [Citation(number=n, text=f"strip {n}", source=SOURCE) for n in (1, 2
         *((f"So it is{mark}.", "So it is [1].", []) for mark in (
             " [doc 1]", " [doc1]", " (Source: 1)", " [Quelle 1]", " [1: Notes]", " [1 - Notes]",
             " [[1]](#1)", r" \[1\]", " [Document #1]", " [Passage 1, Passage 1]", " (1, 1)",
-            " (1)", " (Passage 1)", " [cite: 1]")),
+            " [S1]", " {1}", " (1)", " (Passage 1)", " [cite: 1]")),
         *((f"So it is{mark}.", "So it is[1].", []) for mark in (
-            "【来源1】", "【1:0†source】", "[１]", "［１］", "[^1^]", "^[1]^",
+            "【来源1】", "【1:0†source】", "[１]", "［１］", "[^1^]", "^[1]^", "$^{1}$", "⁽¹⁾",
             "【1】", "【1†L1-L4】", "[^1]", "<sup>1</sup>", "[citation:1]", "[来源1]",
-            "[出典1]", '<sup><a href="#1">1</a></sup>', "<ref>1</ref>")),
+            "[出典1]", '<sup><a href="#1">1</a></sup>', '<cite id="1"/>', "<ref>1</ref>")),
         ("It rained¹, or so it is [1-2].", "It rained[1], or so it is [1, 2].", []),
-        ("[cite_start]So it is[cite: 1].", "So it is[1].", []),
+        ("[cite_start]So it is[cite: 1]. <co>So</co: 2>", "So it is[1]. So[2]", []),
         *((text, text, []) for text in (
             "In 20 m² (2024) [1].", "As [Figure 1] and [RFC 2119] say [1].", "In [2019-2024].")),
     ],

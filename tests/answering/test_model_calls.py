@@ -58,7 +58,8 @@ WRITTEN_AROUND = [
     "<|START_THINKING|>τ<|END_THINKING|><|START_RESPONSE|>α<|END_RESPONSE|>",
     "<｜begin▁of▁thinking｜>τ<｜end▁of▁thinking｜>α<｜end▁of▁sentence｜>", "α<|im_end|>",
     "<|channel|>analysis<|message|>τ<|end|><|channel|>final <|constrain|>JSON<|message|>α",
-    '<details type="reasoning" done="true">\n> τ\n</details>\nα',
+    '<details type="reasoning" done="true">\n> τ\n</details>\nα', "```thinking\nτ\n```\nα",
+    "Thinking...\nτ\n...done thinking.\n\nα", "α<think>τ</think>",
     "Here is my thought process:\n\nτ.\n\nHere is my response:\n\nα",
 ]  # fmt: skip
 """Thoughts τ and an answer α as models of many makers write them."""

@@ -53,6 +53,7 @@ SENTENCES = {
     ("cp932", "ja"): ["会議は午前九時に始まります。入場は無料です。", "灯台は九時に開く"],
     ("gb18030", "zh"): ["会议在上午九点开始。欢迎所有人参加。", "灯塔九点开门。"],
     ("euc_kr", "ko"): ["회의는 오전 아홉 시에 시작합니다. 입장은 무료입니다."],
+    ("iso8859-15", "fr"): ["L'entrée coûte 8 €, et l'œuvre 9 €."],
     ("utf-16-be", "es"): ["El niño bebió café."],
     ("utf-8", "fr"): ["Où se trouve la boîte de secours ?"],
     ("utf-16", "sv"): ["Nyckeln ligger på hyllan."],

@@ -41,6 +41,8 @@ _LATIN = {
     "cp1257": {"lt", "lv"},
 }
 """Encodings of Latin letters and their languages; the first one if it is unclear."""
+_LATIN_9 = re.compile(rb"[^\x80-\x9f]*\xa4[^\x80-\x9f]*")
+"""What has a euro sign in ISO 8859-15, and none of the signs that cp1252 has beside it."""
 _SAMPLE = 20_000
 """Bytes from which an encoding is guessed: guessing takes time for each of them."""
 _MOST_BINARY = 0.05
@@ -99,7 +101,8 @@ def likeliest(body: bytes) -> str:
         for name, languages in _LATIN.items()
         if language_of(sample.decode(name, "replace")) in languages
     )
-    return next(fitting, "cp1252")
+    name = next(fitting, "cp1252")
+    return "iso8859-15" if name == "cp1252" and _LATIN_9.fullmatch(sample) else name
 
 
 def _share_of_usual(sample: bytes, encoding: str) -> float:

@@ -24,18 +24,23 @@ _NAME = (
     r"|font[ei]|passaggi?o?|bron|źródło|источники?|документы?|来源|來源|文档|文檔|资料|資料|段落"
     r"|引用|参考|出典|文書|출처|문서)(?:\s?(?:numbers?|n[°º]|no\.|nr\.|№|#))?[\s:=.]{0,3}[\"“]?"
 )
+_SHORT = r"(?:notes?|context|result|id|no\.|nr\.|№|#)[\s:=.]{0,3}"
+"""Names that stand in square brackets alone."""
 _RANGE = r"\d{1,4}(?:\s?[-–]\s?\d{1,3})?"
 _SEVERAL = rf"{_RANGE}(?:\s*(?:[,;，、&]|and|und|et|y|e)\s*(?:{_NAME})?{_RANGE})*"
 _OTHER = re.compile(
-    rf"\\?\^?[\[［【]{{1,2}}\^?(?:{_NAME})?(?P<square>{_SEVERAL})[\"”]?"
+    rf"\\?\^?[\[［【]{{1,2}}\^?(?:{_NAME}|{_SHORT})?(?P<square>{_SEVERAL})[\"”]?"
     r"(?:(?:\s?[:†]|\s[-–])[^\[\]【】\n]{1,60})?"
     r"\^?\\?[\]］】]{1,2}\^?(?:\((?:#[^()\s]{0,300})?\))?"
     rf"|[(（]{_NAME}(?P<round>{_SEVERAL})[)）]"
     r"|<(?P<tag>sup|cite|citation|ref|source|source_id|doc)\b[^<>\n]{0,40}>\s?"
     rf"(?:<a\b[^<>\n]{{0,300}}>)?\[?(?P<raised>{_SEVERAL})\]?(?:</a>)?\s?</(?P=tag)>"
-    r"|(?P<opening>\[cite_start\])"
-    r"|(?P<bare0>(?<=[^\W\d_]{3})[⁰¹²³⁴-⁹]{1,2})"
-    rf"|(?:(?<=\S)\s\(|（)(?P<bare1>{_SEVERAL})[)）](?=[.,;:!?。，；！？]|\s*(?:\n|\Z))",
+    r"|<(?:cite|citation|ref|source|doc)\s[^<>\d\n]{0,20}(?P<empty>\d{1,4})[\"']?\s?/>"
+    rf"|</co:\s?(?P<span>{_SEVERAL})>|\$\^\{{\[?(?P<power>{_SEVERAL})\]?\}}\$"
+    r"|(?P<opening>\[cite_start\]|<co(?::\s?\d+)?>)"
+    r"|[⁽\[]?(?P<bare0>(?:(?<=[⁽\[])|(?<=[^\W\d_]{3}))[⁰¹²³⁴-⁹]{1,2})[⁾\]]?"
+    rf"|(?:(?<=\S)\s\(|（)(?P<bare1>{_SEVERAL})[)）](?=[.,;:!?。，；！？]|\s*(?:\n|\Z))"
+    r"|(?:(?<=\S)\s\{|\[[A-Z])(?P<bare2>\d{1,2})[}\]](?=[.,;:!?]|\s*(?:\n|\Z))",
     re.IGNORECASE,
 )
 """Marks as models write them who were not trained to write ours: in square brackets of any kind, a

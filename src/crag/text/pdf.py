@@ -115,6 +115,7 @@ def _blocks(pages: Sequence[SeenText | str]) -> Iterator[Block]:
     for one in (line for page in lines for line in page):
         letters[round(2 * one.size) / 2] += len(one.text)
     usual = max(letters, key=lambda size: letters[size], default=0.0)
+    bold = sum(len(one.text) for page in lines for one in page if one.is_bold)
     sizes = [*sorted((size for size in letters if size > LARGE * usual), reverse=True), usual]
     numbered = enumerate(zip(pages, lines, without_heads(lines), strict=True), 1)
     for number, (seen, texts, kept) in numbered:
@@ -124,6 +125,8 @@ def _blocks(pages: Sequence[SeenText | str]) -> Iterator[Block]:
                 yield from [Block("text", number, number, words)] if words else ()
         else:
             said = [seen.lines[at] for at in kept if not _LEADERS.search(texts[at].text)]
+            if 2 * bold > letters.total():  # Then it does not set anything off.
+                said = [[one._replace(is_bold=False) for one in line] for line in said]
             yield from blocks_of_lines(said, seen, number, sizes)
 
 

@@ -49,14 +49,15 @@ def blocks_of_lines(
     while at < len(lines):
         end, columns = _grid(lines, at, LARGE * sizes[-1])
         sides = list(_sides(lines[at:end], columns))
-        if sides and all(map(_is_prose, sides)) and not any(seen.rules(lines[at:end])):
+        is_prose = bool(sides) and all(map(_is_prose, sides))
+        if is_prose and not any(seen.rules(lines[at:end])):
             yield from _texts(lines[first:at], page, sizes)
             for side in sides:
                 yield from blocks_of_lines(side, seen, page, sizes)
             first = at = end
             continue
         start, end = _table(lines, at, end, columns)
-        if rows := _rows(lines[start:end], seen):
+        if rows := _rows(lines[start:end], seen, is_prose=is_prose):
             yield from _texts(lines[first:start], page, sizes)
             table = [Row(row, page, page) for row in rows]
             # One of two columns may go on from the page before, unless it is a form.
@@ -213,14 +214,14 @@ def _table(
     return first, last + 1
 
 
-def _rows(lines: Sequence[Line], seen: SeenText) -> list[list[str]]:
+def _rows(lines: Sequence[Line], seen: SeenText, *, is_prose: bool) -> list[list[str]]:
     """Return the cells of a table, or nothing if it is none.
 
-    Rules part its rows where there are several, and not only its head from the rest.
+    Rules part its rows where there are many, and not only its head from the rest.
     """
     columns = _columns(lines)
     rules = seen.rules(lines) if lines else []
-    rules = rules if sum(rules) > 1 else []
+    rules = rules if sum(rules) >= (2 if is_prose else max(2, len(lines) / 4)) else []
     gaps = [above[0].base - line[0].base for above, line in pairwise(lines)]
     rows: list[list[list[Segment]]] = []
     for at, line in enumerate(lines):

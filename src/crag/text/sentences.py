@@ -14,6 +14,8 @@ _LETTER = r"[A-Za-z\u00c0-\u058f]"
 _INITIAL = re.compile(_OPENING + rf"(?P<letter>{_LETTER})\.\s*\Z")
 _SHORT = re.compile(_OPENING + rf"(?:{_LETTER}{{1,4}}|\d{{1,4}})\.\s*\Z")
 """An abbreviation or an ordinal, before what begins no sentence: Abb. 3, d.w.z., 9. května."""
+_YEAR = re.compile(r"\d{4}\.\s*\Z")
+"""An ordinal in Latvian or Hungarian; in English a number that ends its sentence."""
 _GERMAN_ORDINAL = re.compile(
     r"\b(?:am|im|vom|zum|zur|beim|ab|bis|seit|de[mnrs]|die|das|(?:ein|jed|dies)e?[mnrs]?|und)"
     r"\s+\d{1,2}\.\s*\Z",
@@ -69,6 +71,7 @@ def _belongs_together(before: str, after: str, language: str) -> bool:
     if language == "de" and _GERMAN_ORDINAL.search(end):
         return True
     if after[:1].islower() or after[:1].isdigit() or after[:1] in "([":
-        return bool(_SHORT.search(end))
+        is_short = _SHORT.search(end) is not None
+        return is_short and not (language == ENGLISH and _YEAR.search(end))
     initial = _INITIAL.search(end)  # Sentencex knows those of English.
     return language != ENGLISH and initial is not None and initial["letter"].isupper()

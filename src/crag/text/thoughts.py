@@ -20,14 +20,13 @@ _TAGS = rf"[<＜]\s?{_NAME}(?:\s[^<>\n]{{0,80}})?[>＞]", rf"[<＜][/／]\s?{_NA
 _BRACKETS = rf"[\[【]{_SQUARE}[\]】]", rf"[\[【]/{_SQUARE}[\]】]"
 _OPENING = "|".join(
     (
-        rf"(?<!\w){_TAGS[0]}",
+        _TAGS[0],
         r"\[THINK\]",  # Other words in brackets may be headings: their end shows what they are.
         r"◁think▷",
         rf"<[|｜](?!/|end)(?:{_NAME}|inner_prefix)[|｜]>",
         r"<\|channel\|>\s*(?:analysis|commentary)\b",
         r"<\|channel>\s*thought\b",
         r"<details\b[^<>\n]{0,40}\breasoning\b[^<>\n]{0,80}>",
-        r"\A\s*Here(?: is|['’]s) my thought process:?",
         r"(?-i:\Aanalysis(?=[A-Z]))",  # gpt-oss, where a server has removed its marks.
     )
 )
@@ -41,10 +40,15 @@ _CLOSING = "|".join(
         r"<channel\|>",
     )
 )
-_END = re.compile(
-    rf"{_CLOSING}|</details>|Here(?: is|['’]s) my response:?|(?-i:assistantfinal)", re.IGNORECASE
-)
+_END = re.compile(rf"{_CLOSING}|</details>|(?-i:assistantfinal)", re.IGNORECASE)
 """Of thoughts whose beginning is there; some of these say nothing alone."""
+_WORDED = re.compile(
+    r"\A\s*(?:Here(?: is|['’]s) my thought process:?.*?(?:Here(?: is|['’]s) my response:?|\Z)"
+    r"|Thought:.*?(?:\n\s*(?:Final )?Answer:|\Z)|Thinking\.\.\.\n.*?(?:\n\.\.\.done thinking\.|\Z)"
+    r"|```think(?:ing)?\n.*?(?:\n```(?=\n|\Z)|\Z))",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Thoughts that begin a reply, and whose ends say nothing alone."""
 _MARK = re.compile(
     # Code shows marks; not where a model has fenced its whole reply.
     r"(?P<code>(?<=\n)(?P<head>(?P<fence>```|~~~)[^\n`]*\n)(?:.*?\n)??"
@@ -63,7 +67,10 @@ _WRAPPED = re.compile(
     rf"\A\s*{_WRAPPING.pattern}(?P<answer>.*?)(?:</(?P=name)>|\Z)", re.DOTALL | re.IGNORECASE
 )
 """An answer in a tag of its own, as models that mark their thoughts write it."""
-_FIRST_WORDS = "analysis", "here is my thought process:", "here's my thought process:"
+_FIRST_WORDS = (
+    "analysis", "here is my thought process:", "here's my thought process:", "thinking...\n",
+    "thought:", "```thinking\n",
+)  # fmt: skip
 _BEGINNING = re.compile(
     r"(?:[<＜\[【◁][^<>＞\]】▷\n]{0,120}|<\|channel\|?>[^<\n]{0,20}|<\|\w{1,30}\|>[a-z]{0,9}"
     r"|`{1,3}\w{0,8}\n?)\Z"
@@ -73,7 +80,7 @@ _BEGINNING = re.compile(
 
 def without_thoughts(text: str) -> str:
     """Return a reply without what its model wrote to itself, and without marks of channels."""
-    said, at = "", 0
+    text, said, at = _WORDED.sub("", text), "", 0
     while found := _MARK.search(text, at):
         said += text[at : found.start()]
         at = found.end()
@@ -81,8 +88,10 @@ def without_thoughts(text: str) -> str:
             case "code":
                 said += found[0]
             case "opening":
-                end = _END.search(text, at)
-                at = end.end() if end else len(text)
+                end, before = _END.search(text, at), text[: found.start()]
+                is_type = not end and before[-1:].isalnum() and _OPENED.fullmatch(found[0])
+                said += found[0] if is_type else ""  # Such as List<Thought>.
+                at = end.end() if end else at if is_type else len(text)
             case "closing":  # The opening mark stood in the prompt.
                 said = ""
     return _WRAPPED.sub(r"\g<answer>", said + text[at:]).strip()
