@@ -135,18 +135,22 @@ def test_rows_of_a_table_are_whole_on_each_page(
 
 
 @pytest.mark.parametrize("by_column", [False, True])
-@pytest.mark.parametrize("shaded", [False, True])
+@pytest.mark.parametrize(
+    "look", ["plain", "shaded", "bold", "with a rule below head and above sum"]
+)
 def test_cells_of_a_table_stand_in_their_columns(
-    tmp_path: Path, *, by_column: bool, shaded: bool
+    tmp_path: Path, look: str, *, by_column: bool
 ) -> None:
-    rows = [
-        ["Valve", "Winter", "Spring", "Summer"], ["V1", "", "7.5", ""], ["V2", "3.1", "", "9.9"],
-        ["V3", "", "", "2.2"],
-    ]  # fmt: skip
+    rows = [["Valve", "Winter", "Spring", "Summer"]]
+    rows += [[f"V{n}", "3.1" * (n % 2), "7.5" * (n % 3 == 0), "2.2"] for n in range(1, 11)]
+    rows += [["All", "15.5", "22.5", "22"]]
     canvas = Canvas(str(tmp_path / "a.pdf"))
+    canvas.setFont("Helvetica-Bold" if look == "bold" else "Helvetica", 12)
     canvas.drawString(60, 770, "Openings of the valves")
-    cells = [(row, column) for row in range(4) for column in range(4)]
-    for row in range(1, 4, 2) if shaded else ():
+    cells = [(row, column) for row in range(12) for column in range(4)]
+    for row in (0, 10) if look.startswith("with") else ():
+        canvas.line(55, 736 - 18 * row, 495, 736 - 18 * row)
+    for row in range(1, 12, 2) if look == "shaded" else ():
         canvas.setFillGray(0.9)
         canvas.rect(55, 735 - 18 * row, 440, 18, stroke=0, fill=1)
         canvas.setFillGray(0)

@@ -199,6 +199,7 @@ def test_only_words_change_and_by_one_error_each(question: str) -> None:
         "Narodil se 9. listopadu 1989 na 5. patře.|Bylo to např. v Praze.",
         "De muur viel op 9 nov. 1989 in Berlijn.|Dhr. Jansen zag het, d.w.z. vanaf het plein.",
         "Mur upadł 9. listopada 1989 r. w Berlinie.|To było np. tam.",
+        "If there is no route, the tunnel is down; call 4471.|quota exceeded: remove it.",
         "これは文です。|次の文です！|本当ですか？",
         "기간은 4주입니다.|예.|unstable에는 가장 최신 버전이 있습니다.",
         "यह एक वाक्य है।|यह दूसरा है।",
