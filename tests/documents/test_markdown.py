@@ -47,6 +47,11 @@ def test_front_matter_says_title_and_fields() -> None:
     assert [(block.text, block.first) for block in read.blocks] == [("Text.", YAML.count("\n") + 2)]
 
 
+def test_front_matter_that_is_no_yaml_loses_nothing() -> None:
+    read = read_markdown("---\ntitle: Mills: a guide\nauthor: @ada\n---\nText.\n")
+    assert (read.title, read.fields) == ("Mills: a guide", {"author": "@ada"})
+
+
 def test_each_line_knows_its_place() -> None:
     text = (
         "# Mills\n\nThey grind\nall day.\n\n- wheel\n- dam:\n\n  ```sh\n  run\n\n  stop\n  ```\n\n"

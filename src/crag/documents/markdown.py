@@ -77,8 +77,8 @@ def _fields(matter: str) -> Iterator[tuple[str, str]]:
     """Yield names and values of fields: texts, numbers, days, and lists of them."""
     try:
         found = yaml.load(matter.replace("\t", " "), yaml.BaseLoader)  # noqa: S506 - which makes but texts of values
-    except yaml.YAMLError:
-        return
+    except yaml.YAMLError:  # Such as a title with a colon: each line says what it can.
+        found = dict(re.findall(r"^([\w -]+):[ \t]+(.+)$", matter, re.MULTILINE))
     for name, value in found.items() if isinstance(found, dict) else ():
         values = value if isinstance(value, list) else [value]
         said = ", ".join(" ".join(one.split()) for one in values if one and isinstance(one, str))
