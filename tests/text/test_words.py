@@ -215,6 +215,11 @@ def test_the_language_may_be_named() -> None:
     assert split_sentences(text, "de") == [text]
 
 
+def test_a_paragraph_ends_a_sentence_whatever_follows() -> None:
+    pieces = ["All of it is in item 3.\n\n", "the rest is here, and it is long enough."]
+    assert split_sentences("".join(pieces)) == pieces
+
+
 def test_marks_without_words_belong_to_the_sentence_before() -> None:
     row = "| `upper` | none | Upper threshold: it is reached. Empty: the midpoint. |"
     assert split_sentences(row)[-1] == "Empty: the midpoint. |"

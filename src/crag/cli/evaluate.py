@@ -56,8 +56,10 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
             advance(len(rows), len(asked))
 
         ask_all([*asked.values()], chosen, ready, concurrency)
-    # Only now, so that what an earlier run wrote stays where this one fails.
-    output.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), "utf-8")
+    # Only now and as a whole, so that what an earlier run wrote stays where this one fails.
+    new = output.with_name(f".{output.name}.new")
+    new.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), "utf-8")
+    new.replace(output)
     summary = summarise(rows)
     if not as_json:
         for row in rows:

@@ -26,6 +26,9 @@ _LONGEST_END = 24
 """Characters before a full stop in which an abbreviation is looked for."""
 _LONGEST = 20_000
 """Characters that are cut at once: sentencex looks each end up from the beginning."""
+_SOME = rf"(?s:.{{1,{_LONGEST}}})"
+_PIECES = re.compile(rf"{_SOME}(?:(?<=\n)|\Z)|{_SOME}(?!\S)|{_SOME}")
+"""Pieces of a longer text, cut between lines or words if possible."""
 _MARKER = re.compile(r"\s*(?:\d{1,3}|[a-zA-Z])[.)]\s*\Z")
 
 
@@ -42,7 +45,7 @@ def split_sentences(text: str, language: str = "") -> list[str]:
     ISO 639-1 code; without it, the language is taken from the text, and is English if unclear.
     """
     language = language or language_of(text) or ENGLISH
-    pieces = [piece for part in in_pieces(text, _LONGEST) for piece in segment(language, part)]
+    pieces = [piece for part in _PIECES.findall(text) for piece in segment(language, part)]
     # A segmenter that lost characters must not lose them for our users.
     if "".join(pieces) != text:
         return [text]
@@ -55,13 +58,9 @@ def split_sentences(text: str, language: str = "") -> list[str]:
     return joined
 
 
-def in_pieces(text: str, longest: int) -> list[str]:
-    """Cut a text that is too long to be read at once, between lines or words if possible."""
-    some = rf"(?s:.{{1,{longest}}})"
-    return re.findall(rf"{some}(?:(?<=\n)|\Z)|{some}(?!\S)|{some}", text)
-
-
 def _belongs_together(before: str, after: str, language: str) -> bool:
+    if "\n\n" in before[-3:]:
+        return False  # It ends a paragraph.
     # The bar that ends a table's row, or a closing bracket, says nothing alone.
     if not _WORDS.search(after) or _MARKER.match(before):
         return True
