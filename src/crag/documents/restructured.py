@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from html import escape
-from itertools import chain
+from itertools import chain, takewhile
 from threading import Lock
 from typing import Any
 
@@ -56,7 +56,7 @@ def rst_as_html(text: str) -> str:
         Parser(inliner=inliner).parse(text, document)
     document.transformer.add_transforms(_RESOLVING)
     document.transformer.apply_transforms()
-    writer = _Writer(document)
+    writer = _Writer(document, text.split("\n"))
     document.walkabout(writer)
     return "".join(writer.body)
 
@@ -129,6 +129,10 @@ class _AnyDirective(Directive):  # type: ignore[misc]  # docutils has no types
 class _Writer(HTMLTranslator):  # type: ignore[misc]
     """Writes what is seen of a document as HTML, with its lines, to be read as pages are."""
 
+    def __init__(self, document: nodes.document, written: list[str]) -> None:
+        super().__init__(document)
+        self._written = written
+
     def dispatch_visit(self, node: Any) -> None:
         """Write a node, or what is read in its place."""
         match node:
@@ -145,7 +149,7 @@ class _Writer(HTMLTranslator):  # type: ignore[misc]
             case nodes.literal_block() if isinstance(node.parent, nodes.entry):
                 self._write_instead(f"<p><code>{escape(node.astext())}</code></p>")
             case nodes.table():
-                _place_rows(node)
+                self._place_rows(node)
             case _ if _is_unseen(node):
                 raise nodes.SkipNode
         super().dispatch_visit(node)
@@ -153,6 +157,16 @@ class _Writer(HTMLTranslator):  # type: ignore[misc]
     def _write_instead(self, html: str) -> None:
         self.body.append(html)
         raise nodes.SkipNode
+
+    def _place_rows(self, table: nodes.table) -> None:
+        """Give rows their lines, or all of the table where docutils names none, as in `csv-table`."""
+        first = _line(table)
+        indented = takewhile(lambda line: not line[:1].strip(), self._written[first + 1 :])
+        whole = f"{first}-{first + 1 + len(list(indented))}"
+        for row in table.findall(nodes.row):
+            texts = row.findall(nodes.paragraph)
+            last = max(((one.line or 0) + one.rawsource.count("\n") for one in texts), default=0)
+            row["place"] = f"{_line(row)}-{last}" if last > first else whole
 
     def starttag(
         self, node: Any, tagname: str, suffix: str = "\n", empty: bool = False, **attributes: Any
@@ -170,15 +184,6 @@ class _Writer(HTMLTranslator):  # type: ignore[misc]
 
 def _html(text: str) -> nodes.raw:
     return nodes.raw("", text.replace("\0", ""), format="html")
-
-
-def _place_rows(table: nodes.table) -> None:
-    """Give rows their lines, or that of the table where docutils names none."""
-    first = _line(table)
-    for row in table.findall(nodes.row):
-        texts = row.findall(nodes.paragraph)
-        last = max(((one.line or 1) + one.rawsource.count("\n") for one in texts), default=first)
-        row["place"] = f"{max(_line(row), first)}-{max(last, first)}"
 
 
 def _is_unseen(node: nodes.Node) -> bool:
