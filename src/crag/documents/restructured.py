@@ -159,7 +159,7 @@ class _Writer(HTMLTranslator):  # type: ignore[misc]
         raise nodes.SkipNode
 
     def _place_rows(self, table: nodes.table) -> None:
-        """Give rows their lines, or all of the table where docutils names none, as in `csv-table`."""
+        """Give rows their lines; docutils names none in a `csv-table`, whose rows get all of it."""
         first = _line(table)
         indented = takewhile(lambda line: not line[:1].strip(), self._written[first + 1 :])
         whole = f"{first}-{first + 1 + len(list(indented))}"
