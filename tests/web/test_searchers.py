@@ -163,3 +163,4 @@ async def test_wikipedia_s_errors_come_with_the_status_of_a_success() -> None:
     with searching("wikipedia", FOUND) as (server, searcher):
         server.body = {"error": {"code": "ratelimited", "info": "The words of the wiki"}}
         assert "The words of the wiki" in str(await failing(searcher))
+        assert len(server.requests) == 3

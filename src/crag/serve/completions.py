@@ -30,11 +30,15 @@ _HEADED = re.compile(r"\A\s*#{1,3} [^\n:]{1,20}:\s*\n(?!Respond to|Answer)")
 """What open-webui writes above a task, but not above a question with files."""
 _INTRODUCTION = 800
 """Characters in which a task says what it is; the chat may stand behind."""
-_CHORE = re.compile(r"\btitl|\btags?\b|follow-?up questions|\bemoji|summar", re.IGNORECASE)
+_CHORE = re.compile(
+    r"\btitl(?:e|ing)\b|\btags?\b|follow-?up questions|\bemoji|summar|conversation a name",
+    re.IGNORECASE,
+)
 _CHAT = re.compile(r"\bchat|conversation|discussion|dialog|message", re.IGNORECASE)
 _SHORT = re.compile(
-    r"concise|only the|\bonly\b.{0,20}\btitle|nothing else|punctuation|briefly|\d+[ -]words?\b"
-    r"|(?:a|five|ten)[ -]words?\b|\bjson\b|your task is", re.IGNORECASE,
+    r"concise|only the|\bonly\b.{0,20}\btitle|t(?:itle|ext) only|nothing else|punctuation|briefly"
+    r"|very short|\d+[ -]words?\b|(?:a|five|ten)[ -]words?\b|\bjson\b|your task is"
+    r"|following conversation", re.IGNORECASE,
 )  # fmt: skip
 """What chat clients ask a model by themselves: to name, tag or continue the conversation. They say
 how short it has to be, and ask nothing in the first line."""

@@ -76,9 +76,11 @@ class ServiceSearcher(ABC):
         """Return an error of this service."""
         return SearchError(self.provider, problem, message)
 
-    def _failure(self, error: Exception, attempt: int) -> tuple[SearchError, float]:
+    def _failure(self, error: Exception, attempt: int) -> tuple[SearchError, float]:  # noqa: PLR0911 - one for each reason
         """Return what to raise for a request that failed, and in how many seconds to ask again."""
         never, grown = math.inf, random.uniform(0, min(attempt, self._longest_wait))  # noqa: S311 - no secret
+        if type(error) is httpx.HTTPError:  # No client raises it: these are the service's words.
+            return self.error(str(error)), grown
         response, name = getattr(error, "response", None), type(error).__name__
         if response is None and "Timeout" in name:
             return self.error("no answer in time: try again later", "timeout"), grown
@@ -181,7 +183,7 @@ class WikipediaSearcher(ServiceSearcher):
         }  # fmt: skip
         reply = self.get(asked, self._agent)
         if error := reply.get("error"):  # Such as of a busy server, with the status of a success.
-            raise self.error(error.get("info") or "the search failed")
+            raise httpx.HTTPError(error.get("info") or "the search failed")
         pages = reply["query"]["pages"] if reply.get("query") else []
         ranked = sorted(pages, key=lambda page: page["index"])
         return [_hit(page, "title", "fullurl", "extract") for page in ranked]
