@@ -39,7 +39,8 @@ AVAILABLE = [Citation(number=n, text=f"strip {n}", source=SOURCE) for n in (1, 2
         *((f"So it is{mark}.", "So it is [1].", []) for mark in (
             " [doc 1]", " [doc1]", " (Source: 1)", " [Quelle 1]", " [1: Notes]", " [1 - Notes]",
             " [[1]](#1)", r" \[1\]", " [Document #1]", " [Passage 1, Passage 1]", " (1, 1)",
-            " [S1]", " {1}", " (1)", " (Passage 1)", " [cite: 1]")),
+            " [S1]", " {1}", " (1)", " (Passage 1)", " [cite: 1]", " (siehe Quelle 1)",
+            " [vgl. Dokument 1]", " [Note #1]")),
         *((f"So it is{mark}.", "So it is[1].", []) for mark in (
             "【来源1】", "【1:0†source】", "[１]", "［１］", "[^1^]", "^[1]^", "$^{1}$", "⁽¹⁾",
             "【1】", "【1†L1-L4】", "[^1]", "<sup>1</sup>", "[citation:1]", "[来源1]",

@@ -51,11 +51,14 @@ _LABELLED = re.compile(
     r"\\.|(?P<picture>!?)\[(?P<label>[^\[\]\n\\]{0,300})\]\(\s*<?(?P<address>[^()\s<>]*"
     r"(?:\([^()\s<>]*\)[^()\s<>]*){0,9})>?(?:\s+[\"'(][^\n\"')]*[\"')])?\s*\)"
 )
+_BEFORE = r"(?<![\w.@/`-])"
 _ACTIVE = re.compile(
     r"(?P<kept>\\.|<br ?/?>)|<(?P<auto>[^\s<>]+)>|\]\((?P<target>[^()\s<>]+)\)"
     r"|(?P<opening><(?=[a-z/!?])|(?<=\])[(:]|!(?=\[))"
     rf"|(?P<address>{_ADDRESS.pattern})"
-    r"|(?P<name>(?>(?<![\w.@/`-])(?!\d+\.)[\w-]++(?:\.[\w-]++)*?\.[a-z]{2,}+(?![\w-])"
+    rf"|(?P<name>(?>(?:{_BEFORE}|(?<={_BEFORE}_)|(?<={_BEFORE}__))(?=[^\W_])"
+    r"(?!(?:\d+\.)+(?!(?:\w\w|com|net|org|pro|web|info|name|shop)\b)[^\W\d])"  # As of a list.
+    r"[\w-]++(?:\.[\w-]++)*\.[^\W\d_]{2,}+(?!\.?[^\W_]|-)"
     rf"(?:[:/?#]{_CERTAIN})?)(?!`))",
     re.IGNORECASE | re.DOTALL,
 )

@@ -18,13 +18,14 @@ SINGLE = r"\[\d{1,4}\]"
 # time.
 _MARK = re.compile(rf"(?:(?<!\s)\s+)?({PATTERN})")
 _NUMBER = re.compile(r"\d+")
+_SIGN = r"(?:\s?(?:numbers?|n[°º]|no\.|nr\.|№|#))?[\s:=.]{0,3}[\"“]?"
 _NAME = (
-    r"(?:see\s)?(?:passages?|sources?|doc(?:ument)?s?|excerpts?|ref(?:erence)?s?|citations?|cite"
-    r"|chunks?|snippets?|quellen?|dokumente?|textstellen?|extraits?|fuentes?|pasajes?|documentos?"
-    r"|font[ei]|passaggi?o?|bron|źródło|источники?|документы?|来源|來源|文档|文檔|资料|資料|段落"
-    r"|引用|参考|出典|文書|출처|문서)(?:\s?(?:numbers?|n[°º]|no\.|nr\.|№|#))?[\s:=.]{0,3}[\"“]?"
+    r"(?:(?:see|cf\.|siehe|vgl\.|voir|véase)\s)?(?:passages?|sources?|doc(?:ument)?s?|excerpts?"
+    r"|ref(?:erence)?s?|citations?|cite|chunks?|snippets?|quellen?|dokumente?|textstellen?"
+    r"|extraits?|fuentes?|pasajes?|documentos?|font[ei]|passaggi?o?|bron|źródło|источники?|документы?"
+    rf"|来源|來源|文档|文檔|资料|資料|段落|引用|参考|出典|文書|출처|문서){_SIGN}"
 )
-_SHORT = r"(?:notes?|context|result|id|no\.|nr\.|№|#)[\s:=.]{0,3}"
+_SHORT = rf"(?:notes?|context|result|id|no\.|nr\.|№|#){_SIGN}"
 """Names that stand in square brackets alone."""
 _RANGE = r"\d{1,4}(?:\s?[-–]\s?\d{1,3})?"
 _SEVERAL = rf"{_RANGE}(?:\s*(?:[,;，、&]|and|und|et|y|e)\s*(?:{_NAME})?{_RANGE})*"
