@@ -148,6 +148,8 @@ def test_an_output_that_is_read_too_is_refused_and_kept(tmp_path: Path) -> None:
         done = commands.crag(command, read.name, "--output", "/dev/null", folder=tmp_path)
         assert done.returncode == 2
         assert "/dev/null: is no file" in done.stderr
+    with pytest.raises(OSError, match="/proc"):  # Before the index is opened to ask.
+        commands.crag("evaluate", read.name, "--output", "/proc/own.jsonl", folder=tmp_path)
 
 
 def test_a_module_in_the_folder_is_not_imported(tmp_path: Path) -> None:

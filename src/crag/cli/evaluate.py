@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -48,18 +49,23 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise DataError(output, f"writing it would overwrite {questions}, which is read")
     output.parent.mkdir(parents=True, exist_ok=True)
     asked = {question.id: question for question in read_questions(questions)}
-    chosen, rows = (environment(location), method, assigned(settings)), list[Row]()
-    with progress_bar("asking", quiet=as_json) as advance:
+    chosen, done = (environment(location), method, assigned(settings)), dict[str, Row]()
+    # What an earlier run wrote is replaced as a whole, and stays where this one fails; that nothing
+    # can be written there is told before anything is asked.
+    with (
+        TemporaryDirectory(dir=output.parent, prefix=".crag-") as folder,
+        progress_bar("asking", quiet=as_json) as advance,
+    ):
 
         def ready(row: Row, state: State) -> None:
-            rows.append(judged(asked[row["id"]], row, state))
-            advance(len(rows), len(asked))
+            done[row["id"]] = judged(asked[row["id"]], row, state)
+            advance(len(done), len(asked))
 
         ask_all([*asked.values()], chosen, ready, concurrency)
-    # Only now and as a whole, so that what an earlier run wrote stays where this one fails.
-    new = output.with_name(f".{output.name}.new")
-    new.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), "utf-8")
-    new.replace(output)
+        rows, new = [done[name] for name in asked], Path(folder, output.name)
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        new.write_text("".join(lines), "utf-8")
+        new.replace(output)
     summary = summarise(rows)
     if not as_json:
         for row in rows:
