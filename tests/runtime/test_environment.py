@@ -1,6 +1,8 @@
 """Variables, `.env` and `crag.toml`: what they say, what overrules what, and what is refused."""
 
 import pickle
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from crag.cli.terminal import environment
 from crag.errors import DataError, SettingsError
 from crag.runtime.environment import Environment
+from crag.runtime.ray_cluster import _Actor
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +60,21 @@ def test_another_process_gets_all_but_secrets(monkeypatch: pytest.MonkeyPatch) -
     assert pickle.loads(sent) == here  # noqa: S301 - our own
     monkeypatch.setenv("TAVILY_API_KEY", "tvly-another")
     assert pickle.loads(sent).tavily_api_key.get_secret_value() == "tvly-another"  # noqa: S301
+
+
+def key_of(place: Environment) -> Callable[[str], list[str | None]]:
+    return lambda _: [place.key]
+
+
+def test_a_worker_on_ray_reads_the_secrets_of_the_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    sent = pickle.dumps(partial(key_of, Environment()))
+    Path(".env").write_text("OPENAI_API_KEY=sk-of-this-folder")
+    monkeypatch.chdir("/")  # Where the cluster was started.
+    (row,) = _Actor(sent, tmp_path)({"item": pickle.dumps("one")})
+    assert pickle.loads(row["item"]) == "sk-of-this-folder"  # noqa: S301
 
 
 @pytest.mark.parametrize(

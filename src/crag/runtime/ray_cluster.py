@@ -53,8 +53,9 @@ def spread(
         context.enable_progress_bars = False
         context.execution_options.preserve_order = in_order
         dataset = data.from_items(rows, override_num_blocks=len(rows) or None).flat_map(
-            _Actor, fn_constructor_args=(step, Path.cwd()), compute=data.ActorPoolStrategy()
-        )
+            _Actor, fn_constructor_args=(pickle.dumps(step), Path.cwd()),
+            compute=data.ActorPoolStrategy(),
+        )  # fmt: skip
         try:
             for row in dataset.iter_rows() if rows else ():
                 made = pickle.loads(row["item"])
@@ -69,8 +70,10 @@ def spread(
 class _Actor:
     """Passes pickled items through a step; a `CragError` is an item too, which ends the run."""
 
-    def __init__(self, step: Step, folder: Path) -> None:
-        with suppress(OSError):  # Paths are relative to it; another machine may not have it.
+    def __init__(self, step: bytes, folder: Path) -> None:
+        # Paths are relative to it, and the keys of its `.env` are read where the step is unpickled;
+        # another machine may not have it.
+        with suppress(OSError):
             os.chdir(folder)
         self._step = step
         self._take: Any = None
@@ -79,7 +82,7 @@ class _Actor:
         pickle: Any = import_module("ray.cloudpickle")
         item, made = pickle.loads(row["item"]), []
         try:
-            self._take = self._take or self._step()
+            self._take = self._take or pickle.loads(self._step)()
             made.extend(self._take(item))
         except CragError as error:
             made.append(CragError(str(error)))  # One that can be sent to another process.
