@@ -217,15 +217,12 @@ def test_an_evaluator_that_raises_is_an_event_and_leaves_no_reading() -> None:
     assert scored.readings == []
 
 
-CODE = "total = price * count // 2  // round down"
-
-
-@pytest.mark.parametrize("titles", ["every_strip", "passage", "none"])
-def test_strokes_in_an_untitled_text_are_no_title_to_who_reads(titles: Any) -> None:
-    evaluator = FakeReadingEvaluator()
-    strips = [unscored(CODE, UNTITLED)]
-    filter_strips(evaluator, "q", strips, PaperSettings(titles=titles), node="refine")
-    assert evaluator.read_passages == [[Passage("", CODE)]]
+@pytest.mark.parametrize("text", ["total = price * count // 2  // round down", "Tel. 030"])
+def test_strokes_in_an_untitled_text_are_no_title_to_who_reads_also_the_shortest(text: str) -> None:
+    evaluator = FakeReadingEvaluator(lower=0.3, upper=0.6)
+    judged = filter_strips(evaluator, "q", [unscored(text, UNTITLED)], Settings(), node="refine")
+    assert evaluator.read_passages == [[Passage("", text)]]
+    assert judged[0][0]["reason"] == "among the best"  # Of evidence, whatever the thresholds are.
 
 
 @pytest.mark.parametrize(

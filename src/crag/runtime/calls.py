@@ -209,18 +209,22 @@ def filter_strips(
 ) -> tuple[list[Strip], list[Event], Usage]:
     """Score all `strips` in one call and keep the best (CRAG, Sec. 4.4).
 
-    An evaluator that reads scores them by their evidence, but in benchmarks as the paper. Unless
-    the settings say from which score on, it is -0.5, as in the paper, or on another scale than from
-    -1 to 1 the evaluator's lower threshold.
+    An evaluator that reads scores them by their evidence, also short ones, but in benchmarks as the
+    paper. Unless the settings say from which score on, it is -0.5, as in the paper, or on another
+    scale than from -1 to 1 the evaluator's lower threshold.
     """
-    passages = [strip_passage(strip, settings) for strip in strips]
+    reads = is_reading(evaluator) and not settings.profile.benchmark
+    passages = [
+        Passage(one["source"]["title"], one["text"]) if reads else strip_passage(one, settings)
+        for one in strips
+    ]
     scores, readings, events, usage = judge_passages(evaluator, question, passages, node=node)
     scored: list[Strip] = [
         {**strip, "score": score} for strip, score in zip(strips, scores, strict=True)
     ]
-    if readings and not settings.profile.benchmark:
+    if reads and readings:
         scored = list(map(paragraph_in_context, strips, readings))
-    if "strip_threshold" not in settings.model_fields_set and not events:
+    elif "strip_threshold" not in settings.model_fields_set and not events:
         with Attempt("evaluator"):  # Of which `grade` tells.
             upper, lower = thresholds_of(evaluator)
             if not (LOWEST <= lower <= 0 and upper <= -LOWEST):
