@@ -63,6 +63,8 @@ def read_questions(path: Path) -> list[Question]:
     """
     try:
         lines = path.read_text("utf-8-sig").split("\n")  # A text may hold other separators.
+    except OSError as error:
+        raise DataError(path, error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
         raise DataError(path, f"save it as UTF-8: {error}") from error
     found: dict[str, Question] = {}

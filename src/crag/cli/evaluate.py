@@ -43,12 +43,12 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.asking.evaluate import judged, summarise
     from crag.asking.many import Row, State, ask_all, read_questions
 
+    asked = {question.id: question for question in read_questions(questions)}
     if output.exists() and not output.is_file():
         raise DataError(output, "is no file: name one")
     if output.exists() and output.samefile(questions):
         raise DataError(output, f"writing it would overwrite {questions}, which is read")
     output.parent.mkdir(parents=True, exist_ok=True)
-    asked = {question.id: question for question in read_questions(questions)}
     chosen, done = (environment(location), method, assigned(settings)), dict[str, Row]()
     # What an earlier run wrote is replaced as a whole, and stays where this one fails; that nothing
     # can be written there is told before anything is asked.
@@ -72,6 +72,8 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
             if row["verdict"] in {"wrong", "abstained", "failed"}:
                 told = ", ".join(filter(None, (row["verdict"], row["lost"] or row["error"])))
                 say(f"[yellow]{safe(told)}:[/] {safe(row['question'])} [dim]({safe(row['id'])})[/]")
+        if summary["right"] is None:
+            say("[yellow]no question says what is right:[/] give 'answers', 'files', 'answerable'")
     print_summary({"method": method, **summary, "output": str(output)}, as_json=as_json)
     if summary["verdicts"].get("failed"):
         raise typer.Exit(SOME_FAILED)
