@@ -216,7 +216,7 @@ class _Reading:
         place = self._place
         captions = "".join(_line(one) for one in table if one.tag == "caption")
         caption = with_title(captions, [], *place)
-        rows = table.xpath("tr|*/tr")
+        rows = [one for one in table.iter("tr") if next(one.iterancestors("table")) is table]
         owns = [row.xpath("td|th") for row in rows]
         cells = (
             [(_line(one), _spanned(one, "colspan"), _spanned(one, "rowspan")) for one in own]
@@ -235,7 +235,7 @@ class _Reading:
                 is_bold = texts[0].strip("*") != texts[0]
                 are_named = are_named and bool(own) and (own[0].tag == "th" or is_bold)
         if heads or are_named:
-            head = one_head(heads) if heads else Row([""], *place)
+            head = one_head(heads) if heads else Row([""], body[0].first, body[0].first)
             rows = with_labels([head, *body])
         else:
             rows = with_one_head(body)
@@ -262,7 +262,7 @@ def _spread(rows: Iterable[Sequence[tuple[str, int, int]]]) -> Iterator[list[str
 
 def _holds_data(table: "HtmlElement") -> bool:
     """Return whether a table has short cells, rather than being used for the layout of a page."""
-    cells = table.xpath("(tr|*/tr)/*")
+    cells = [one for one in table.iter("td", "th") if next(one.iterancestors("table")) is table]
     if next(table.iter("pre", *_HEADINGS), None) is not None:
         return False
     is_wide = any(one.tag == "th" or one.getnext() is not None for one in cells)

@@ -68,14 +68,15 @@ def with_labels(rows: Sequence[Row]) -> list[Row]:
 def groups(rows: Sequence[Sequence[str]]) -> int:
     """Return in how many of the first columns an empty cell stands for what is above it.
 
-    There at least half of the cells are empty, but not the first one; and every row has what is
-    labelled.
+    There at least half of the cells are empty, but not the first one, and none says the same as the
+    one above it; and every row has what is labelled.
     """
     for at, column in enumerate(zip_longest(*rows, fillvalue="")):
         if all(column):
             return at
         said = [cell for cell in column if cell]
-        if not column[0] or 2 * len(said) > len(column):
+        is_group = column[0] and 2 * len(said) <= len(column)
+        if not is_group or any(above == cell for above, cell in pairwise(said)):
             break
     return 0
 
