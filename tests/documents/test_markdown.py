@@ -48,8 +48,9 @@ def test_front_matter_says_title_and_fields() -> None:
 
 
 def test_front_matter_that_is_no_yaml_loses_nothing() -> None:
-    read = read_markdown("---\ntitle: Mills: a guide\nauthor: @ada\n---\nText.\n")
-    assert (read.title, read.fields) == ("Mills: a guide", {"author": "@ada"})
+    matter = "title: Mills: a guide\nauthor: @ada\neditor: 'Ben'\nowner: {{ team }}"
+    read = read_markdown(f"---\n{matter}\n---\nText.\n")
+    assert (read.title, read.fields) == ("Mills: a guide", {"author": "@ada", "editor": "Ben"})
 
 
 def test_each_line_knows_its_place() -> None:

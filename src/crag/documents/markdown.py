@@ -21,10 +21,12 @@ from crag.text.visible import PLACE
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.renderer import RendererHTML
+    from markdown_it.rules_block import StateBlock
     from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
 _FRONT_MATTER = re.compile(r"\ufeff?-{3}[ \t]*\n(.*?)\n(?:-{3}|\.{3})[ \t]*(?:\n|\Z)", re.DOTALL)
+_NO_WORDS = re.compile(r"true|false|null|.*\{\{.*", re.IGNORECASE)
 _OF_TOOLS = re.compile(
     r"layout|template|slug|permalink|url|alias(?:es)?|path|.*sidebar.*|nav.*|toc.*|weight|order|.*position|"
     r"draft|publish(?:ed)?|hide.*|icon.*|images?|theme.*|css|js|id|redirect.*|type|parent|has.children|"
@@ -48,7 +50,7 @@ _TARGET = re.compile(r"^( {0,3}\[[^\[\]\n]+\]:[ \t]*)\{%[^\n]*%\}[ \t]*$", re.MU
 """Where a label leads, if a template says it."""
 _DIRECTIVE = re.compile(r"[ \t]*\{([\w:-]+)\}([^`]*)")
 """What MyST has behind the marks of a fence."""
-_OPTIONS = re.compile(r"\A(?:[ \t]*:[\w-]+:.*(?:\n|\Z))*")
+_OPTIONS = re.compile(r"\A(?:---\n(?:.*\n)*?---(?:\n|\Z)|(?:[ \t]*:[\w-]+:.*(?:\n|\Z))*)")
 _OF_RST = {"eval-rst", "list-table", "csv-table"}
 _LANGUAGE = re.compile(r"\s*([\w+#-]*)")
 _OPENED = "container_directive_open"
@@ -78,11 +80,11 @@ def _fields(matter: str) -> Iterator[tuple[str, str]]:
     try:
         found = yaml.load(matter.replace("\t", " "), yaml.BaseLoader)  # noqa: S506 - which makes but texts of values
     except yaml.YAMLError:  # Such as a title with a colon: each line says what it can.
-        found = dict(re.findall(r"^([\w -]+):[ \t]+(.+)$", matter, re.MULTILINE))
+        found = dict(re.findall(r"^([\w -]+):[ \t]+[\"']?(.+?)[\"']?$", matter, re.MULTILINE))
     for name, value in found.items() if isinstance(found, dict) else ():
         values = value if isinstance(value, list) else [value]
         said = ", ".join(" ".join(one.split()) for one in values if one and isinstance(one, str))
-        if said and len(said) <= _LONGEST_FIELD and said.lower() not in {"true", "false", "null"}:
+        if said and len(said) <= _LONGEST_FIELD and not _NO_WORDS.fullmatch(said):
             yield " ".join(re.split(r"[\s_]+", name)), said
 
 
@@ -107,6 +109,7 @@ def _parser() -> "MarkdownIt":
         parser.use(plugin)
     for mark in "`~":
         container_plugin(parser, "directive", mark, _holds_blocks, _directive)
+    parser.block.ruler.before("table", "crag_options", _pass_options)
     parser.core.ruler.after("block", "crag_text", _clean)
     parser.core.ruler.push("crag_places", _place)
     for name, rule in _RULES.items():
@@ -114,14 +117,25 @@ def _parser() -> "MarkdownIt":
     return parser
 
 
+def _pass_options(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
+    """Read over the options of a directive that was just opened."""
+    opened = state.tokens[-1] if state.tokens else None
+    if silent or opened is None or opened.type != _OPENED or opened.map != [first - 1, end]:
+        return False
+    options = _OPTIONS.match(state.getLines(first, end, state.blkIndent, keepLastLF=True))
+    state.line = first + (options[0].count("\n") if options else 0)
+    opened.meta["goes on at"] = state.line
+    return state.line > first
+
+
 def _clean(state: "StateCore") -> None:
     """Take out of text what tools replace, before what stands within its lines is parsed."""
-    types = ["", "", *(token.type for token in state.tokens)]
-    for before, opened, token in zip(types, types[1:], state.tokens, strict=False):
+    types = ["", *(token.type for token in state.tokens)]
+    for before, token in zip(types, state.tokens, strict=False):
         if token.type == "inline":
-            text = _OPTIONS.sub("", token.content) if before == _OPENED else token.content
-            is_title = opened == "admonition_title_open"
-            token.content = _TEMPLATE.sub(_kept, text.strip('"') if is_title else text)
+            is_title = before == "admonition_title_open"
+            text = token.content.strip('"') if is_title else token.content
+            token.content = _TEMPLATE.sub(_kept, text)
 
 
 def _kept(found: re.Match[str]) -> str:
@@ -167,7 +181,10 @@ def _directive(_r: "RendererHTML", tokens: _Tokens, at: int, _options: Any, _env
     if token.nesting < 0:
         return "</div>"
     reading, title, text = reading_of(*_directive_of(token.info))
-    shown = f"<p>{_parser().renderInline(text)}</p>" if text else ""
+    below = tokens[at + 1]
+    if text and below.type == "paragraph_open" and below.map:
+        below.hidden = below.map[0] == token.meta.get("goes on at")
+    shown = f"<p>{_parser().renderInline(text)}\n{'' if below.hidden else '</p>'}" if text else ""
     if reading == "signature":
         shown = f"<p><code>{escape(title)}</code></p>"
     elif title:
