@@ -200,6 +200,7 @@ def test_only_words_change_and_by_one_error_each(question: str) -> None:
         "De muur viel op 9 nov. 1989 in Berlijn.|Dhr. Jansen zag het, d.w.z. vanaf het plein.",
         "Mur upadł 9. listopada 1989 r. w Berlinie.|To było np. tam.",
         "If there is no route, the tunnel is down; call 4471.|quota exceeded: remove it.",
+        "You may start the new one in the CLI.|git lists it in approx. 3 steps.|(It is fast.)",
         "これは文です。|次の文です！|本当ですか？",
         "기간은 4주입니다.|예.|unstable에는 가장 최신 버전이 있습니다.",
         "यह एक वाक्य है।|यह दूसरा है।",

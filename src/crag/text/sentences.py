@@ -8,14 +8,19 @@ from crag.text.language import ENGLISH, language_of
 
 _WORDS = re.compile(r"\w")
 _FULL_WIDTH = "。！？"
+_ENGLISH_SHORT = re.compile(
+    r"(?:^|[\s(\[\"'“‘])(?:approx|appx|ca|cf|ch|dept|dr|ed|eds|eq|est|et al|etc|ex|fig|figs|gen|"
+    r"incl|inc|max|min|misc|mr|mrs|ms|no|nos|op|p|para|pp|prof|ref|refs|rev|sec|sr|st|tab|v|ver|vol|"
+    r"vs|\d{1,3}|[a-zA-Z])\.\s*\Z",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(r"[a-z0-9(\[]")
 _OPENING = r"(?:^|[\s.(\[\"'„“«‘])"
 _LETTER = r"[A-Za-z\u00c0-\u058f]"
 """Of the scripts with small and capital letters."""
 _INITIAL = re.compile(_OPENING + rf"(?P<letter>{_LETTER})\.\s*\Z")
 _SHORT = re.compile(_OPENING + rf"(?:{_LETTER}{{1,4}}|\d{{1,4}})\.\s*\Z")
-"""An abbreviation or an ordinal, before what begins no sentence: Abb. 3, d.w.z., 9. května."""
-_YEAR = re.compile(r"\d{4}\.\s*\Z")
-"""An ordinal in Latvian or Hungarian; in English a number that ends its sentence."""
+"""An abbreviation or an ordinal, before a small letter or a digit: Abb. 3, d.w.z., 9. května."""
 _GERMAN_ORDINAL = re.compile(
     r"\b(?:am|im|vom|zum|zur|beim|ab|bis|seit|de[mnrs]|die|das|(?:ein|jed|dies)e?[mnrs]?|und)"
     r"\s+\d{1,2}\.\s*\Z",
@@ -67,10 +72,10 @@ def _belongs_together(before: str, after: str, language: str) -> bool:
     if not before[-1].isspace() and before[-1] not in _FULL_WIDTH:
         return not after[:1].isspace()  # A name with dots.
     end = before[-_LONGEST_END:]
-    if language == "de" and _GERMAN_ORDINAL.search(end):
-        return True
-    if after[:1].islower() or after[:1].isdigit() or after[:1] in "([":
-        is_short = _SHORT.search(end) is not None
-        return is_short and not (language == ENGLISH and _YEAR.search(end))
-    initial = _INITIAL.search(end)  # Sentencex knows those of English.
-    return language != ENGLISH and initial is not None and initial["letter"].isupper()
+    if language == ENGLISH:  # Whose sentences often begin with the name of a command.
+        return bool(_ENGLISH_SHORT.search(end) and _GOES_ON.match(after))
+    if after[:1].islower() or after[:1].isdigit():
+        return _SHORT.search(end) is not None
+    initial = _INITIAL.search(end)
+    is_name = initial is not None and initial["letter"].isupper()
+    return is_name or (language == "de" and _GERMAN_ORDINAL.search(end) is not None)
