@@ -174,7 +174,7 @@ def test_the_command_writes_rows_and_tells_where_failures_were_lost(tmp_path: Pa
         absent = crag(*command, "absent.jsonl", "--json", folder=tmp_path)
         message = json.loads(absent.stdout)["error"]["message"]
         assert message == "absent.jsonl: No such file or directory"
-    write(tmp_path, {"question": "Who won?", "answer": "Fischer"})
+    write(tmp_path, {"question": "How long does a kettle take to boil water?", "answer": "three"})
     shown = crag("evaluate", "questions.jsonl", "--output", "runs/two.jsonl", folder=tmp_path)
     assert "no question says what is right" in shown.stdout
     assert not (tmp_path / "answers.jsonl").exists()
