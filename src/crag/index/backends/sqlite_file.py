@@ -268,7 +268,7 @@ class FileIndex(DocumentIndex):
             self._forget_if_written()
             with self._vector_store() as store:
                 near = store.similarity_search_by_vector(asked.tolist(), k=k)
-        numbers = [int(document.page_content) for document in near]
+        numbers = [document.page_content for document in near]  # Or what older versions stored.
         found = self._read(_CHOSEN, values=json.dumps(numbers))
         return found if len(found[0]) >= min(k, total) // 2 else self._read()
 
