@@ -57,6 +57,7 @@ def test_what_is_read_is_what_the_loaders_read(reader: IsolatedReader, tmp_path:
     )
     (tmp_path / "d.csv").write_text("id,text\n1,Ada\n2,\n3,Kettle\n")
     (tmp_path / "e.pdf").write_bytes(b"%PDF-1.7 nothing")
+    (tmp_path / "f.html").write_text("<ul><li>Halloran built it" * 100)
     for path in sorted(tmp_path.iterdir()):
         assert list(reader.read(path)) == list(load(path))
     assert len(children()) == 1

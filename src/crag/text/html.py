@@ -26,6 +26,8 @@ _MOST_SPANNED = 100
 """Rows and columns of one cell; more are no table that anybody reads."""
 _MOST_WORDS_OF_CELL = 150
 """Words; a table with a cell of more serves the layout of a page."""
+_DEEPEST_LIST = 40
+"""Lists within each other; deeper ones, as of marks that are never closed, are paragraphs."""
 _APART = ["nav", "form", "title"]
 """Elements that are not part of the text of a page."""
 _FEWEST_LINKS, _MOSTLY_LINKS = 3, 0.7
@@ -192,7 +194,8 @@ class _Reading:
                 items.append(Item(f"{number}." if element.tag == "ol" else "-", blocks))
                 number += 1
         held = [block for item in items for block in item.blocks]
-        if any(block.kind == "heading" for block in held):
+        is_deep = len([*element.iterancestors("ul", "ol", "menu")]) > _DEEPEST_LIST
+        if is_deep or any(block.kind == "heading" for block in held):
             return held  # A list of what has headings is no list.
         return [Block("list", *place, items=items)] if items else []
 
