@@ -110,6 +110,8 @@ PARTS = (
          "Which message says that the lid is open?", 1),
         (["Name: Lena Vogt\nRole: Customs clerk\nPhone: 4473",
           "Name: Tom Reilly\nRole: Night guard\nPhone: 4474"], "Who is the night guard?", 1),
+        (["E41 means that the Kestrel has no signal. Remedy: turn the antenna to the window."],
+         "What does E41 of the Kestrel mean?", 0),
         (["| Lena | clerk | 4473 |", "| Tom | guard | 4474 |"], "What is the phone of Lena?", 0),
     ],
 )  # fmt: skip

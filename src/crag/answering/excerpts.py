@@ -68,7 +68,8 @@ class ParsedStrip(NamedTuple):
         first, said = self.said(self.block(at)[0]), self.said(at)
         if first.endswith("?"):
             return first
-        if found := _LABEL.match(said):
+        begins = not self.text[: self.parts[at].start].rpartition("\n")[2].strip()  # Not "Note:".
+        if begins and (found := _LABEL.match(said)):
             return found[1] or found[2]
         return said if self.parts[at].kind == "item" and not _LISTED.match(said) else ""
 
