@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from crag.answering.citations import validate
-from crag.answering.links import prose_and_code, without_links
+from crag.answering.links import _parsers, prose_and_code, without_links
 from crag.state import Citation, Source
 from tests.repeating import times
 from tests.torture.shapes import shape, shapes
@@ -233,3 +233,9 @@ def test_code_is_what_a_client_takes_for_it() -> None:
         "```\nd\n```",
         "\n",
     ]
+
+
+def test_what_threads_share_is_compiled_before_they_do() -> None:
+    for parser in _parsers.__wrapped__():
+        for ruler in (parser.block.ruler, parser.inline.ruler, parser.inline.ruler2):
+            assert ruler.__cache__

@@ -191,6 +191,8 @@ def _parsers() -> "tuple[MarkdownIt, ...]":
     alone, extended = (Parser("commonmark", {"linkify": True, "maxNesting": 100}) for _ in "12")
     alone.enable("linkify")
     extended.enable(["linkify", "table", "strikethrough"])
+    for parser in (alone, extended):
+        parser.parse("a")  # The first use compiles its rules, which threads would see half done.
     return alone, extended
 
 
