@@ -238,7 +238,7 @@ class _Reading:
                 is_bold = texts[0].strip("*") != texts[0]
                 are_named = are_named and bool(own) and (own[0].tag == "th" or is_bold)
         if heads or are_named:
-            head = one_head(heads) if heads else Row([""], body[0].first, body[0].first)
+            head = one_head(heads) if heads else Row([""], place[0], place[0])
             rows = with_labels([head, *body])
         else:
             rows = with_one_head(body)
