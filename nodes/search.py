@@ -33,7 +33,7 @@ def search(state: State, settings: Settings, searcher: WebSearcher | None) -> St
         limit = max(limit, min(_MOST_HITS, 2 * limit))
     start = time.monotonic()
     with Attempt("web search") as attempt:
-        shown = cut(query, getattr(searcher, "longest_query", LONGEST))
+        shown = cut(query, getattr(searcher, "longest_query", None) or LONGEST)
         replied = within(settings.max_web_seconds, searcher.search, shown, limit)
         hits = distinct(_HITS.validate_python(replied))
         if settings.wikipedia == "prefer":

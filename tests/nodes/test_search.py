@@ -55,9 +55,10 @@ def test_switched_off_or_nothing_to_search_costs_nothing() -> None:
 def test_the_searcher_says_how_long_a_query_may_be() -> None:
     searcher = FakeSearcher()
     search(State(query="kettle " * 90), Settings(), searcher)
-    searcher.longest_query = 50  # type: ignore[attr-defined]
-    search(State(query="kettle " * 90), Settings(), searcher)
-    assert list(map(len, searcher.queries)) == [398, 48]
+    for longest in (None, 50):
+        searcher.longest_query = longest  # type: ignore[attr-defined]
+        search(State(query="kettle " * 90), Settings(), searcher)
+    assert list(map(len, searcher.queries)) == [398, 398, 48]
 
 
 def test_biography_questions_are_reduced_to_the_name() -> None:
