@@ -77,6 +77,12 @@ def test_thoughts_are_held_back_while_they_arrive(way: str, piece: int) -> None:
     assert ask(FakeChatModel(replies=[text]), []).text == RIGHT
 
 
+def test_code_in_thoughts_is_not_that_of_the_answer_after_them() -> None:
+    stream = AnswerStream()
+    pieces = ("<think>\n``` x</think>It is.\n\n", "And more.")
+    assert "".join(map(stream.add, pieces)) == "It is.\n\nAnd more."
+
+
 @pytest.mark.parametrize(
     ("said", "finished"),
     [

@@ -119,6 +119,7 @@ class AnswerStream:
             return ""
         added, self._shown = answer[len(self._shown) :], answer
         if is_open and not _WRAPPING.search(text):  # What was shown is not read again.
-            code = (one["head"] for one in _MARK.finditer(text) if one["code"] and not one["foot"])
+            marks = _MARK.finditer(f"\n{answer}")  # Not those of the thoughts before it.
+            code = (one["head"] for one in marks if one["code"] and not one["foot"])
             self._text = self._shown = f".\n{next(code, '')}{text[-1]}"
         return added
