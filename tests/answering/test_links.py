@@ -147,7 +147,7 @@ def test_what_once_came_through_is_not_drawn(said: str) -> None:
         (f"![![![a]({EVIL})](b)](c)", "a"),
         ("Run setup.py, as README.md says.", "Run `setup.py`, as README.md says."),
         ("As 163.com and _a.b.io/c_ say.", "As `163.com` and _`a.b.io/c`_ say."),
-        ("1.In 12.Mai: a.b.read().", "`1.In` 12.Mai: `a.b.read`()."),
+        ("1.In 12.Mai: a.b.read(), a.b.to_c.", "`1.In` 12.Mai: `a.b.read`(), a.b.to_c."),
         ("Write to a@b.example.", "Write to (link removed)."),
         (f"({KNOWN}). **{KNOWN}**", f"({KNOWN}). **{KNOWN}**"),
         (f"**a ({KNOWN})**: b", f"**a ({KNOWN})**: b"),

@@ -58,7 +58,7 @@ _ACTIVE = re.compile(
     rf"|(?P<address>{_ADDRESS.pattern})"
     rf"|(?P<name>(?>(?:{_BEFORE}|(?<={_BEFORE}_)|(?<={_BEFORE}__))(?=[^\W_])"
     r"(?!(?:\d+\.)+(?!(?:\w\w|com|net|org|pro|web|info|name|shop)\b)[^\W\d])"  # As of a list.
-    r"[\w-]++(?:\.[\w-]++)*\.[^\W\d_]{2,}+(?!\.?[^\W_]|-)"
+    r"[\w-]++(?:\.[\w-]++)*\.[^\W\d_]{2,}+(?!\.?_?[^\W_]|-)"
     rf"(?:[:/?#]{_CERTAIN})?)(?!`))",
     re.IGNORECASE | re.DOTALL,
 )
