@@ -151,7 +151,9 @@ def quotations_in(  # noqa: PLR0913 - what to quote, and from which score on
         quotations.append(
             one.quotation._replace(
                 sure=sure, lead=f"{own[-1]}:" if own else one.quotation.lead,
-                disagrees=any(other.file != one.file for other in others),
+                disagrees=any(
+                    other.file != one.file and not _are_two_things(one, other) for other in others
+                ),
             )
         )  # fmt: skip
     return quotations
@@ -267,6 +269,15 @@ def _contradict(one: _Candidate, other: _Candidate) -> bool:
     rest = [own - value for own, value in zip(said, values, strict=True)]
     fewest = min(map(len, rest))
     return bool(fewest) and len(rest[0] & rest[1]) >= _SAME * fewest
+
+
+def _are_two_things(one: _Candidate, other: _Candidate) -> bool:
+    """Return whether each document tells of what only its own title names."""
+    title, other_title = ({*words(each.about[0])} for each in (one, other))
+    text, other_text = ({*words(each.quotation.text)} for each in (one, other))
+    own, others = title - other_title, other_title - title
+    tell = bool(own and others) and own <= text and others <= other_text
+    return tell and own.isdisjoint(other_text) and others.isdisjoint(text)
 
 
 def _is_less(one: _Candidate, other: _Candidate, asked: set[str]) -> bool:
