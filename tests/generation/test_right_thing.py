@@ -203,14 +203,15 @@ def test_values_of_other_things_do_not_contradict() -> None:
     (one,) = asked("Which limit counts?", limit, price, evidence="56")
     assert one.text == limit.page_content
     things = [
-        ("Mill", "The mill is 9 metres tall."),
-        ("Inn", "The inn is old. It is 7 metres tall."),
+        ("Mill of Ash", "The mill of Ash is 9 metres tall."),
+        ("Inn", "The inn, 7 metres tall."),
     ]
     documents = [
         Document(text, metadata={"title": thing, "source": thing}) for thing, text in things
     ]
     found = asked("How tall is it?", *documents, evidence=["9", "7"])
-    assert [(one.lead, one.disagrees) for one in found] == [("Mill:", False), ("Inn:", False)]
+    leads = ["Mill of Ash:", "Inn:"]
+    assert [(one.lead, one.disagrees) for one in found] == [(lead, False) for lead in leads]
     beds = [f"| Oak | {n} EUR |\n| Pine | {n + 1} EUR |\n| Elm | {n + 2} EUR |" for n in (3, 8)]
     texts = [f"# {when}\n\n| Bed | Price |\n| --- | --- |\n{rows}"
              for when, rows in zip(("Summer", "Winter"), beds, strict=True)]  # fmt: skip

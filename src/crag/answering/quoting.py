@@ -273,7 +273,7 @@ def _contradict(one: _Candidate, other: _Candidate) -> bool:
 
 def _are_two_things(one: _Candidate, other: _Candidate) -> bool:
     """Return whether each document tells of what only its own title names."""
-    title, other_title = ({*words(each.about[0])} for each in (one, other))
+    title, other_title = ({*question_words(each.about[0])} for each in (one, other))
     text, other_text = ({*words(each.quotation.text)} for each in (one, other))
     own, others = title - other_title, other_title - title
     tell = bool(own and others) and own <= text and others <= other_text
