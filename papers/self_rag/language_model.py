@@ -292,5 +292,9 @@ def train_language_model(
     weights = trainer.accelerator.get_state_dict(trainer.model_wrapped) if is_sharded else None
     history, is_main = trainer.state.log_history, trainer.is_world_process_zero()
     trained = TrainedLanguageModel(base.model, base.tokenizer, history, is_main, weights)
+    # What shares the steps goes before the group of processes: the last to hold the group may wait
+    # for ever for its threads, which want the lock that Python holds then.
+    trainer.model_wrapped = trainer.model
+    trainer.accelerator.free_memory()
     trainer.accelerator.end_training()
     return trained
