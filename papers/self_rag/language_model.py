@@ -294,7 +294,7 @@ def train_language_model(
     trained = TrainedLanguageModel(base.model, base.tokenizer, history, is_main, weights)
     # What shares the steps goes before the group of processes: the last to hold the group may wait
     # for ever for its threads, which want the lock that Python holds then.
-    trainer.model_wrapped = trainer.model
+    trainer.model_wrapped = base.model
     trainer.accelerator.free_memory()
     trainer.accelerator.end_training()
     return trained
