@@ -14,6 +14,7 @@ _ENGLISH_SHORT = re.compile(
     r"vs|\d{1,3}|[a-zA-Z])\.\s*\Z",
     re.IGNORECASE,
 )
+"""Abbreviations and numbers of English, which end no sentence before what goes on: fig. 3."""
 _GOES_ON = re.compile(r"[a-z0-9(\[]")
 _OPENING = r"(?:^|[\s.(\[\"'„“«‘])"
 _LETTER = r"[A-Za-z\u00c0-\u058f]"
