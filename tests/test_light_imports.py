@@ -13,7 +13,7 @@ HEAVY = {
     "torch", "transformers", "sentence_transformers", "sentencepiece", "sklearn", "scipy",
     "accelerate", "matplotlib", "PIL", "bm25s", "mauve", "rouge_score", "nltk", "ray",
     "langgraph_cli", "starlette", "langchain_community", "psycopg",
-    "onnxruntime", "chromadb", "langchain_openai", "openai", "tavily", "snowballstemmer",
+    "onnxruntime", "chromadb", "langchain_openai", "openai", "tavily", "Stemmer",
 }  # fmt: skip
 BACK_ENDS = sorted(Path(crag.reflection.backends.__file__).parent.glob("[!_]*.py"))
 ASKING = "import crag.cli.ask, crag.factory.parts"

@@ -158,9 +158,9 @@ def _stem(word: str) -> str:
 
 @cache
 def _stemmer() -> Any:
-    import snowballstemmer
+    from Stemmer import Stemmer
 
-    return snowballstemmer.stemmer("english")
+    return Stemmer("english")
 
 
 def without_markup(text: str) -> str:
