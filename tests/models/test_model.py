@@ -21,6 +21,8 @@ from crag.models.model_card import CARD, Calibration, DataFile, ModelCard, read_
 from crag.papers.files import write_card
 
 PACKAGED = Path(crag.__file__).parent / "models" / "crag_minilm_l6_v2"
+BARN = [0.074476, 0.012941, 0.049028, -0.014185]
+"""How the vector of its question begins, on any processor."""
 INPUTS = [Input([number, 2, 3], [0, 0, 1]) for number in range(50)]
 
 
@@ -111,6 +113,16 @@ def test_a_character_that_is_no_unicode_is_a_question_mark() -> None:
     assert model.encode("a \ud83d b").ids == model.encode("a ? b").ids
     assert len(Model(ModelFiles(PACKAGED, {}, EvaluatorError), 16).encode("a " * 99).ids) == 16
     assert np.asarray(model.encode("").ids).shape == (2,)
+
+
+@pytest.mark.parametrize("has_vnni", [None, False])
+def test_every_processor_makes_the_same_vectors(
+    monkeypatch: pytest.MonkeyPatch, has_vnni: bool | None
+) -> None:
+    if has_vnni is not None:
+        monkeypatch.setattr("crag.models.model._has_vnni", lambda: has_vnni)
+    made = SentenceEncoder().embed_query("When is the barn let?")
+    assert np.allclose(made[:4], BARN, atol=1e-5)  # Sums of 16 bits would be wrong by 0.01.
 
 
 DATA = DataFile(name="é.jsonl", sha256="0" * 64, pairs=3, positives=1)

@@ -37,7 +37,7 @@ class SentenceEncoder(Embeddings):
         folder = files("crag.models").joinpath(PACKAGED)
         card = ModelCard.model_validate_json(folder.joinpath(CARD).read_bytes())
         held = ModelFiles(folder, card.files, partial(ModelError, self.name))
-        self._model = Model(held, MAX_LENGTH)
+        self._model = Model(held, MAX_LENGTH, whole_range=True)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed passages."""
