@@ -24,7 +24,16 @@ from langchain_core.vectorstores import VectorStore
 
 from crag.errors import CragError, DocumentIndexError
 from crag.index.ranking import Term
-from crag.index.store import DECIMALS, PAGE, DocumentIndex, Run, Stamp, among, sentence_of, unit
+from crag.index.store import (
+    PAGE,
+    DocumentIndex,
+    Run,
+    Stamp,
+    among,
+    cosines,
+    sentence_of,
+    unit,
+)
 from crag.text.words import words
 
 if TYPE_CHECKING:
@@ -169,8 +178,8 @@ class FileIndex(DocumentIndex):
             numbers, vectors = self._near_in_store(asked, _REACH * k)
         else:
             numbers, vectors = self._vectors_held()
-        cosines = np.round(vectors @ asked, DECIMALS)
-        return list(map(int, numbers[np.argsort(-cosines, kind="stable")[:k]]))
+        order = np.argsort(-cosines(vectors, asked), kind="stable")
+        return list(map(int, numbers[order[:k]]))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
