@@ -71,6 +71,19 @@ async def test_questions_wait_for_the_model_side_by_side_and_for_no_thread(make_
     assert {state["answer"] for state in states} == {"Ada did [1]."}
 
 
+async def test_nodes_wait_side_by_side_in_threads() -> None:
+    meet = threading.Barrier(50)
+
+    def node(_state: State, _settings: Settings) -> State:
+        meet.wait(60)
+        return State(answer="met")
+
+    graph: Any = StateGraph(State).add_node("node", as_node(node)).set_entry_point("node")
+    asked = graph.compile()
+    states = await asyncio.gather(*(asked.ainvoke(QUESTION) for _ in range(50)))
+    assert {state["answer"] for state in states} == {"met"}
+
+
 class Started(BaseCallbackHandler):
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -80,14 +93,18 @@ class Started(BaseCallbackHandler):
 
 
 async def test_a_cancelled_node_calls_nothing_more() -> None:
-    calls, began, goes_on = list[int](), threading.Event(), threading.Event()
+    calls = list[int]()
+    began, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def node(_state: State, _settings: Settings) -> State:
-        for number in range(2):
-            with Attempt("model"):
-                calls.append(number)
-                began.set()
-                goes_on.wait(10)
+        try:
+            for number in range(2):
+                with Attempt("model"):
+                    calls.append(number)
+                    began.set()
+                    goes_on.wait(10)
+        finally:
+            ended.set()
         return State()
 
     graph: Any = StateGraph(State).add_node("node", as_node(node)).set_entry_point("node")
@@ -96,7 +113,7 @@ async def test_a_cancelled_node_calls_nothing_more() -> None:
     running.cancel()
     await asyncio.wait({running})
     goes_on.set()
-    await asyncio.get_running_loop().shutdown_default_executor()
+    assert await asyncio.to_thread(ended.wait, 10)
     assert calls == [0]
 
 

@@ -1,16 +1,20 @@
 """Run a node in LangGraph with the settings of the run."""
 
+import os
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import run_in_executor
+from langchain_core.runnables.config import ContextThreadPoolExecutor, run_in_executor
 from langgraph.runtime import Runtime, get_runtime
 
 from crag.runtime.calls import cancellable
 from crag.settings import Settings
 
+THREADS = 64
+"""Nodes of a process that compute or wait at once; the threads of a loop are four more than cores,
+and a node that reads pages would keep other runs from them."""
 State = Any
 Update = Any
 
@@ -35,11 +39,19 @@ class as_node(Runnable[State, Update]):  # noqa: N801 - it is called as a functi
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: A002 - as of a Runnable
         """Run the node without blocking the event loop."""
+        del config
         settings = current_settings()
         if self._arun is not None:
             return await self._arun(input, settings)
+        threads = _threads_of(os.getpid())
         with cancellable():
-            return await run_in_executor(config, self._run, input, settings, *self._parts)
+            return await run_in_executor(threads, self._run, input, settings, *self._parts)
+
+
+@cache
+def _threads_of(process: int) -> ContextThreadPoolExecutor:
+    del process  # Another one, which was forked, has none of these threads.
+    return ContextThreadPoolExecutor(THREADS, "node")
 
 
 def current_settings() -> Settings:

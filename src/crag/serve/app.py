@@ -25,14 +25,13 @@ from crag.generation.chat import DEFAULT_MODEL
 from crag.graph_registry import GRAPHS, GraphEntry, built
 from crag.plain import problem_of
 from crag.runtime.environment import Environment
+from crag.runtime.node_adapter import THREADS
 from crag.serve import completions, documents, tools
 from crag.serve.access import access, refusal
 from crag.serve.conversations import HEARTBEAT, Ask, Conversations, Graph, as_json
 from crag.serve.settings import ServeSettings
 from crag.serve.storage import database_of, storage_in
 
-THREADS = 64
-"""Nodes that compute or wait at once; they share the cores, and wait for models."""
 STATIC = Path(str(files("crag.serve").joinpath("static")))
 
 
