@@ -8,7 +8,7 @@ from crag.runtime.calls import filter_strips
 from crag.settings import Settings
 from crag.state import State, Strip, strips_of_kind
 
-MOST_JUDGED = 200
+MOST_JUDGED = 20
 """Paragraphs from the web that the evaluator scores: those that share the most words with the
 question."""
 
