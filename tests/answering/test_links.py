@@ -155,6 +155,7 @@ def test_what_once_came_through_is_not_drawn(said: str) -> None:
         ("See https://evil.example/a%20b.py now.", "See (link removed) now."),
         ("Clone git@known.example:me/x.", "Clone git@known.example:me/x."),
         (f"{KNOWN}。And {KNOWN}[1]", f"<{KNOWN}>。And <{KNOWN}>[1]"),
+        (f"“By {KNOWN}” [1], _{KNOWN}_…", f"“By <{KNOWN}>” [1], _<{KNOWN}>_…"),
         ("h&#116;tps://evil.example/a", None),
         (f"```\ncode {EVIL}\n\nSo [1].", f"```\ncode {EVIL}\n\nSo [1]."),
         (f"`curl {EVIL}`\n\n    curl {EVIL}", f"`curl {EVIL}`\n\n    curl (link removed)"),

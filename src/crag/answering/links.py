@@ -44,7 +44,7 @@ _MAIL = r"(?<![\w.+-])[\w.+-]++@[\w$+=^~-]++(?:\.[\w$+=^~-]++)+"
 _ADDRESS = re.compile(rf"{_SCHEME}{_CERTAIN}|{_MAIL}", re.IGNORECASE)
 _WHOLE_ADDRESS = re.compile(rf"{_SCHEME}[^\s<>]*", re.IGNORECASE)
 _AFTER = ".,:;!?*_~'\"”»…"
-_ENDS = re.compile(r"[*_~'\"”»]*(?:\)[):*_~'\"”»]*)?[.,;!?…]?(?![^\s<>])")
+_ENDS = re.compile(r"[*'\"]*(?:\)[):*_~'\"”»]*)?[.,;!?]?(?![^\s<>])")
 """Punctuation after an address that no client takes for a part of it."""
 _NAME = re.compile(r"[^\s<>()\[\]{}\"'“”‘’,;`*|]+")
 _LABELLED = re.compile(

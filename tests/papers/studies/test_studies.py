@@ -123,9 +123,9 @@ async def test_calls_are_1_2_2_against_one_for_each_document() -> None:
             searcher=SearxngSearcher(search),
             reader=HttpPageReader(allow_loopback=True),
         )
-        rows = await measured(parts, [2], 2, 1)
+        rows = await measured(parts, 2, 2, 1)
         await model.root_async_client.close()
-    calls = [(row[1], row[2], row[3]) for row in rows]
+    calls = [tuple(row[:3]) for row in rows]
     expected = [4, 3, 1, 2, 2]  # No passage of these has a number, so that none passes the grader.
     assert calls[:5] == [("1", c.name, str(n)) for c, n in zip(CASES, expected, strict=True)]
     assert [number for *_, number in calls[5:]] == list(map(str, expected))
