@@ -294,16 +294,16 @@ class Parts:
     retriever: BaseRetriever
     """Finds documents for a question. A vector store's retriever is asked for `Settings.k`; of any
     other one the first k documents are used."""
-    evaluator: Evaluator = field(
-        default_factory=lambda: _packaged("crag.evaluators:load_evaluator")
-    )
+    evaluator: Evaluator = field(default=None)  # type: ignore[arg-type] # Set below.
     """Scores documents and strips; the packaged one reads, and loads on first use."""
     model: ChatModel | None = None
     """Rewrites queries and writes the answer; without one, answers are quoted."""
     quoter: Quoter | None = None
-    """Answers when there is no model, and when the model fails; packaged where there is none."""
+    """Answers when there is no model, and when the model fails or finds nothing; packaged where
+    there is no model, or the evaluator is packaged."""
     attributor: Attributor | None = None
-    """Finds the strip that supports a sentence of a written answer; without it, words decide."""
+    """Finds the strip that supports a sentence of a written answer; packaged where the evaluator
+    is. Without it, words decide."""
     searcher: WebSearcher | None = None
     """The second source of knowledge; without it the branch records an event and goes on."""
     reader: PageReader | None = None
@@ -315,6 +315,9 @@ class Parts:
     ends of reflection that ask a model take their own."""
 
     def __post_init__(self) -> None:
+        is_left_out = self.evaluator is None
+        if is_left_out:
+            self._set("evaluator", _packaged("crag.evaluators:load_evaluator"))
         for name, method in _CALLED_BY.items():
             part = getattr(self, name)
             if part is None or (hasattr(part, method) and not isinstance(part, type)):
@@ -322,8 +325,13 @@ class Parts:
             kind = f"the class {part.__name__}" if isinstance(part, type) else type(part).__name__
             hint = ", such as its as_retriever()" if hasattr(part, "as_retriever") else ""
             raise CragError(f"Parts({name}=…) cannot be {kind}: give what has `{method}`{hint}")
-        if self.model is None and self.quoter is None:
-            object.__setattr__(self, "quoter", self._quoting())
+        if is_left_out or self.model is None:
+            self._set("quoter", self._quoting())
+        if is_left_out and self.model is not None and self.attributor is None:
+            self._set("attributor", _packaged("crag.evaluators:ReaderAttributor", self.evaluator))
+
+    def _set(self, name: str, part: Any) -> None:
+        object.__setattr__(self, name, part)
 
     def reflection_or_packaged(self) -> ReflectionBackend:
         """Return the reflection back end, or the packaged one, which asks no model."""

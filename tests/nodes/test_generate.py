@@ -21,7 +21,7 @@ from crag.prompts import PACKAGED, Prompts
 from crag.reflection.prompt_format import base_prompt
 from crag.settings import Settings
 from crag.state import Source, State, Strip
-from crag.testing import FakeChatModel, FakeQuoter, FakeRetriever
+from crag.testing import FakeChatModel, FakeEvaluator, FakeQuoter, FakeRetriever
 
 QUESTION = "Who wrote it?"
 TUNED = Path(__file__).parents[2] / "papers" / "recipes" / "tuned_prompts"
@@ -38,7 +38,8 @@ def state(*texts: str, **more: Any) -> State:
 
 
 def generating(model: Any, quoter: Any, **parts: Any) -> Generate:
-    return Generate(Parts(retriever=FakeRetriever(), model=model, quoter=quoter, **parts))
+    fakes: Any = {"retriever": FakeRetriever(), "evaluator": FakeEvaluator()}
+    return Generate(Parts(model=model, quoter=quoter, **fakes | parts))
 
 
 def kinds(update: Any) -> list[str]:
