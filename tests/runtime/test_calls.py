@@ -56,32 +56,25 @@ def test_an_invalid_setting_is_refused_there_too(make_parts: Any) -> None:
         asked_within(make_parts, None, {"k": 0})
 
 
-async def test_questions_wait_for_the_model_side_by_side_and_for_no_thread(make_parts: Any) -> None:
-    """Each call ends only when all have begun, and there are fewer threads than calls."""
-    meet = asyncio.Barrier(50)
+async def test_questions_wait_for_the_parts_side_by_side_and_for_no_thread(make_parts: Any) -> None:
+    """Each call ends only when all have begun, and a loop has fewer threads than calls."""
+    meet, threads_meet = asyncio.Barrier(50), threading.Barrier(50)
+
+    class Evaluator(FakeEvaluator):
+        def score(self, question: str, texts: Any) -> list[float]:
+            threads_meet.wait(60)
+            return super().score(question, texts)
 
     class Model(FakeChatModel):
         async def _agenerate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
             await meet.wait()
             return self._generate(messages)
 
-    graph = build_crag(make_parts(model=Model(replies=["Ada did [1]."])))
+    model = Model(replies=["Ada did [1]."])
+    graph = build_crag(make_parts(model=model, evaluator=Evaluator(0.9)))
     async with asyncio.timeout(60):
         states = await asyncio.gather(*(graph.ainvoke(QUESTION) for _ in range(50)))
     assert {state["answer"] for state in states} == {"Ada did [1]."}
-
-
-async def test_nodes_wait_side_by_side_in_threads() -> None:
-    meet = threading.Barrier(50)
-
-    def node(_state: State, _settings: Settings) -> State:
-        meet.wait(60)
-        return State(answer="met")
-
-    graph: Any = StateGraph(State).add_node("node", as_node(node)).set_entry_point("node")
-    asked = graph.compile()
-    states = await asyncio.gather(*(asked.ainvoke(QUESTION) for _ in range(50)))
-    assert {state["answer"] for state in states} == {"met"}
 
 
 class Started(BaseCallbackHandler):

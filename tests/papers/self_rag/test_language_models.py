@@ -17,11 +17,10 @@ from crag.models.model_card import CARD
 from crag.papers.cli import app
 from crag.papers.files import read_records, write_records
 from crag.papers.self_rag.critic import case_ids, critic_texts, load_critic
-from crag.papers.self_rag.critique_cases import Case, LabelledCase
+from crag.papers.self_rag.critique_cases import LabelledCase
 from crag.papers.self_rag.generator_data import Pair, ReflectiveRecord
 from crag.papers.self_rag.language_model import (
     IGNORED,
-    LanguageModelCard,
     LanguageRecipe,
     language_recipe,
     load_base,
@@ -111,34 +110,6 @@ def test_evidence_is_cut_to_fit_and_the_rest_never(base: Path) -> None:
     assert critic_texts(tokenizer, CASES, 20) == ([], len(CASES))
 
 
-@pytest.mark.nightly
-def test_a_command_trains_a_critic_that_judges(base: Path, tmp_path: Path) -> None:
-    data = tmp_path / "cases.jsonl"
-    write_records(data, CASES)
-    output = tmp_path / "critic"
-    given = [
-        "train", "critic", data, "--output", output, "--held-out", 0.25,
-        *(word for setting in recipe(base, epochs=8).model_dump().items() if setting[1] is not None
-          for word in ("--set", f"{setting[0]}={setting[1]}")),
-    ]  # fmt: skip
-    done = runner.invoke(app, [str(word) for word in given], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    assert "relevance: cases 6, accuracy 1" in done.stdout
-    assert f"--critic {output}" in done.stdout
-    card = LanguageModelCard.model_validate_json((output / CARD).read_text())
-    assert card.metrics["relevance"] == {"cases": 6, "accuracy": 1.0}
-    assert card.metrics["training"]["last_loss"] < card.metrics["training"]["first_loss"]
-    assert (card.kind, card.data[0]["records"]) == ("critic", 24)
-    assert not (output / WORK).exists()
-    assert not [path for path in output.iterdir() if path.name.startswith(".")]
-    critic = load_critic(output)
-    assert critic.labels(CASES) == [case.label for case in CASES]
-    assert [critic.labels([case])[0] for case in CASES[:4]] == critic.labels(CASES[:4])
-    long = Case(kind="relevance", instruction="When was it built? " * 90)
-    with pytest.raises(CragError, match="Shorten"):
-        critic.labels([long])
-
-
 def test_passages_are_masked_pair_by_pair_and_their_tags_learned(base: Path) -> None:
     tokenizer = load_base(recipe(base)).tokenizer
     block = "[Retrieval]<paragraph>Kettle\nIt was built</paragraph>[Relevant]"
@@ -190,7 +161,11 @@ def test_the_commands_make_a_model_that_reflects(base: Path, tmp_path: Path) -> 
         if value is not None
         for word in ("--set", f"{name}={value}")
     ]
-    call("train", "critic", cases, "--output", critic, "--held-out", 0, *common)
+    told = call("train", "critic", cases, "--output", critic, "--held-out", 0.25, *common)
+    assert "relevance: cases 6, accuracy" in told
+    assert not (critic / WORK).exists()
+    with pytest.raises(CragError, match="Shorten"):
+        load_critic(critic).labels([CASES[0].model_copy(update={"instruction": "When? " * 900})])
     made = json.loads(call(
         "reflect-data", "generator", pairs, "--critic", critic, "--index", index,
         "--output", tmp_path / "records.jsonl", "--set", "keep_without_retrieval=1",
