@@ -42,6 +42,8 @@ class Rewrite:
             return " ".join(question.split()), []
         if profile.query is not None:
             return profile.query(question), []
+        if self.model is None:
+            return "", []
         return "", self.prompts.render(profile.rewrite_prompt, question=question)
 
 
