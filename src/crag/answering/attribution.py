@@ -103,6 +103,8 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
     if _is_translated(question, answer, available):  # Neither words nor a reader can judge it.
         return Attributed(answer, [strips[number] for number in sorted(used)], [], [])
     best, events = _supported(question, read, available, attributor, node)
+    texts = [question, *(f"{one['source']['title']} {one['text']}" for one in available)]
+    told_of = _numbers("\n".join(texts)) | set(map(str, strips))
     sentences, is_misstated = list[AnswerSentence](), False
     written, end = "", 0
     for sentence, number in zip(read, best, strict=True):
@@ -111,6 +113,8 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
         told = [strips[one] for one in {*cited, number} - {0}]
         if number and _is_misstated(question, sentence.text, told):
             status, is_misstated = "unsupported", True
+        elif add and not number and not _numbers(sentence.text) <= told_of:
+            is_misstated = True  # A figure that no strip has; reflection has judged its own.
         elif number and number not in cited:
             status = "attributed"
             cited, mark = ([*cited, number], f" {as_mark(number)}") if add else (cited, "")
