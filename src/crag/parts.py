@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import Any, NamedTuple, Protocol, TypeGuard, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.retrievers import BaseRetriever
@@ -294,7 +294,7 @@ class Parts:
     retriever: BaseRetriever
     """Finds documents for a question. A vector store's retriever is asked for `Settings.k`; of any
     other one the first k documents are used."""
-    evaluator: Evaluator = cast("Evaluator", None)
+    evaluator: Evaluator = None  # type: ignore[assignment]
     """Scores documents and strips; the packaged one reads, and loads on first use."""
     model: ChatModel | None = None
     """Rewrites queries and writes the answer; without one, answers are quoted."""
