@@ -300,10 +300,10 @@ class Parts:
     """Rewrites queries and writes the answer; without one, answers are quoted."""
     quoter: Quoter | None = None
     """Answers when there is no model, and when the model fails or finds nothing; packaged where
-    there is no model, or the evaluator is packaged."""
+    there is no model, or no evaluator is given."""
     attributor: Attributor | None = None
-    """Finds the strip that supports a sentence of a written answer; packaged where the evaluator
-    is. Without it, words decide."""
+    """Finds the strip that supports a sentence of a written answer; packaged where no evaluator is
+    given. Without it, words decide."""
     searcher: WebSearcher | None = None
     """The second source of knowledge; without it the branch records an event and goes on."""
     reader: PageReader | None = None

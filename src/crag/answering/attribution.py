@@ -104,7 +104,7 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
         return Attributed(answer, [strips[number] for number in sorted(used)], [], [])
     best, events = _supported(question, read, available, attributor, node)
     texts = [question, *(f"{one['source']['title']} {one['text']}" for one in available)]
-    told_of = _numbers("\n".join(texts)) | set(map(str, strips))
+    told_of = _numbers("\n".join(texts)) | set(map(str, strips))  # As in "see passages 2 and 3".
     sentences, is_misstated = list[AnswerSentence](), False
     written, end = "", 0
     for sentence, number in zip(read, best, strict=True):

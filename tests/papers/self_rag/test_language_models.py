@@ -162,7 +162,7 @@ def test_the_commands_make_a_model_that_reflects(base: Path, tmp_path: Path) -> 
         for word in ("--set", f"{name}={value}")
     ]
     told = call("train", "critic", cases, "--output", critic, "--held-out", 0.25, *common)
-    assert "relevance: cases 6, accuracy" in told
+    assert "relevance: cases 6, accuracy 1" in told
     assert not (critic / WORK).exists()
     with pytest.raises(CragError, match="Shorten"):
         load_critic(critic).labels([CASES[0].model_copy(update={"instruction": "When? " * 900})])
